@@ -19,8 +19,8 @@ from askew.sorting import sort_ascending, sort_rows
 NOBODY = 65534
 RUN = "import sys; from askew.cli.main import main; sys.argv[0] = 'askew'; main()"
 NOT_KEPT = (
-    "askew: compiling for the first use, up to 60 s; not kept, for no cache folder can be written: "
-    "set ASKEW_CACHE to one"
+    "askew: compiling for the first use, up to 60 s; not kept, because no cache folder is writable: "
+    "set ASKEW_CACHE to a writable folder"
 )
 ADD = "from askew.compiled import compiled\n\n\n@compiled\ndef add(a, b):\n    return a + b\n"
 

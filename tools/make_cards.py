@@ -2,8 +2,8 @@
 
     python tools/make_cards.py
 
-Each is made of what lies in its folder: model.json (task, data, license, prose), measured.json and, where the training
-program wrote it, training.json. A test checks that the cards are as they would be written.
+A card is made from the files in the adapter's folder: model.json (task, data, license, prose), measured.json and, if
+the training program wrote it, training.json. A test checks that the cards are up to date.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def cards() -> dict[Path, str]:
 
 
 def main() -> None:
-    """Write those that changed."""
+    """Write the cards that changed."""
     for file, text in cards().items():
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")

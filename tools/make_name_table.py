@@ -1,14 +1,15 @@
-"""Write src/askew/data/names/table.npz: which words are written with a capital inside a sentence, and a small model.
+"""Write src/askew/data/names/table.npz: which words have a capital inside a sentence, and a small model of names.
 
     python tools/make_name_table.py --data DATA --out src/askew/data/names/table.npz
     python tools/make_name_table.py --data DATA --measure [--keep FILE]
 
-DATA has the folders boolq, squad_part, gap and fairytaleqa. Capitals inside the sentences of their passages are
-counted. The model is trained on lower-cased questions of SQuAD, whose capitals say which words are names,
-with and without their function words, and on queries of BoolQ, which are typed in lower case: there a word is a name
-if the passage of the query writes it with a capital. The table that makes the features of a question is always counted
-without the passages around it (five folds of neighboring passages, so that an article is in one fold, apart from
-those at the edges). ``--measure`` leaves out a fifth of the passages and their questions and tests on these.
+DATA has the folders boolq, squad_part, gap and fairytaleqa. The table counts capitals inside the sentences of their
+passages. The model is trained on lower-cased questions of SQuAD, with and without their function words, and on queries
+of BoolQ. In SQuAD the original capitals say which words are names. BoolQ's queries are typed in lower case; there a
+word is a name if the passage of the query writes it with a capital. The features of a question come from a table that
+was counted without the question's passage and the passages around it: there are five folds of neighboring passages, so
+that nearly every article is in one fold. ``--measure`` leaves out a fifth of the passages with their questions and
+tests on them.
 """
 
 from __future__ import annotations
@@ -196,7 +197,7 @@ def train(squad: Collection, boolq: Collection, further: list[str], folds: set[i
     weights, bias = fit(rows, labels, namewords.ENDING + len(ends))
     table = count([*squad.texts(folds), *boolq.texts(folds), *further])
     print(
-        f"{len(table.words):,} words, {len(table.pairs):,} pairs, {len(ends):,} endings; {len(rows):,} words trained on"
+        f"{len(table.words):,} words, {len(table.pairs):,} pairs, {len(ends):,} endings; trained on {len(rows):,} words"
     )
     return replace(table, ends=ends, weights=weights, bias=bias)
 
@@ -226,8 +227,8 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--data", type=Path, required=True, help="the folder with boolq, squad_part, gap, fairytaleqa")
     options.add_argument("--out", type=Path, help="the file to write")
-    options.add_argument("--measure", action="store_true", help="test on passages and questions that were left out")
-    options.add_argument("--keep", type=Path, help="with --measure, a .json file: what was measured")
+    options.add_argument("--measure", action="store_true", help="test on held-out passages and questions")
+    options.add_argument("--keep", type=Path, help="with --measure, the .json file for the results")
     given = options.parse_args()
     squad, boolq = Collection(given.data / "squad_part"), Collection(given.data / "boolq")
     gap = [text.split(" -- ", 1)[-1] for text in read_tsv(given.data / "gap" / "docs.tsv").values()]

@@ -1,9 +1,9 @@
 """Write src/askew/data/wordbreak.csv: Unicode's word-break classes as the BM25 analysis needs them.
 
-The facts come from the Unicode Character Database through the ``regex`` package (pip install regex), and are then
-corrected, character by character, to what Lucene's StandardTokenizer is seen to do, since it follows an older Unicode
-(needs the extra ``lucene``). So agreement on single characters is by
-construction and shows nothing; texts do. The colon counts as MidLetter there, and full-width digits as Numeric.
+The classes come from the Unicode Character Database through the ``regex`` package (pip install regex). They are then
+corrected, character by character, to the observed behavior of Lucene's StandardTokenizer, which follows an older
+version of Unicode (needs the extra ``lucene``). Single characters therefore agree with Lucene by construction; only
+tests on texts show real agreement. In Lucene the colon counts as MidLetter, and full-width digits as Numeric.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def main() -> None:
             run = list(points)
             if name:
                 file.write(f"{run[0]:X},{run[-1]:X},{name}\n")
-    sys.stdout.write(f"wrote {target.name}; {changed} corrected, {left} still differ\n")
+    sys.stdout.write(f"wrote {target.name}; {changed} characters corrected, {left} still differ from Lucene\n")
 
 
 if __name__ == "__main__":

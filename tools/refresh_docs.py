@@ -1,9 +1,10 @@
-"""Run the commands in the documentation and put their real output below them.
+"""Run the commands in the documentation and write their real output below them.
 
 A block that starts with ```console has lines "$ askew ..." and their output. Between <!-- results: TITLE --> and
-<!-- end --> is the section of that title of benchmarks/results.md; with TITLE | PATTERN, the first match of the pattern
-in that section, or its groups, one per line. Rows of a Markdown table are shown as a table with their header. ``python
-tools/refresh_docs.py`` writes both again; a test checks that they are up to date. So no number in them is typed by hand.
+<!-- end --> is the section with that title of benchmarks/results.md. With TITLE | PATTERN it is the first match of the
+pattern in the section or, if the pattern has groups, one line per group. Rows of a
+Markdown table are shown as a table with their header. ``python tools/refresh_docs.py`` rewrites
+both; a test checks that they are up to date. So no number in them is typed by hand.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def result(title: str, pattern: str | None = None) -> str:
         return str(sections[title].strip())
     found = re.search(pattern, sections[title], re.MULTILINE)
     if found is None:
-        raise SystemExit(f"{RESULTS.name}: expected {pattern!r} in the section {title!r}, found it not")
+        raise SystemExit(f"{RESULTS.name}: expected {pattern!r} in the section {title!r}, but it has no match")
     shown = ("\n".join(one for one in found.groups() if one is not None) or found[0]).rstrip("\n")
     return with_header(shown, sections[title]) if shown.startswith("| ") else f"```\n{shown}\n```"
 
@@ -62,7 +63,7 @@ def _output(command: str) -> str:
 
     words = shlex.split(command.replace("\\\n", " "))
     if words[0] != "askew":
-        raise SystemExit(f"only askew commands can be run in the documentation, found {command!r}")
+        raise SystemExit(f"the documentation can only run askew commands, found {command!r}")
     out = io.StringIO()
     columns = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = "80"

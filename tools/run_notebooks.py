@@ -1,7 +1,7 @@
-"""Execute the notebooks of docs/notebooks and keep what their cells print and show.
+"""Execute the notebooks of docs/notebooks and store the outputs of their cells.
 
-``python tools/run_notebooks.py`` writes the outputs anew; a test executes the cells and compares. A cell is run like a
-cell of Jupyter: what it prints, then the value of its last expression, as text and as HTML where it has some.
+``python tools/run_notebooks.py`` rewrites the outputs; a test executes the cells and compares. As in Jupyter, the
+output of a cell is the printed text, then the value of its last expression as text, and as HTML if it has an HTML form.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Take a picture of every page of the explorer, at two widths and in both themes, for docs/screenshots.
+"""Take a screenshot of every page of the explorer, at two widths and in both themes, for docs/screenshots.
 
 ``python tools/screenshots.py [FOLDER [PAGE ...]]`` needs playwright, chromium (or its path in ASKEW_CHROMIUM), Pillow.
-It starts ``askew serve`` on the demo, with the tables of a small made-up log and an audit of a search function over the
-demo, in a cache of its own. With names of pages it takes those only.
+It starts ``askew serve`` on the demo, with the tables of a small synthetic log and an audit of a search function over
+the demo, in a separate cache. If pages are named, it takes only screenshots of these.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ PAGES = {
     "error": "pairs?subset=nothing",
 }
 SIZES = [(width, theme) for width in (1280, 390) for theme in ("light", "dark")]
-# What is below says the same in other rows.
+# A screenshot is cut at this height. Below are only more rows of the same kind.
 HIGHEST = 1700
 COLORS = 160
 
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The address of a service with everything to show."""
+    """The address of a service with data for all pages."""
     askew = str(Path(sys.executable).with_name("askew"))
     given = {**os.environ, "XDG_CACHE_HOME": str(folder)}
     subprocess.run([askew, "logs", "--demo", "--out", str(folder / "logs")], env=given, check=True, capture_output=True)
@@ -59,7 +59,7 @@ def served(folder: Path) -> Iterator[str]:
     try:
         assert process.stdout is not None
         url = process.stdout.readline().strip().removeprefix("askew: ")
-        # The pairs of the demo are built when they are first asked for.
+        # The pairs of the demo are built at the first request.
         urllib.request.urlopen(url + "pairs").read()
         yield url
     finally:
@@ -70,7 +70,7 @@ def served(folder: Path) -> Iterator[str]:
 def take(browser: Any, url: str, path: str, width: int, theme: str, file: Path) -> None:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
     page = context.new_page()
-    # What is compiled at the first use, and a language model, take a while.
+    # Compiling at the first use and loading a language model take a while.
     page.set_default_timeout(300_000)
     page.goto(url + path)
     if page.locator("[data-load]").count():
@@ -83,10 +83,10 @@ def take(browser: Any, url: str, path: str, width: int, theme: str, file: Path) 
 
 
 def smaller(picture: Image.Image) -> Image.Image:
-    """The picture in the colours that it has most of, each as it is; any other becomes the nearest of these."""
+    """The picture with its most common colors only. Every other color is replaced by the nearest of these."""
     pixels = np.asarray(picture).reshape(-1, 3)
     colours, places, counts = np.unique(pixels, axis=0, return_inverse=True, return_counts=True)
-    # A bright colour counts for more than a grey: it is seldom, and tells things apart.
+    # A bright color has a higher weight than a gray: it is rare, and distinguishes elements of the page.
     weights = counts * (1 + np.ptp(colours.astype(np.int64), axis=1))
     kept = colours[np.argsort(-weights, kind="stable")[:COLORS]].astype(np.int64)
     nearest = np.argmin(((colours[:, None, :] - kept[None, :, :]) ** 2).sum(axis=2), axis=1)
@@ -107,7 +107,7 @@ def main() -> None:
                 take(browser, url, PAGES[name], width, theme, target / f"{name}-{width}-{theme}.png")
         browser.close()
     files = sorted(target.glob("*.png"))
-    print(f"{len(files)} pictures, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB")
+    print(f"{len(files)} screenshots, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
-"""Train an equivalence model: does a reformulation ask for the same as the query, and could a person type it?
+"""Train an equivalence model: does a reformulation have the same meaning as the query, and could a person type it?
 
     python tools/train_equivalence.py --rewrites FILE ... --labels FILE ... --soft FILE ... --out FOLDER
 
-``--network smollm2`` is SmolLM2 as a judge (``askew.models.pair_judge``), from the weights of a rewriting adapter on
-(``--init``); ``minilm`` is a cross-encoder on all-MiniLM-L6-v2 (``askew.models.pair_network``), for which ``--init``
-may name an earlier adapter of the same kind. Both learn a low-rank adapter and a head. Rewrites of one query are
-positives; texts with a word dropped, replaced or added or with two words in exchanged places, texts of similar queries
-and shuffled words are negatives; labeled candidates are repeated; and of ``--soft`` (``soft.jsonl`` of
-``tools/train_rewrite.py``; a file that is given twice counts twice) it learns the probabilities of a teacher.
+``--network smollm2`` is SmolLM2 as a judge (``askew.models.pair_judge``), which starts from the weights of a rewriting
+adapter (``--init``). ``--network minilm`` is a cross-encoder on all-MiniLM-L6-v2 (``askew.models.pair_network``), for
+which ``--init`` may name an earlier adapter of the same kind. Both train a low-rank adapter and a head.
 
-``FOLDER`` gets the adapter and ``training.json`` with the areas under the ROC curve on the dev part; where there are
-soft labels these are not those of unseen rows, since the teacher was fit on that part. The regressions of the filter
-are fit by ``benchmarks/equivalence.py``.
+Positives are rewrites of one query. Negatives are texts with a word dropped, replaced or added, texts with two words
+swapped, texts of similar queries, and shuffled words. Labeled candidates are repeated. From ``--soft`` (``soft.jsonl``
+of ``tools/train_rewrite.py``) the model learns the probabilities of a teacher; a file that is given twice counts twice.
+
+The adapter is written to ``FOLDER``, with ``training.json``, which has the areas under the ROC curve on the dev part.
+With soft labels these areas are not on unseen data, since the teacher was fit on the dev part.
+``benchmarks/equivalence.py`` fits the regressions of the filter.
 """
 
 from __future__ import annotations
@@ -144,11 +145,11 @@ def measure(judge: Judge, rows: Sequence[Row]) -> dict[str, Any]:
 def read_options(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Any, Settings]:
     """What was given, the class of the network, and its settings, whose defaults depend on it."""
     first = argparse.ArgumentParser(add_help=False)
-    first.add_argument("--network", choices=NETWORKS, default="smollm2", help="the network that learns")
+    first.add_argument("--network", choices=NETWORKS, default="smollm2", help="the network to train")
     learner, settings = NETWORKS[first.parse_known_args(arguments)[0].network]
     parser = make_parser(__doc__, settings, [first])
     add_reformulations(parser)
-    parser.add_argument("--soft", type=Path, nargs="*", default=[], help="files of soft labels, as soft.jsonl")
+    parser.add_argument("--soft", type=Path, nargs="*", default=[], help="files of soft labels, such as soft.jsonl")
     parser.add_argument("--model", default=learner.base, help="the base model by name or folder")
     parser.add_argument("--init", default=learner.first, help="the adapter to start from, by name or folder")
     given = parser.parse_args(arguments)

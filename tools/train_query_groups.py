@@ -1,12 +1,12 @@
-"""Train the model that says which group a query asks about: neutral, female or male.
+"""Train the model that classifies which group a query asks about: neutral, female or male.
 
     python tools/train_query_groups.py --out FOLDER [--cross-validate]
 
-A head and a low-rank adapter on all-MiniLM-L6-v2 (``askew.models.query_network``); the head also reads the counts of
-``askew.classifiers.word_counts``. Trained on ``groups.jsonl`` of ``--made``: ``{"query", "label", "source"}`` with the
-labels n (neutral), f, m and o (both groups; left out) and the sources written, read:boolq, read:squad_part and
-read:fairytaleqa; rows of other sources are left out. ``--cross-validate`` measures the accuracy over five folds of the
-queries, each with a model that has not read them.
+The model is a head and a low-rank adapter on all-MiniLM-L6-v2 (``askew.models.query_network``). The head also gets the
+counts of ``askew.classifiers.word_counts``. The training data is the file ``groups.jsonl`` in the folder ``--made``,
+with rows ``{"query", "label", "source"}``. Labels are n (neutral), f, m and o (both groups; left out). Sources are
+written, read:boolq, read:squad_part and read:fairytaleqa; rows of other sources are left out. ``--cross-validate``
+measures the accuracy by cross-validation over five folds of the queries.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def accuracy_of_folds(queries: Sequence[Query], settings: Settings, device: str,
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, Settings)
     parser.add_argument("--model", default=MINILM, help="the encoder by name or folder")
-    parser.add_argument("--cross-validate", action="store_true", help="measure over five folds too")
+    parser.add_argument("--cross-validate", action="store_true", help="also measure the accuracy over five folds")
     given = parser.parse_args(arguments)
     settings, device = settings_of(given, Settings), choose_device(given.device)
     queries = read_queries(given.made / "groups.jsonl")

@@ -3,20 +3,22 @@
     python tools/train_rewrite.py --rewrites FILE ... --labels FILE ... --fresh-labels FILE --queries FILE ...
         --equivalence ADAPTER --out FOLDER
 
-1. Supervised: each query with its five rewrites gives texts in all directions, with the wanted kind in the prompt.
-2. The model writes texts for many queries (``query_pool``; ``--queries`` are files of lines "id TAB text"). A teacher
-   (``training.teacher``: an earlier equivalence model, with ``--judge`` one on SmolLM2 beside it, the model of step 1
-   and the words) and some rules reward them.
-3. Preferences: pairs of texts with a high and a low reward; direct preference optimization.
+1. Supervised training. Each query and its five rewrites give training pairs in several directions; the prompt has
+   the wanted kind of rewrite.
+2. Sampling. The model writes texts for many queries (``query_pool``; ``--queries`` are files of lines "id TAB text"). A
+   teacher and some rules give each text a reward. The teacher (``training.teacher``) combines an earlier equivalence
+   model, with ``--judge`` also one on SmolLM2, the model of step 1, and features of the words.
+3. Preference training. Direct preference optimization on pairs of texts with a high and a low reward.
 
-With ``--rounds`` steps 2 and 3 are repeated: the model of the last round writes texts for other queries, and learns on.
-From the third round on, texts are drawn at a higher temperature and any good text may be chosen, not only the best
-(settings ``third_...``). ``--resume`` continues after ``--finished-rounds`` rounds of an earlier run, with a new
-teacher.
-The adapters go to ``FOLDER/supervised``, ``FOLDER/round-1`` and so on, and the last one to ``FOLDER``, each with
-``training.json``. ``FOLDER/soft.jsonl`` has what the teacher says of every text, for ``tools/train_equivalence.py``.
-``--start`` takes the adapter of an earlier supervised training. Without ``--equivalence`` the program ends after step
-1. A GPU takes some minutes.
+Steps 2 and 3 are repeated ``--rounds`` times: the model of the last round writes texts for other queries, and training
+continues. From the third round on, texts are sampled at a higher temperature, and any good text may be chosen, not only
+the best (settings ``third_...``). ``--resume`` continues after ``--finished-rounds`` rounds of an earlier run, with a
+new teacher.
+
+The adapters are written to ``FOLDER/supervised``, ``FOLDER/round-1`` and so on, and the last one to ``FOLDER``, each
+with ``training.json``. ``FOLDER/soft.jsonl`` has the teacher's probabilities for every text, as input of
+``tools/train_equivalence.py``. ``--start`` uses the adapter of an earlier supervised training. Without
+``--equivalence`` the program ends after step 1. The training takes some minutes on a GPU.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ from askew.models.pair_network import OUTPUTS
 from askew.trainers.low_rank import read_peft_tensors, save_peft_adapter
 
 SOFT = "soft.jsonl"
-# How many words a query of a file has to have, and the kinds of the rewrites that texts are written for too.
+# The allowed numbers of words in a query of a file, and the kinds of rewrites that are also used as queries.
 LENGTHS = range(3, 21)
 POOL_KINDS = ("keywords", "explicit", "vocabulary")
 
@@ -235,16 +237,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, Settings)
     add_reformulations(parser)
     parser.add_argument(
-        "--fresh-labels", type=Path, nargs="*", default=[], help="labels that the equivalence model has not seen"
+        "--fresh-labels", type=Path, nargs="*", default=[], help="files of labels not seen by the equivalence model"
     )
     parser.add_argument("--queries", type=Path, nargs="*", default=[], help="files of lines: id TAB text")
     parser.add_argument("--equivalence", help="the adapter of an equivalence model, by name or folder")
-    parser.add_argument(
-        "--judge", help="the adapter of a judge on SmolLM2 that the teacher reads too, by name or folder"
-    )
-    parser.add_argument("--start", type=Path, help="the folder of a supervised adapter; it is not trained again")
+    parser.add_argument("--judge", help="the adapter of a SmolLM2 judge that the teacher also uses, by name or folder")
+    parser.add_argument("--start", type=Path, help="the folder of a supervised adapter; replaces step 1")
     parser.add_argument("--resume", type=Path, help="the folder of the adapter after --finished-rounds; needs --start")
-    parser.add_argument("--finished-rounds", type=int, default=0, help="rounds that --resume has had")
+    parser.add_argument("--finished-rounds", type=int, default=0, help="the rounds that --resume has finished")
     parser.add_argument("--model", default=SMOLLM, help="the base model by name or folder")
     parser.add_argument("--encoder", default=MINILM, help="the base model of the equivalence model")
     given = parser.parse_args(arguments)
@@ -253,7 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         least = max(given.finished_rounds, 0) + 1
         raise SystemExit(f"--rounds: expected {least} or more, found {settings.rounds}")
     if (given.resume and not given.start) or bool(given.resume) != bool(given.finished_rounds):
-        raise SystemExit("--resume: expected --start and --finished-rounds beside it; give all three or none")
+        raise SystemExit("--resume: needs --start and --finished-rounds; give all three or none")
     data = read_reformulations(given.made, given.rewrites, given.labels)
     fresh = [row for file in given.fresh_labels for row in read_rows(file, LABEL_FIELDS)]
     queries = query_pool(data, given.made, given.queries, fresh, settings, given.seed) if given.equivalence else []

@@ -1,4 +1,4 @@
-"""What the compiled loops share: how they are compiled, and machine instructions that Numba has no name for."""
+"""Compile functions with Numba and cache them on disk; intrinsics for machine instructions that Numba lacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from askew.jit_cache import attach
 
 
 def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function for use without Python's lock, when it is first called, and keep the result on disk."""
+    """Compile a function at its first call, to run without the GIL, and cache the machine code on disk."""
     if function is None:
         return lambda wrapped: compiled(wrapped, **options)
     made = njit(nogil=True, **options)(function)
@@ -23,7 +23,7 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 @intrinsic
 def load8(_typing: Any, array: Any, index: Any) -> Any:
-    """Eight bytes at any offset of a byte array as one integer; NumPy views would insist on alignment."""
+    """Read eight bytes at any offset of a byte array as one integer. A NumPy view would require alignment."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         struct = context.make_array(signature.args[0])(context, builder, args[0])
@@ -36,7 +36,7 @@ def load8(_typing: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def lowest_bit(_typing: Any, value: Any) -> Any:
-    """The index of the lowest set bit of a number that is not zero."""
+    """Return the index of the lowest set bit of a nonzero number."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.IntType(1)(1))
@@ -46,7 +46,7 @@ def lowest_bit(_typing: Any, value: Any) -> Any:
 
 @intrinsic
 def count_bits(_typing: Any, value: Any) -> Any:
-    """How many bits are set."""
+    """Count the set bits of a number."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         return builder.ctpop(args[0])
@@ -55,7 +55,7 @@ def count_bits(_typing: Any, value: Any) -> Any:
 
 
 def mask_of_64(build: Callable[[Any, Any], Any]) -> Any:
-    """An intrinsic: 64 bytes in, one bit per byte out. LLVM makes a few SIMD instructions of it."""
+    """Make an intrinsic that maps 64 bytes to a 64-bit mask. LLVM compiles it to a few SIMD instructions."""
 
     @intrinsic
     def mask(_typing: Any, array: Any, index: Any) -> Any:
@@ -74,10 +74,10 @@ _BLOCK_OF_64 = ir.VectorType(ir.IntType(8), 64)
 
 
 def each(value: int) -> Any:
-    """The same byte 64 times."""
+    """Make a vector of 64 equal bytes."""
     return ir.Constant(_BLOCK_OF_64, [value] * 64)
 
 
 def between(builder: Any, block: Any, first: str, size: int) -> Any:
-    """Which bytes are one of ``size`` characters from ``first`` on."""
+    """Test each byte of a block: is it one of the ``size`` characters that start at ``first``?"""
     return builder.icmp_unsigned("<", builder.sub(block, each(ord(first))), each(size))

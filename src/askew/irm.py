@@ -1,4 +1,4 @@
-"""askew's measures of lean inside ir_measures; for PyTerrier see ``askew.pyterrier``.
+"""askew's measures of bias (lean) for ir_measures. For PyTerrier see ``askew.pyterrier``.
 
     import ir_measures
     from ir_measures import RR
@@ -8,12 +8,12 @@
     ir_measures.calc_aggregate([RR @ 10, ARaB(kind="tf") @ 10, NFaiRR @ 10], qrels, run)
 
 Importing this module registers the measures and their provider. A measure may also name its documents itself:
-``ARaB(kind="tf", docs="docs.tsv") @ 10``. Means are over the queries of the run: a query that only the judgements have
-retrieved nothing, so it has no lean, whereas ir_measures' own measures count it as zero. Queries for which a measure is
-not defined are left out of its mean as well; they never count as zero.
+``ARaB(kind="tf", docs="docs.tsv") @ 10``. A mean is over the queries of the run. A judged query that is not in the run
+retrieved nothing and has no lean, so it is left out; the measures of ir_measures count such a query as zero. Queries
+for which a measure is undefined are also left out of its mean. They never count as zero.
 
-``measures`` makes measures that hold their documents and groups and follow the rules of ir_measures for queries: one
-value for each judged query.
+``measures`` makes measures that are bound to documents and groups. These follow the rule of ir_measures: one value for
+each judged query.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _documents: dict[str, object] = {}
 
 
 def use_documents(docs: object) -> None:
-    """The documents of all measures that do not name their own: a path, or a mapping of id to text."""
+    """Set the documents of all measures that do not name their own: a path, or a mapping of id to text."""
     _documents["default"] = docs
 
 
 class _MeanOfThose:
-    """The mean of the queries that have a value."""
+    """The mean over the queries that have a value."""
 
     def __init__(self) -> None:
         self.total, self.count = 0.0, 0
@@ -63,7 +63,7 @@ class _MeanOfThose:
 
 
 class _Lean(IrMeasure):  # type: ignore[misc]
-    """A measure of lean as ir_measures knows measures."""
+    """A measure of lean, as a measure of ir_measures."""
 
     IS_ASKEW = True
     DEFAULT = math.nan
@@ -90,13 +90,13 @@ def _as_ir_measure(name: str) -> Any:
     return type(name, (_Lean,), facts)()
 
 
-# ir_measures passes measures on as a set; the numbers restore their order, so that tables have theirs.
+# ir_measures passes measures on as a set. The numbers restore the requested order, for the columns of tables.
 _NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True, eq=False)
 class _Input:
-    """What measures that were made together read, and the value of a query that has none."""
+    """The input that the measures of one ``measures`` call share, and the value of a query that has none."""
 
     docs: Collection
     groups: Groups | None
@@ -105,7 +105,7 @@ class _Input:
 
 
 class _BoundMeasure(_Lean):
-    """A measure of lean with its documents and groups."""
+    """A measure of lean that is bound to documents and groups."""
 
     NAME = "askew"
 
@@ -138,12 +138,12 @@ def measures(
     undefined: float = math.nan,
     **settings: Any,
 ) -> list[Any]:
-    """Measures of lean for ir_measures and PyTerrier that hold their documents and groups.
+    """Make measures of lean for ir_measures and PyTerrier that are bound to documents and groups.
 
-    ``requested`` are texts or objects, such as ``["ARaB(tf)@10", NFaiRR @ 10]``; a mapping also names them, for one
-    measure with several ``groups``. ``docs`` are documents or a collection, ``settings`` those of ``askew.measure``.
-    Each judged query has a value. ``undefined`` is that of a query without ranked documents, or for which the measure
-    is not defined. ir_measures leaves NaN out of a mean; a mean of PyTerrier with a NaN in it is NaN.
+    ``requested`` are texts or objects, such as ``["ARaB(tf)@10", NFaiRR @ 10]``. A mapping also names the measures, so
+    that one measure can be used with several ``groups``. ``docs`` are documents or a collection; ``settings`` are those
+    of ``askew.measure``. Each judged query has a value. It is ``undefined`` if the query has no ranked documents or the
+    measure is not defined for it. ir_measures leaves NaN out of a mean; in PyTerrier, a mean over NaN is NaN.
     """
     named = requested if isinstance(requested, Mapping) else {text: text for text in _texts(requested)}
     counted = None if groups is None else Groups.of(groups)
@@ -171,7 +171,7 @@ def _texts(requested: Any) -> list[str]:
 
 class _Evaluator(providers.Evaluator):  # type: ignore[misc]
     def iter_calc(self, run: Any) -> Iterator[Any]:
-        """Values of the queries of the run, or of the judged queries for measures that hold their documents."""
+        """Compute the values of the queries of the run, or of the judged queries for bound measures."""
         table = ir_measures.util.RunConverter(run).as_dict_of_dict()
         by_docs: dict[str | None, list[Any]] = {}
         bound: dict[_Input, list[_BoundMeasure]] = {}
@@ -190,7 +190,7 @@ class _Evaluator(providers.Evaluator):  # type: ignore[misc]
 def _score_judged(
     run: dict[str, dict[str, float]], given: _Input, requested: Sequence[_BoundMeasure], judged: Sequence[str]
 ) -> Iterator[Any]:
-    """One value for each measure and judged query."""
+    """Compute one value for each measure and judged query."""
     answered = {query: run[query] for query in judged if run.get(query)}
     values: dict[str, dict[str, float]] = {one.text: {} for one in requested}
     if answered:
@@ -251,7 +251,7 @@ class _Provider(providers.Provider):  # type: ignore[misc]
 
 
 def _register() -> dict[str, Any]:
-    """Add the measures and the provider once, however often this module is loaded."""
+    """Register the measures and the provider with ir_measures, only once even if this module is loaded again."""
     made = {}
     for name in registry.names("measure"):
         known = ir_measures.measures.registry.get(name)

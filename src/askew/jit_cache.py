@@ -1,9 +1,9 @@
-"""Compiled loops on disk: kept in a folder of the user's, and no error where no folder is writable.
+"""A disk cache for compiled functions. It raises no error if no folder is writable.
 
-Numba keeps what it compiles beside the source, and gives up where neither that folder nor the home can be written.
-Here the folder is ``ASKEW_CACHE``, else ``NUMBA_CACHE_DIR``, else the user's cache folder. Below it, a folder is named
-after the version and the content of the sources, so installations of the same askew share it wherever they are. A
-folder that can only be read, as in an image of a container, serves as well.
+By default Numba stores compiled code beside the source file, and fails if neither that folder nor the home folder is
+writable. This cache is in ``ASKEW_CACHE``, else ``NUMBA_CACHE_DIR``, else the user's cache folder. Its subfolders are
+named after the version of askew and a hash of the sources, so installations with the same sources share compiled code.
+A read-only folder, as in a container image, can be used too.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from numba.core.caching import FunctionCache
 from askew.core.machine import cache_folders
 from askew.core.version import __version__
 
-LONGEST = 60  # seconds: what a command compiles at most, on a slow machine
+LONGEST = 60  # seconds: the longest compile time of a command, on a slow machine
 _SLOW = 2.0  # seconds
 _LOG = logging.getLogger("askew")
-# Of several workers that compile the same at the same time, one says so.
+# If several worker processes compile the same function, only one of them logs the notice.
 _TALKERS = ("MainProcess", "SpawnProcess-1")
 
 
 def attach(dispatcher: Any, function: Callable[..., Any]) -> None:
-    """Have a compiled function kept on disk, where there is a folder for it."""
-    with contextlib.suppress(RuntimeError, OSError):  # Numba's own settings may leave no place, and sources may be gone
+    """Cache a compiled function on disk, if there is a folder for it."""
+    with contextlib.suppress(RuntimeError, OSError):  # Numba's settings may allow no folder; sources may be gone
         dispatcher._cache = _Cache(function)
 
 
 def root() -> Path | None:
-    """The folder of this version, below which everything is kept; None where no folder will do."""
+    """Return the cache folder of this version of askew, or None if no folder is usable."""
     numba = os.environ.get("NUMBA_CACHE_DIR")
     first = [Path(numba, "askew")] if numba and not os.environ.get("ASKEW_CACHE") else cache_folders()
     return _root(*first)
@@ -57,12 +57,12 @@ def _root(*folders: Path) -> Path | None:
 @functools.cache
 def _folder(root: Path, package: Path) -> Path:
     folder = root / f"{package.name}-{_digest(package)}"
-    _writable(folder)  # where it cannot be made, nothing is found in it and nothing kept
+    _writable(folder)  # if the folder cannot be created, the cache stays empty
     return folder
 
 
 def _digest(package: Path) -> str:
-    """Names the sources of a folder. A loop calls others of its folder and of this one: its own file is not enough."""
+    """Hash the sources of a folder and of this one: a compiled function may call functions of any file in both."""
     digest = hashlib.sha256()
     for path in [*sorted(package.glob("*.py")), *sorted(Path(__file__).parent.glob("*.py"))]:
         content = path.read_bytes()
@@ -80,7 +80,7 @@ def _writable(folder: Path) -> bool:
 
 
 class _Locator:
-    """Tells Numba where a function is kept, and when what is kept is out of date."""
+    """Tells Numba where a compiled function is stored, and whether the stored code is out of date."""
 
     def __init__(self, function: Callable[..., Any], file: str, folder: Path) -> None:
         self._py_file = file
@@ -88,23 +88,23 @@ class _Locator:
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], file: str) -> _Locator | None:
-        """A locator, or None where nothing can be kept."""
+        """Make a locator, or return None if there is no cache folder."""
         place = root()
         return None if place is None else cls(function, file, _folder(place, Path(file).parent))
 
     def ensure_cache_path(self) -> None:
-        """It was looked for before; where it has gone since, saving fails and is passed over."""
+        """Do nothing. The folder was created before; if it is gone, saving fails and the error is ignored."""
 
     def get_cache_path(self) -> str:
-        """The folder."""
+        """Return the cache folder."""
         return str(self._folder)
 
     def get_source_stamp(self) -> str:
-        """The folder is named after the sources."""
+        """Return the name of the folder, which contains a hash of the sources."""
         return self._folder.name
 
     def get_disambiguator(self) -> str:
-        """Two functions of a file may have one name."""
+        """Return the line number, because two functions of a file may have the same name."""
         return str(self._line)
 
 
@@ -113,12 +113,12 @@ class _Kept(FunctionCache._impl_class):  # type: ignore[misc]
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
-    """A cache on disk that may fail: then the function is compiled, and that is all."""
+    """A disk cache that may fail. The function is then compiled and not cached."""
 
     _impl_class = _Kept
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What is kept; nothing where it is damaged, and what is damaged is forgotten."""
+        """Load cached code. If it is damaged, delete it and return None."""
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # whatever unpickling a damaged file may raise
@@ -127,25 +127,25 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep it, if the disk allows."""
+        """Store compiled code. Errors of the file system are ignored."""
         with contextlib.suppress(OSError):
             super().save_overload(sig, data)
 
 
 class Notice(event.Listener):  # type: ignore[misc]
-    """Says once that compiling takes a while, and where the result is kept."""
+    """Logs once that compiling takes a while, and where the compiled code is stored."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._depth, self._since, self._before, self._said = clock, 0, 0.0, 0.0, False
 
     def on_start(self, event: Any) -> None:
-        """A function is being compiled, perhaps on behalf of another one that is."""
+        """Handle the start of a compilation, which may be part of the compilation of a caller."""
         self._since = self._since if self._depth else self._clock()
         self._depth += 1
         self._look()
 
     def on_end(self, event: Any) -> None:
-        """It is compiled."""
+        """Handle the end of a compilation."""
         self._look()
         self._depth -= 1
         if not self._depth:
@@ -162,7 +162,7 @@ class Notice(event.Listener):  # type: ignore[misc]
 def _where() -> str:
     place = root()
     if place is None or not os.access(place, os.W_OK):
-        return "not kept, for no cache folder can be written: set ASKEW_CACHE to one"
+        return "not kept, because no cache folder is writable: set ASKEW_CACHE to a writable folder"
     return f"kept in {place}"
 
 

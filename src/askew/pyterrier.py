@@ -39,16 +39,16 @@ CANDIDATES = ("first", "all")
 
 
 class Retrieve(pt.Transformer):  # type: ignore[misc]
-    """Queries to results: the ``k`` best documents of each by a ``Ranker``. Queries that find nothing have no row.
+    """Retrieve the ``k`` best documents of each query with a ``Ranker``. A query without results has no row.
 
-    Columns of the queries are kept. ``Retrieve(ranker) % 10`` asks the ranker for 10 documents only.
+    The columns of the queries are kept. ``Retrieve(ranker) % 10`` requests only 10 documents from the ranker.
     """
 
     def __init__(self, ranker: Ranker, k: int = defaults.RESULTS) -> None:
         self.ranker, self.k = ranker, k
 
     def transform(self, inp: Frame) -> Frame:
-        """A row for each query and document: the columns of the queries, docno, score and rank."""
+        """Return one row for each query and document: the columns of the queries, docno, score and rank."""
         pt.validate.query_frame(inp, extra_columns=["query"], context=self)
         queries = _with_text_ids(inp).drop(columns=["score", "rank"], errors="ignore")
         if not len(queries):
@@ -57,7 +57,7 @@ class Retrieve(pt.Transformer):  # type: ignore[misc]
         return _with_ranks(queries.merge(found.to_pandas(), on="qid"))
 
     def fuse_rank_cutoff(self, k: int) -> Retrieve:
-        """The same with at most ``k`` documents, for PyTerrier's compiler."""
+        """Return this transformer with at most ``k`` documents; PyTerrier's compiler calls this."""
         return self if k >= self.k else Retrieve(self.ranker, k)
 
     def __repr__(self) -> str:
@@ -65,12 +65,13 @@ class Retrieve(pt.Transformer):  # type: ignore[misc]
 
 
 class Reformulate(pt.Transformer):  # type: ignore[misc]
-    """Queries to queries: ``query`` is the reformulation, ``query_0`` the original (``pt.model.push_queries``).
+    """Reformulate queries: ``query`` is the reformulation, ``query_0`` the original (``pt.model.push_queries``).
 
-    ``candidates="first"``: the first candidate that passes the filters, or the original where none does.
-    ``candidates="all"``: a row for the original and one for each candidate that passes. ``qid_0`` is the query that
-    they belong to; the original keeps its qid, a candidate has its own (``q1:reduce.2``). ``Fuse`` maps results back.
-    ``ranker``, ``groups`` and ``settings`` are those of ``askew.Reformulator``, with ``filters`` and ``depth``.
+    ``candidates="first"`` takes the first candidate that passes the filters, or the original query if none passes.
+    ``candidates="all"`` gives a row for the original query and one for each candidate that passes. The column ``qid_0``
+    then has the qid of the original query. The original keeps its qid; a candidate has its own (``q1:reduce.2``).
+    ``Fuse`` merges the results of all candidates. ``ranker``, ``groups`` and ``settings`` are those of
+    ``askew.Reformulator``, including ``filters`` and ``depth``.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Reformulate(pt.Transformer):  # type: ignore[misc]
         self.reformulator = Reformulator(name, groups=groups, **settings)
 
     def transform(self, inp: Frame) -> Frame:
-        """The queries with their reformulations."""
+        """Return the queries with their reformulations."""
         pt.validate.query_frame(inp, extra_columns=["query"], context=self)
         queries = pt.model.push_queries(_with_text_ids(inp), keep_original=True)
         if self.candidates == "all":
@@ -118,10 +119,10 @@ class Reformulate(pt.Transformer):  # type: ignore[misc]
 
 
 class Fuse(pt.Transformer):  # type: ignore[misc]
-    """Results of all candidates of a query to one list: reciprocal rank fusion, sums of 1 / (constant + rank).
+    """Fuse the results of all candidates of a query by reciprocal rank fusion, the sum of 1 / (constant + rank).
 
-    For results of ``Reformulate(..., candidates="all") >> Retrieve(...)``. Ranks count from 1 in the sum, and each
-    query gets its original qid and text back.
+    The input is the output of ``Reformulate(..., candidates="all") >> Retrieve(...)``. Ranks in the sum count from 1.
+    The fused results have the qid and text of the original query.
     """
 
     def __init__(self, constant: float = 60.0) -> None:
@@ -130,7 +131,7 @@ class Fuse(pt.Transformer):  # type: ignore[misc]
         self.constant = constant
 
     def transform(self, inp: Frame) -> Frame:
-        """A row for each original query and document, best first."""
+        """Return one row for each original query and document, best first."""
         pt.validate.result_frame(inp, extra_columns=["qid_0", "query", "query_0"], context=self)
         gains = inp.assign(score=1.0 / (self.constant + inp["rank"] + 1 - pt.model.FIRST_RANK), qid=inp["qid_0"])
         gains = gains.assign(query=inp["query_0"])
@@ -143,11 +144,11 @@ class Fuse(pt.Transformer):  # type: ignore[misc]
 
 
 class Rerank(pt.Transformer):  # type: ignore[misc]
-    """Results to results in another order, with new scores and ranks: by ``detconstsort``, ``greedy``, ``mmr``, ...
+    """Rerank results with a mitigation method (``detconstsort``, ``greedy``, ``mmr``, ...); scores and ranks are new.
 
-    The texts are those of the results in the column ``text``, or of ``docs``, documents or a collection. ``groups``
-    are male and female by default; ``targets`` is ``even`` or shares such as ``"neutral:0.5,male:0.25,female:0.25"``.
-    The documents of a result list are all reordered: ``Retrieve(...) % 100 >> Rerank(...)`` limits them.
+    Texts come from the column that ``text`` names, or from ``docs``: documents or a collection. ``groups`` are male and
+    female by default. ``targets`` is ``even`` or shares such as ``"neutral:0.5,male:0.25,female:0.25"``. All documents
+    of a result list are reordered; ``Retrieve(...) % 100 >> Rerank(...)`` limits them to 100.
     """
 
     def __init__(
@@ -165,12 +166,12 @@ class Rerank(pt.Transformer):  # type: ignore[misc]
         self.docs = None if docs is None else open_collection(docs)
 
     def transform(self, inp: Frame) -> Frame:
-        """The same rows in another order."""
+        """Return the same rows in the new order."""
         pt.validate.result_frame(inp, extra_columns=[self.text] if self.docs is None else [], context=self)
         if not len(inp):
             return inp
         results = _with_text_ids(inp)
-        # Ranks say the order also where scores are equal.
+        # Ranks give the order even if scores are equal.
         run = {"query_id": results["qid"].tolist(), "doc_id": results["docno"].tolist(), "score": -results["rank"]}
         docs = dict(zip(results["docno"], results[self.text], strict=True)) if self.docs is None else self.docs
         lines = reorder(pl.DataFrame(run), docs, self.groups, self.targets, self.method, self.strength).rename(
@@ -185,13 +186,13 @@ class Rerank(pt.Transformer):  # type: ignore[misc]
 
 
 def _with_text_ids(frame: Frame) -> Frame:
-    """The frame with ids as texts, as PyTerrier compares them; numbers are common in topics read from files."""
+    """Convert ids to strings, as PyTerrier compares them. Topics read from files often have numbers."""
     ids = [name for name in ("qid", "docno") if name in frame.columns]
     return frame.assign(**{name: frame[name].astype(str) for name in ids})
 
 
 def _with_ranks(frame: Frame) -> Frame:
-    """Ranks by the order of the rows. ``pt.model.add_ranks`` would do, but for deprecations of pandas 3.1."""
+    """Add ranks by the order of the rows. ``pt.model.add_ranks`` uses features that pandas 3.1 deprecates."""
     return frame.assign(rank=frame.groupby("qid", sort=False).cumcount() + pt.model.FIRST_RANK)
 
 

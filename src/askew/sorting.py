@@ -1,4 +1,4 @@
-"""Sorting in compiled loops. NumPy's sorts there take seconds to compile for each type of value; these a fraction."""
+"""Sorting functions for compiled code. For each data type, NumPy's sorts compile for seconds; these compile faster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEEPEST = 64
 
 @compiled
 def sort_ascending(values: Any) -> None:
-    """Put numbers in ascending order, where they are: quicksort, and an insertion sort for what is short."""
+    """Sort numbers in place in ascending order: quicksort, with insertion sort for short parts."""
     left, right = np.empty(_DEEPEST, np.int64), np.empty(_DEEPEST, np.int64)
     left[0], right[0], open_parts = 0, len(values) - 1, 1
     while open_parts > 0:
@@ -22,7 +22,7 @@ def sort_ascending(values: Any) -> None:
         low, high = left[open_parts], right[open_parts]
         while high - low > _FEW:
             i = _partition(values, low, high)
-            # The longer part waits: so no more parts wait than a length can be halved.
+            # Push the longer part on the stack: its depth is then at most the binary logarithm of the length.
             if i - low > high - i:
                 left[open_parts], right[open_parts] = low, i - 1
                 low = i
@@ -40,7 +40,7 @@ def sort_ascending(values: Any) -> None:
 
 @compiled
 def _partition(values: Any, low: int, high: int) -> int:
-    """Small ones before large ones, around the median of three; where the large ones begin. Neither part is empty."""
+    """Partition values around the median of three, and return where the larger ones begin. Neither part is empty."""
     middle = (low + high) >> 1
     if values[middle] < values[low]:
         values[middle], values[low] = values[low], values[middle]
@@ -64,7 +64,7 @@ def _partition(values: Any, low: int, high: int) -> int:
 
 @compiled
 def sort_rows(rows: Any, keys: Any) -> None:
-    """Put numbers of rows in the order of the rows' keys, where they are; equal keys stay in their order."""
+    """Sort row numbers in place by the keys of the rows. The sort is stable."""
     n, width = len(rows), 1
     spare = np.empty(n, np.int64)
     while width < n:

@@ -197,7 +197,10 @@ def test_where_most_words_refer_to_real_people_the_advice_says_so(report, monkey
     parts = [replace(one, share=share) if (one.kind, one.name) == ("who", "real") else one for one in found.parts]
     monkeypatch.setattr(found, "parts", parts)
     assert (
-        any(f"{share:.0%} of what is counted is estimated to refer to real people" in one for one in next_steps(report))
+        any(
+            f"{share:.0%} of the counted mentions (weighted by rank) are estimated to refer to real people" in one
+            for one in next_steps(report)
+        )
         == says
     )
 
@@ -294,9 +297,9 @@ def test_what_cannot_work_is_refused_before_any_query_is_sent(tmp_path):
         ({"measures": "ARaB(tf)@20"}, "more than 10 results"),
         ({"measures": "RR@10", "qrels": QRELS}, "counts words of groups"),
         ({"baseline": tmp_path / "none.json"}, "cannot be read"),
-        ({"settings": askew.AuditSettings(methods=("rm3",))}, "reads an index"),
+        ({"settings": askew.AuditSettings(methods=("rm3",))}, "needs an index"),
         ({"settings": light(out=__file__)}, "expected a folder"),
-        ({"engine_settings": {"k1": 1}}, "given by its name"),
+        ({"engine_settings": {"k1": 1}}, "given by name"),
     ):
         with pytest.raises(ConfigError, match=said):
             audited(find, **options)

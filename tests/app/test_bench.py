@@ -242,7 +242,7 @@ def test_all_means_are_of_the_queries_for_which_every_method_has_a_value():
     }  # fmt: skip
     cells = compared(values, asked(LEAN))
     assert [(cells[method][LEAN].mean, cells[method][LEAN].n) for method in values] == [(4.0, 2), (5.0, 2), (1.0, 2)]
-    with pytest.raises(DataError, match="'a' lacks 3 of 3"):
+    with pytest.raises(DataError, match="'a' has no value for 3 of 3"):
         compared({**values, "a": {LEAN: np.full(3, np.nan)}}, asked(LEAN))
 
 
@@ -495,7 +495,7 @@ def test_files_of_others_are_never_overwritten(toy, store, tmp_path):
     runs = {path.name for path in (tmp_path / "runs").iterdir()}
     assert runs == {"bm25.run", "rm3.run", LIST}
     (tmp_path / "runs" / "qld.run").write_text("mine")
-    with pytest.raises(ConfigError, match=r"qld\.run: it exists"):
+    with pytest.raises(ConfigError, match=r"qld\.run: this file exists"):
         bench(str(toy), ["qld"], settings=BenchSettings(out=tmp_path, store=store))
     assert (tmp_path / "runs" / "qld.run").read_text() == "mine"
 
@@ -526,4 +526,4 @@ def test_a_model_of_which_no_query_was_held_out_may_be_one_of_another_collection
 
     write_held_out(tmp_path, ["q1"], ["another question"])
     (note,) = _seen([MitigationMethod(f"rerank:{tmp_path}", "rerank", str(tmp_path))], list(QUERIES.values()))
-    assert "no query is among those held out" in note and "if it was trained on queries of this collection" in note
+    assert "none of the queries was held out" in note and "if the model was trained on queries of this" in note

@@ -189,8 +189,8 @@ def test_a_note_says_where_classes_are_estimated_by_a_model_of_other_groups():
     colors = askew.Groups({"red": ["red"], "blue": ["blue"]})
     docs = {"d": "a red house and a blue one"}
     report = askew.measure({"r": {"q": {"d": 1.0}}}, docs, "ARaB(tc,who=generic+real+fictional+name)@1", groups=colors)
-    assert any("a model of words of other groups" in note for note in report.notes)
-    assert not any("model of words" in note for note in askew.measure({"r": RUN}, DOCS, "ARaB(who=real)@1").notes)
+    assert any("a model that was trained on other groups" in note for note in report.notes)
+    assert not any("trained on other" in note for note in askew.measure({"r": RUN}, DOCS, "ARaB(who=real)@1").notes)
 
 
 def test_on_judged_counts_documents_that_are_judged_relevant(queries):

@@ -252,11 +252,11 @@ def test_a_malformed_line_is_remembered_in_the_store(askew, files):
     files.text("docs.tsv", "d1\the\nd2\nd3\tx\nd4\tx\n")
     command = "measure old.run --docs docs.tsv --preset rekabsaz2020 --json --measures"
     before = askew(f"{command} 'RaB(tc)@2'")
-    assert "docs.tsv: 1 lines are not two columns" in before.err
+    assert "docs.tsv: 1 lines do not have two columns" in before.err
     assert askew("annotate docs.tsv --preset rekabsaz2020").code == 0
     after = askew(f"{command} 'RaB(tc)@2'")
     assert after.out == before.out
-    assert "docs.tsv: 1 lines are not two columns" in after.err
+    assert "docs.tsv: 1 lines do not have two columns" in after.err
     askew(f"{command} FaiRR@2").refused(3, "'d2'", "no text")
 
 

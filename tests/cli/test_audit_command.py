@@ -54,7 +54,7 @@ QUICK = ("--set=concurrency=1", "--set=attempts=2", "--set=backoff_s=0.0")
 def test_an_audit_is_a_summary_of_80_columns_and_a_page(askew, server, tmp_path):
     done = askew(command(server))
     assert "what to do next" in done.table
-    assert "in audit/report.html" in done.out
+    assert "written to audit/report.html" in done.out
     assert {path.name for path in (tmp_path / "audit").iterdir()} == {
         "report.html", "audit.json", "report.sha256", "tables",
     }  # fmt: skip
@@ -64,12 +64,12 @@ def test_an_audit_is_a_summary_of_80_columns_and_a_page(askew, server, tmp_path)
 def test_an_audit_goes_on_where_the_engine_stopped(askew, server, tmp_path):
     server.failures = DownAfter(2)
     stopped = askew(command(server, *QUICK))
-    stopped.refused(6, "2 of 3 queries were answered", "audit.answers: run again to go on", "no connection")
+    stopped.refused(6, "2 of 3 queries were answered", "audit.answers: run again to continue", "no connection")
     assert not (tmp_path / "audit").exists()
     server.failures = []
     done = askew(command(server, *QUICK))
     assert done.code == 0
-    assert "of an audit that was stopped, are used" in done.err
+    assert "the answers of an interrupted audit are used" in done.err
     assert len(server.queries) == len(set(server.queries)) and set(server.queries) > set(QUERIES.values())
     assert not list(tmp_path.glob("*.answers*"))
 
@@ -84,7 +84,7 @@ def test_an_audit_goes_on_where_the_engine_stopped_among_reformulations(askew, s
 
 def test_without_a_folder_for_the_report_answers_are_kept_in_the_store(askew, server, tmp_path):
     server.failures = DownAfter(2)
-    askew(command(server, *QUICK, out=None)).refused(6, ".askew/audit-", "run again to go on")
+    askew(command(server, *QUICK, out=None)).refused(6, ".askew/audit-", "run again to continue")
     server.failures = []
     assert askew(command(server, *QUICK, out=None)).code == 0
     assert len(server.queries) == len(set(server.queries))
@@ -126,7 +126,7 @@ def test_an_engine_that_cannot_be_opened_is_one_line(askew, server, engine):
     ("name", "text", "said"),
     [
         ("plain.txt", "ward of marple\n", "found 1; put an id and a TAB before each text"),
-        ("tabs.tsv", "1\tward\tof marple\n", "found 3; a text has no TAB in it"),
+        ("tabs.tsv", "1\tward\tof marple\n", "found 3; the text must not contain a TAB"),
         ("a.jsonl", '{"query_id": 1, "text": ["marple"]}\n', "found a list"),
         ("b.jsonl", '"ward of marple"\n', "found a text"),
         ("a.csv", "1,ward of marple\n", "found 2 fields"),
@@ -215,10 +215,10 @@ def test_a_baseline_that_was_measured_otherwise_is_refused(askew, server, tmp_pa
     shutil.copy(tmp_path / "audit" / "audit.json", tmp_path / "last.json")
     sent = len(server.queries)
     gate = ("--baseline", "last.json", "--fail-if", "ARaB(tf)@10 > +10%")
-    askew(command(server, *gate)).refused(2, "--baseline last.json", "measure both in the same way")
+    askew(command(server, *gate)).refused(2, "--baseline last.json", "measure both with the same settings")
     askew(command(server, "--fail-if", "ARaB(tf)@10 > +10%")).refused(2, "give --baseline")
     (tmp_path / "last.json").write_text('{"measures": 3}')
-    askew(command(server, *gate)).refused(3, "not the numbers of an audit")
+    askew(command(server, *gate)).refused(3, "not the result of an audit")
     assert len(server.queries) == sent
 
 

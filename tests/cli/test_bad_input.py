@@ -211,7 +211,7 @@ def test_a_wrong_judgement_is_named_with_its_line(askew, files, line):
 
 def test_a_document_judged_twice_and_differently_is_named(askew, files):
     files.text("bad.txt", "q1 0 d2 1\nq2 0 d1 1\nq1 0 d2 2\n")
-    askew("measure old.run --qrels bad.txt").refused(3, "bad.txt:", "'d2'", "'q1'", "differently")
+    askew("measure old.run --qrels bad.txt").refused(3, "bad.txt:", "'d2'", "'q1'", "two different judgements")
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_an_unclosed_bracket_is_called_that_and_one_too_many_is_not(askew):
         ("nDCG(dcg=x)@10", "dcg"),
         ("nDCG@99999999999999999999", "nDCG"),
         ("P(rel=99999999999999999999)@10", "rel"),
-        ("RR@10 RR@10", "asked for twice"),
+        ("RR@10 RR@10", "requested twice"),
         ("", "no measure"),
     ],
 )

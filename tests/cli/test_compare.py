@@ -167,7 +167,7 @@ def test_a_gate_on_lean_fails_where_queries_have_no_value_in_both_runs(askew, fi
     files.run("new.run", {"q1": ["d1"]})
     command = ["compare", "old.run", "new.run", *ALL.split(), "--measures", "RR@10 ARaB(bool)@10"]
     failed = askew([*command, "--fail-if", "ARaB(bool)@10 loses 5e-1"])
-    assert failed.code == 1 and "ARaB(bool)@10 has no value in both runs for 1 of 2 queries" in failed.err
+    assert failed.code == 1 and "ARaB(bool)@10 lacks a value in one or both runs for 1 of 2 queries" in failed.err
 
 
 def test_a_margin_beyond_what_can_be_lost_is_refused(askew):
@@ -307,7 +307,8 @@ def test_identical_top_documents_differ_against_their_own_background_and_that_is
     command = "compare old.run new.run --docs docs.tsv --measures NFaiRR@1 --json"
     own, same = askew(command), askew(f"{command} --background new.run")
     assert own.json["measures"]["NFaiRR@1"]["gain"] < 0
-    assert "each run is measured against the documents it retrieved itself" in own.err and "--background" in own.err
+    told = "the background of each run is the documents that it retrieved itself"
+    assert told in own.err and "--background" in own.err
     assert same.json["measures"]["NFaiRR@1"]["gain"] == 0
     assert same.err == ""
 

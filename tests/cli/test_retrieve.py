@@ -59,7 +59,7 @@ def test_queries_without_a_known_word_are_counted(askew, index, tmp_path):
         (["--k1", "-1"], 2, "'k1' should be 0 or more, found -1.0"),
         (["-k", "2000"], 2, "from 1 to 1000"),
         (["--index", "nowhere"], 3, "there is no index"),
-        (["--ranker", "replay"], 2, "takes one --run"),
+        (["--ranker", "replay"], 2, "needs exactly one --run"),
         (["--ranker", "crossencoder", "--set", "depth=0"], 2, "a depth of 1 or more"),
         (["--set", "k1"], 2, "expected NAME=VALUE"),
     ],
@@ -117,7 +117,7 @@ def test_an_index_for_no_known_ranker_is_one_line(askew):
 def test_rankers_are_listed_and_shown_with_their_settings(askew):
     listed = askew(["list", "rankers"])
     assert listed.code == 0
-    assert "Reranks the first" in listed.out
+    assert "Reranks the top" in listed.out
     shown = askew(["show", "ranker", "dense"])
     assert "settings when indexing" in shown.out
     assert "model: 'all-MiniLM-L6-v2'" in shown.out

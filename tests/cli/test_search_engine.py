@@ -45,7 +45,7 @@ def test_a_search_goes_on_where_the_engine_stopped(askew, server, tmp_path):
 
     server.failures = Once()
     stopped = askew(command(server, "--set=concurrency=1"))
-    stopped.refused(3, "2 of 3 queries were answered, and their answers are in live.run.answers: run again to go on")
+    stopped.refused(3, "2 of 3 queries were answered, and their answers are in live.run.answers: run again to continue")
     assert not (tmp_path / "live.run").exists()
     server.failures = []
     assert askew(command(server)).code == 0
@@ -63,9 +63,7 @@ def test_progress_is_told_for_each_query(server, tmp_path):
 
 
 def test_an_engine_takes_no_index_and_no_run(askew, server):
-    askew(command(server, "--index", "ix")).refused(
-        2, "the ranker 'http' searches with an engine of its own", "--index"
-    )
+    askew(command(server, "--index", "ix")).refused(2, "the ranker 'http' searches a live engine", "--index")
 
 
 def test_a_run_of_which_no_query_finds_anything_is_refused(askew, server, files):

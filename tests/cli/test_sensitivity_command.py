@@ -26,7 +26,7 @@ def test_json_and_columns_have_every_combination(askew):
 def test_a_page_and_a_folder_are_written(askew, files):
     result = askew(f"{COMMAND} --html page.html --out out")
     assert result.code == 0
-    assert result.out.endswith("in page.html\nin out/report.html\n")
+    assert result.out.endswith("written to page.html\nwritten to out/report.html\n")
     assert files.text("other", "").parent.joinpath("page.html").read_text().startswith("<!DOCTYPE html>")
 
 

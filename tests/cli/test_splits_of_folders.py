@@ -4,8 +4,8 @@ import pytest
 
 from askew.core.errors import ConfigError
 
-NOTE = "note: judgements both: of qrels.dev, qrels.test the file qrels.test is read; for another write both@dev"
-QUERIES_NOTE = "note: queries asked: of queries.dev.tsv, queries.test.tsv the file queries.test.tsv is read"
+NOTE = "note: judgements both: found qrels.dev, qrels.test; reading qrels.test; to read another, write both@dev"
+QUERIES_NOTE = "note: queries asked: found queries.dev.tsv, queries.test.tsv; reading queries.test.tsv;"
 RECIPE = """
 [collection]
 source = "both"

@@ -74,7 +74,7 @@ def test_the_negatives_of_queries_that_are_left_out_are_not_counted(askew, files
 def test_a_run_whose_documents_have_no_text_is_refused(askew, files):
     files.docs("docs.tsv", {"d1": "he", "d2": "she"})
     done = askew(f"negatives {ARGUMENTS} --out made.jsonl")
-    done.refused(3, "have no text in the documents given", "'d3'")
+    done.refused(3, "have no text in the given documents", "'d3'")
     assert not Path("made.jsonl").exists()
 
 
@@ -118,8 +118,8 @@ def test_the_shares_may_be_given_and_only_the_first_are_written(askew, files):
 
 
 def test_reranking_needs_a_model_and_the_texts_of_the_queries(askew):
-    askew("rerank old.run --docs docs.tsv --out new.run").refused(2, "rerank with a cross-encoder: expected")
-    with pytest.raises(ConfigError, match="expected model= and queries=, found none"):
+    askew("rerank old.run --docs docs.tsv --out new.run").refused(2, "rerank: a cross-encoder needs both")
+    with pytest.raises(ConfigError, match="a cross-encoder needs both model= and queries="):
         rerank(Path("old.run"), Path("docs.tsv"), Path("new.run"))
     askew("rerank old.run --docs docs.tsv --out new.run --method best").refused(2, "detconstsort")
     askew("rerank old.run --docs docs.tsv --out new.run -k 0 --method detconstsort").refused(2, "1 or more")

@@ -216,7 +216,7 @@ def test_a_folder_without_documents_says_what_it_has(tmp_path, files):
     ],
 )
 def test_two_kinds_of_documents_are_refused_with_their_names(tmp_path, files):
-    with pytest.raises(ConfigError, match=r"documents .*: expected one of them, found .*(docs|corpus)") as caught:
+    with pytest.raises(ConfigError, match=r"documents .*: expected only one, found .*(docs|corpus)") as caught:
         open_collection(fill(tmp_path, files))
     one_line(caught)
 
@@ -224,7 +224,7 @@ def test_two_kinds_of_documents_are_refused_with_their_names(tmp_path, files):
 def test_two_files_of_queries_matter_only_to_those_who_ask_for_them(tmp_path):
     collection = open_collection(fill(tmp_path, {"docs.tsv": DOCS, "queries.tsv": TOPICS, "queries.jsonl": "{}"}))
     assert documents(collection) == DOC_ROWS
-    with pytest.raises(ConfigError, match=r"queries .*: expected one of them, found queries\.jsonl, queries\.tsv"):
+    with pytest.raises(ConfigError, match=r"queries .*: expected only one, found queries\.jsonl, queries\.tsv"):
         _ = collection.queries
 
 
@@ -303,7 +303,7 @@ def test_a_file_is_documents_only(tmp_path):
     collection = open_collection(path)
     assert documents(collection) == DOC_ROWS
     assert (collection.id, collection.files, collection.size) == (str(path), (path,), len(DOCS))
-    with pytest.raises(DataError, match="it is one file, of documents only; give a folder"):
+    with pytest.raises(DataError, match="it is a single file of documents; give a folder"):
         _ = collection.queries
 
 
@@ -363,7 +363,8 @@ def test_the_judged_queries_are_those_of_the_split(tmp_path):
 
 def test_judgements_of_other_queries_are_an_error_that_shows_both(tmp_path):
     collection = open_collection(beir(tmp_path, **{"qrels/test.tsv": f"{HEADER}7\td1\t1\n"}))
-    with pytest.raises(DataError, match="none of its 2 queries is judged; the judgements are of 7, the queries are q1"):
+    expected = "none of its 2 queries is judged; the judgements have the query ids 7, the queries have q1"
+    with pytest.raises(DataError, match=expected):
         collection.judged_queries()
 
 
@@ -431,12 +432,12 @@ def test_a_folder_without_splits_has_none_to_choose(tmp_path):
 
 @pytest.mark.parametrize("source", ["demo", {"d1": "x"}, ["x"]])
 def test_only_a_folder_has_splits(source):
-    with pytest.raises(ConfigError, match=r"a split \('test'\) can only be chosen of a folder"):
+    with pytest.raises(ConfigError, match=r"a split \('test'\) can only be chosen for a folder"):
         open_collection(source, split="test")
 
 
 def test_a_file_has_no_splits(tmp_path):
-    with pytest.raises(ConfigError, match="can only be chosen of a folder; give the folder"):
+    with pytest.raises(ConfigError, match="can only be chosen for a folder; give the folder"):
         open_collection(fill(tmp_path, {"a.tsv": DOCS}) / "a.tsv", split="test")
 
 
@@ -515,7 +516,7 @@ def test_the_shards_of_a_split_are_read_in_order(tmp_path):
 @pytest.mark.parametrize("folder", ["data", "corpus"])
 def test_a_missing_shard_is_an_error_and_not_a_smaller_collection(tmp_path, folder):
     fill(tmp_path, {f"{folder}/train-00001-of-00003.parquet": columns(DOC_ROWS, "id", "text")})
-    with pytest.raises(DataError, match=r"expected 3 files train-\*-of-00003, found 1; fetch the others") as caught:
+    with pytest.raises(DataError, match=r"expected 3 files train-\*-of-00003, found 1; download the others") as caught:
         open_collection(tmp_path)
     one_line(caught)
 
@@ -564,7 +565,7 @@ def test_documents_in_memory_come_in_many_shapes(kind):
     assert (collection.id, collection.files, collection.size) == ("in memory", (), 0)
     assert documents(collection) == documents(collection) == DOC_ROWS
     assert (collection.has_queries, collection.has_judgements) == (False, False)
-    with pytest.raises(DataError, match="what is in memory is documents only"):
+    with pytest.raises(DataError, match="it has only documents in memory"):
         _ = collection.queries
 
 
@@ -637,9 +638,9 @@ def test_texts_without_parts_have_no_fields(source):
         ([{"id": "d1", "text": ["x"]}], "in memory:1: expected a text or a number as text"),
         (pl.DataFrame({"doc_id": ["d1"], "text": [None]}), "in memory:1: the column text has no value"),
         (pl.DataFrame({"a": ["d1"]}), "expected doc_id and text columns; found a"),
-        (pl.Series(["x"]), "Series is no table of plain columns"),
-        (pa.array(["x"]), "StringArray is no table of plain columns"),
-        (pa.Table.from_arrays([pa.array(["x"])] * 2, ["text", "text"]), "the column text is there more than once"),
+        (pl.Series(["x"]), "Series is not a table of plain columns"),
+        (pa.array(["x"]), "StringArray is not a table of plain columns"),
+        (pa.Table.from_arrays([pa.array(["x"])] * 2, ["text", "text"]), "the column text occurs more than once"),
         (pl.LazyFrame({"a": [1]}), "found LazyFrame"),
         ({"x"}, "found set"),
         (b"x", "found bytes"),
@@ -656,7 +657,7 @@ def test_what_are_no_documents_is_one_line(source, message):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"doc_id": ["d1", 2], "text": ["x", "y"]}, "DataFrame is no table of plain columns"),
+        ({"doc_id": ["d1", 2], "text": ["x", "y"]}, "DataFrame is not a table of plain columns"),
         ({"doc_id": ["d1", None], "text": ["x", "y"]}, "in memory:2: the column doc_id has no value"),
         ({"doc_id": ["d1", "d2"], "text": ["x", float("nan")]}, "in memory:2: the column text has no value"),
     ],
@@ -776,7 +777,7 @@ def test_nothing_is_read_on_opening(register, tmp_path):
     collection = open_collection(f"irds:{register(docs_tsv=gone, queries_tsv=gone, qrels_trec=gone)}")
     assert (collection.has_queries, collection.has_judgements) == (True, True)
     for read in (documents, queries, judgements):
-        with pytest.raises(DataError, match=r"ir_datasets could not give its .*FileNotFoundError.*check the network"):
+        with pytest.raises(DataError, match=r"ir_datasets could not load its .*FileNotFoundError.*check the network"):
             read(collection)
 
 
@@ -808,7 +809,7 @@ def test_a_field_that_is_no_text_is_refused(register, rows_of):
 
 def test_documents_without_a_text_of_their_own_need_fields(register, rows_of):
     name = register(rows_of.docs(BareDoc, BareDoc("d1", "T", "x")))
-    with pytest.raises(ConfigError, match="name the fields, of title, body"):
+    with pytest.raises(ConfigError, match="choose fields from title, body"):
         documents(open_collection(f"irds:{name}"))
     assert documents(open_collection(f"irds:{name}", ["title"])) == [("d1", "T")]
 
@@ -816,7 +817,7 @@ def test_documents_without_a_text_of_their_own_need_fields(register, rows_of):
 def test_queries_without_a_default_text_have_the_one_that_is_called_so(register, rows_of):
     name = register(rows_of.queries(BareQuery, BareQuery("q1", "who")))
     assert queries(open_collection(f"irds:{name}")) == [("q1", "who")]
-    with pytest.raises(ConfigError, match="which field is the text"):
+    with pytest.raises(ConfigError, match="no field is declared as the text"):
         queries(open_collection(f"irds:{register(rows_of.queries(NamelessQuery))}"))
 
 
@@ -841,7 +842,7 @@ def test_a_text_that_cannot_be_made_is_one_line(register, rows_of):
             raise ImportError("lxml")
 
     name = register(rows_of.docs(BrokenDoc, BrokenDoc("d1", "T", "x")))
-    with pytest.raises(DataError, match=r"could not give its documents .*ImportError: lxml"):
+    with pytest.raises(DataError, match=r"could not load its documents .*ImportError: lxml"):
         documents(open_collection(f"irds:{name}"))
 
 
@@ -854,7 +855,7 @@ def test_ir_datasets_passes_the_checks_that_files_pass(register, rows_of):
     for read, message in [
         (documents, "the column doc_id has no value"),
         (queries, "the query id 'q1' occurs more than once"),
-        (judgements, "document 'd1' is judged twice, differently"),
+        (judgements, "document 'd1' has two different judgements"),
     ]:
         with pytest.raises(DataError, match=message):
             read(collection)

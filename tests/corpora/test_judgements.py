@@ -141,16 +141,16 @@ def test_judgements_written_in_any_style_read_back_the_same(tmp_path_factory, en
 def test_a_judgement_that_stands_there_twice_is_counted_once_and_noted(tmp_path):
     qrels = read(tmp_path, TREC + "q1 0 d1 2\nq1 1 d1 2\n")
     assert rows(qrels) == ROWS
-    assert qrels.notes == ["a.txt: 2 judgements occur twice; counted once"]
+    assert qrels.notes == ["a.txt: 2 judgements repeat earlier ones and are not counted again"]
 
 
 def test_judgements_that_contradict_each_other_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"a\.txt:1: document 'd1' is judged twice, differently, for query 'q1'"):
+    with pytest.raises(DataError, match=r"a\.txt:1: document 'd1' has two different judgements for query 'q1'"):
         read(tmp_path, TREC + "q1 0 d1 0\n")
 
 
 def test_a_contradiction_is_named_by_its_line_in_the_file(tmp_path):
-    with pytest.raises(DataError, match=r"a\.txt:4: document 'd2' is judged twice, differently, for query 'q3'"):
+    with pytest.raises(DataError, match=r"a\.txt:4: document 'd2' has two different judgements for query 'q3'"):
         read(tmp_path, "\nq3 0 d1 1\nq3 0 d1 1\nq3 0 d2 1\nq3 0 d2 3\n")
 
 
@@ -267,7 +267,7 @@ def test_parquet_is_read(tmp_path):
 
 def test_parquet_contradictions_are_named_by_their_row(tmp_path):
     path = parquet(tmp_path, {"query_id": ["q"] * 3, "doc_id": ["a", "b", "b"], "relevance": [1, 0, 1]})
-    with pytest.raises(DataError, match=r"a\.parquet:2: document 'b' is judged twice"):
+    with pytest.raises(DataError, match=r"a\.parquet:2: document 'b' has two different judgements"):
         read_judgements(path)
 
 

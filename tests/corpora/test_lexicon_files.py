@@ -314,7 +314,7 @@ def test_the_published_lexicons_have_as_many_terms_as_published(name, count):
 @pytest.mark.parametrize("given_hash", ["000000000000", "", "03e28b"])
 def test_another_hash_than_the_shipped_one_is_refused(given_hash):
     with pytest.raises(
-        DataError, match=r"lexicon 'rekabsaz2020@.*' was asked for, but this askew ships 'rekabsaz2020@"
+        DataError, match=r"lexicon 'rekabsaz2020@.*' was requested, but this version of askew ships 'rekabsaz2020@"
     ):
         load_lexicon(f"rekabsaz2020@{given_hash}")
 

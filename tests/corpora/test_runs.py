@@ -745,7 +745,7 @@ def test_the_published_reading_of_a_clean_run_is_the_same_and_has_no_notes(tmp_p
 def test_the_published_reading_leaves_out_lines_that_are_not_six_columns_and_counts_them(tmp_path):
     run = read(tmp_path, TREC + "q3 Q0 d1 1 0.5 my tag\nq3  Q0 d1 1 0.5 t\nq3 d1 1\n", published=True)
     assert rows(run) == ROWS
-    assert run.notes == ["a.run: 3 lines are not 6 columns; left out as the published scripts do"]
+    assert run.notes == ["a.run: 3 lines do not have 6 columns; left out as the published scripts do"]
 
 
 def test_the_published_reading_does_not_count_blank_lines_as_left_out(tmp_path):
@@ -765,8 +765,8 @@ def test_the_published_reading_starts_a_query_anew_when_it_comes_back_and_says_s
     run = read(tmp_path, "q Q0 a 1 3 t\nq Q0 b 2 2 t\nr Q0 a 1 3 t\nq Q0 c 3 1 t\n", published=True)
     assert orders(run) == {"r": ["a"], "q": ["c"]}
     assert run.notes == [
-        "a.run: 2 lines of queries that come back later in the file; measures of lean leave them out, as the published "
-        "bias scripts do, and those of effectiveness count them, as the published MRR script does"
+        "a.run: 2 lines are of queries that occur again later in the file; bias measures leave these lines out, as the "
+        "published bias scripts do, and effectiveness measures count them, as the published MRR script does"
     ]
 
 

@@ -50,7 +50,7 @@ def test_of_several_judgements_it_is_said_which_are_read_and_how_to_name_others(
     collection = open_collection(fill(tmp_path, names))
     assert grades(collection) == [grade]
     assert collection.notes("queries", "judgements") == [
-        f"judgements {tmp_path}: of {listed} the file {taken} is read; for another write {tmp_path}@{other}"
+        f"judgements {tmp_path}: found {listed}; reading {taken}; to read another, write {tmp_path}@{other}"
     ]
     assert collection.notes("queries") == []
     assert pickle.loads(pickle.dumps(collection)).notes("judgements") == collection.notes("judgements")
@@ -85,8 +85,8 @@ def test_one_file_of_judgements_needs_no_word(tmp_path):
 
 def test_of_several_files_of_queries_it_is_said_which_is_read(tmp_path):
     fill(tmp_path, [], ["queries.dev.tsv", "queries.test"])
-    expected = f"queries {tmp_path}: of queries.dev.tsv, queries.test the file queries.test is read"
-    assert queries_notes(str(tmp_path)) == [f"{expected}; for another write {tmp_path}@dev"]
+    expected = f"queries {tmp_path}: found queries.dev.tsv, queries.test; reading queries.test"
+    assert queries_notes(str(tmp_path)) == [f"{expected}; to read another, write {tmp_path}@dev"]
     assert queries_of(str(tmp_path))["query_id"].to_pylist() == ["q2"]
     assert queries_of(f"{tmp_path}@dev")["query_id"].to_pylist() == ["q1"]
     assert (

@@ -80,7 +80,7 @@ def test_a_store_elsewhere_has_a_folder_of_this_machine_for_what_must_lie_in_fil
     assert one.local == Store("memory://one/").local
     assert Store("memory://one", cache=tmp_path / "c").local == tmp_path / "c"
     assert Store(tmp_path / "s").local == tmp_path / "s"
-    with pytest.raises(StoreError, match="memory://one: not a folder"):
+    with pytest.raises(StoreError, match="memory://one: not a local folder"):
         _ = one.root
 
 
@@ -135,7 +135,7 @@ def test_two_parts_for_the_same_rows_that_differ_are_an_error(tmp_path):
     with Store(tmp_path).writing("step", "k") as writer:
         writer.write(pa.table({"x": [1]}), 0, 1, 1, {})
         writer.write(pa.table({"x": [2]}), 0, 1, 1, {})
-        with pytest.raises(StoreError, match="answer for the same rows and differ"):
+        with pytest.raises(StoreError, match="cover the same rows and differ"):
             writer.done()
 
 

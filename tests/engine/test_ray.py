@@ -75,7 +75,7 @@ def test_actors_killed_at_random_moments_cost_only_their_shards(tmp_path, pool, 
 
 
 def test_a_shard_that_always_kills_its_actor_ends_with_one_line(tmp_path, pool):
-    with pytest.raises(StageError, match="step 'step': rows 28 to 35 ended 3 workers") as found:
+    with pytest.raises(StageError, match="step 'step': 3 workers died on rows 28 to 35") as found:
         run(tmp_path, Dying(row=30), pool)
     assert "\n" not in str(found.value)
 

@@ -117,7 +117,7 @@ def test_an_interrupt_that_reaches_a_worker_does_not_stop_it(tmp_path, marks):
 def test_a_shard_that_always_kills_its_worker_ends_with_one_line_that_names_step_and_rows(tmp_path, marks):
     with Workers(1) as workers, pytest.raises(StageError) as found:
         run(tmp_path / "s", Dying(marks=str(marks), row=30), workers)
-    assert str(found.value).startswith("step 'step': rows 28 to 35 ended 3 workers (killed from outside")
+    assert str(found.value).startswith("step 'step': 3 workers died on rows 28 to 35 (killed from outside")
     assert "\n" not in str(found.value)
     assert not any(alive(pid) for pid in pids_in(marks) - {os.getpid()})
     # What the others did is kept, and the step can go on.
@@ -128,7 +128,7 @@ def test_a_shard_that_always_kills_its_worker_ends_with_one_line_that_names_step
 
 
 def test_a_worker_that_dies_while_it_makes_its_stage_is_told_so(tmp_path):
-    with Workers(1) as workers, pytest.raises(StageError, match="step 'step': making its stage ended 3 workers"):
+    with Workers(1) as workers, pytest.raises(StageError, match="step 'step': 3 workers died while building its stage"):
         run(tmp_path, DyingWhenMade(driver=os.getpid()), workers)
 
 
@@ -172,7 +172,7 @@ def test_columns_that_change_between_workers_are_found(tmp_path, pool, shard_row
 
 
 def test_a_maker_that_makes_another_stage_is_refused(tmp_path):
-    with Workers(1) as workers, pytest.raises(StageError, match="made the stage 'halve' with other settings"):
+    with Workers(1) as workers, pytest.raises(StageError, match="built the stage 'halve' with other settings"):
         run(tmp_path, Drifting(), workers)
 
 
@@ -314,6 +314,6 @@ def test_parts_that_cannot_be_seen_from_here_are_noticed(tmp_path, pool, monkeyp
             return Store, (tmp_path / "elsewhere",)
 
     making = Making()
-    with pytest.raises(StoreError, match="must lie where all workers and this process see the same files"):
+    with pytest.raises(StoreError, match="use a store that all workers and this process share"):
         run_step(Elsewhere(tmp_path / "here"), "step", making(), Groups(), executor=pool, maker=making)
     assert Path(tmp_path / "elsewhere").exists()

@@ -80,7 +80,7 @@ def test_the_folder_has_a_page_and_each_table_twice(askew_logs, small, tmp_path)
     page = (folder / "report.html").read_text()
     assert page.count("<svg") >= 2
     assert "How people add a group" in page
-    assert out.rstrip().endswith(f"in report: report.html, report.json and {len(names)} tables")
+    assert out.rstrip().endswith(f"written to report: report.html, report.json and {len(names)} tables")
     assert pl.read_csv(folder / "tables" / "groups.csv")["group"].to_list() == ["female", "male", "several"]
     with pytest.raises(ConfigError, match="expected a new or an empty folder"):
         askew_logs(small, "--format", "parquet", "--out", "report")
@@ -88,7 +88,7 @@ def test_the_folder_has_a_page_and_each_table_twice(askew_logs, small, tmp_path)
 
 def test_a_review_is_written_decided_and_fed_back(askew_logs, small, tmp_path):
     out, _ = askew_logs(small, "--format", "parquet", "--review", "terms.tsv", "--min-users", "2")
-    assert "decide in terms.tsv" in out
+    assert "review terms.tsv: write a group or no in the last column" in out
     path = tmp_path / "terms.tsv"
     lines = path.read_text().splitlines()
     assert any(line.startswith("kids\t") for line in lines)
@@ -149,7 +149,7 @@ def test_what_was_planted_is_not_compared_with_what_another_lexicon_finds(askew_
     out, err = askew_logs("--demo", "--lexicon", "three.csv")
     assert "planted" not in out
     assert "young" in out
-    assert "holds for the lexicon gsqr2023 and is not compared" in err
+    assert "effects are not compared: they are known for the lexicon gsqr2023 only" in err
 
 
 def test_decisions_survive_a_log_that_could_not_be_read(askew_logs, tmp_path):
@@ -168,7 +168,7 @@ def test_a_log_whose_rows_are_all_left_out_is_told_with_reasons_and_an_example(a
         askew_logs("log.tsv", "--format", "aol", "--out", "report")
     assert str(found.value) == (
         "log log.tsv: expected rows of a log, found none; left out: 2 unparseable time, 1 wrong number of columns "
-        "(for example log.tsv:2: time 'aaaaa'); look at format= and columns="
+        "(for example log.tsv:2: time 'aaaaa'); check format= and columns="
     )
     assert found.value.exit_code == 3 and not (tmp_path / "report").exists()
 
@@ -185,7 +185,7 @@ def test_topics_and_several_groups_are_told_with_their_intervals(askew_logs, tmp
     text = "user\ttime\tquery\n" + "".join(f"{u}\t{t}\t{q}\n" for u, t, q in rows)
     (tmp_path / "log.tsv").write_text(text)
     out, _ = askew_logs("log.tsv")
-    assert "of these, 6 add terms of several groups; they belong to none" in out
+    assert "of these, 6 add terms of several groups and count for none" in out
     # Of the six events for one group none is for women.
     assert "0 [0,39]" in out
     found = json.loads(askew_logs("log.tsv", "--json")[0])["tables"]["topics"][0]
@@ -202,7 +202,7 @@ def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_dem
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "expected a log, or --demo"),
+        ([], "expected either a log, or --demo"),
         (["x", "--demo"], "and not both"),
         (["absent.tsv"], "no such file"),
         (["--demo", "--columns", "user"], "expected PART=COLUMN"),
@@ -215,8 +215,8 @@ def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_dem
         (["--demo", "--vectors", "absent.npy"], "demo=: the made-up log has its own vectors; leave vectors= out"),
         (["--demo", "--columns", "user=a"], "demo=: the made-up log has its own"),
         (["--demo", "--lexicon", PLACES], "demo=: the made-up log adds terms for female and male"),
-        (["--demo", "--threads", "0"], "threads=: expected a number from 1 on, found 0"),
-        (["--demo", "--threads", "-1"], "threads=: expected a number from 1 on, found -1"),
+        (["--demo", "--threads", "0"], "threads=: expected 1 or more, found 0"),
+        (["--demo", "--threads", "-1"], "threads=: expected 1 or more, found -1"),
         (["--demo", "--out", f"{PLACES}/report"], f"expected a folder {PLACES}, found a file"),
         (["--demo", "--review", "nowhere/terms.tsv"], "review=: there is no folder nowhere for nowhere/terms.tsv"),
     ],

@@ -152,13 +152,13 @@ class TestRekabsaz2020:
         run_text = lines("7", 1) + lines("8", 1) + lines("7", 2)
         report, run = score(tmp_path, "rekabsaz2020", run_text, "1\the\n2\tshe\n", ["RaB(tc)@5"])
         assert run["per_query"]["7"]["RaB(tc)@5"] == -1.0
-        assert any("come back later" in note for note in report.notes)
+        assert any("occur again later" in note for note in report.notes)
 
     def test_lines_of_five_or_seven_columns_are_left_out_and_this_is_told(self, tmp_path):
         run_text = "7 Q0 2 1 9\n" + lines("7", 1) + "7 Q0 2 1 9 a b\n"
         report, run = score(tmp_path, "rekabsaz2020", run_text, "1\the\n2\tshe\n", ["RaB(tc)@5"])
         assert run["per_query"]["7"]["RaB(tc)@5"] == 1.0
-        assert any("2 lines are not 6 columns" in note for note in report.notes)
+        assert any("2 lines do not have 6 columns" in note for note in report.notes)
 
     def test_a_word_of_both_lists_counts_as_female_for_arab_and_for_both_in_fairr(self, tmp_path):
         words = write(tmp_path / "both.csv", "pat,m\nhe,m\npat,f\nshe,f\n")
@@ -202,7 +202,7 @@ class TestRekabsaz2020:
             tmp_path, "rekabsaz2020", lines("7", 1, 2), docs, [measure], background=background, missing="skip"
         )
         assert run["per_query"]["7"][measure] == 1.0
-        assert any("1 lines are not two columns" in note for note in report.notes)
+        assert any("1 lines do not have two columns" in note for note in report.notes)
         assert any("up to 1 ranked documents have no text" in note for note in report.notes)
 
     def test_a_line_that_is_not_two_columns_can_be_an_empty_document_for_fairr_too(self, tmp_path):
@@ -227,9 +227,9 @@ class TestBigdeli2022:
         measures, qrels = ["RR@10", "RaB(tc)@5"], "7 0 2 1\n8 0 1 1\n"
         report, run = score(tmp_path, "bigdeli2022", run_text, "1\the\n2\tshe\n", measures, qrels=qrels)
         assert run["per_query"] == {"7": {"RR@10": 0.5, "RaB(tc)@5": -1.0}, "8": {"RR@10": 1.0, "RaB(tc)@5": -1.0}}
-        (note,) = (note for note in report.notes if "come back later" in note)
-        assert note.startswith("r.run: 2 lines of queries")
-        assert "those of effectiveness count them, as the published MRR script does" in note
+        (note,) = (note for note in report.notes if "occur again later" in note)
+        assert note.startswith("r.run: 2 lines are of queries")
+        assert "effectiveness measures count them, as the published MRR script does" in note
 
     @settings(max_examples=50, deadline=None)
     @given(st.lists(st.tuples(st.sampled_from("789"), st.integers(1, 15)), min_size=1, max_size=60), st.booleans())

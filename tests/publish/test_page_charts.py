@@ -102,7 +102,7 @@ def test_a_picture_tells_its_title_and_description_and_escapes_them():
 
 
 def test_a_name_that_is_no_name_of_a_file_is_refused():
-    with pytest.raises(ValueError, match="small letters"):
+    with pytest.raises(ValueError, match="lowercase letters"):
         About("../x", "t", "d")
 
 

@@ -34,7 +34,7 @@ def test_an_earlier_report_is_replaced_and_what_is_no_longer_in_it_goes(tmp_path
 def test_a_file_that_was_there_before_is_not_written_over(tmp_path, name):
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine")
-    with pytest.raises(ConfigError, match="it is there already"):
+    with pytest.raises(ConfigError, match="the file exists and is not an unchanged"):
         write_report(tmp_path, FILES)
     assert contents(tmp_path) == {name: b"mine"}
 
@@ -42,7 +42,7 @@ def test_a_file_that_was_there_before_is_not_written_over(tmp_path, name):
 def test_a_file_that_was_changed_since_is_not_written_over(tmp_path):
     write_report(tmp_path, FILES)
     (tmp_path / "tables" / "a.csv").write_text("my own numbers")
-    with pytest.raises(ConfigError, match="not as an earlier report left it"):
+    with pytest.raises(ConfigError, match="is not an unchanged file of an earlier report"):
         write_report(tmp_path, {**FILES, "tables/a.csv": b"new"})
     assert (tmp_path / "tables" / "a.csv").read_text() == "my own numbers"
 
@@ -93,7 +93,7 @@ def test_where_a_report_cannot_go_is_told_before_any_work(tmp_path):
     with pytest.raises(ConfigError, match="expected a folder"):
         check_out(tmp_path / "file")
     (tmp_path / "report.html").write_text("mine")
-    with pytest.raises(ConfigError, match="it is there already"):
+    with pytest.raises(ConfigError, match="the file exists and is not an unchanged"):
         check_out(tmp_path)
 
 

@@ -55,14 +55,14 @@ def test_no_pairs_of_such_a_selection_are_published_and_verify(tmp_path):
 def test_a_front_is_compared_among_its_chosen_pairs_and_says_so(tmp_path):
     publish(front_pairs(), front_facts(), tmp_path / "out")
     (note,) = verify(tmp_path / "out").notes
-    assert note == "front: candidates that were not chosen are not here, so only chosen ones were compared"
+    assert note == "front: candidates that were not chosen are not in the release, so only chosen ones were compared"
 
 
 def test_a_subset_of_which_nothing_is_stated_is_told_as_not_checked(tmp_path):
     publish(front_pairs(), facts(subsets=["front"], selection={}), tmp_path / "out")
     report = verify(tmp_path / "out")
     assert report.ok
-    assert "not stated, so not checked: what puts a pair into front (selection)" in report.notes
+    assert "not stated, so not checked: the criterion for pairs of front (selection)" in report.notes
 
 
 def at(table, place, **values):
@@ -97,10 +97,10 @@ BROKEN = {
     "a query has one gold pair at most: broken by 2": (
         lambda: (at(boxed_pairs(), 1, query_id="q1", variant_id="v9"), boxed_facts())
     ),
-    "no front pair of a query is as good as another in RR@10 and ARaB(tf)@10 and better in one: broken by 1 of 3": (
+    "no front pair is dominated by another of its query in RR@10 and ARaB(tf)@10: broken by 1 of 3": (
         lambda: (at(front_pairs(), 1, **{"new_ARaB_tf_10": 0.5}), front_facts())
     ),
-    "no front pair is beaten by its original: broken by 1 of 3": (
+    "no front pair is dominated by its original: broken by 1 of 3": (
         lambda: (at(front_pairs(), 2, **{"new_ARaB_tf_10": 0.5}), front_facts())
     ),
     "every is_best pair gains -0.25 of RR@10 or more: broken by 1 of 2": (
@@ -118,7 +118,7 @@ BROKEN = {
     "a query has one is_best pair at most: broken by 2 of 2": (
         lambda: (at(epsilon_pairs(), 1, query_id="q1", variant_id="v1"), epsilon_facts())
     ),
-    "the outcome is that of the gains: broken by 1 of 3": (
+    "the outcome follows from the gains: broken by 1 of 3": (
         lambda: (at(front_pairs(), 0, outcome="worse-worse"), front_facts())
     ),
 }
@@ -208,9 +208,9 @@ def test_the_outcome_of_several_measures_is_worse_where_one_is(tmp_path):
     decides = {"effectiveness": ["RR@10"], "bias": ["ARaB(tf)@10"]}
     publish(plain_groups([hurt]), several_bias(labels_by=decides), tmp_path / "out")
     assert verify(tmp_path / "out").ok
-    with pytest.raises(DataError, match="the label is that of the outcome: broken by 1"):
+    with pytest.raises(DataError, match="the label follows from the outcome: broken by 1"):
         publish(plain_groups([hurt]), several_bias(), tmp_path / "other")
-    with pytest.raises(DataError, match="the outcome is that of the gains: broken by 1"):
+    with pytest.raises(DataError, match="the outcome follows from the gains: broken by 1"):
         publish(plain_groups([hurt | {"outcome": "better-better"}]), several_bias(), tmp_path / "other")
 
 
@@ -228,7 +228,7 @@ def test_labels_by_several_measures_need_them_to_agree(tmp_path, share, label, r
         publish(plain_groups([one]), stated, tmp_path / "out")
         assert verify(tmp_path / "out").ok
         return
-    with pytest.raises(DataError, match="the label is that of the gains: broken by 1 of 1"):
+    with pytest.raises(DataError, match="the label follows from the gains: broken by 1 of 1"):
         publish(plain_groups([one]), stated, tmp_path / "out")
 
 
@@ -236,7 +236,7 @@ def test_a_pair_whose_lean_is_not_known_has_no_outcome(tmp_path):
     unknown = {"new_ARaB_tf_10": None, "gain_ARaB_tf_10": None}
     pairs = front_pairs().head(1).with_columns(pl.lit(v, pl.Float64).alias(k) for k, v in unknown.items())
     stated = facts(subsets=["front"], selection=front_facts()["selection"] | {"fronts": {}})
-    with pytest.raises(DataError, match="the outcome is that of the gains"):
+    with pytest.raises(DataError, match="the outcome follows from the gains"):
         publish(pairs, stated, tmp_path / "out")
     publish(pairs.with_columns(outcome=pl.lit(None, pl.String)), stated, tmp_path / "out")
     assert verify(tmp_path / "out").ok
@@ -274,7 +274,7 @@ def test_robust_needs_its_column_and_its_table_in_the_card_is_checked(tmp_path):
     text = (out / "README.md").read_text()
     (out / "README.md").write_text(text.replace("| 50.0% | 9.5%", "| 90.0% | 9.5%"))
     resign(out)
-    assert verify(out).wrong == ["README.md: its table of robust pairs is not that of the Parquet rows"]
+    assert verify(out).wrong == ["README.md: its table of robust pairs differs from the Parquet rows"]
 
 
 def test_who_asked_and_when_travels_along_and_is_told_as_personal(tmp_path):

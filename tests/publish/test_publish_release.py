@@ -100,8 +100,8 @@ def test_leaks_by_id_and_by_text_are_told_each_in_a_line():
         {**row("q2", "v0", (0.5, 0.0, 0.0), (0.5, 0.0, 0.0), original="A, B"), "split": "dev"},
     ]
     assert list(leaks(frame(rows))) == [
-        "splits: 1 query ids stand in more than one split; first: 'q1' in test, train",
-        "splits: 1 normalised original texts stand in more than one split; first: 'a b' in dev, train",
+        "splits: 1 query ids are in more than one split; first: 'q1' in test, train",
+        "splits: 1 normalized original texts are in more than one split; first: 'a b' in dev, train",
     ]
 
 
@@ -237,9 +237,9 @@ def test_a_table_that_does_not_fit_is_refused(tmp_path, change, said):
         ({"date": "yesterday"}, "year-month-day"),
         ({"recipe": 3}, "recipe: expected a text"),
         ({"seeds": {1: 2}}, None),
-        ({"seeds": {"a": float("nan")}}, "values that JSON has"),
-        ({"seeds": {"a": object()}}, "values that JSON has"),
-        ({"title": "\ud800"}, "values that JSON has"),
+        ({"seeds": {"a": float("nan")}}, "expected JSON values only"),
+        ({"seeds": {"a": object()}}, "expected JSON values only"),
+        ({"title": "\ud800"}, "expected JSON values only"),
     ],
 )
 def test_wrong_facts_are_refused_with_their_place(tmp_path, change, said):

@@ -161,16 +161,19 @@ CAREFUL = {
     "a box gone": (lambda f: (f / BOXES / "far.tsv").unlink(), f"{BOXES}/far.tsv: missing"),
     "a chosen candidate's value": (
         replace(ALL, "way v0\t1.0", "way v0\t0.9"),
-        f"{ALL}: 1 candidates of the Parquet rows are not in it with their values; first: query 'q1'",
+        f"{ALL}: 1 candidates of the Parquet rows are missing or differ; first: query 'q1'",
     ),
     "an original's text": (
         replace(ALL, "what about topic q3", "what of topic q3"),
         f"{ALL}: 1 originals of the Parquet rows are not in it",
     ),
-    "a candidate gone from gold": (replace(GOLD, "q2\tpred.0\ttell me of topic q2 way v0\t0.5\n", ""), "that are gold"),
+    "a candidate gone from gold": (
+        replace(GOLD, "q2\tpred.0\ttell me of topic q2 way v0\t0.5\n", ""),
+        "differ from the gold rows",
+    ),
     "a candidate that is not gold": (
         append(GOLD, "q4\tpred.0\ttell me of topic q4 way v0\t0.5\n"),
-        f"{GOLD}: 1 candidates are not above zero or below their original; first: 'q4'",
+        f"{GOLD}: 1 candidates are not above zero, or are below their original; first: 'q4'",
     ),
     "another header": (replace(ALL, "RR10\n", "MRR\n"), f"{ALL}: expected the header qid, order, query, {VALUE}"),
     "a judgement of another query": (

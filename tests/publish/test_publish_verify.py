@@ -243,16 +243,16 @@ CAREFUL = {
     "a mean of the card": (edit_text("README.md", "| 0.4500 |", "| 0.4600 |"), "README.md: its table of means"),
     "a file's digest in the metadata": (
         edit_json("croissant.json", lambda v: v["distribution"][0].update(sha256="0" * 64)),
-        "croissant.json: 1 files have another SHA-256 or are missing; first: 'data/dev-00000-of-00001.parquet'",
+        "croissant.json: 1 files have a different SHA-256 or are missing; first: 'data/dev-00000-of-00001.parquet'",
     ),
     "a field of the metadata": (
         edit_json("croissant.json", lambda v: v["recordSet"][0]["field"].pop() and None),
-        "croissant.json: the fields of a record set are not the columns",
+        "croissant.json: the fields of a record set differ from the columns",
     ),
     "metadata of another kind": (edit_json("croissant.json", lambda _: [1]), "croissant.json: expected distribution"),
     "the counts of the facts": (
         edit_json("askew.json", lambda v: v["pairs"]["subsets"].update(fair=1)),
-        "askew.json: the numbers of pairs are not those of the Parquet rows",
+        "askew.json: the stated numbers of pairs differ from the Parquet rows",
     ),
     "the format": (
         edit_json("askew.json", lambda v: v.update(format=1)),
@@ -262,15 +262,15 @@ CAREFUL = {
     "no shares": (edit_json("askew.json", lambda v: v.pop("split") and None), "askew.json: expected split with salt"),
     "other shares": (
         edit_json("askew.json", lambda v: v["split"].update(shares=[["train", 0.1], ["dev", 0.1], ["test", 0.8]])),
-        "stand where their text does not name",
+        "are not in the split of their text",
     ),
     "a share that leads out": (
         edit_json("askew.json", lambda v: v["split"].update(shares=[["../../x", 1.0]])),
-        "shares: expected names of small letters",
+        "shares: expected names of lowercase letters",
     ),
     "another direction": (
         edit_json("askew.json", lambda v: v["facts"]["measures"]["RR@10"].update(direction="down")),
-        "the gain of RR@10 is that of its direction: broken by",
+        "the gain of RR@10 follows from old and new: broken by",
     ),
     "an unknown direction": (
         edit_json("askew.json", lambda v: v["facts"]["measures"]["RR@10"].update(direction="left")),
@@ -290,10 +290,10 @@ CAREFUL = {
         edit_rows(lambda t: t.with_columns(group=pl.lit(0, pl.Int32))),
         "expected 1 to 4, found 0",
     ),
-    "a pair gone": (edit_rows(lambda t: t.slice(1)), "askew.json: the numbers of pairs"),
+    "a pair gone": (edit_rows(lambda t: t.slice(1)), "askew.json: the stated numbers of pairs"),
     "a pair in another split": (
         move_a_pair,
-        "splits: 1 query ids stand in more than one split; first: 'q0' in dev, train",
+        "splits: 1 query ids are in more than one split; first: 'q0' in dev, train",
     ),
     "a pair in two splits": (copy_a_pair, "a query has each variant once: broken by 2 of 201 pairs; first: query 'q0'"),
 }
@@ -341,12 +341,12 @@ BROKEN = {
     "a Fair pair has two different texts: broken by 1 of 36": ("fair", {"text": pl.col("original_text")}),
     "every Optimal pair has new RR@10 = 1: broken by 1 of 21": ("optimal", {"new_RR_10": pl.lit(0.9)}),
     "every Optimal pair has new ARaB(tf)@10 = 0: broken by 1 of 21": ("optimal", {"new_ARaB_tf_10": pl.lit(None)}),
-    "the gain of RR@10 is that of its direction: broken by 1 of 200": ("fair", {"gain_RR_10": pl.lit(0.123)}),
-    "the gain of LexiconShare@10 is that of its direction: broken by 1": ("", {"gain_LexiconShare_10": pl.lit(None)}),
-    "the gain of ARaB(tf)@10 is that of its direction: broken by 1": ("negative", {"new_ARaB_tf_10": pl.lit(7.0)}),
-    "the outcome is that of the gains: broken by 1 of 200": ("fair", {"outcome": pl.lit("worse-worse")}),
-    "the label is that of the outcome: broken by 1 of 200": ("effective", {"label": pl.lit(4)}),
-    "the group is that of the old values: broken by 5 of 200": ("", {}),
+    "the gain of RR@10 follows from old and new: broken by 1 of 200": ("fair", {"gain_RR_10": pl.lit(0.123)}),
+    "the gain of LexiconShare@10 follows from old and new: broken by 1": ("", {"gain_LexiconShare_10": pl.lit(None)}),
+    "the gain of ARaB(tf)@10 follows from old and new: broken by 1": ("negative", {"new_ARaB_tf_10": pl.lit(7.0)}),
+    "the outcome follows from the gains: broken by 1 of 200": ("fair", {"outcome": pl.lit("worse-worse")}),
+    "the label follows from the outcome: broken by 1 of 200": ("effective", {"label": pl.lit(4)}),
+    "the group follows from the old values: broken by 5 of 200": ("", {}),
     "the score is the weighted sum of the gains: broken by 1 of 179": ("effective", {"score": pl.lit(9.0)}),
     "a query has one original_text: broken by": ("", {"original_text": pl.lit("something else")}),
     "a query has one group: broken by": ("", {"group": pl.col("group") % 4 + 1}),
@@ -390,7 +390,7 @@ def test_each_line_names_the_values_of_its_first_pair(tmp_path, monkeypatch):
 def test_gains_within_the_tolerance_count_as_the_same(tmp_path):
     pairs = toy_pairs().filter(pl.col("outcome") == "same-same")
     shifted = pairs.with_columns(pl.col("new_RR_10") - 1e-4, pl.col("gain_RR_10") - 1e-4, pl.col("score") - 1e-4)
-    with pytest.raises(DataError, match="the outcome is that of the gains"):
+    with pytest.raises(DataError, match="the outcome follows from the gains"):
         publish(shifted, facts(), tmp_path / "out")
     stated = facts()
     stated["selection"] = {**stated["selection"], "tolerance": 1e-3}

@@ -146,7 +146,7 @@ def test_verify_still_finds_a_query_in_two_splits(tmp_path):
     moved = train.head(1)
     pl.concat([dev, moved]).write_parquet(next(f for f in files if f.name.startswith("dev")))
     resign(tmp_path / "out")
-    assert any("query ids stand in more than one split" in line for line in verify(tmp_path / "out").wrong)
+    assert any("query ids are in more than one split" in line for line in verify(tmp_path / "out").wrong)
 
 
 @pytest.mark.filterwarnings("ignore")

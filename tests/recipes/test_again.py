@@ -115,7 +115,7 @@ def test_hard_queries_are_those_without_a_better_candidate(asked_again):
         ("cross", [{"ranker": "dens"}], "dense"),
         ("cross", [{"ranker": "qld", "of": ["fare"]}], "cross.0.of should be some of optimal"),
         ("cross", [{"ranker": "qld", "name": "../up"}], "cross.0 needs a name"),
-        ("cross", [{"ranker": "qld"}, {"ranker": "qld"}], "two things called 'cross-qld-chosen'"),
+        ("cross", [{"ranker": "qld"}, {"ranker": "qld"}], "two steps or sources named 'cross-qld-chosen'"),
         ("cross", [{"ranker": "qld", "mu2": 3}], "cross.0"),
         ("hard", {"ranker": "qld", "measure": "RR@11"}, "RR@10"),
         ("hard", {"ranker": "qld", "ties": "yes"}, "hard.ties"),

@@ -38,7 +38,7 @@ def test_ray_leaves_the_same_bytes_as_this_process(askew_cli):
     ("options", "said"),
     [
         ("--engine rey", "did you mean 'ray'"),
-        ("--address auto", "--address is for --engine ray"),
+        ("--address auto", "--address is only for --engine ray"),
         ("--workers 0", "--workers: expected 1 or more, found 0"),
     ],
 )

@@ -182,7 +182,7 @@ def test_nothing_that_came_as_far_as_pairs_is_told(askew_cli, tmp_path):
     (tmp_path / "queries.tsv").write_text("a\this mother\n")
     (tmp_path / "qrels.txt").write_text("a 0 d1 1\n")
     done = askew_cli(["publish", "demo", "--out", "ds", "--set", f"collection.source={tmp_path}"])
-    assert (done.code, "no row came as far as the step 'pairs'" in done.err) == (3, True)
+    assert (done.code, "no row reached the step 'pairs'" in done.err) == (3, True)
     assert not (tmp_path / "ds").exists()
 
 

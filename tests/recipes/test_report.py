@@ -154,7 +154,7 @@ def test_the_held_out_figures_come_before_the_in_sample_ones(page):
     said = " ".join(Seen(page).captions)
     assert said.index("Means before and after, for each subset, held out") < said.index("for each subset, in-sample")
     said = " ".join(Seen(page).words)
-    assert "the selector chooses by half of the documents" in said
+    assert "pairs are chosen by half of the documents" in said
     assert "By words:" in said and "By ranks:" in said
     assert re.search(r"changes by \S+ \(by words \S+; by ranks \S+; in-sample \S+\)", said)
 
@@ -163,8 +163,8 @@ def test_the_head_says_what_was_chosen_by_what_and_what_is_reported_only(page):
     said = " ".join(Seen(page).words)
     assert "Pairs were chosen by the selector refairmulate-paper on RR@10 and ARaB(tf)@10." in said
     # Each query has one relevant document, so that AP says what RR says.
-    assert "With the same numbers here as a measure it chose by: AP@10." in said
-    assert "Not used for choosing, reported only: NFaiRR@10." in said
+    assert "Same values here as a measure that pairs were chosen by: AP@10." in said
+    assert "Only reported, not used to choose pairs: NFaiRR@10." in said
     assert "*: pairs were chosen by this measure" in said
 
 

@@ -73,7 +73,7 @@ def test_a_flipped_byte_in_a_part_is_found_and_repaired_to_the_same_bytes(askew_
     assert contents(store) != before
     repaired = askew_cli(["verify", "s", "--repair"])
     assert repaired.code == 0, repaired.out
-    assert f"s/{part.parent.name}: computed again from the recipe r" in repaired.out
+    assert f"s/{part.parent.name}: recomputed from the recipe r" in repaired.out
     assert contents(store) == before
     assert askew_cli(["verify", "s"]).code == 0
 
@@ -120,7 +120,7 @@ def test_a_store_that_does_not_know_its_recipe_says_what_to_run_and_keeps_everyt
     damaged = contents(store)
     done = askew_cli(["verify", "s", "--repair"])
     assert done.code == 3
-    assert "does not know a recipe that makes it; delete it and run: askew run RECIPE --store s" in done.out
+    assert "has no record of the recipe that makes it; delete it and run: askew run RECIPE --store s" in done.out
     assert "askew annotate DOCS --store s" in done.out
     assert contents(store) == damaged
 
@@ -135,7 +135,7 @@ def test_a_recipe_whose_collection_has_changed_repairs_nothing(askew_cli, tmp_pa
         file.write("q999\tone more query\n")
     done = askew_cli(["verify", "s", "--repair"])
     assert done.code == 3
-    assert "its collection, or askew, is not what it was" in done.out
+    assert "its collection or askew has changed" in done.out
 
 
 def test_a_step_of_another_format_is_refused_with_the_command_and_repaired(askew_cli, store):
@@ -172,7 +172,7 @@ def test_a_damaged_index_is_found_and_made_again_from_its_documents(askew_cli, i
     assert "askew verify ix --repair" in refused.err
     repaired = askew_cli(["verify", "ix", "--repair"])
     assert repaired.code == 0, repaired.out
-    assert f"ix: made again from {demo_files().docs}" in repaired.out
+    assert f"ix: rebuilt from {demo_files().docs}" in repaired.out
     assert askew_cli(search).code == 0
     assert contents(index) == before
     assert (tmp_path / "after.run").read_bytes() == (tmp_path / "before.run").read_bytes()
@@ -200,7 +200,7 @@ def test_an_index_of_unknown_format_is_made_again_or_the_command_is_said(askew_c
     if known:
         assert {name for name in before if "weights-" not in name} == set(contents(index))
     else:
-        assert "what it was made from is not known; delete it and run: askew index DOCS --out ix" in done.out
+        assert "its source documents are not recorded; delete it and run: askew index DOCS --out ix" in done.out
 
 
 def test_an_index_is_not_made_again_from_other_documents(askew_cli, tmp_path):
@@ -211,7 +211,7 @@ def test_an_index_is_not_made_again_from_other_documents(askew_cli, tmp_path):
     damaged = contents(tmp_path / "ix")
     done = askew_cli(["verify", "ix", "--repair"])
     assert done.code == 2
-    assert "has other documents than those it was made from" in done.err
+    assert "have changed since it was built" in done.err
     assert "askew index" in done.err
     assert contents(tmp_path / "ix") == damaged
 

@@ -152,9 +152,9 @@ def test_a_users_list_of_any_two_groups_is_enough_with_its_pairs(tmp_path):
         ('groups = ["a"]\npairs = []\n', "two groups"),
         ('groups = ["a", "b"]\n', "expected a list of pairs"),
         ('groups = ["a", "b"]\npairs = [["x", "y"]]\n', r"found \['x', 'y'\]"),
-        ('groups = ["a", "b"]\npairs = [["x", "y", "old y"]]\n', "holds 'y', which names a group"),
+        ('groups = ["a", "b"]\npairs = [["x", "y", "old y"]]\n', "contains 'y', which names a group"),
         ('groups = ["a", "b"]\npairs = [["x", "y", "z"]]\nkept = 1\n', "did you mean 'keep'"),
-        ('groups = ["a", "b"]\npairs = [["x", "y", "z"]]\nwords = 1\n', "not of the shape"),
+        ('groups = ["a", "b"]\npairs = [["x", "y", "z"]]\nwords = 1\n', "does not have the structure"),
         ("groups = [", "not valid TOML"),
     ],
 )

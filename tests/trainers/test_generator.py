@@ -166,7 +166,7 @@ def test_settings_that_cannot_be_are_refused(models):
             TextSettings(**wrong)
     causal = TextSettings(models["causal"])
     for wrong in ({"context": True}, {"prefix": "x: "}):
-        with pytest.raises(ConfigError, match="goes with a sequence-to-sequence model"):
+        with pytest.raises(ConfigError, match="needs a sequence-to-sequence model"):
             check_settings(GeneratorSettings(**wrong), causal)
 
 
@@ -228,7 +228,7 @@ def test_a_generator_is_trained_measured_and_feeds_docquery(models, tmp_path):
     use = "--method docquery --set docquery.model=FOLDER --set 'docquery.prefix=ask : ' --set docquery.context=true"
     assert made.use == use
     card = (tmp_path / "out" / "README.md").read_text()
-    assert "shows what is remembered, not what is learned" in card
+    assert "shows memorization, not generalization" in card
     assert not (tmp_path / "out" / "checkpoints").exists()
     reads = DocQueryReformulator(str(tmp_path / "out"), count=1, prefix="ask : ", context=True, device="cpu")
     assert reads.reformulate(asked(f"book {PASSAGES[2]}")).texts == ["fast cars"]

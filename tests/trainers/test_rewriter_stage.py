@@ -128,7 +128,7 @@ def test_a_session_is_what_the_same_user_asked_before(tmp_path):
     queries = read_queries(tmp_path / "queries.jsonl")
     assert with_sessions(pairs, queries, 3).before == [["first", "second"], [], [], []]
     assert with_sessions(pairs, queries, 1).before[0] == ["second"]
-    with pytest.raises(DataError, match="expected who asked each"):
+    with pytest.raises(DataError, match="expected the user and time of each query"):
         with_sessions(pairs, queries.drop_columns("context"), 3)
 
 
@@ -138,7 +138,7 @@ def test_a_query_stands_on_one_side_whatever_its_case_and_marks():
     sides = {name: {normal(text) for text in part.originals} for name, part in parts.items()}
     assert not sides["train"] & sides["test"] and not sides["dev"] & sides["test"]
     assert sum(len(part) for part in parts.values()) == 120
-    with pytest.raises(DataError, match="expected pairs to test, found none among 1"):
+    with pytest.raises(DataError, match="expected pairs in the test part, found none among 1"):
         split_pairs(Rewrites(["1"], [train_text()], ["b"]), SHARES)
 
 

@@ -178,7 +178,7 @@ def test_a_selector_is_trained_measured_and_written_down(model, store):
     lean_aware = choices[LEAN_AWARE][LEAN]
     assert lean_aware["worsened"] == 0 and lean_aware["new"] <= lean_aware["old"]
     card = (model.folder / "README.md").read_text(encoding="utf-8")
-    assert "input and outcome" in card and "askew train selector STORE" in card
+    assert "both input and outcome" in card and "askew train selector STORE" in card
     facts = json.loads((model.folder / "measured.json").read_text(encoding="utf-8"))
     assert facts["measured"]["queries"] == {
         name: int((read_built(store).parts() == name).sum()) for name in ("train", "fit", "dev", "test")

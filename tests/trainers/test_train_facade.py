@@ -50,7 +50,7 @@ def test_a_folder_without_a_classifier_or_with_a_damaged_one_is_told(tmp_path):
     with pytest.raises(DataError, match="expected a classifier that was saved or trained, found none"):
         Classifier.load(tmp_path)
     (tmp_path / "classifier.json").write_text("{}")
-    with pytest.raises(DataError, match=r"expected what Classifier.save wrote"):
+    with pytest.raises(DataError, match=r"expected a file of Classifier.save"):
         Classifier.load(tmp_path)
 
 

@@ -214,7 +214,7 @@ def test_runs_of_a_folder_can_be_chosen_beside_those_of_the_demo(store, tmp_path
 
 
 def test_without_texts_and_judgements_there_is_nothing_to_measure_with():
-    with pytest.raises(DataError, match="nothing to measure"):
+    with pytest.raises(DataError, match="nothing can be measured"):
         audit({"mine": run_in_memory({"q": {"d": 1.0}}, "mine")}, None)
     with pytest.raises(ConfigError, match="choose a run"):
         audit({}, None)

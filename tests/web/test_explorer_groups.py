@@ -271,7 +271,7 @@ def test_where_the_words_of_a_tokenizer_cannot_be_marked_that_is_told(two):
     groups = Groups({"old": ["old", "elderly"], "young": ["young"]}, tokens="seyedsalehi")
     found = open_sources(Sources(two.store, groups=groups))
     assert found.explorer.search("elderly people", 1).mentions == {"old": 1, "young": 0}
-    assert any("seyedsalehi counts cannot be marked" in note for note in found.notes)
+    assert any("tokens of seyedsalehi cannot be marked" in note for note in found.notes)
 
 
 def test_rules_of_warrant_are_only_for_the_groups_they_were_written_for(two, served):
@@ -279,7 +279,7 @@ def test_rules_of_warrant_are_only_for_the_groups_they_were_written_for(two, ser
     assert (age.words, age.reasons, age.rules, age.status) == (("old",), (), (), "no rules")
     own = WarrantRules(Groups({"female": ["lady"], "male": ["lad"]})).look("prostate screening for a lad")
     assert own.words == ("lad",) and own.status == "warranted"
-    assert "There are no rules of warrant for these groups" in served(two).get("/", params={"q": QUERY}).text
+    assert "There are no rules for these groups" in served(two).get("/", params={"q": QUERY}).text
 
 
 def test_a_word_of_a_group_that_is_not_compared_is_not_marked():

@@ -250,7 +250,7 @@ def test_groups_that_are_given_are_said_to_make_other_numbers(moved):
     _, folder = moved
     groups = Groups({"care": ["nurse"], "law": ["lawyer"]})
     opened = open_sources(Sources(store=folder / "store", groups=groups))
-    assert "The groups were given: values of Search and Compare are not those of the dataset." in opened.notes
+    assert "The groups were given: values of Search and Compare may differ from those of the dataset." in opened.notes
 
 
 def test_an_unjudged_query_has_no_verdict_on_effectiveness_in_rest(built):

@@ -1,16 +1,17 @@
-"""Which group a query asks about, by the words it names groups with.
+"""Which group a query asks about, by the group words that it contains.
 
-Probabilities follow from the counts. With c(g) mentions of each of G groups, and c2 the second highest count, the
+Probabilities are computed from the counts. With c(g) mentions of each of G groups, and c2 the second highest count, the
 weights are::
 
     neutral      NEUTRAL + c2
     each group   c(g) + OTHERS / G
 
-and a probability is a weight over their sum: mentions on both sides speak for neutral, and the label with the highest
-probability is the one the counting rule chooses. NEUTRAL and OTHERS are set so that no mention and one mention have
-about the probabilities of being right that were found on the 3,709 annotated MS MARCO queries of Rekabsaz and Schedl
-(2020) with the lexicon ``gender`` and first names: 0.63 and 0.93 (two mentions, not fitted: 0.97). That sample holds
-more gendered queries than a log does, so elsewhere "neutral" is right more often than it says.
+and a probability is a weight divided by the sum of all weights. Mentions of several groups raise the probability of
+neutral, and the label with the highest probability is the one that the counting rule chooses. NEUTRAL and OTHERS are
+set so that the probabilities for no mention and for one mention are close to the accuracy on the 3,709 annotated MS
+MARCO queries of Rekabsaz and Schedl (2020) with the lexicon ``gender`` and first names: 0.63 and 0.93 (two mentions,
+not fitted: 0.97). That sample has more gendered queries than a query log, so in a log "neutral" is right more often
+than its probability says.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ NAMES = DATA / "names" / "en.toml"
 
 
 class LexicalClassifier:
-    """Counts the words of each group in a query; no mention or a tie is neutral, otherwise the group with the most.
+    """Counts the words of each group in a query and chooses the group with the most; no mention or a tie is neutral.
 
     ``groups``         a lexicon by name or file, with any number of groups; the lexicon gender if not given.
-    ``names``          count common first names too, for the groups female and male where the lexicon has them: of the
-                       annotated queries 71 % are right with names and 50 % without. A name is a guess about a person.
-    ``ties``           ``neutral`` or ``abstain``, where two groups are named equally often.
-    ``abstain_below``  abstain where the probability of the label is less; 0: never. See the module for the formula.
+    ``names``          count common first names too, for the groups female and male if the lexicon has them: 71 % of the
+                       annotated queries are right with names and 50 % without. A name is a guess about a person.
+    ``ties``           ``neutral`` or ``abstain``, if two groups are named equally often.
+    ``abstain_below``  abstain if the probability of the label is lower; 0: never. See the module for the formula.
     """
 
     name = "lexical"
@@ -57,7 +58,7 @@ class LexicalClassifier:
         self._lexicon = Groups.of(DEFAULT_LEXICON if groups is None else groups).counted
         if LABEL in self._lexicon.groups:
             where = f"the lexicon {self._lexicon.name!r}"
-            raise ConfigError(f"lexical: expected no group {LABEL!r} in {where}: it is the label of no group")
+            raise ConfigError(f"lexical: expected no group {LABEL!r} in {where}: this label means no group")
         listed = load_lexicon(NAMES) if names else None
         self._names = listed if listed and set(listed.groups) & set(self._lexicon.groups) else None
         self._ties, self._least = ties, float(abstain_below)
@@ -65,7 +66,7 @@ class LexicalClassifier:
         self.labels = (LABEL, *self._lexicon.group_names)
 
     def settings(self) -> Mapping[str, Any]:
-        """The words by their content, the rule for ties and the threshold."""
+        """Return the word lists, identified by their content, the rule for ties and the threshold."""
         return {
             "lexicon": self._lexicon.id, "names": self._names.id if self._names else None, "ties": self._ties,
             "abstain_below": self._least,

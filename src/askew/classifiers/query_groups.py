@@ -1,8 +1,8 @@
-"""Which gender a query asks about, by a trained model that askew ships: no training, no network.
+"""Which gender a query asks about, by a trained model that askew ships. It needs no training and no network.
 
-The model is all-MiniLM-L6-v2 with the adapter ``minilm-query-groups``; its card says on what it was trained and how
-often it is right. Beside the text it reads how many words for women and for men, and how many first names of each, are
-in the query. It knows the groups female and male. For other groups there is ``lexical``.
+The model is all-MiniLM-L6-v2 with the adapter ``minilm-query-groups``; its card reports its training data and accuracy.
+Its input is the text and four counts: words for women, words for men, and first names of each. It distinguishes the
+groups female and male. For other groups use ``lexical``.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _LIBRARIES = ("torch", "transformers")
 
 
 def takes_groups(groups: Groups | None) -> bool:
-    """Whether the model may stand in for counting words: no groups or words of askew's own for female and male.
+    """Whether the model may replace the counting of words: for no groups, or a shipped lexicon with female and male.
 
-    Words that a user gives are to be counted, whatever their groups are called.
+    Words that a user gives are always counted, whatever the names of their groups.
     """
     if groups is None:
         return True
@@ -37,11 +37,11 @@ def takes_groups(groups: Groups | None) -> bool:
 
 
 class QueryGroupsClassifier(LogitsClassifier):
-    """A trained model of which gender a query asks about: neutral, female or male, with calibrated probabilities.
+    """Predicts with a trained model which gender a query asks about: neutral, female or male, calibrated.
 
-    ``groups``         female and male, or none; of any other groups it knows nothing.
-    ``abstain_below``  abstain where the probability of the label is less; 0: never.
-    ``adapter``        the adapter that askew ships, by its name, or a folder with one of the same shape.
+    ``groups``         female and male, or none; other groups are refused.
+    ``abstain_below``  abstain if the probability of the label is lower; 0: never.
+    ``adapter``        the name of the adapter that askew ships, or a folder with an adapter of the same shape.
     """
 
     name = "query-groups"
@@ -62,7 +62,7 @@ class QueryGroupsClassifier(LogitsClassifier):
         super().__init__(self.logits, CLASSES, read_temperature(self._folder), abstain_below, identity)
 
     def logits(self, texts: Sequence[str]) -> Floats:
-        """One row for each text, before the temperature. The model is loaded here: a recipe is checked without it."""
+        """Return a row of logits for each text, before the temperature. The model is loaded here, at first use."""
         from askew.models.query_network import load_query_network, query_logits
 
         network, tokenizer = load_query_network(MINILM, self._folder, self._device)
@@ -74,5 +74,5 @@ def _refuse_other(groups: GroupsLike | None) -> None:
     if set(found) != set(GROUPS):
         raise ConfigError(
             f"query-groups: expected the groups female and male, found {', '.join(found)}; "
-            "take the classifier lexical, which counts the words of any groups"
+            "use the classifier lexical, which counts the words of any groups"
         )

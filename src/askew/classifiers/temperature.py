@@ -1,7 +1,7 @@
-"""Temperature scaling (Guo and others 2017): one number that makes the probabilities of a classifier honest.
+"""Temperature scaling (Guo and others 2017): one number that calibrates the probabilities of a classifier.
 
-Logits are divided by it before they become probabilities; the label never changes. It lies in ``calibration.json``
-beside the weights, so that a model carries it along.
+Logits are divided by the temperature before the softmax; the label never changes. The temperature is stored with the
+weights of a model, in ``calibration.json``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from askew.core.ranking import Floats
 from askew.core.whole_files import write_whole
 
 FILE = "calibration.json"
-# Beyond these a temperature says that there were too few mistakes, or nothing but mistakes, to learn from.
+# A temperature outside these bounds means that there were too few errors, or only errors, to fit it.
 COLDEST, HOTTEST = 0.05, 20.0
 _STEPS = 80
 
@@ -40,9 +40,9 @@ def log_loss(logits: Floats, labels: npt.NDArray[np.integer], temperature: float
 
 
 def fit_temperature(logits: Floats, labels: npt.NDArray[np.integer]) -> float:
-    """The temperature of the lowest log loss on held-out texts, by golden section on its logarithm.
+    """Return the temperature with the lowest log loss on held-out texts, by golden-section search on its logarithm.
 
-    The loss is convex in 1 / temperature, so it has one valley.
+    The loss is convex in 1 / temperature, so it has one minimum.
     """
     if logits.ndim != 2 or len(logits) != len(labels) or not len(labels):
         raise DataError(f"temperature: expected a row of logits for each label, found {logits.shape}, {len(labels)}")
@@ -60,7 +60,7 @@ def fit_temperature(logits: Floats, labels: npt.NDArray[np.integer]) -> float:
 
 
 def write_calibration(folder: Path | str, logits: Floats, labels: npt.NDArray[np.integer]) -> dict[str, Any]:
-    """Fit the temperature on held-out texts and put it beside the model."""
+    """Fit the temperature on held-out texts and write it to the folder of the model."""
     temperature = fit_temperature(logits, labels)
     facts = {
         "temperature": temperature, "texts": len(labels), "log_loss_before": log_loss(logits, labels),
@@ -71,7 +71,7 @@ def write_calibration(folder: Path | str, logits: Floats, labels: npt.NDArray[np
 
 
 def read_temperature(folder: Path | str) -> float:
-    """The temperature beside a model; 1, which changes nothing, where there is none."""
+    """Read the temperature from the folder of a model; 1, which changes nothing, if there is none."""
     file = Path(folder) / FILE
     if not file.is_file():
         return 1.0

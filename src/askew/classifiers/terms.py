@@ -1,9 +1,9 @@
 """How often a short text names each group of a lexicon.
 
-The rule of matching is the one of the counted mentions of documents: at each word the longest phrase wins and its words
-are used up; otherwise the shortest term that ends in ``*``; otherwise the word itself. A term of several groups counts
-for each. For queries one thing is added: people type ``womens`` for ``women's``, so the ``s`` of a possessive may stand
-without its apostrophe after a term of three letters or more.
+The matching rule is the one for mentions in documents. At each word the longest phrase that matches is counted, and
+matching continues after the phrase; otherwise the shortest term that ends in ``*``; otherwise the word itself. A term
+of several groups counts for each. One rule is added for queries: people type ``womens`` for ``women's``, so a
+possessive ``s`` without its apostrophe is accepted after a term of three letters or more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NONE: Groups = frozenset()
 
 
 class TermCounter:
-    """Counts the terms of a lexicon, and names of its groups where there are any. A name that is a term stays one."""
+    """Counts the terms of a lexicon, and names of its groups if given. A name that is also a term counts as a term."""
 
     def __init__(self, lexicon: Lexicon, names: Lexicon | None = None) -> None:
         self.groups = lexicon.group_names
@@ -45,7 +45,7 @@ class TermCounter:
         self._starts = longest_first
 
     def count(self, texts: Sequence[str]) -> Ints:
-        """One row for each text, one column for each group."""
+        """Return the counts: one row for each text, one column for each group."""
         counts = np.zeros((len(texts), len(self.groups)), np.int64)
         for row, text in enumerate(texts):
             for groups in self._found(word(text)):

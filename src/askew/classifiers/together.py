@@ -1,4 +1,4 @@
-"""Several trained classifiers as one: the mean of their calibrated probabilities. They err on different texts."""
+"""The mean of the calibrated probabilities of several trained classifiers, which err on different texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from askew.plugins.methods import Classified, ClassifierPlugin
 
 
 class MeanClassifier:
-    """The mean of the probabilities of several classifiers with the same labels, in whatever order they have them."""
+    """The mean of the probabilities of several classifiers with the same labels, in any order."""
 
     name = "mean"
 
@@ -32,7 +32,7 @@ class MeanClassifier:
         self._members, self._least = tuple(members), float(abstain_below)
 
     def settings(self) -> Mapping[str, Any]:
-        """Those of each classifier, and the threshold."""
+        """Return the settings of each classifier, and the threshold."""
         return {"members": [dict(member.settings()) for member in self._members], "abstain_below": self._least}
 
     def classify(self, texts: Sequence[str]) -> Classified:
@@ -48,10 +48,10 @@ class MeanClassifier:
 
 
 class TogetherClassifier(MeanClassifier):
-    """Trained transformers (see ``transformer``) combined.
+    """Combines trained transformers (see ``transformer``) by the mean of their probabilities.
 
-    ``models``         folders or hub ids, separated by commas; each with the temperature beside it.
-    ``abstain_below``  abstain where the mean probability of the label is less; 0: never.
+    ``models``         folders or hub ids, separated by commas; each with the temperature in its folder.
+    ``abstain_below``  abstain if the mean probability of the label is lower; 0: never.
     """
 
     name = "together"

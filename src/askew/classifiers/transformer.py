@@ -16,9 +16,9 @@ from askew.plugins.methods import Classified
 
 
 class LogitsClassifier:
-    """Labels from any function that gives a row of logits for each text; the base of the classifier below.
+    """Classifies by any function that returns a row of logits for each text; the base of the classifier below.
 
-    ``identity`` is what the logits depend on, as JSON values.
+    ``identity`` contains, as JSON values, everything that determines the logits.
     """
 
     name = "logits"
@@ -38,7 +38,7 @@ class LogitsClassifier:
         self._identity = dict(identity or {})
 
     def settings(self) -> Mapping[str, Any]:
-        """The model by its weights, its labels, its temperature and the threshold."""
+        """Return the model, identified by its weights, its labels, its temperature and the threshold."""
         return {
             **self._identity, "labels": list(self.labels), "temperature": self._temperature,
             "abstain_below": self._least,
@@ -61,10 +61,10 @@ class LogitsClassifier:
 class TransformerClassifier(LogitsClassifier):
     """A trained transformer for sequence classification, by folder or hub id, with calibrated probabilities.
 
-    ``temperature``    none: the one in ``calibration.json`` beside the model, or 1 where there is none (a model of the
-                       hub has none: give it here).
+    ``temperature``    by default the one in ``calibration.json`` in the folder of the model, or 1 if there is none (a
+                       model of the hub has none: give it here).
     ``labels``         other names for the model's labels, in its order, separated by commas.
-    ``abstain_below``  abstain where the probability of the label is less; 0: never.
+    ``abstain_below``  abstain if the probability of the label is lower; 0: never.
     """
 
     name = "transformer"

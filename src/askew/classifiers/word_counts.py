@@ -1,6 +1,6 @@
-"""What the model of query groups reads beside the text: how many words and first names of women and of men there are.
+"""Input of the model ``query-groups`` in addition to the text: counts of words and first names for women and for men.
 
-Training and use must agree on these numbers, so they are computed here and only here.
+Training and use must agree on these numbers, so they are computed only here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def log_counts(texts: Sequence[str]) -> npt.NDArray[np.float32]:
 
 
 def counted_id() -> list[str]:
-    """What the counts depend on besides the texts: the two lists of words by their content."""
+    """Return the ids of the two word lists that determine the counts, by their content."""
     return [load_lexicon(one).id for one in (LEXICON, _NAMES)]
 
 

@@ -1,4 +1,4 @@
-"""``askew annotate``: count a collection once, keep it, use it for every run after."""
+"""``askew annotate``: count the group terms of a collection once, and keep the counts for all runs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,22 @@ if TYPE_CHECKING:
 
 def command(
     docs: Annotated[Path, typer.Argument(help="Documents: a file (TSV, JSON Lines, Parquet, gzip) or a folder.")],
-    measures: Annotated[str | None, typer.Option(help="Count what these measures read.")] = None,
+    measures: Annotated[str | None, typer.Option(help="Count the terms that these measures read.")] = None,
     preset: Annotated[
-        str | None, typer.Option("--preset", help="Count what this preset reads, in its way of reading.")
+        str | None, typer.Option("--preset", help="Count the terms that this preset reads, as the preset reads texts.")
     ] = None,
     groups: o.GroupNames = None,
-    lexicon: Annotated[str | None, typer.Option(help="One count: a lexicon by name, or its file.")] = None,
-    tokens: Annotated[str | None, typer.Option(help="One count: tokenizer, such as unclipped or word.")] = None,
+    lexicon: Annotated[
+        str | None, typer.Option(help="Make one count only, with this lexicon: a name or a file.")
+    ] = None,
+    tokens: Annotated[
+        str | None, typer.Option(help="Make one count only, with this tokenizer, such as unclipped or word.")
+    ] = None,
     overlap: Annotated[
-        str | None, typer.Option(help="One count: a term of several groups counts for all of them, or the first.")
+        str | None,
+        typer.Option(
+            help="Make one count only, in which a term of several groups counts for all of them or the first."
+        ),
     ] = None,
     fields: o.Fields = None,
     store: o.StorePath = o.DEFAULT_STORE,
@@ -34,10 +41,10 @@ def command(
 ) -> None:
     """Count how often each document names each group, and keep the counts in the store.
 
-    Counted is all that askew measure reads by default, or all that --measures or --preset read, so that measuring
-    reads no text any more. With --lexicon, --tokens or --overlap it is that one count. The same command again does
-    nothing; after an interruption it goes on where it was. askew measure --store finds the counts by the content of
-    the documents.
+    The command makes all counts that askew measure reads by default, or that --measures or --preset read. askew
+    measure then needs no texts. With --lexicon, --tokens or --overlap, the command makes that one count only. Counts
+    that exist are not made again; after an interruption, the same command resumes. askew measure --store finds the
+    counts by the content of the documents.
     """
     from askew.app.scoring.annotate import annotate
     from askew.engine.store import Store
@@ -80,7 +87,7 @@ def _needs(
         return needs
     if measures is not None or preset is not None or groups is not None:
         raise ConfigError(
-            f"--{next(iter(given))} asks for one count: give it without --measures, --preset and --groups"
+            f"--{next(iter(given))} makes one count only: give it without --measures, --preset and --groups"
         )
     if overlap not in (None, "all", "first"):
         raise ConfigError(f"--overlap is all or first, found {overlap!r}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from askew.app.audit.report import AuditReport
 
 DEFAULTS = AuditSettings()
-# So many of the worst queries are shown in a terminal.
+# The number of worst queries and of reformulations shown in a terminal.
 _MOST_SHOWN = 5
 
 
@@ -32,50 +32,51 @@ def command(
     queries: Annotated[str, typer.Option(help="A file of queries (id TAB text, JSON Lines), irds:ID, or demo.")],
     settings: o.Settings = None,
     docs: Annotated[
-        Path | None, typer.Option(help="Documents, where the engine gives no texts: as for askew measure.")
+        Path | None, typer.Option(help="Documents, if the engine returns no texts; formats as in askew measure.")
     ] = None,
     qrels: o.Qrels = None,
     measures: o.Measures = None,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
-    k: Annotated[int, typer.Option("-k", "--k", help="How many results of each query.")] = DEFAULTS.k,
-    worst: Annotated[int, typer.Option(help="How many of the worst queries are shown and reformulated.")] = (
-        DEFAULTS.worst
-    ),
-    tries: Annotated[int, typer.Option(help="How many reformulations of each are searched at most.")] = DEFAULTS.tries,
+    k: Annotated[int, typer.Option("-k", "--k", help="The number of results per query.")] = DEFAULTS.k,
+    worst: Annotated[int, typer.Option(help="The number of worst queries to show and reformulate.")] = (DEFAULTS.worst),
+    tries: Annotated[int, typer.Option(help="The maximum number of reformulations to try per query.")] = DEFAULTS.tries,
     methods: Annotated[
         list[str] | None,
         typer.Option(
-            "--method", "-m", help="A reformulator; may be given again. Default: reduce, and rewrite if installed."
+            "--method", "-m", help="A reformulator; may be repeated. Default: reduce, and rewrite if installed."
         ),
     ] = None,
     missing: o.Missing = None,
-    resolver: Annotated[str, typer.Option(help="Estimates the parts of the lean: light, or neural (slow).")] = (
-        DEFAULTS.resolver
-    ),
-    baseline: Annotated[Path | None, typer.Option(help="The audit.json of an earlier audit.")] = None,
+    resolver: Annotated[
+        str, typer.Option(help="The model that estimates the parts of the lean: light, or neural (slow).")
+    ] = (DEFAULTS.resolver),
+    baseline: Annotated[Path | None, typer.Option(help="The audit.json of an earlier audit to compare with.")] = None,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
-            help="Exit with code 1 where this holds: 'ARaB(tf)@10 > 0.2', 'ARaB(tf)@10 > +10%' (of --baseline), "
-            "'NFaiRR@10 worse' (significantly); may be given again."
+            help="Exit with code 1 if this condition holds: 'ARaB(tf)@10 > 0.2', 'ARaB(tf)@10 > +10%' (of --baseline), "
+            "'NFaiRR@10 worse' (significantly); may be repeated."
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="A folder for report.html, audit.json and tables. The page shows the texts of queries."),
+        typer.Option(help="Write report.html, audit.json and tables to this folder. The page shows texts of queries."),
     ] = None,
     keep_queries: Annotated[
-        bool, typer.Option("--keep-queries", help="Texts of queries also in audit.json, tables and --json.")
+        bool, typer.Option("--keep-queries", help="Also write texts of queries to audit.json, the tables and --json.")
     ] = False,
     store: Annotated[
-        str, typer.Option("--store", help="Without --out: where answers are kept until the audit is complete.")
+        str,
+        typer.Option(
+            "--store", help="Without --out: where answers of the engine are kept until the audit is complete."
+        ),
     ] = o.DEFAULT_STORE,
     as_json: o.AsJson = False,
 ) -> None:
-    """Audit a live engine: lean with intervals, its parts, the worst queries, reformulations tried, what to do next.
+    """Audit a live engine: lean with intervals, parts of the lean, worst queries, tried reformulations, next steps.
 
-    An audit that was stopped goes on with the same command: a query that an engine answered is not sent again.
+    If an audit was stopped, the same command resumes it. Queries that the engine has answered are not sent again.
     Example: askew audit http:engine.toml --queries queries.tsv --out audit
     """
     from askew.app.audit.audit import audit
@@ -97,7 +98,7 @@ def command(
     else:
         _print_report(report, keep_queries)
         if out is not None:
-            say(f"in {out / 'report.html'}")
+            say(f"written to {out / 'report.html'}")
     for failure in report.failures:
         say(f"askew: failed: {failure}", err=True)
     if report.failures:
@@ -105,7 +106,7 @@ def command(
 
 
 def _split(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Settings of the engine, and those of a method or filter, whose names have a dot: ``reduce.shortest``."""
+    """Separate the settings of the engine from those of a method or filter, which have a dot: ``reduce.shortest``."""
     own, others = dict[str, Any](), dict[str, dict[str, Any]]()
     for name, value in given.items():
         owner, dot, inner = name.rpartition(".")

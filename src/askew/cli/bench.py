@@ -23,9 +23,9 @@ Methods = Annotated[
     list[str] | None,
     typer.Option(
         "--method", "-m",
-        help="A ranker (qld, dense), fusion:bm25,dense, greedy@3 (or mmr, detconstsort, fairtopk), rerank:MODEL, "
-        "reformulate:METHOD (or :one-search, :oracle, :SELECTOR), run:FILE, FILE.py:CLASS; METHOD+greedy reorders the "
-        "results of another; METHOD@A,B,C has several strengths. May be given again.",
+        help="A method: a ranker (qld, dense), fusion:bm25,dense, greedy@3 (or mmr, detconstsort, fairtopk), "
+        "rerank:MODEL, reformulate:METHOD (or :one-search, :oracle, :SELECTOR), run:FILE, FILE.py:CLASS. METHOD+greedy "
+        "reranks the results of METHOD; METHOD@A,B,C runs METHOD at several strengths. May be repeated.",
     ),
 ]  # fmt: skip
 
@@ -41,14 +41,19 @@ def bench_command(
     lexicon: o.LexiconName = None,
     k: Annotated[int, typer.Option("-k", "--k", help="The number of documents per query.")] = DEFAULTS.k,
     agree: Annotated[
-        float, typer.Option(help="reformulate: the share of the top 10 of the original query to keep.")
+        float,
+        typer.Option(help="reformulate: the share of the original query's top 10 that a reformulation must keep."),
     ] = DEFAULTS.agree,
     equivalence: Annotated[
-        str, typer.Option(help="reformulate: the model that refuses other meanings: auto, light, minilm, neural; off.")
+        str,
+        typer.Option(
+            help="reformulate: the model that rejects reformulations with another meaning: auto, light, minilm, "
+            "neural, or off."
+        ),
     ] = DEFAULTS.equivalence,
     sweep: Annotated[bool, typer.Option("--sweep", help="Run methods at several strengths.")] = DEFAULTS.sweep,
     queries: Annotated[
-        Path | None, typer.Option(help="Only the queries of this file, such as those no model was trained on.")
+        Path | None, typer.Option(help="Use only the queries of this file, such as those that no model was trained on.")
     ] = None,
     method_settings: Annotated[
         list[str] | None,
@@ -57,14 +62,15 @@ def bench_command(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A folder for report.html, tables, the scores of every query and the runs.")
+        Path | None,
+        typer.Option(help="Write report.html, tables, the scores of every query and the runs to this folder."),
     ] = None,
     from_scores: Annotated[
         list[Path] | None,
         typer.Option(
             "--from",
-            help="The folder of an earlier bench: its report again, without searching; may be "
-            "given again for one page on several collections.",
+            help="Show the report of an earlier bench from its folder, without searching. May be repeated for one "
+            "page on several collections.",
         ),
     ] = None,
     seconds: Annotated[bool, typer.Option(help="Show how long each method takes.")] = True,
@@ -73,15 +79,16 @@ def bench_command(
 ) -> None:
     """Compare mitigation methods on the judged queries of a collection: effectiveness and lean against a base ranker.
 
-    A method is another ranker, a reranker, a reformulator with a choice among its candidates, or your own run. Without
-    --method, those run that need nothing but askew. A recipe or a store brings its collection and groups.
+    A method is another ranker, a reranker, a reformulator with a rule that chooses among its candidates, or your own
+    run. Without --method, the methods that need no optional extra are run. For a recipe or a store, its collection and
+    groups are used.
     Example: askew bench demo --method greedy@2,3,5 --method reformulate:reduce --out bench
     """
     from askew.app.bench.bench import bench, show_bench
     from askew.measures.borrowed import quiet_programs
 
     if (collection is None) == (not from_scores):
-        raise ConfigError("bench: expected a collection, or folders of earlier benches with --from; one of the two")
+        raise ConfigError("bench: expected either a collection, or folders of earlier benches with --from")
     if from_scores:
         _print_again(show_bench(from_scores, out), as_json, seconds, out)
         return
@@ -106,7 +113,7 @@ def _print_again(reports: list[BenchReport], as_json: bool, seconds: bool, out: 
         note(report.notes)
         _print_report(report, seconds, None)
     if out is not None:
-        typer.echo(f"in {safe(str(out / 'report.html'))}")
+        typer.echo(f"written to {safe(str(out / 'report.html'))}")
 
 
 def _print_report(report: BenchReport, seconds: bool, out: Path | None) -> None:
@@ -114,7 +121,7 @@ def _print_report(report: BenchReport, seconds: bool, out: Path | None) -> None:
     for line in _legend(report):
         _say_wrapped(line)
     if out is not None:
-        typer.echo(f"in {safe(str(out / 'report.html'))}")
+        typer.echo(f"written to {safe(str(out / 'report.html'))}")
 
 
 def _print_table(report: BenchReport, seconds: bool) -> None:
@@ -140,7 +147,7 @@ def _print_table(report: BenchReport, seconds: bool) -> None:
 
 
 def _say_wrapped(text: str) -> None:
-    """A sentence in as many lines as it needs; those after the first are indented."""
+    """Print a sentence in as many lines as needed. Lines after the first are indented."""
     width = shutil.get_terminal_size((100, 24)).columns
     typer.echo(textwrap.fill(safe(text), max(width, 40), subsequent_indent="  "))
 
@@ -154,7 +161,7 @@ def _count(value: int | None) -> str:
 
 
 def _cell(row: Row, name: str) -> str:
-    """The mean, the change with its interval, the corrected p, and the queries improved and worsened."""
+    """Format the mean, the change with its interval, the corrected p, and the queries improved and worsened."""
     from askew.app.bench.results import PARETO
 
     cell = row.cells[name]

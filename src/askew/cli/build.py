@@ -1,4 +1,4 @@
-"""``askew plan``, ``run``, ``publish``, ``report``: a recipe becomes steps, a dataset, a page; and ``askew verify``."""
+"""``askew plan``, ``run``, ``publish``, ``report`` and ``verify``: run a recipe, write its results, and check them."""
 
 from __future__ import annotations
 
@@ -20,25 +20,30 @@ if TYPE_CHECKING:
 
 RecipeName = Annotated[str, typer.Argument(help="A recipe by name (askew list recipes), or a .toml file.")]
 Until = Annotated[str | None, typer.Option(help="Stop after this step (askew plan shows them).")]
-Engine = Annotated[str, typer.Option(help="Where shards run: local (processes of this machine) or ray.")]
+Engine = Annotated[str, typer.Option(help="Where shards are processed: local (processes on this machine) or ray.")]
 WorkerCount = Annotated[
-    int | None, typer.Option("--workers", help="How many processes or Ray actors; local: 1 is this process alone.")
+    int | None,
+    typer.Option("--workers", help="The number of processes or Ray actors. With local, 1 starts no other process."),
 ]
 GpuShare = Annotated[
     float | None,
-    typer.Option(help="With Ray, the share of a GPU for each actor that runs a neural model; 1 unless given, 0: none."),
+    typer.Option(help="With Ray: the share of a GPU for each actor that runs a neural model. Default: 1; 0: no GPU."),
 ]
-RayAddress = Annotated[str | None, typer.Option(help="The Ray cluster; without it Ray is started on this machine.")]
-Out = Annotated[Path, typer.Option(help="The folder to write to; an earlier report there is replaced, nothing else.")]
-Figures = Annotated[str, typer.Option(help="Figures as files as well: svg, png or svg,png.")]
-Latex = Annotated[bool, typer.Option("--latex", help="Tables for LaTeX as well.")]
+RayAddress = Annotated[
+    str | None, typer.Option(help="The address of a Ray cluster. Default: start Ray on this machine.")
+]
+Out = Annotated[
+    Path, typer.Option(help="The folder to write to. An earlier report there is replaced, other files are kept.")
+]
+Figures = Annotated[str, typer.Option(help="Also write the figures as files: svg, png or svg,png.")]
+Latex = Annotated[bool, typer.Option("--latex", help="Also write the tables in LaTeX.")]
 
 
 def plan_command(
     recipe: RecipeName, settings: o.OwnSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
     until: Until = None, store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
-    """Show the steps of a recipe, what each reads, its key, and what is finished already. Nothing is run."""
+    """Show the steps of a recipe: the input of each step, its key, and whether it is finished. Nothing is run."""
     from askew.app.build.facade import plan
 
     counted = Groups.resolve(groups, lexicon)
@@ -60,7 +65,7 @@ def plan_command(
 def built(
     recipe: str, settings: list[str] | None, groups: str | None, lexicon: str | None, store: str, **more: Any
 ) -> Pairs:
-    """What ``askew.build`` gives for the options of a command, with its notes and progress shown."""
+    """Call ``askew.build`` with the options of a command, and show its progress and notes."""
     from askew.app.build.facade import build
 
     counted = Groups.resolve(groups, lexicon)
@@ -78,7 +83,7 @@ def run_command(
     until: Until = None, store: o.StorePath = o.DEFAULT_STORE, engine: Engine = defaults.ENGINE,
     workers: WorkerCount = None, address: RayAddress = None, gpus: GpuShare = None, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
-    """Run a recipe: what is finished is found, what was interrupted goes on. Every row is out or counted as dropped."""
+    """Run a recipe. Finished steps are reused, interrupted steps resume. Dropped rows are counted by reason."""
     pairs = built(
         recipe,
         settings,
@@ -103,11 +108,11 @@ def run_command(
     if table is not None:
         show_summary(table.to_dicts(), [] if pairs.other_rankers is None else pairs.other_rankers.to_dicts())
     last = next((row for row in pairs.steps if row["step"] == "pairs"), pairs.steps[-1])
-    typer.echo(f"in {pairs.store.where(last['step'], last['key'])}")
+    typer.echo(f"stored in {pairs.store.where(last['step'], last['key'])}")
 
 
 def show_steps(rows: list[dict[str, Any]]) -> None:
-    """The steps with what went in and came out."""
+    """Print the steps with their numbers of rows in, out and dropped."""
     columns = [
         ("in", [f"{row['in']:,}" for row in rows]),
         ("out", [f"{row['out']:,}" for row in rows]),
@@ -118,9 +123,9 @@ def show_steps(rows: list[dict[str, Any]]) -> None:
 
 
 def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = ()) -> None:
-    """Means before and after of each subset, a block for each; the same block is not shown twice.
+    """Print a block for each subset with means before and after. A block with the same figures is not repeated.
 
-    ``others`` has the changes under other rankers: a line for each of them below the block.
+    ``others`` has the changes under other rankers. Each ranker has a line below the block.
     """
     known: dict[str, str] = {}
     shown = []
@@ -143,7 +148,7 @@ def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = 
 
 
 def _under(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """What the pairs of a subset do under each other ranker."""
+    """Yield a line for each other ranker: the changes of the pairs of a subset under this ranker."""
     for ranker in dict.fromkeys(row["ranker"] for row in rows):
         found = [row for row in rows if row["ranker"] == ranker]
         changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in found if row["pairs"])
@@ -156,7 +161,7 @@ def _label(row: dict[str, Any]) -> str:
 
 
 def _held_out_columns(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    """The change that is held out first; where there is none the cell says that the figure is in-sample."""
+    """Columns of a subset with held-out figures. A measure without a held-out figure is marked in-sample."""
     return [
         ("held out [95%]", [_percent(row) if row["figures"] == HELD_OUT else "in-sample" for row in rows]),
         ("words", [_change(row["words_change"]) for row in rows]),
@@ -173,7 +178,7 @@ def _in_sample_columns(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]
 
 
 def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> None:
-    """What the columns of the shown blocks mean."""
+    """Print what the columns of the shown blocks mean."""
     figures = {row["figures"] for row in rows}
     said = []
     if HELD_OUT in figures:
@@ -192,7 +197,7 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
 
 
 def _mean(value: float | None) -> str:
-    """A mean; none where no pair of the subset has a score on both sides."""
+    """Format a mean; ``-`` if no pair of the subset has a score on both sides."""
     return "-" if value is None else f"{value:.4f}"
 
 
@@ -210,7 +215,7 @@ def publish_command(
     settings: o.OwnSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
     store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
-    """Run a recipe if need be, and write its pairs as a dataset: Parquet splits, card, Croissant, checksums."""
+    """Run a recipe if needed, and write its pairs as a dataset: Parquet splits, card, Croissant, checksums."""
     pairs = built(recipe, settings, groups, lexicon, store)
     with Waiting("writing"):
         done = pairs.publish(out)
@@ -220,8 +225,8 @@ def publish_command(
     say("splits: " + ", ".join(f"{name} {count:,}" for name, count in done.splits.items()))
     say("subsets: " + ", ".join(f"{name} {count:,}" for name, count in done.subsets.items()))
     if done.left_out:
-        say(f"left out: {done.left_out:,} pairs in the words of an original query (publish.query_text = false)")
-    typer.echo(f"in {safe(str(out))}; askew verify {safe(str(out))} checks it")
+        say(f"left out: {done.left_out:,} pairs with the text of an original query (publish.query_text = false)")
+    typer.echo(f"written to {safe(str(out))}; check it with askew verify {safe(str(out))}")
 
 
 def report_command(
@@ -229,7 +234,7 @@ def report_command(
     lexicon: o.LexiconName = None, figures: Figures = "", latex: Latex = False, store: o.StorePath = o.DEFAULT_STORE,
     seed: o.Seed = 0, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
-    """Run a recipe if need be, and write its report: one HTML file that needs nothing else, and its tables as CSV."""
+    """Run a recipe if needed, and write its report: one self-contained HTML file, and its tables as CSV."""
     from askew.publish.page.pictures import check_formats
     from askew.publish.page.writing import check_out
 
@@ -247,14 +252,14 @@ def report_command(
 
 
 def verify_command(
-    path: Annotated[str, typer.Argument(help="A released dataset, a store or an index: its folder.")],
-    repair: Annotated[bool, typer.Option("--repair", help="Compute what is damaged again.")] = False,
+    path: Annotated[str, typer.Argument(help="The folder of a published dataset, a store or an index.")],
+    repair: Annotated[bool, typer.Option("--repair", help="Compute damaged parts again.")] = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Check a dataset, a store or an index: every byte, and what a dataset promises. Exit code 3 if anything is wrong.
+    """Check a dataset, a store or an index: its checksums, and the contents of a dataset. Exit code 3 on any error.
 
-    With --repair, damaged steps of a store are computed again from its recipe, and a damaged index is made again from
-    its documents, where they are known; of all else the command is shown that makes it.
+    With --repair, damaged steps of a store are computed again from its recipe, and a damaged index is built again from
+    its documents, if their location is known. For anything else, the command that makes it is printed.
     """
     from askew.app.build.verify import verify
 

@@ -1,4 +1,4 @@
-"""``askew check``: what a collection has for some groups, before anything is measured."""
+"""``askew check``: check how a collection covers some groups, before anything is measured."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def command(
     collection: Annotated[str, typer.Argument(help="A collection: a folder, a file of documents, irds:ID, or demo.")],
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
-    words: Annotated[int | None, typer.Option(help="How many words of each group to look at.")] = None,
-    sample: Annotated[int | None, typer.Option(help="In how many documents words are looked at.")] = None,
+    words: Annotated[int | None, typer.Option(help="The number of words per group to examine.")] = None,
+    sample: Annotated[int | None, typer.Option(help="The number of documents in which words are examined.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the sample.")] = None,
     as_json: o.AsJson = False,
 ) -> None:

@@ -53,20 +53,22 @@ def command(
         str, typer.Option(help="mean (H0: the mean gain is 0) or randomization (H0: results could be swapped).")
     ] = defaults.TEST,
     margin: Annotated[
-        str | None, typer.Option(help="The largest loss that would not matter: 0.01, or 'RR@10=0.01 nDCG@10=0.02'.")
+        str | None, typer.Option(help="The largest acceptable mean loss: 0.01, or 'RR@10=0.01 nDCG@10=0.02'.")
     ] = None,
     fail_if: Annotated[
         list[str] | None,
-        typer.Option(help="Exit with code 1 where this holds: 'nDCG@10 loses 0.01' or 'nDCG@10 may lose 0.01'."),
+        typer.Option(help="Exit with code 1 if this condition holds: 'nDCG@10 loses 0.01' or 'nDCG@10 may lose 0.01'."),
     ] = None,
-    unpaired: Annotated[str, typer.Option(help="A query in one run only: error or drop.")] = defaults.UNPAIRED,
+    unpaired: Annotated[
+        str, typer.Option(help="How to treat a query that only one run has: error or drop.")
+    ] = defaults.UNPAIRED,
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
 ) -> None:
-    """Compare two runs query by query: gains, intervals, Holm-corrected tests, effect size, improved and worsened.
+    """Compare two runs query by query: gains with intervals and Holm-corrected tests, and effect sizes.
 
-    A gain is positive where the new run is better: higher for effectiveness and neutrality, nearer to zero
-    for lean. With --margin there is also a test that nothing is lost beyond it.
+    A gain is positive if the new run is better: higher for effectiveness and neutrality, nearer to zero for lean.
+    With --margin, a test also shows whether a mean loss of the margin or more can be ruled out.
     """
     from askew.app.measure.compare import compare
     from askew.measures.borrowed import quiet_programs
@@ -156,7 +158,7 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
 
 
 def _print_reach(report: CompareReport) -> None:
-    """What so many queries can show, whatever they showed."""
+    """Print the sensitivity of a comparison with this number of queries."""
     texts = [a.text for a in report.asked]
     rows = [report.results[text] for text in texts]
     columns = [
@@ -173,12 +175,12 @@ def _print_reach(report: CompareReport) -> None:
 
 
 def _change(asked: MeasureRequest, relative: float | None) -> str:
-    """Relative to a mean in which leans to both sides cancel, a change would say nothing."""
+    """Format a relative change. Measures that are best at 0 have none, because signed values cancel in a mean."""
     return "-" if relative is None or asked.direction is Direction.ZERO else f"{100 * relative:+.1f}%"
 
 
 def _print_no_loss(report: CompareReport) -> None:
-    """Only the measures that have a margin."""
+    """Print the tests against a margin, for the measures that have one."""
     texts = list(report.p_no_loss_holm)
     columns = [
         ("margin", [f"{report.results[text].margin:g}" for text in texts]),

@@ -1,4 +1,4 @@
-"""``askew demo``: a whole build on the embedded collection, so that a stranger sees something real at once."""
+"""``askew demo``: a complete build on the embedded collection, as a first example."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_OUT = Path("askew-demo")
 
 
 def command(
-    out: Annotated[Path, typer.Option(help="Where the dataset, the report and the store go.")] = DEFAULT_OUT,
+    out: Annotated[Path, typer.Option(help="The folder for the dataset, the report and the store.")] = DEFAULT_OUT,
     copy: Annotated[Path | None, typer.Option(help="Only copy the demo's files to this new folder.")] = None,
     seed: o.Seed = 0,
     as_json: o.AsJson = False,
@@ -55,13 +55,13 @@ def command(
 
 
 def _dataset(pairs: Pairs, folder: Path) -> Path:
-    """The released dataset. One that is there already stays: the same build gives the same files."""
+    """Write the dataset. A dataset that exists is kept, because the same build gives the same files."""
     from askew.publish.checking import verify
 
     if not folder.exists():
         pairs.publish(folder)
     elif not verify(folder).ok:
-        raise DataError(f"{folder}: it is there already and is no dataset of ours; give another --out")
+        raise DataError(f"{folder}: it exists already and is not a valid dataset of askew; give another --out")
     return folder
 
 

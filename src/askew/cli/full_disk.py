@@ -1,4 +1,4 @@
-"""A disk that is full: which one, and what to do. Libraries report it in ways of their own, often without a path."""
+"""The error message for a full disk. Libraries report a full disk in different ways, often without a path."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def is_full(error: BaseException) -> bool:
 
 
 def describe(error: BaseException, arguments: Sequence[str], known: str | None = None) -> str:
-    """One line: where, and what to do."""
+    """Return one line that says which disk is full and what to do."""
     named = getattr(error, "filename", None)
     where = known or (named if isinstance(named, str) else _full_place(arguments))
     return (
-        f"{where}: no space left on the disk; free some and run the same command again, or give another place with "
-        "--out or --store. What is half-written is not taken for whole"
+        f"{where}: no space left on the disk; free some and run the same command again, or give another folder with "
+        "--out or --store. Incomplete files are never used"
     )
 
 
 def _full_place(arguments: Sequence[str]) -> str:
-    """Of the places that a command writes to, the first with next to nothing free."""
+    """Return the first place that the command writes to with almost no free space."""
     words = [part for word in arguments for part in word.split("=", 1)]
     written = [value for option, value in pairwise(words) if option in _WRITTEN]
     places = [*written, ".", tempfile.gettempdir()]

@@ -22,35 +22,40 @@ _DEFAULT = LogSettings()
 
 
 Logs = Annotated[
-    list[Path] | None, typer.Argument(metavar="LOG", help="Files, or folders of files; gzip or not.")
+    list[Path] | None, typer.Argument(metavar="LOG", help="Log files, or folders of log files; plain or gzip.")
 ]  # fmt: skip
-Form = Annotated[str, typer.Option("--format", help="Form of the log; see askew list log_formats.")]
+Form = Annotated[str, typer.Option("--format", help="Format of the log; see askew list log_formats.")]
 Columns = Annotated[
     str | None,
-    typer.Option(help="Columns of a tsv or parquet log by other names: user=UID,time=TS,query=Q,entry=SOURCE."),
+    typer.Option(help="Names of the columns of a tsv or parquet log: user=UID,time=TS,query=Q,entry=SOURCE."),
 ]
-Gap = Annotated[float, typer.Option(help="Minutes without a row that end a session, where the log has none.")]
+Gap = Annotated[float, typer.Option(help="Minutes without a row that end a session, if the log has no sessions.")]
 Topics = Annotated[
-    str, typer.Option(help="auto, column, words, none, a .toml file of words, or the name of a classifier.")
+    str, typer.Option(help="Source of topics: auto, column, words, none, a .toml file of words, or a classifier.")
 ]  # fmt: skip
 Vectors = Annotated[
     Path | None,
     typer.Option(help="Word vectors (GloVe, word2vec, .npy) for the association of queries with the groups."),
 ]
-DirectionName = Annotated[str, typer.Option(help="The direction between two groups: pca of all pairs, or one pair.")]
+DirectionName = Annotated[
+    str, typer.Option(help="How the group direction is computed: pca (of all pairs) or pair (the first).")
+]
 Pairs = Annotated[
     Path | None,
-    typer.Option(help="Pairs of words for the direction, as TOML; needed unless the groups are female and male."),
+    typer.Option(help="A TOML file of word pairs for the direction; needed unless the groups are female and male."),
 ]
 PageLexicon = Annotated[
-    str | None, typer.Option(help="Lexicon for the texts of result pages; the lexicon of the queries otherwise.")
+    str | None, typer.Option(help="Lexicon for the texts of result pages. Default: the lexicon of the queries.")
 ]  # fmt: skip
-MinUsers = Annotated[int, typer.Option(help="Show no text that fewer users typed.")]
-MinEvents = Annotated[int, typer.Option(help="Show no site that was seen in fewer reformulations.")]
-Review = Annotated[Path | None, typer.Option(help="Look for more group terms: a TSV to decide on, and to feed back.")]
-Out = Annotated[Path | None, typer.Option(help="A new folder for report.html and the tables.")]
-Threads = Annotated[int | None, typer.Option(help="Threads; all cores otherwise.")]
-Demo = Annotated[bool, typer.Option("--demo", help="Analyze a made-up log whose effects are known.")]
+MinUsers = Annotated[int, typer.Option(help="Show only texts that at least this many users typed.")]
+MinEvents = Annotated[int, typer.Option(help="Show only sites seen in at least this many reformulations.")]
+Review = Annotated[
+    Path | None,
+    typer.Option(help="Write possible group terms to this TSV for review. The next run reads your decisions from it."),
+]
+Out = Annotated[Path | None, typer.Option(help="Write report.html and the tables to this new folder.")]
+Threads = Annotated[int | None, typer.Option(help="The number of threads. Default: all cores.")]
+Demo = Annotated[bool, typer.Option("--demo", help="Analyze a synthetic log with known effects.")]
 
 
 def command(
@@ -62,7 +67,7 @@ def command(
 ) -> None:  # fmt: skip
     """Analyze a query log: reformulations that add a group, their frequency, gaps, clicks, topics and effect.
 
-    Ids are hashed under a key that is never stored, and what few users typed is never shown.
+    User ids are hashed with a key that is never stored. Texts that few users typed are never shown.
 
     Example: askew logs user-ct-test-collection-01.txt.gz --format aol --out report
     """
@@ -71,7 +76,7 @@ def command(
     from askew.app.logs.writing import check_out
 
     if demo == bool(logs):
-        raise ConfigError("askew logs: expected a log, or --demo for a made-up one, and not both")
+        raise ConfigError("askew logs: expected either a log, or --demo for a synthetic log")
     check_out(out)
     settings = LogSettings(
         format=form, columns=read_columns(columns), groups=Groups.resolve(groups, lexicon) or _DEFAULT.groups, gap=gap,
@@ -96,7 +101,7 @@ def command(
 
 
 def read_columns(text: str | None) -> dict[str, str] | None:
-    """``user=UID,time=TS`` as names of columns."""
+    """Parse ``user=UID,time=TS`` into names of columns."""
     if text is None:
         return None
     found: dict[str, str] = {}
@@ -111,7 +116,7 @@ def read_columns(text: str | None) -> dict[str, str] | None:
 
 
 def _left_out(report: LogReport) -> list[str]:
-    """Rows that were left out, by reason, with the places of a few."""
+    """Describe the rows that were left out: their number by reason, with the places of a few."""
     lines = []
     for reason, count in report.rejected.items():
         places = "; ".join(report.examples.get(reason, []))
@@ -121,7 +126,7 @@ def _left_out(report: LogReport) -> list[str]:
 
 
 def show(report: LogReport, review: Path | None, out: Path | None) -> None:
-    """Print the summary: what fits a screen of 80 columns."""
+    """Print the summary. It fits a screen of 80 columns."""
     for line in report.lead:
         say(line)
     for name, printer in _PRINTERS.items():
@@ -131,9 +136,9 @@ def show(report: LogReport, review: Path | None, out: Path | None) -> None:
         told = ", ".join(f"{row['reason']} {row['n']:,}" for row in rows.to_dicts())
         say(f"{what} not shown: {told}")
     if review is not None:
-        say(f"decide in {review}: a group or no in the last column; then run this again")
+        say(f"review {review}: write a group or no in the last column, then run this command again")
     if out is not None:
-        say(f"in {out}: report.html, report.json and {len(report.tables)} tables")
+        say(f"written to {out}: report.html, report.json and {len(report.tables)} tables")
 
 
 def _table(title: str, first: str, labels: list[str], columns: list[tuple[str, list[str]]]) -> None:
@@ -142,12 +147,12 @@ def _table(title: str, first: str, labels: list[str], columns: list[tuple[str, l
 
 
 def _ends(row: dict[str, Any], name: str) -> tuple[float | None, float | None]:
-    """The interval of a value; its ends are called low and high, or by the name of the value."""
+    """Return the interval of a value. Its columns are low and high, or NAME_low and NAME_high."""
     return row.get(f"{name}_low", row.get("low")), row.get(f"{name}_high", row.get("high"))
 
 
 def _percent(row: dict[str, Any], name: str = "share", between: str = " ") -> str:
-    """A share with its interval, in percent."""
+    """Format a share with its interval, in percent."""
     if row[name] is None:
         return "-"
     low, high = _ends(row, name)
@@ -164,7 +169,7 @@ def _number(row: dict[str, Any], name: str, digits: int = 2, between: str = " ")
 
 
 def _short(row: dict[str, Any], name: str) -> str:
-    """A share and its interval in few letters: there are many in a table of topics."""
+    """Format a share and its interval briefly, because a table of topics has many columns."""
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     return "-" if row[name] is None else f"{100 * row[name]:.0f} [{100 * low:.0f},{100 * high:.0f}]"
 
@@ -187,7 +192,7 @@ def _groups(report: LogReport) -> None:
     _table("reformulations for a group", "group", labels, columns)
     several = shares["several"]["hits"]
     if several:
-        say(f"of these, {several:,} add terms of several groups; they belong to none")
+        say(f"of these, {several:,} add terms of several groups and count for none")
 
 
 def _entries(report: LogReport) -> None:
@@ -199,7 +204,7 @@ def _entries(report: LogReport) -> None:
 
 
 def _behavior(report: LogReport, keys: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
-    """How many events, how soon, with how many more clicks, for some groups and entry points."""
+    """Make columns for groups or entry points: number of events, median gap, ratio of clicks."""
 
     def picked(name: str) -> list[dict[str, Any]]:
         return [report.tables[name].filter(group=group, entry=entry).row(0, named=True) for group, entry in keys]
@@ -221,11 +226,13 @@ def _shares(report: LogReport, name: str, column: str, title: str, first: str) -
 
 
 def _ranks(report: LogReport) -> None:
-    _shares(report, "ranks", "change", "on the first page, the result clicked on the second was", "rank")
+    _shares(report, "ranks", "change", "position of the clicked result on the first page", "rank")
 
 
 def _kinds(report: LogReport) -> None:
-    _shares(report, "kinds", "kind", "by what the first page says of the added group", "kind")
+    _shares(
+        report, "kinds", "kind", "kinds of reformulations, by the share of the added group on the first page", "kind"
+    )
     lean = report.tables["lean"].filter(group="all").to_dicts()[0]
     if lean["n"]:
         say(f"share of the added group where both pages name one, n={lean['n']:,}:")
@@ -248,7 +255,7 @@ def _topics(report: LogReport) -> None:
     columns = [("n", [f"{row['n']:,}" for row in rows]), ("rate [95%]", [_number(row, "rate") for row in rows])]
     if "recommended" in table.columns:
         columns.append(("% rec.\n[95%]", [_short(row, "recommended") for row in rows]))
-    # Of two groups one share tells both.
+    # With two groups, the second share follows from the first.
     named = report.groups[:1] if len(report.groups) == 2 else report.groups
     columns += [(f"% {group}\n[95%]", [_short(row, f"share_{group}") for row in rows]) for group in named]
     _table(
@@ -269,8 +276,8 @@ def _association(report: LogReport) -> None:
         ("p", [p_value(row["p"]) for row in shown]),
         ("p, Holm", [p_value(row["p_holm"]) for row in shown]),
     ]
-    title = f"association of the query with {report.settings['first_group']} and share of it among what is added: "
-    title += "overall, and topics with p < 0.05 (H0: no rank correlation)"
+    title = f"correlation between a query's association with {report.settings['first_group']} and the share of this "
+    title += "group among added groups: overall, and topics with p < 0.05 (H0: no rank correlation)"
     _table(title, "topic", [row["topic"] for row in shown], columns)
 
 
@@ -278,7 +285,7 @@ def _keyphrases(report: LogReport) -> None:
     rows = report.tables["keyphrases"].filter(seed=False).head(12).to_dicts()
     if rows:
         columns = [("score", [f"{row['score']:.4f}" for row in rows]), ("users", [f"{row['users']:,}" for row in rows])]
-        _table("keyphrases where group terms stand", "keyphrase", [row["keyphrase"] for row in rows], columns)
+        _table("keyphrases added like group terms", "keyphrase", [row["keyphrase"] for row in rows], columns)
 
 
 def _planted(report: LogReport) -> None:

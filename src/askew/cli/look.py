@@ -1,4 +1,4 @@
-"""``askew list`` and ``askew show``: what there is, and what one of it is."""
+"""``askew list`` and ``askew show``: list measures, lexicons, plugins and recipes, and show one of them."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def list_command(
     ],
     as_json: o.AsJson = False,
 ) -> None:
-    """List what there is of a kind, a line each."""
+    """List all items of one kind, one per line."""
     check_name("list", what, _LISTS)
     rows = _LISTS[what]()
     if as_json:
         say_json(rows)
         return
     if what == "lexicons":
-        # Five columns would leave none of them room for a whole word.
+        # Five columns would be too narrow for whole words.
         rows = [
             {
                 "name": row["name"],
@@ -165,7 +165,7 @@ def show_command(
         say_json(facts)
         return
     if what == "recipe":
-        # The file as it is, so that one's own can begin from it.
+        # Print the file as it is, so that users can start their own recipe from it.
         for line in _recipe_lines(name):
             say(line)
         return
@@ -202,7 +202,7 @@ def _show_measure(name: str) -> dict[str, Any]:
     from askew.measures.catalogue import Catalogue, find_family
 
     family = find_family(Measure.parse(name).name)
-    # As measure has it where no background run is given.
+    # As in askew measure without a background run.
     unsaid = {"background": "self"}
     (asked,) = Catalogue(overrides=unsaid).complete([name])
     described = {}
@@ -282,7 +282,7 @@ def _show_store(name: str) -> dict[str, Any]:
             "rows in": m.rows_in,
             "rows out": m.rows_out,
             "dropped": m.dropped,
-            # A store of an earlier version may have more in it than it should.
+            # A store of an earlier version may contain secrets.
             "settings": without_secret_values(m.settings),
         }
         for m in store.steps()

@@ -1,4 +1,4 @@
-"""``askew``: the commands, and the one place where an error becomes a line and an exit code."""
+"""``askew``: register the commands, and turn errors into a one-line message and an exit code."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from askew.core.address import Address, without_secrets
 from askew.core.errors import AskewError, DataError
 from askew.core.version import __version__
 
-# Some versions of typer use click, others have a click of their own inside: this is the one that is really raised.
+# Some versions of typer use click, others include a copy of it. This is the class that is really raised.
 _CannotRead: Any = typer.BadParameter.__mro__[2]
 _HOLDS_ADDRESS = (
     "ASKEW_STORE", "OPENAI_BASE_URL", "RAY_ADDRESS", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy",
@@ -61,15 +61,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-# In the order of the work; what each is for in one line of a terminal.
+# In the order in which they are typically used, each with a help text of one line.
 _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("demo", demo.command, "Run a whole build on the embedded collection; start here."),
     ("audit", audit.command, "Audit a live engine: lean, its parts, the worst queries."),
     ("measure", measure.command, "Measure runs: bias (lean) and effectiveness."),
     ("compare", compare.command, "Compare two runs query by query, with tests."),
-    ("sensitivity", sensitivity.command, "Does the order of systems depend on the word list?"),
+    ("sensitivity", sensitivity.command, "Test if the order of systems depends on the word list."),
     ("check", check.command, "Check a collection: queries, coverage, misleading words."),
-    ("annotate", annotate.command, "Count once which groups documents name, for many runs."),
+    ("annotate", annotate.command, "Count group terms in documents once, for many runs."),
     ("index", retrieve.index_command, "Index documents for a ranker."),
     ("search", retrieve.search_command, "Search every query and write a run."),
     ("reformulate", reformulate.reformulate_command, "Reformulate each query, by one method or many."),
@@ -81,27 +81,27 @@ _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("publish", build.publish_command, "Write the pairs of a build as a dataset."),
     ("verify", build.verify_command, "Check a dataset, a store or an index; repair it."),
     ("bench", bench.bench_command, "Compare mitigation methods: rank, rerank, reformulate."),
-    ("negatives", train_ranker.negatives_command, "Sample training negatives, some that lean most."),
+    ("negatives", train_ranker.negatives_command, "Sample training negatives, some of them by lean."),
     ("rerank", train_ranker.rerank_command, "Rerank the documents of a run."),
     ("logs", logs.command, "Analyze how people add a group to queries in a log."),
     ("serve", serve.serve_command, "Serve the explorer in the browser, and a REST service."),
-    ("mcp", serve.mcp_command, "Search, reformulate and measure for a language model."),
+    ("mcp", serve.mcp_command, "Offer search and measures as tools for a language model."),
     ("models", models.models_command, "List the trained models that askew ships; print a card."),
     ("list", look.list_command, "List measures, rankers, lexicons and other plugins."),
     ("show", look.show_command, "Show one measure, lexicon, preset or plugin in full."),
 )
 _TRAINED: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("ranker", train_ranker.ranker_command, "A cross-encoder that ranks leaning documents lower."),
-    ("selector", train_ranker.selector_command, "Chooses among reformulations, without judgements."),
-    ("generator", train_text.generator_command, "Writes the query that a passage answers."),
-    ("rewriter", train_text.rewriter_command, "Writes a better query for a query."),
+    ("selector", train_ranker.selector_command, "A model that chooses among reformulations."),
+    ("generator", train_text.generator_command, "A model that writes the query that a passage answers."),
+    ("rewriter", train_text.rewriter_command, "A model that rewrites queries into better ones."),
 )
-# These keep each step that is done, and the same command goes on after it.
+# These commands keep finished steps, and the same command resumes after them.
 _RESUMED = (["annotate"], ["run"], ["publish"], ["report"], ["demo"], ["audit"])
 for _own, _commands in ((app, _COMMANDS), (train.train_app, _TRAINED)):
     for _name, _command, _about in _commands:
         _own.command(_name, short_help=_about, cls=WithDefaults if _name in WITH_DEFAULTS else None)(_command)
-app.add_typer(train.train_app, name="train", short_help="Train a model and measure it on what it has not seen.")
+app.add_typer(train.train_app, name="train", short_help="Train a model and measure it on held-out data.")
 
 
 def _version(wanted: bool) -> None:
@@ -123,26 +123,26 @@ _INTERRUPTED = (128 + signal.SIGTERM, 128 + signal.SIGINT)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came: leave as with Ctrl-C, with another exit code."""
+    """Raised on SIGTERM: end as after Ctrl-C, with another exit code."""
 
 
-# The signals that came. A library that waits in native code may raise KeyboardInterrupt anew, without its kind.
+# Signals that were received. A library that waits in native code may turn Terminated into a KeyboardInterrupt.
 _received: set[int] = set()
 
 
 def _stop(number: int, _: FrameType | None) -> None:
     _received.add(number)
-    # Some send it twice, to the process and to its group; the second must not cut short how the first ends.
+    # Some tools send the signal twice, to the process and to its group. The second must not interrupt the shutdown.
     signal.signal(number, signal.SIG_IGN)
     raise Terminated
 
 
 def main() -> None:
-    """Run a command. A user's mistake is one message; only an internal error may show a traceback, on request."""
+    """Run a command. A user error prints one message. An internal error prints a traceback on request."""
     signal.signal(signal.SIGTERM, _stop)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A letter that the terminal's encoding lacks is shown by its number rather than being the end of us.
+            # Print a character that the terminal's encoding lacks as an escape instead of failing.
             stream.reconfigure(errors="backslashreplace")
     code = run(sys.argv[1:])
     if code in _INTERRUPTED:
@@ -151,9 +151,9 @@ def main() -> None:
 
 
 def _leave_at_once(code: int) -> None:
-    """End without the usual order of a shutdown, after what was registered for the end.
+    """Run the registered exit functions, then end the process without the shutdown of the interpreter.
 
-    Native threads may still work on what the signal cut short, and a library that destroys them then aborts us.
+    Native threads may still be running. A library that destroys them during the shutdown would abort the process.
     """
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
@@ -173,7 +173,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
         return _refuse(error)
     except (KeyboardInterrupt, typer.Abort) as error:
         stopped = isinstance(error, Terminated) or signal.SIGTERM in _received
-        kept = "; what is finished is kept, the same command goes on from there" if arguments[:1] in _RESUMED else ""
+        kept = "; finished steps are kept, and the same command resumes from there" if arguments[:1] in _RESUMED else ""
         say(f"askew: {'stopped by SIGTERM' if stopped else 'interrupted'}{kept}", err=True)
         return 128 + (signal.SIGTERM if stopped else signal.SIGINT)
     except OSError as error:
@@ -186,7 +186,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
             typer.echo(without_secrets(traceback.format_exc()), err=True, nl=False)
         strange = next((word for word in arguments if not _is_utf8(word)), None)
         if strange is not None and isinstance(error, UnicodeEncodeError | TypeError):
-            # Arrow and JSON cannot write such a name; what they raise says nothing to a user.
+            # Arrow and JSON cannot write such a name, and their error would not help a user.
             say(f"askew: {strange}: the name is not UTF-8, and this command needs one that is; rename it", err=True)
             return 3
         what = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
@@ -195,14 +195,14 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
 
 
 def _know_secrets(arguments: list[str]) -> None:
-    """What is secret in an argument is in no output, also where an argument is read as something else than it is."""
+    """Register the secrets of all arguments and environment variables, so that no output shows them."""
     for one in (*arguments, *(os.environ.get(name, "") for name in _HOLDS_ADDRESS)):
         for text in (one, one.partition("=")[2]):
             Address(text.strip("\"'"))
 
 
 def _unless_full(arguments: list[str]) -> int:
-    """Run a command; a disk that is full is found out in whatever way it is said."""
+    """Run a command, and turn any error about a full disk into one message."""
     try:
         return _invoke(arguments)
     except Exception as error:
@@ -220,7 +220,7 @@ def _is_utf8(word: str) -> bool:
 
 
 def _invoke(arguments: list[str]) -> int:
-    """Typer's own main would answer Ctrl-C and a closed pipe in its own way; here both come through as they are."""
+    """Run a command without Typer's main, which would handle Ctrl-C and a closed pipe itself."""
     command = typer.main.get_command(app)
     know_command(command, arguments)
     code = 0
@@ -235,7 +235,7 @@ def _invoke(arguments: list[str]) -> int:
 
 
 def _refuse(error: Any) -> int:
-    """A command line that cannot be read."""
+    """Report a command line that cannot be parsed, and return the exit code."""
     text = error.format_message()
     if text.startswith("Usage:"):  # askew alone: the message is the whole help
         typer.echo(text, err=True)
@@ -246,12 +246,12 @@ def _refuse(error: Any) -> int:
 
 
 def _is_output_spent() -> bool:
-    """Whether stdout takes nothing more. Then it is let go."""
+    """Whether stdout cannot be written any more. If so, replace it with the null device."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         try:
             sys.stdout.flush()
         except OSError:
-            # What is left in the buffer cannot be written now nor at the end, where Python would complain again.
+            # The buffer cannot be written, and Python would report that again when it exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return True
     return False
@@ -260,7 +260,7 @@ def _is_output_spent() -> bool:
 def _cannot_read_or_write(error: OSError) -> int:
     _is_output_spent()
     if isinstance(error, BrokenPipeError):
-        return 0  # the reader of our output has left (askew ... | head), and there is nothing more to say
+        return 0  # the reader closed the pipe (askew ... | head), so nothing more is printed
     where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "a file or the output"
     say(f"askew: {where}: {error.strerror or error}", err=True)
     return 3

@@ -43,10 +43,13 @@ def command(
     fields: o.Fields = None,
     run_format: o.RunFormat = defaults.RUN_FORMAT,
     store: o.StorePath = o.DEFAULT_STORE,
-    per_query: Annotated[bool, typer.Option(help="Also the value of every query.")] = False,
-    signature: Annotated[bool, typer.Option(help="Show what each measure stands for, in full.")] = False,
+    per_query: Annotated[bool, typer.Option(help="Also show the value of every query.")] = False,
+    signature: Annotated[bool, typer.Option(help="Show the signature of each measure: all of its parameters.")] = False,
     decompose: Annotated[
-        bool, typer.Option(help="Also which part of ARaB is off topic, asked for or on topic, and who is mentioned.")
+        bool,
+        typer.Option(
+            help="Also estimate which parts of ARaB are off topic, asked for or on topic, and who is mentioned."
+        ),
     ] = False,
     resolver: Annotated[str, typer.Option(help="With --decompose: light, or neural (slow).")] = defaults.RESOLVER,
     as_json: o.AsJson = False,
@@ -76,7 +79,7 @@ def command(
 def show(
     report: MeasureReport, per_query: bool, signature: bool, as_json: bool, as_tsv: bool, preset: str | None = None
 ) -> None:
-    """Print a report in the form asked for."""
+    """Print a report in the requested form."""
     if as_json:
         say_json(report.to_dict(per_query))
     elif as_tsv:
@@ -103,9 +106,9 @@ def _print_parts(report: MeasureReport) -> None:
         print_tables(safe(title), head[0], [row[0] for row in rows], columns)
     if report.parts:
         say_wrapped(
-            f"Parts are estimates ({report.parts[0].resolver}); who is corrected for known errors. Intervals draw "
-            "queries and documents. On topic includes mentions that present one group as the default: too few are "
-            "labeled to estimate them. docs/warrant.md has the accuracy."
+            f"Parts are estimates ({report.parts[0].resolver}). The values of who are corrected for known errors. "
+            "Intervals are bootstrapped over queries and documents. On topic includes mentions that present one group "
+            "as the default, because too few of these are labeled to estimate them. Accuracy: docs/warrant.md."
         )
 
 
@@ -147,7 +150,7 @@ def _ends(mean: Mean) -> str:
 
 
 def say_intervals(studentized: Sequence[str]) -> None:
-    """Below a table: which intervals are approximate."""
+    """Print below a table which intervals are approximate."""
     if studentized:
         say_wrapped(
             f"{', '.join(studentized)}: no bounds, so the interval is studentized and approximate (docs/statistics.md)"
@@ -164,7 +167,7 @@ def _print_per_query(report: MeasureReport) -> None:
 
 
 def say_what_changed(asked: Sequence[MeasureRequest], preset: str | None) -> None:
-    """Below a table: where a measure is not what its name alone would stand for. Those alike share a line."""
+    """Print below a table the non-default parameters of measures. Measures with the same ones share a line."""
     alike: dict[str, list[str]] = {}
     for one in asked:
         alike.setdefault(_changed(one), []).append(one.text)
@@ -181,7 +184,7 @@ def _changed(asked: MeasureRequest) -> str:
 
 
 def _positive(asked: MeasureRequest) -> str:
-    """Which group a positive value leans to, of a lexicon whose groups nobody can know by heart."""
+    """Name the group that a positive value leans toward, for a lexicon that is not shipped."""
     from askew.measures.catalogue import is_shipped
 
     groups = asked.family.parameters.get("groups")

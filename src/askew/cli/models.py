@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def models_command(
-    name: Annotated[str | None, typer.Argument(help="The model whose card is printed.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Print the card of this model.")] = None,
     as_json: o.AsJson = False,
 ) -> None:
     """List the trained models that askew ships: task, base model, license, size, training data, measure."""

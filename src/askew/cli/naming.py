@@ -1,4 +1,4 @@
-"""The library names parameters, as in ``docs=`` or ``missing='zero'``; a terminal shows the options of the command."""
+"""Replace parameters in messages of the library, such as ``docs=`` and ``missing='zero'``, by options."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Not inside a measure: NFaiRR(background='self') stays, and so does the second parameter there.
+# Parameters inside a measure do not match: NFaiRR(background='self') stays as it is.
 _PARAMETER = re.compile(r"(?:(?<=^)|(?<=[\s/])|(?<=\s\())([a-z][a-z_]*)=(?:'([^']*)'|(?=[\s,;:.)/]|$))")
 _known: dict[str, str] = {}
 
 
 def know_command(command: Any, arguments: Sequence[str]) -> None:
-    """Remember how the command that is called names its parameters."""
+    """Remember the names of the options of the called command."""
     _known.clear()
     for word in arguments:
         inner = getattr(command, "commands", None)
@@ -26,7 +26,7 @@ def know_command(command: Any, arguments: Sequence[str]) -> None:
 
 
 def as_options(text: str, known: Mapping[str, str] = _known) -> str:
-    """A message with the parameters that the command has written as its options."""
+    """Replace the parameters in a message that are options of the called command."""
 
     def named(found: re.Match[str]) -> str:
         if found[1] not in known:

@@ -18,12 +18,14 @@ Docs = Annotated[
     typer.Option(help="Documents: id TAB text, JSON Lines, Parquet, gzip or not, or a folder of such files."),
 ]
 Qrels = Annotated[Path | None, typer.Option(help="Judgements in TREC format.")]
-Queries = Annotated[Path | None, typer.Option(help="Only the queries of this file (id TAB text, or id,query,label).")]
-Label = Annotated[str | None, typer.Option(help="With --queries: only those with this label, such as n.")]
-Background = Annotated[Path | None, typer.Option(help="The run whose documents NFaiRR compares with.")]
-Measures = Annotated[str | None, typer.Option(help="Such as 'RR@10 ARaB(tf)@10 NFaiRR@10'; see askew list measures.")]
+Queries = Annotated[
+    Path | None, typer.Option(help="Use only the queries of this file (id TAB text, or id,query,label).")
+]
+Label = Annotated[str | None, typer.Option(help="With --queries: use only queries with this label, such as n.")]
+Background = Annotated[Path | None, typer.Option(help="The run with the background documents of NFaiRR.")]
+Measures = Annotated[str | None, typer.Option(help="Measures: 'RR@10 ARaB(tf)@10 NFaiRR@10'; see askew list measures.")]
 PresetName = Annotated[
-    str | None, typer.Option("--preset", help="A published way of measuring; see askew list presets.")
+    str | None, typer.Option("--preset", help="Measures and settings of a publication; see askew list presets.")
 ]
 LexiconName = Annotated[str | None, typer.Option("--lexicon", help="A lexicon by name, or a .toml, .csv or .dic file.")]
 GroupNames = Annotated[
@@ -33,12 +35,14 @@ GroupNames = Annotated[
         help="Groups to count: a lexicon by name or file (age, age:old,young), or names of groups of --lexicon.",
     ),
 ]
-Tokens = Annotated[str | None, typer.Option(help="Tokenizer: unclipped, word, ...; askew list tokenizers.")]
-Missing = Annotated[str | None, typer.Option(help="A ranked document without text: error, zero, drop or skip.")]
-Unjudged = Annotated[str | None, typer.Option(help="A query without judgements: error, zero or absent.")]
-Unanswered = Annotated[str | None, typer.Option(help="A judged query that the run does not answer: zero or absent.")]
+Tokens = Annotated[str | None, typer.Option(help="Tokenizer: unclipped, word, ...; see askew list tokenizers.")]
+Missing = Annotated[
+    str | None, typer.Option(help="How to treat a ranked document without text: error, zero, drop or skip.")
+]
+Unjudged = Annotated[str | None, typer.Option(help="How to treat a query without judgements: error, zero or absent.")]
+Unanswered = Annotated[str | None, typer.Option(help="How to treat a judged query without results: zero or absent.")]
 NoRelevant = Annotated[
-    str | None, typer.Option(help="A judged query without any relevant document: absent (left out) or zero.")
+    str | None, typer.Option(help="How to treat a judged query without relevant documents: absent (left out) or zero.")
 ]
 Order = Annotated[str | None, typer.Option(help="Order of the ranking: score (as trec_eval) or file (as published).")]
 Fields = Annotated[str | None, typer.Option(help="Fields that make up a document's text, such as title,text.")]
@@ -47,10 +51,10 @@ StorePath = Annotated[
     str,
     typer.Option("--store", envvar="ASKEW_STORE", help="Where finished steps are kept: a folder, or a URL (s3://...)."),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of everything that is drawn at random.")]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Another setting, as in --set depth=50; askew show names them.", metavar="NAME=VALUE"),
+    typer.Option("--set", help="Another setting, as in --set depth=50; askew show lists them.", metavar="NAME=VALUE"),
 ]
 OwnSettings = Annotated[
     list[str] | None,
@@ -61,18 +65,18 @@ AsTsv = Annotated[bool, typer.Option("--tsv", help="Print tab-separated columns.
 
 
 def split_fields(text: str | None) -> tuple[str, ...]:
-    """``title,text`` as names."""
+    """Split ``title,text`` into names."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
 def one_form(as_json: bool, as_tsv: bool) -> None:
-    """A result has one form."""
+    """Refuse --json together with --tsv."""
     if as_json and as_tsv:
         raise ConfigError("--json and --tsv exclude each other: give one of them")
 
 
 def read_settings(given: list[str] | None) -> dict[str, Any]:
-    """``name=value`` as TOML writes values; what is none of them is a text."""
+    """Parse ``name=value`` settings. A value that is not valid TOML is read as a text."""
     settings: dict[str, Any] = {}
     for one in given or []:
         name, sign, value = one.partition("=")
@@ -86,7 +90,7 @@ def read_settings(given: list[str] | None) -> dict[str, Any]:
 
 
 def settings_by_owner(given: list[str] | None) -> dict[str, dict[str, Any]]:
-    """``owner.name=value`` as settings of each owner; an owner's name may have dots in it, a setting's has none."""
+    """Parse ``owner.name=value`` settings by owner. The owner may contain dots, the name may not."""
     owners: dict[str, dict[str, Any]] = {}
     for one in given or []:
         owner, dot, name = one.partition("=")[0].rpartition(".")

@@ -1,4 +1,4 @@
-"""``askew reformulate``, ``askew classify`` and ``askew calibrate``: reformulations, and which of them are kept."""
+"""``askew reformulate``, ``askew classify`` and ``askew calibrate``: reformulate, classify and filter queries."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def reformulate_command(
     queries: Annotated[
         str | None, typer.Argument(help="A file of queries, a collection's folder, irds:ID, or demo.")
     ] = None,
-    query: Annotated[str | None, typer.Option(help="One query instead: its best reformulations are printed.")] = None,
-    count: Annotated[int, typer.Option(help="With --query: how many are printed.")] = defaults.SUGGESTIONS,
-    out: Annotated[Path | None, typer.Option(help="Candidates to write: .tsv, .jsonl or .parquet.")] = None,
+    query: Annotated[str | None, typer.Option(help="Print the best reformulations of this one query.")] = None,
+    count: Annotated[int, typer.Option(help="With --query: the number of reformulations.")] = defaults.SUGGESTIONS,
+    out: Annotated[Path | None, typer.Option(help="The file for the candidates: .tsv, .jsonl or .parquet.")] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="A reformulator, may be repeated (askew list reformulators); by default rewrite and reduce."),
+        typer.Option(help="A reformulator (askew list reformulators); may be repeated. Default: rewrite and reduce."),
     ] = None,
     docs: Annotated[str | None, typer.Option(help="Documents to read passages from: a file, folder, irds:ID.")] = None,
     index: Annotated[Path | None, typer.Option(help="A BM25 index of the documents, instead of --docs.")] = None,
@@ -34,18 +34,19 @@ def reformulate_command(
         list[str] | None,
         typer.Option(
             "--filter",
-            help="Filters in their order (askew list filters), or none; by default rules, and equivalence for rewrite.",
+            help="A filter (askew list filters), or none; may be repeated, in the order of use. Default: rules, and "
+            "equivalence for rewrite.",
         ),
     ] = None,
     depth: Annotated[
-        int, typer.Option(help="How many top-ranked passages a method reads of each query.")
+        int, typer.Option(help="The number of top-ranked passages that a method reads per query.")
     ] = defaults.PASSAGES,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
     settings: o.OwnSettings = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Reformulate queries by one method or many, and say what was made, kept and dropped, and why."""
+    """Reformulate queries with one or more methods. Report how many candidates were kept and dropped, and why."""
     from askew.app.search.candidates import (
         candidates_of,
         check_place,
@@ -125,15 +126,15 @@ def _print_tallies(rows: list[dict[str, Any]]) -> None:
 def classify_command(
     queries: Annotated[str, typer.Argument(help="A file of queries, a collection's folder, irds:ID, or demo.")],
     classifier: Annotated[
-        str, typer.Option(help="auto, lexical, query-groups, or transformer (--set model=FOLDER).")
+        str, typer.Option(help="The classifier: auto, lexical, query-groups, or transformer (--set model=FOLDER).")
     ] = defaults.CLASSIFIER,
-    out: Annotated[Path | None, typer.Option(help="Labels to write: .tsv, .jsonl or .parquet.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file for the labels: .tsv, .jsonl or .parquet.")] = None,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
     settings: o.Settings = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Say which group each query asks about, or none: counts, and where the file has labels, how many are right."""
+    """Classify which group each query asks about, or none. If the file has labels, report the accuracy."""
     from askew.app.search.candidates import check_place, write_candidates
     from askew.app.search.classify import classify
     from askew.app.search.retrieve import queries_notes
@@ -150,23 +151,27 @@ def classify_command(
     typer.echo(f"classifier {done.classifier}")
     print_rows("label", list(done.counts), [("queries", [f"{count:,}" for count in done.counts.values()])])
     if done.judged:
-        typer.echo(f"{done.right:,} of {done.judged:,} labels of the file are met ({done.right / done.judged:.1%})")
+        typer.echo(
+            f"{done.right:,} of {done.judged:,} predictions agree with the labels ({done.right / done.judged:.1%})"
+        )
 
 
 def calibrate_command(
     labeled: Labeled,
-    similarity: Annotated[str, typer.Option(help="light (no model) or neural (extra neural).")] = defaults.SIMILARITY,
+    similarity: Annotated[
+        str, typer.Option(help="The similarity: light (no model) or neural (extra neural).")
+    ] = defaults.SIMILARITY,
     rule: Annotated[
-        str, typer.Option(help="Threshold by f1 (the highest) or precision (at least --least).")
+        str, typer.Option(help="Choose the threshold by f1 (the highest) or precision (at least --least).")
     ] = defaults.THRESHOLD_RULE,
     least: Annotated[
-        float, typer.Option(help="With --rule precision: the least precision.")
+        float, typer.Option(help="With --rule precision: the minimum precision.")
     ] = defaults.LEAST_PRECISION,
     settings: o.Settings = None,
     seed: o.Seed = defaults.CALIBRATION_SEED,
     as_json: o.AsJson = False,
 ) -> None:
-    """Choose the threshold of the semantic filter on labeled variations: the curve, its area, the chosen point."""
+    """Choose the threshold of the semantic filter on labeled pairs. Print the curve, its area and the choice."""
     from askew.app.search.calibrate import calibrate_filter
 
     found = calibrate_filter(labeled, similarity, rule, least, seed, o.read_settings(settings))

@@ -1,4 +1,4 @@
-"""What people see: tables that fit the terminal, notes, progress. Untrusted text is shown, never obeyed."""
+"""Output to the terminal: tables, notes and progress. Control characters in untrusted text have no effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import typer
 from askew.cli.naming import as_options
 from askew.core.address import without_secrets
 
-# Controls, line and paragraph separators, what turns the direction of writing, and halves of characters.
+# Control characters, line and paragraph separators, bidirectional controls, and surrogates.
 _STEERING = (
     *range(32), *range(127, 160), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A),
     *range(0xD800, 0xE000),
@@ -26,13 +26,13 @@ _STEERING = (
 _SHOWN = dict.fromkeys(_STEERING, "\ufffd")
 _IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SLOW = 1.0
-# Where nobody sees a bar, a line in the log after so many seconds.
+# Seconds between the lines that replace the progress bar if stderr is not a terminal.
 _EVERY = 10.0
 _WIDEST_LABEL = 28
 
 
 def safe(text: str) -> str:
-    """Text from a file, on one line, without credentials and without characters that would steer a terminal."""
+    """Make text safe to print on one line: without credentials, and with control characters replaced."""
     return without_secrets(text).translate(_SHOWN)
 
 
@@ -47,37 +47,37 @@ def say_tsv(*cells: str) -> None:
 
 
 def say_json(value: Any) -> None:
-    """Print a value as one line of JSON. What steers a terminal is escaped, so that it is kept and does nothing."""
+    """Print a value as one line of JSON. Control characters are escaped, so they have no effect on a terminal."""
     plain = not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
     text = without_secrets(json.dumps(value, ensure_ascii=plain, allow_nan=False))
     typer.echo(_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def note(messages: Sequence[str]) -> None:
-    """Things worth knowing, on stderr."""
+    """Print notes on stderr."""
     for message in messages:
         say(f"note: {as_options(message)}", err=True)
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A score for people."""
+    """Format a score."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 
 def interval(low: float | None, high: float | None, form: str) -> str:
-    """The ends of an interval for people, each in a form such as ``+.3f``."""
+    """Format an interval; ``form`` is the format of its ends, such as ``+.3f``."""
     return "-" if low is None or high is None else f"[{low:{form}}, {high:{form}}]"
 
 
 def p_value(value: float | None) -> str:
-    """A p-value for people."""
+    """Format a p-value."""
     if value is None:
         return "-"
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def print_rows(first: str, labels: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]]) -> None:
-    """A table whose cells wrap where the terminal is too narrow."""
+    """Print a table. Its cells wrap if the terminal is too narrow."""
     table = _table()
     for heading in (first, *(heading for heading, _ in columns)):
         table.add_column(heading, overflow="fold")
@@ -86,9 +86,9 @@ def print_rows(first: str, labels: Sequence[str], columns: Sequence[tuple[str, S
 
 
 def print_tables(title: str, first: str, labels: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]]) -> None:
-    """One table where it fits the terminal, otherwise several with the same first column.
+    """Print one table if it fits the terminal, otherwise several tables with the same first column.
 
-    Headings and cells may have several lines. One that is wider than the screen wraps; nothing is cut.
+    Headings and cells may have several lines. Lines that are wider than the screen wrap; nothing is cut.
     """
     from rich.cells import cell_len
     from rich.text import Text
@@ -143,7 +143,7 @@ def _screen_width() -> int:
 
 
 def _print(thing: Any, width: int) -> None:
-    """As wide as the terminal; plain and without blanks at the ends of lines when piped."""
+    """Print as wide as the terminal; when piped, plain and without trailing blanks."""
     from rich.console import Console
 
     out = Console(highlight=False, markup=False, emoji=False, width=width)
@@ -156,9 +156,9 @@ def _print(thing: Any, width: int) -> None:
 
 
 class Waiting:
-    """Progress on stderr: a bar on a terminal after a second, elsewhere a line every ten seconds.
+    """Show progress on stderr: on a terminal a bar after one second, otherwise a line every ten seconds.
 
-    The lines come from a thread of their own, as a step may take long without a word: loading a model, compiling.
+    A thread prints the lines, because a step such as loading a model or compiling may take long without a report.
     """
 
     def __init__(self, label: str) -> None:
@@ -176,7 +176,7 @@ class Waiting:
         return self.advance
 
     def advance(self, done: int, total: int, label: str | None = None) -> None:
-        """So much is done, of so much in all (0 if unknown); a label says that something else has begun."""
+        """Report that ``done`` of ``total`` is done (0 if unknown); ``label`` names what is being done now."""
         self._now = (done, total, label or self.label)
         if self.bar is None:
             if time.monotonic() - self.started < _SLOW or sys.stderr is None or not sys.stderr.isatty():
@@ -200,7 +200,7 @@ class Waiting:
         while not self._ended.wait(_EVERY):
             done, total, label = self._now
             amount = f": {done:,} of {total:,}" if total else f": {done:,}" if done else ""
-            # Nobody reads any more: that is no reason to stop.
+            # The work goes on even if nobody can read the progress.
             with contextlib.suppress(OSError, ValueError):
                 say(f"askew: {label}{amount} ({time.monotonic() - self.started:,.0f} s)", err=True)
 

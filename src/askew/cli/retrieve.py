@@ -1,4 +1,4 @@
-"""``askew index`` and ``askew search``: a collection becomes an index, queries become a run."""
+"""``askew index`` and ``askew search``: index a collection, and search queries in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from askew.core import defaults
 def index_command(
     docs: Annotated[str, typer.Argument(help="A file or folder of documents, a BEIR folder, irds:ID, or demo.")],
     out: Annotated[Path, typer.Option(help="The folder to write the index to.")],
-    ranker: Annotated[str, typer.Option(help="The ranker to index for: see askew list rankers.")] = defaults.RANKER,
+    ranker: Annotated[str, typer.Option(help="The ranker to index for; see askew list rankers.")] = defaults.RANKER,
     analyzer: Annotated[
         str | None, typer.Option(help="BM25: english (as Lucene and Anserini) or plain (no stemming).")
     ] = None,
@@ -36,33 +36,33 @@ def index_command(
     counted = [f"{facts[name]:,} {name}" for name in ("documents", "terms", "postings", "tokens") if name in facts]
     typer.echo(f"indexed {', '.join(counted)}")
     if facts.get("filled", facts["documents"]) < facts["documents"]:
-        typer.echo(f"{facts['documents'] - facts['filled']:,} of them have no term and can never be found")
+        typer.echo(f"{facts['documents'] - facts['filled']:,} of them have no term and can never be retrieved")
     if "weights" in facts:
         typer.echo(f"with {safe(str(facts['weights']))}")
-    typer.echo(f"in {safe(str(out))}")
+    typer.echo(f"written to {safe(str(out))}")
 
 
 def search_command(
     queries: Annotated[str, typer.Argument(help="A file of queries (id TAB text, JSON Lines), irds:ID, or demo.")],
     out: Annotated[Path, typer.Option(help="The run to write: TREC, or Parquet for the ending .parquet.")],
     index: Annotated[
-        list[Path] | None, typer.Option(help="The folder of an index; several are fused, or reranked.")
+        list[Path] | None, typer.Option(help="The folder of an index; may be repeated: several are fused, or reranked.")
     ] = None,
     ranker: Annotated[
-        str | None, typer.Option(help="See askew list rankers; by default the one the index was made for.")
+        str | None, typer.Option(help="The ranker (askew list rankers). Default: the one that the index was made for.")
     ] = None,
     run: Annotated[list[Path] | None, typer.Option(help="A run to rerank, to fuse, or to replay.")] = None,
-    k: Annotated[int, typer.Option("-k", help="How many documents for each query, 1000 at most.")] = defaults.RESULTS,
+    k: Annotated[int, typer.Option("-k", help="The number of documents per query, at most 1000.")] = defaults.RESULTS,
     k1: Annotated[float | None, typer.Option(help="BM25: k1.")] = None,
     b: Annotated[float | None, typer.Option(help="BM25: b.")] = None,
     mu: Annotated[float | None, typer.Option(help="Query likelihood: mu.")] = None,
     lengths: Annotated[
         str | None, typer.Option(help="Document lengths: lucene (one byte, the default) or exact.")
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
+    threads: Annotated[int | None, typer.Option(help="The number of threads. Default: all cores.")] = None,
     settings: o.Settings = None,
 ) -> None:
-    """Search every query and write a run. Equal scores stand in the order of the collection."""
+    """Search every query and write a run. Documents with equal scores are in the order of the collection."""
     from askew.app.search.compose import compose, make_ranker
     from askew.app.search.retrieve import queries_notes, queries_of, search_queries
 

@@ -16,7 +16,7 @@ from askew.core.groups import Groups
 if TYPE_CHECKING:
     from askew.app.measure.agreement import SensitivityReport
 
-# So many pairs of systems are shown in a terminal.
+# The number of pairs of systems shown in a terminal.
 _MOST_SHOWN = 10
 
 
@@ -32,7 +32,8 @@ def command(
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
     lexicons: Annotated[
-        str | None, typer.Option(help="Lexicons to compare, by name or file: gender,my.csv. Default: all that fit.")
+        str | None,
+        typer.Option(help="Lexicons to compare, by name or file: gender,my.csv. Default: all with the groups."),
     ] = None,
     tokens: Annotated[
         str | None, typer.Option(help=f"Tokenizers to compare. Default: {','.join(defaults.SENSITIVITY_TOKENS)}.")
@@ -47,26 +48,26 @@ def command(
     missing: Annotated[
         str | None,
         typer.Option(
-            help="Rules for a ranked document without text to compare. "
-            f"Default, where there is one: {','.join(defaults.SENSITIVITY_MISSING)}."
+            help="Rules for ranked documents without text to compare. "
+            f"Default, if there are such documents: {','.join(defaults.SENSITIVITY_MISSING)}."
         ),
     ] = None,
     who: Annotated[
         str | None,
-        typer.Option(help=f"For measures with this parameter. Default: {','.join(defaults.SENSITIVITY_WHO)}."),
+        typer.Option(help=f"Values of the parameter who to compare. Default: {','.join(defaults.SENSITIVITY_WHO)}."),
     ] = None,
     order: o.Order = None,
     fields: o.Fields = None,
     run_format: o.RunFormat = defaults.RUN_FORMAT,
     store: o.StorePath = o.DEFAULT_STORE,
     html: Annotated[Path | None, typer.Option(help="Write one page with a heat map to this file.")] = None,
-    out: Annotated[Path | None, typer.Option(help="A folder for report.html and all tables.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write report.html and all tables to this folder.")] = None,
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
 ) -> None:
-    """Measure runs in every combination of choices, and tell whether the order of systems stays the same.
+    """Measure runs with every combination of choices, and report whether the order of systems stays the same.
 
-    Choices: measure, lexicon, tokenizer, sign, cutoff, rule for missing texts. Each takes several values with commas.
+    The choices are measure, lexicon, tokenizer, sign, cutoff and rule for missing texts. Separate values with commas.
     Example: askew sensitivity bm25.run bert.run tk.run --docs docs.tsv --html sensitivity.html
     """
     from askew.app.measure.sensitivity import sensitivity
@@ -87,11 +88,11 @@ def command(
     else:
         _print_tables(report)
         for place in [*([] if html is None else [html]), *([] if out is None else [out / "report.html"])]:
-            say(f"in {place}")
+            say(f"written to {place}")
 
 
 def _print_tsv(report: SensitivityReport) -> None:
-    """One line for each combination."""
+    """Print one line for each combination."""
     table = report.to_polars()
     say_tsv(*table.columns)
     for row in table.iter_rows():

@@ -21,40 +21,41 @@ if TYPE_CHECKING:
     from askew.app.explore.opening import Sources
 
 StoreFolder = Annotated[
-    Path | None, typer.Argument(help="The store of a build (askew run); without one, the embedded demo.")
+    Path | None, typer.Argument(help="The store of a build (askew run). Default: the embedded demo.")
 ]
-Index = Annotated[Path | None, typer.Option(help="An index that kept its texts (askew index); else the store's own.")]
+Index = Annotated[Path | None, typer.Option(help="An index with texts (askew index). Default: the index of the store.")]
 CollectionName = Annotated[
-    str | None, typer.Option("--collection", help="Where the queries and judgements are: a folder, irds:ID, or demo.")
+    str | None,
+    typer.Option("--collection", help="The collection of queries and judgements: a folder, irds:ID, or demo."),
 ]
 RecipeName = Annotated[
     str | None,
     typer.Option(
         "--recipe",
-        help="The recipe whose methods and filters make reformulations; else that of the store, or refairmulate.",
+        help="The recipe with the methods and filters for reformulations. Default: that of the store, or refairmulate.",
     ),
 ]
 Logs = Annotated[Path | None, typer.Option(help="A folder that askew logs --out wrote.")]
 Runs = Annotated[Path | None, typer.Option(help="A folder of TREC runs to choose from.")]
 Audit = Annotated[Path | None, typer.Option(help="A folder that askew audit --out wrote, or a folder of several.")]
-Host = Annotated[str, typer.Option(help="The address to listen at; another than this machine's own needs a token.")]
-Port = Annotated[int, typer.Option(help="The port to listen at; 0 takes a free one.")]
+Host = Annotated[str, typer.Option(help="The address to listen on. If other machines can reach it, a token is needed.")]
+Port = Annotated[int, typer.Option(help="The port to listen on; 0 chooses a free one.")]
 TokenFile = Annotated[
     Path | None, typer.Option(help="A file with the token, instead of the environment variable ASKEW_TOKEN.")
 ]
 AllowedHost = Annotated[
     list[str] | None,
-    typer.Option(help="Answer under this host name too, as in search.example.org; may be given several times."),
+    typer.Option(help="Also answer requests for this host name, such as search.example.org; may be repeated."),
 ]
 BehindProxy = Annotated[
     list[str] | None,
     typer.Option(
-        help="The address or network that a proxy with TLS connects from, as in 127.0.0.1: trust its X-Forwarded-For "
-        "and send cookies over TLS only. Needs a token; may be given several times."
+        help="The address or network of a TLS proxy, such as 127.0.0.1. Its X-Forwarded-For header is trusted, and "
+        "cookies are sent over TLS only. Needs a token; may be repeated."
     ),
 ]
-RateLimit = Annotated[float, typer.Option("--rate", help="How many requests a second a client may make.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="A line for each request on stderr, without its words.")]
+RateLimit = Annotated[float, typer.Option("--rate", help="The number of requests per second that a client may send.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request on stderr, without the text of queries.")]
 
 
 def serve_command(
@@ -66,7 +67,7 @@ def serve_command(
 ) -> None:  # fmt: skip
     """Serve the explorer: search, measure the bias (lean) of the results, reformulate. Also a REST service.
 
-    A store is opened as it was built: its collection, ranker, groups and measures, unless others are given.
+    A store is opened with the collection, ranker, groups and measures that it was built with, unless you give others.
     """
     _need("askew serve", "fastapi", "uvicorn", "python_multipart")
     from askew.web.server import serve
@@ -105,13 +106,13 @@ def _sources(
 
 
 def _need(what: str, *modules: str) -> None:
-    """Say which extra is missing before anything else is done."""
+    """Raise an error that names the missing extra before anything else is done."""
     if any(find_spec(name) is None for name in modules):
         raise MissingExtra(what, "web")
 
 
 def _token(file: Path | None) -> str | None:
-    """The token, from a file or from the environment; never from the command line, which others can read."""
+    """Read the token from a file or the environment; other users could read it on the command line."""
     if file is None:
         return os.environ.get("ASKEW_TOKEN") or None
     try:

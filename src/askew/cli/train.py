@@ -1,4 +1,4 @@
-"""``askew train``: models of one's own. Each command cross-validates first and writes a card beside the model."""
+"""``askew train``: train your own models. Each command also measures the model and writes a card beside it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 train_app = typer.Typer(
     name="train",
-    help="Train a model, measure it on what it has not seen, and write both into a folder.\n\n"
-    "A command that was stopped goes on from its last checkpoint when it is given again.",
+    help="Train a model, measure it on held-out data, and write both to a folder.\n\n"
+    "If a command was stopped, the same command resumes from the last checkpoint.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 Out = Annotated[Path, typer.Option(help="A new folder for the model, its card and its measured values.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of the folds, the draws and the training.")]
-Device = Annotated[str | None, typer.Option(help="auto (a GPU where there is one), cpu or cuda.")]
+Seed = Annotated[int | None, typer.Option(help="Random seed of the folds, the sampling and the training.")]
+Device = Annotated[str | None, typer.Option(help="The device: auto (a GPU if there is one), cpu or cuda.")]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="epochs, batch_size, learning_rate, ...: NAME=VALUE, may be repeated.")
+    list[str] | None, typer.Option("--set", help="A setting: epochs, batch_size, learning_rate, ...; may be repeated.")
 ]
 
 
@@ -39,7 +39,7 @@ def fit(
     kind: str, data: tuple[object, ...], out: Path, settings: list[str] | None, device: str | None, /,
     **options: object,
 ) -> Trained:  # fmt: skip
-    """Train, with the options that were given and what --set gives; say what is worth knowing."""
+    """Train a model with the given options and the settings of --set, and print its notes."""
     from askew.app.train.facade import Trainer
 
     given = {name: value for name, value in options.items() if value is not None}
@@ -52,12 +52,12 @@ def fit(
 
 
 def say_trained(done: Trained) -> None:
-    """What was trained as JSON."""
+    """Print the result of a training as JSON."""
     use = {"use": done.use} if done.use else {}
     say_json({"out": str(done.folder), "new": done.new, **done.measured, **use})
 
 
-@train_app.command("classifier", short_help="Which group a query asks about.", cls=WithDefaults)
+@train_app.command("classifier", short_help="A classifier of the group that a query asks about.", cls=WithDefaults)
 def classifier_command(
     data: Annotated[Path, typer.Argument(help="Labeled queries: id,query,label, JSON Lines or Parquet.")],
     out: Out,
@@ -69,15 +69,15 @@ def classifier_command(
     settings: o.Settings = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Train a classifier of which group a query asks about, or none.
+    """Train a classifier that predicts which group a query asks about, or none.
 
-    Classes are neutral and the groups; without groups, the labels of the data (f, m and n are those of the published
-    queries). A label is the name of a class, or its beginning. Accuracy, F1 of each class and calibration are of the
-    cross-validation; the model itself is then trained on all queries. Settings: model, words, names, marks,
+    The classes are neutral and the groups; without groups, they are the labels of the data (f, m and n in the published
+    queries). A label is the name of a class or the beginning of it. Accuracy, F1 of each class and calibration are
+    measured by cross-validation; the final model is then trained on all queries. Settings: model, words, names, marks,
     most_tokens; epochs, batch_size, learning_rate, accumulate, warmup, weight_decay, save_every; classes and drop, as
     texts with commas.
 
-    The folder opens with askew classify QUERIES --classifier transformer --set model=FOLDER.
+    Use the model with askew classify QUERIES --classifier transformer --set model=FOLDER.
     """
     counted = Groups.resolve(groups, lexicon)
     done = fit("classifier", (data,), out, settings, device, groups=counted, folds=folds, seed=seed)
@@ -85,25 +85,27 @@ def classifier_command(
         return say_trained(done)
     _print_table(*turned(done.tables[0]))
     typer.echo(f"temperature {done.measured['temperature']:.3f}; the model and its card: {safe(str(out))}")
-    typer.echo("which group other queries ask about:")
+    typer.echo("to classify other queries:")
     typer.echo(f"  askew classify QUERIES --classifier transformer --set {safe(shlex.quote(f'model={out}'))}")
     return None
 
 
-@train_app.command("adapter", short_help="Relevance that prefers no gender (GrepBiasIR).", cls=WithDefaults)
+@train_app.command("adapter", short_help="A relevance model that prefers no gender (GrepBiasIR).", cls=WithDefaults)
 def adapter_command(
     data: Annotated[Path, typer.Argument(help="The folder of GrepBiasIR (queries-documents_CATEGORY.csv).")],
     out: Out,
     method: Annotated[
-        str | None, typer.Option(help="head (frozen encoder), lora (PEFT) or full (all weights).")
+        str | None, typer.Option(help="What is trained: head (frozen encoder), lora (PEFT) or full (all weights).")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(help="So many seeds are measured; the first trains the model.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="The number of seeds to measure; the first one trains the model.")
+    ] = None,
     seed: Seed = None,
     device: Device = None,
     settings: o.Settings = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Train a model of relevance that prefers no gender, and measure it on categories it has not seen.
+    """Train a relevance model that prefers no gender, and measure it on held-out categories.
 
     Settings of a head: model, layout (apart or joint), with_title, penalty, most_loss; epochs, learning_rate,
     batch_size, ridge, start, pairs (query or batch), decay. The alphas of its penalty are chosen by folds of the
@@ -120,7 +122,7 @@ def adapter_command(
 
 
 def turned(table: CardTable) -> tuple[str, list[str], list[list[Any]]]:
-    """Measures down, models across: a terminal has more lines than columns, and most published cells are empty."""
+    """Transpose a table to one row per measure and one column per model, without models that have empty cells."""
     rows = [row for row in table.rows if None not in row[1:-1]]
     columns = ["measure", *(str(row[0]).replace(" (", "\n(") for row in rows)]
     return table.title, columns, [[name, *(row[at] for row in rows)] for at, name in enumerate(table.columns) if at]

@@ -1,6 +1,6 @@
-"""Defaults in the help of commands whose options are settings: read from the settings when the help is shown.
+"""Show defaults in the help of commands whose options are settings. They are read when the help is shown.
 
-Settings know numbers and models; importing them for every command would make each of them start slowly.
+The modules of the settings import numerical libraries and models, which would slow down the start of every command.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _settings(name: str) -> Any:
 
 
 def defaults_of(name: str) -> dict[str, Any]:
-    """The settings of a command with their defaults, and the preset that they are."""
+    """Return the settings of a command with their defaults, and the preset that has these values."""
     from askew.trainers.settings import by_name
 
     kind = _settings(name)
@@ -39,7 +39,7 @@ class WithDefaults(TyperCommand):
     """A command that shows the defaults of its settings."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Name the default of each option that is a setting and has none of its own."""
+        """Add the default to the help of each option that is a setting and has no default of its own."""
         values = defaults_of(str(self.name))
         one: Any
         for one in self.params:

@@ -19,12 +19,12 @@ Docs = Annotated[Path, typer.Option(help="The documents: a file or folder.")]
 Queries = Annotated[Path, typer.Option(help="The texts of the queries: id TAB text, JSON Lines.")]
 Qrels = Annotated[Path, typer.Option(help="The judgements.")]
 LeanKind = Annotated[
-    str | None, typer.Option(help="How a document leans: tc, tf, bool (as ARaB) or neutrality (as NFaiRR).")
+    str | None, typer.Option(help="The lean of a document: tc, tf, bool (as in ARaB) or neutrality (as in NFaiRR).")
 ]
 Preset = Annotated[
-    str | None, typer.Option(help="bigdeli2022 (some negatives are those that lean most) or original (none).")
+    str | None, typer.Option(help="Negatives: bigdeli2022 (some are those that lean most) or original (all random).")
 ]
-Encoder = Annotated[str | None, typer.Option(help="An encoder to begin from: a name, a folder or a hub id.")]
+Encoder = Annotated[str | None, typer.Option(help="The encoder to start from: a name, a folder or a hub id.")]
 
 
 def negatives_command(
@@ -32,14 +32,18 @@ def negatives_command(
     docs: Docs,
     queries: Queries,
     qrels: Qrels,
-    out: Annotated[Path, typer.Option(help="JSON Lines to write.")],
-    layout: Annotated[str | None, typer.Option(help="st-pairs, st-triples, tevatron or flagembedding.")] = None,
+    out: Annotated[Path, typer.Option(help="The JSON Lines file to write.")],
+    layout: Annotated[
+        str | None, typer.Option(help="Format of the file: st-pairs, st-triples, tevatron or flagembedding.")
+    ] = None,
     preset: Preset = None,
-    count: Annotated[int | None, typer.Option(help="Negatives of each query.")] = None,
-    share: Annotated[float | None, typer.Option(help="Which share of them leans most; the rest is random.")] = None,
-    depth: Annotated[int | None, typer.Option(help="How many top-ranked documents of a query are read.")] = None,
+    count: Annotated[int | None, typer.Option(help="The number of negatives per query.")] = None,
+    share: Annotated[
+        float | None, typer.Option(help="The share of negatives that lean most; the others are random.")
+    ] = None,
+    depth: Annotated[int | None, typer.Option(help="The number of top-ranked documents to read per query.")] = None,
     exclude: Annotated[
-        str | None, typer.Option(help="Never a negative: judged documents, or relevant ones only.")
+        str | None, typer.Option(help="Documents that are never negatives: judged, or relevant.")
     ] = None,
     lean: LeanKind = None,
     groups: o.GroupNames = None,
@@ -47,9 +51,9 @@ def negatives_command(
     seed: Seed = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Sample training negatives from a run, some of them the most leaning, and write them for a trainer.
+    """Sample training negatives from a run, some of them the documents that lean most, and write them for a trainer.
 
-    A ranker that learns from leaning documents as wrong answers ranks them lower (Bigdeli et al. 2022).
+    A ranker that is trained with leaning documents as negatives ranks such documents lower (Bigdeli et al. 2022).
     """
     from askew.app.train.negatives import NegativesJob, RankerData, make_negatives
     from askew.trainers.settings import from_names
@@ -80,26 +84,27 @@ def ranker_command(
     qrels: Qrels,
     out: Out,
     preset: Preset = None,
-    loss: Annotated[str | None, typer.Option(help="bce, hinge, bias-aware or lean-list.")] = None,
-    adversary: Annotated[float | None, typer.Option(help="Strength of an adversary; 0 trains without.")] = None,
+    loss: Annotated[str | None, typer.Option(help="The loss: bce, hinge, bias-aware or lean-list.")] = None,
+    adversary: Annotated[float | None, typer.Option(help="Strength of the adversary; 0 trains without one.")] = None,
     model: Encoder = None,
     lean: LeanKind = None,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
     part: Annotated[
-        str | None, typer.Option(help="Queries of this part of a split by their words; an empty text takes all.")
+        str | None,
+        typer.Option(help="Train on this part of a split of the queries by their words; '' takes all queries."),
     ] = None,
     settings: Settings = None,
     device: Device = None,
     seed: Seed = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Train a cross-encoder on a run's negatives. Stopped, it goes on from its last checkpoint.
+    """Train a cross-encoder with negatives from a run. If stopped, the same command resumes from the last checkpoint.
 
-    --preset original is the usual training; bigdeli2022 takes the documents that lean most as negatives;
-    --loss bias-aware increases the margin by the lean of a negative; --adversary removes from the encoder what tells
-    the group.
-    Then: askew rerank RUN --model OUT, and askew compare.
+    --preset original is standard training; bigdeli2022 takes the documents that lean most as negatives.
+    --loss bias-aware increases the margin by the lean of a negative. --adversary removes information about the group
+    from the encoder.
+    Next: askew rerank RUN --model OUT, and askew compare.
     """
     from askew.app.train.held_out import HELD_OUT
 
@@ -113,7 +118,7 @@ def ranker_command(
     was = "trained on" if done.new else "was trained before on"
     typer.echo(f"{was} {found['pairs']:,} pairs of {found['queries']:,} queries: {safe(str(out))}")
     if found["held_out"]:
-        typer.echo(f"{found['held_out']:,} queries of the run are held out; how it ranks for them:")
+        typer.echo(f"{found['held_out']:,} queries of the run are held out; to rerank them:")
         _say_next("askew rerank RUN --docs DOCS --out NEW.run --model", out, out / HELD_OUT)
     return None
 
@@ -125,27 +130,37 @@ def selector_command(
         str | None,
         typer.Option(help="refairmulate2025 (texts only), or refairmulate2025-code (with the top-ranked passages)."),
     ] = None,
-    learns: Annotated[str | None, typer.Option(help="refairmulate, effectiveness or no-loss.")] = None,
-    passages: Annotated[str | None, typer.Option(help="none, separator or literal: the first passage of each.")] = None,
+    learns: Annotated[
+        str | None, typer.Option(help="The labels to learn: refairmulate, effectiveness or no-loss.")
+    ] = None,
+    passages: Annotated[
+        str | None, typer.Option(help="Add the top passage of each text: none, separator or literal.")
+    ] = None,
     model: Encoder = None,
     lean_aware: Annotated[
-        bool | None, typer.Option(help="Also learn to take what leans least without losing; by default if it can be.")
+        bool | None,
+        typer.Option(
+            help="Also learn a rule that takes the candidate that leans least without a loss. Default: if "
+            "the source has the data for it."
+        ),
     ] = None,
     similar: Annotated[
-        str | None, typer.Option(help="The encoder that tells how near results are to the query; '' does without.")
+        str | None, typer.Option(help="The encoder for the similarity of results to the query; '' uses none.")
     ] = None,
-    margin: Annotated[float | None, typer.Option(help="The largest loss of mean RR@10 that would not matter.")] = None,
-    slack: Annotated[float | None, typer.Option(help="How much of it the threshold may lose on the dev part.")] = None,
+    margin: Annotated[float | None, typer.Option(help="The largest acceptable loss of mean RR@10.")] = None,
+    slack: Annotated[
+        float | None, typer.Option(help="The mean loss allowed on the dev part when the threshold is chosen.")
+    ] = None,
     settings: Settings = None,
     device: Device = None,
     seed: Seed = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Train a selector: which of several reformulations of a query to use, without judgements at query time.
+    """Train a selector: a model that chooses among reformulations of a query, without judgements at query time.
 
-    A cross-encoder learns from the pairs of a build; where the source is a store, a lean-aware rule is learned beside
-    it, and both are compared with keeping the original, a random and the most similar candidate, and an oracle, on
-    queries that nothing was learned from. Stopped, it goes on from its last checkpoint.
+    A cross-encoder is trained on the pairs of a build. If the source is a store, a lean-aware rule is trained too. On
+    held-out queries, both are compared with keeping the original query, with a random and the most similar candidate,
+    and with an oracle. If stopped, the same command resumes from the last checkpoint.
     """
     from askew.app.train.held_out import HELD_OUT
 
@@ -164,18 +179,18 @@ def selector_command(
 
 
 def _tell(measured: Mapping[str, Any]) -> None:
-    """What was measured on held-out queries and pairs."""
+    """Print what was measured on held-out queries and pairs."""
     if "choices" in measured:
         _print_choices(measured["choices"], measured["margin"])
     apart = measured["told apart"]
     typer.echo(
-        f"held-out pairs told apart: average precision {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]\n"
-        f"  of guessing {apart['positive']:.4f}; n = {apart['pairs']:,} pairs of {apart['queries']:,} queries"
+        f"held-out pairs: average precision {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]\n"
+        f"  guessing has {apart['positive']:.4f}; n = {apart['pairs']:,} pairs of {apart['queries']:,} queries"
     )
 
 
 def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
-    """Each way to choose: what it changes, what the tests of effectiveness say, and every measure with its gain."""
+    """Print for each rule of choice: changed queries, tests of effectiveness, and every measure with its gain."""
     from askew.app.build.built_pairs import EFFECTIVENESS, as_measured
 
     main = [one[EFFECTIVENESS] for one in choices.values()]
@@ -195,7 +210,7 @@ def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
 
 
 def _say_next(begin: str, model: object, queries: Path) -> None:
-    """A command to give next with what was trained, as a shell reads it."""
+    """Print a shell command that uses the trained model."""
     first, second = (safe(shlex.quote(str(one))) for one in (model, queries))
     typer.echo(f"  {begin} {first} \\\n    --queries {second}")
 
@@ -206,25 +221,30 @@ def rerank_command(
     out: Annotated[Path, typer.Option(help="The run to write: TREC, or Parquet for the ending .parquet.")],
     model: Annotated[str | None, typer.Option(help="A cross-encoder: a folder or a hub id.")] = None,
     queries: Annotated[Path | None, typer.Option(help="The texts of the queries; a cross-encoder reads them.")] = None,
-    method: Annotated[str | None, typer.Option(help="crossencoder, greedy, mmr, detconstsort or fairtopk.")] = None,
-    k: Annotated[int | None, typer.Option("-k", "--k", help="How many documents to write for each query.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="The method: crossencoder, greedy, mmr, detconstsort or fairtopk.")
+    ] = None,
+    k: Annotated[int | None, typer.Option("-k", "--k", help="The number of documents to write per query.")] = None,
     depth: Annotated[
-        int | None, typer.Option(help="How many top-ranked documents are reranked; others are left out.")
+        int | None, typer.Option(help="The number of top-ranked documents to rerank; others are left out.")
     ] = None,
     targets: Annotated[
         str | None,
         typer.Option(help="detconstsort, fairtopk: even, or shares of neutral and each group (neutral:0.5,GROUP:0.5)."),
     ] = None,
-    strength: Annotated[float | None, typer.Option(help="greedy: the window; others: from 0 to 1.")] = None,
+    strength: Annotated[
+        float | None, typer.Option(help="greedy: the size of the window; other methods: from 0 to 1.")
+    ] = None,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
-    batch_size: Annotated[int | None, typer.Option(help="Pairs read at a time.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="The number of pairs per batch.")] = None,
     device: Device = None,
 ) -> None:
-    """Put the documents of a run in another order: by a cross-encoder, or by the groups that they name.
+    """Rerank the documents of a run with a cross-encoder, or by the groups that the documents name.
 
-    greedy takes, at each rank, the document of the next few that brings the running lean closest to zero. detconstsort
-    and fairtopk give each group a share of the top ranks. A document belongs to the group that it names most.
+    At each rank, greedy takes the one of the next few documents that brings the running lean closest to zero.
+    detconstsort and fairtopk give each group a share of the top ranks. A document belongs to the group that it names
+    most.
     """
     from askew.app.search.rerank import RerankSettings, rerank
     from askew.trainers.settings import from_names

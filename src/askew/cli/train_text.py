@@ -14,7 +14,7 @@ from askew.cli.render import note, print_tables, say
 from askew.cli.train import Device, Out, Seed, Settings, fit, say_trained
 
 Model = Annotated[
-    str | None, typer.Option(help="A model to begin from: a folder or a hub id, such as google-t5/t5-base.")
+    str | None, typer.Option(help="The model to start from: a folder or a hub id, such as google-t5/t5-base.")
 ]
 
 
@@ -22,30 +22,30 @@ def generator_command(
     collection: Annotated[str, typer.Argument(help="Judged passages: a folder, demo or irds:ID.")],
     out: Out,
     preset: Annotated[
-        str | None, typer.Option(help="A published way to train: repair2023 or repair2023-aol.", show_default=False)
+        str | None, typer.Option(help="A published training setup: repair2023 or repair2023-aol.", show_default=False)
     ] = None,
     model: Model = None,
-    direction: Annotated[str | None, typer.Option(help="passage-query, or query-passage.")] = None,
+    direction: Annotated[str | None, typer.Option(help="Input and output: passage-query or query-passage.")] = None,
     join: Annotated[
-        str | None, typer.Option(help="Several passages of a query: replicate (a pair each) or concatenate.")
+        str | None, typer.Option(help="How to use several passages of a query: replicate (a pair each) or concatenate.")
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option(help="Held out: apart (queries and passages), query, or none (as RePair; discouraged)."),
+        typer.Option(help="What to hold out: apart (queries and passages), query, or none (as RePair; discouraged)."),
     ] = None,
     context: Annotated[
-        bool | None, typer.Option("--context/--no-context", help="Who asked stands before what is read.")
+        bool | None, typer.Option("--context/--no-context", help="Put the user of the query before the input.")
     ] = None,
-    fields: Annotated[str | None, typer.Option(help="Parts of a passage, such as title,url,text.")] = None,
+    fields: Annotated[str | None, typer.Option(help="Fields of a passage to read, such as title,url,text.")] = None,
     settings: Settings = None,
     device: Device = None,
     seed: Seed = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Teach a model to write the query that a passage answers. Stopped, it goes on from its last checkpoint.
+    """Train a model that writes the query that a passage answers, for the reformulator docquery.
 
-    A sequence-to-sequence model (T5) is fine-tuned, for the reformulator docquery; a causal one (SmolLM2 unless --model
-    says otherwise) gets an adapter, for the reformulator docquery. Then: askew reformulate, with what is printed here.
+    A sequence-to-sequence model (T5) is fine-tuned; a causal model (by default SmolLM2) gets an adapter. If stopped,
+    the same command resumes from the last checkpoint. Next: askew reformulate, with the options that are printed.
     """
     from askew.corpora.collection import open_collection
     from askew.statistics.intervals import mean_and_interval
@@ -70,27 +70,29 @@ def rewriter_command(
         Path, typer.Argument(help="Pairs: a store of askew run repair, a published dataset, or a file of RePair.")
     ],
     out: Out,
-    kind: Annotated[str | None, typer.Option(help="acg, hred-qs, seq2seq (T5) or causal (an adapter).")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="Kind of model: acg, hred-qs, seq2seq (T5) or causal (an adapter).")
+    ] = None,
     box: Annotated[
-        str | None, typer.Option(help="Which pairs: gold, platinum, diamond; of a file also a criterion.")
+        str | None, typer.Option(help="Pairs to train on: gold, platinum or diamond; for a file also a criterion.")
     ] = None,
     model: Model = None,
-    vectors: Annotated[Path | None, typer.Option(help="Word vectors for acg and hred-qs, kept as they are.")] = None,
+    vectors: Annotated[
+        Path | None, typer.Option(help="Word vectors for acg and hred-qs; they are not trained.")
+    ] = None,
     queries: Annotated[
-        Path | None, typer.Option(help="Queries with user and time: earlier ones make the sessions of hred-qs.")
+        Path | None, typer.Option(help="Queries with user and time; earlier queries form the sessions of hred-qs.")
     ] = None,
-    beams: Annotated[
-        int | None, typer.Option(help="Ways followed side by side when held-out queries are rewritten.")
-    ] = None,
+    beams: Annotated[int | None, typer.Option(help="The number of beams for rewriting held-out queries.")] = None,
     settings: Settings = None,
     device: Device = None,
     seed: Seed = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Teach a model to rewrite queries from pairs (a query, a better one), and measure it on held-out queries.
+    """Train a model that rewrites queries, on pairs (a query, a better one), and measure it on held-out queries.
 
-    Sizes, batches and epochs are RePair's unless --set says otherwise. Stopped, it goes on from its last checkpoint.
-    Then: askew reformulate with the method rewriter, --set rewriter.model=OUT.
+    Sizes, batches and epochs are those of RePair unless --set changes them. If stopped, the same command resumes from
+    the last checkpoint. Next: askew reformulate with the method rewriter, --set rewriter.model=OUT.
     """
     done = fit(
         "rewriter", (pairs,), out, settings, device, kind=kind, box=box, model=model, vectors=vectors,
@@ -106,8 +108,8 @@ def rewriter_command(
 
 
 def _say_next(needs: str, use: str) -> None:
-    """The command that writes with what was trained, an option a line."""
-    say("what it writes for other queries:")
+    """Print the command that uses the trained model, one option per line."""
+    say("to reformulate other queries:")
     first = " ".join(["askew reformulate QUERIES --out FILE", needs]).rstrip()
     *lines, last = [f"  {first}", *(f"    {line}" for line in use.replace(" --set ", "\n--set ").splitlines())]
     for line in lines:

@@ -1,1 +1,1 @@
-"""The words of askew: errors, measures, lexicons, texts, tables. Knows nobody else."""
+"""The basic types of askew: errors, measures, lexicons, texts, tables. Imports no other package of askew."""

@@ -1,7 +1,8 @@
-"""Addresses that may carry a key: shown without it, and given whole only to what opens them.
+"""Addresses that may contain credentials: messages show them without credentials, and only the code that opens an
+address gets all of it.
 
 ``Address`` is the type of every store, endpoint, cluster and collection that is named by a URL. ``without_secrets``
-cleans a text that somebody else wrote, such as the error of a library that quotes the URL it was given.
+removes credentials from any text, such as the error message of a library that quotes a URL.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from urllib.parse import unquote, unquote_plus
 HIDDEN = "[hidden]"
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*"
 _BEGIN = re.compile(rf"({_SCHEME})(:/{{1,2}})")
-# What fsspec puts before another URL, as in zip://a.zip::s3://bucket; no credentials are there.
+# The prefix of a chained fsspec URL, as in zip://a.zip::s3://bucket. It has no credentials.
 _CHAIN = re.compile(rf"(?:{_SCHEME}(?:://[^:@?#]*)?::)+(?={_SCHEME}://)")
-# A path that was normalized has one slash left after the scheme.
+# If a URL was normalized as a path, only one slash follows the scheme.
 _IN_TEXT = re.compile(rf"\b{_SCHEME}:/{{1,2}}[^\s\"'<>`|\\]+")
-# An address without a scheme, such as user:password@host:6379. A measure such as NFaiRR(...)@10 is none.
+# An address without a scheme, such as user:password@host:6379. A measure such as NFaiRR(...)@10 must not match.
 _HOST_WITH_USER = re.compile(
     r"[^/@\s()'\"]*:[^@\s()'\"]*@(?=(?:[\w-]+(?:\.[\w-]+)+|localhost|[\w.-]+:\d+)(?:[:/]\S*)?$)"
 )
-# In these the part before the @ is the container, which is no secret unless a colon follows it.
+# In URLs of these schemes the part before the @ is the container, which is not secret unless it contains a colon.
 _CONTAINER_BEFORE_HOST = {"abfs", "abfss", "wasb", "wasbs"}
-# What tells two stores of the same name apart, and is no secret.
+# Parameters that distinguish two stores of the same name and are not secret.
 _SHOWN_PARAMETERS = {"region", "scheme", "endpoint_override"}
 _PLAIN_VALUE = re.compile(r"[A-Za-z0-9._:/\[\]-]*")
 _SECRET_NAME = re.compile(
@@ -34,22 +35,23 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _ASSIGNED = re.compile(r"(?<=[?&;])([A-Za-z0-9_.%-]+)=([^&;#\s\"'<>`|\\]+)")
-# Shorter ones could be a part of any word: passwords, and names or fragments that may be keys.
+# The least length of a secret (a password; a user name or fragment that may be a key) that is hidden in every text.
+# A shorter one could be part of an ordinary word.
 _LEAST, _LEAST_NAME = 8, 16
 _known: set[str] = set()
 
 
 class Address(str):
-    """A folder or a URL. As a text it has no user information, no credentials and no fragment; ``reveal`` has all.
+    """A folder or a URL. Its text has no user information, credentials or fragment; ``reveal`` returns all of it.
 
-    Two addresses are equal where they look the same, so that a changed key is not another store.
+    Two addresses are equal if their texts without credentials are equal, so a store with a new key is the same store.
     """
 
     __slots__ = ("_whole",)
     _whole: str
 
     def __new__(cls, whole: str | os.PathLike[str]) -> Address:
-        """From the text that was given; an address stays as it is."""
+        """Make an address from a text or path. An ``Address`` is returned unchanged."""
         if isinstance(whole, Address):
             return whole
         text = os.fspath(whole)
@@ -59,20 +61,20 @@ class Address(str):
         return made
 
     def __reduce__(self) -> tuple[type[Address], tuple[str]]:
-        """Another process gets the whole address."""
+        """Pickle the address with its credentials, so that another process can open it."""
         return Address, (self._whole,)
 
     def reveal(self) -> str:
-        """The address with everything in it: only for what opens it, never for a message or a file."""
+        """The address with its credentials. Use it only to open the address, never in a message or a file."""
         return self._whole
 
     @property
     def scheme(self) -> str:
-        """What stands before ``://``; empty for a path."""
+        """The part before ``://``; empty for a path."""
         return self._whole.partition("://")[0] if "://" in self._whole else ""
 
     def scrub(self, text: str) -> str:
-        """A message of whoever was given the whole address, without what is hidden in it."""
+        """Remove the hidden parts of this address from a message, such as the error of a library that opened it."""
         text = text.replace(self._whole, str(self))
         for piece in sorted(_pieces(self._whole), key=len, reverse=True):
             if len(piece) >= 4:
@@ -83,7 +85,7 @@ class Address(str):
 
 
 def without_secrets(text: str) -> str:
-    """The text without credentials: those of any URL in it, and those of every address that was made before."""
+    """The text without credentials: without those of URLs in it, and without those of every ``Address`` made so far."""
     if ":/" in text:
         text = _IN_TEXT.sub(lambda found: _clean(found[0]), text)
     for secret in sorted(_known, key=len, reverse=True):
@@ -92,7 +94,7 @@ def without_secrets(text: str) -> str:
 
 
 def without_secret_values(value: Any) -> Any:
-    """Settings as they may be published: values that are named like a secret are hidden, addresses are cleaned."""
+    """Settings fit for publication: values with a secret's name are hidden, and addresses lose their credentials."""
     if isinstance(value, Mapping):
         return {
             key: HIDDEN if is_secret_name(str(key)) and _may_hold(inner) else without_secret_values(inner)
@@ -111,7 +113,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def know_secrets(value: Any) -> None:
-    """Remember what is secret in settings that were read, so that ``without_secrets`` finds it in any text."""
+    """Remember the secret values of these settings, so that ``without_secrets`` hides them in any text."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if is_secret_name(str(key)) and isinstance(inner, str):
@@ -133,7 +135,7 @@ def _looks_like_one(text: str) -> bool:
 
 
 def _shown(text: str) -> str:
-    """The address without user information, fragment and all parameters but those known to be no secret."""
+    """The address without user information and fragment, and with only the parameters of ``_SHOWN_PARAMETERS``."""
     chain = _CHAIN.match(text)
     if chain is not None:
         return chain[0] + _shown(text[chain.end() :])
@@ -151,7 +153,10 @@ def _shown(text: str) -> str:
 
 
 def _split_user(rest: str) -> tuple[str, str | None]:
-    """User information and what follows it; no host where a key has letters that end a host, so that nobody can say."""
+    """The user information, and the text from the host on.
+
+    The text is None if a password seems to contain ``/``, ``?`` or ``#``: the start of the host is then not known.
+    """
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     if "@" in authority:
         user, _, last = authority.rpartition("@")
@@ -171,7 +176,10 @@ def _kept_parameters(query: str) -> str:
 
 
 def _pieces(text: str, sure: bool = False) -> set[str]:
-    """What is hidden in an address, also as a library may write it; ``sure``: only what is in no other text."""
+    """The hidden parts of an address, as written and percent-decoded, since a library may quote either form.
+
+    With ``sure``, only those that are unlikely to occur in other texts: long ones, and of parameters the secret ones.
+    """
     chain = _CHAIN.match(text)
     text = text[chain.end() :] if chain else text
     begin = _BEGIN.match(text)
@@ -209,7 +217,7 @@ def _is_container(scheme: str, user: str) -> bool:
 
 
 def _clean(url: str) -> str:
-    """A URL that stands in a text: what is after it in the sentence stays, and so do parameters that are no secret."""
+    """A URL found in a text, without its credentials. Text after the URL is kept, and so are other parameters."""
     begin = _BEGIN.match(url)
     assert begin is not None, "only what begins like a URL comes here"
     user, host = _split_user(url[begin.end() :])
@@ -220,5 +228,5 @@ def _clean(url: str) -> str:
 
 
 def _is_secret_parameter(name: str) -> bool:
-    """Also the signature of an address that is signed for a while."""
+    """Whether a URL parameter is likely to be secret, including the signature of a presigned URL."""
     return is_secret_name(name) or name.lower().endswith("signature")

@@ -1,4 +1,4 @@
-"""What an answer costs: how many texts neural networks read or write while something is computed."""
+"""Counts of model calls: how many texts neural networks read or write during a computation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ModelCalls:
 
 @contextmanager
 def counting_model_calls() -> Iterator[ModelCalls]:
-    """Count what models read and write inside the block, in every thread of this process."""
+    """Count the texts that models read and write inside the block, in every thread of this process."""
     counted = ModelCalls()
     with _LOCK:
         _OPEN.append(counted)
@@ -33,7 +33,7 @@ def counting_model_calls() -> Iterator[ModelCalls]:
 
 
 def count_model_calls(texts: int) -> None:
-    """Add to every open count. A component calls it where it gives texts to a neural network, or takes them."""
+    """Add to every open count. A component calls this function when a neural network reads or writes texts."""
     with _LOCK:
         for counted in _OPEN:
             counted.texts += texts

@@ -1,7 +1,7 @@
-"""Everything that can go wrong for a user, as one small tree.
+"""The errors that a user can meet, as one small class hierarchy.
 
-Each error says what was expected, what was found and where, and what to do. The exit code is part of
-the error, so that a shell script can tell a wrong setting from wrong data.
+Each message says what was expected, what was found and where, and what to do. Each class has its own exit code, so
+that a shell script can distinguish a wrong setting from wrong data.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from askew.core.address import without_secrets
 
 
 class AskewError(Exception):
-    """A mistake a user can mend. Shown as one message, never as a traceback.
+    """An error that a user can correct. It is shown as one message, never as a traceback.
 
-    A message may quote a library that quotes the URL it was given, so credentials are taken out of every one.
+    Credentials are removed from every message, because it may quote a library's error that contains a URL.
     """
 
     exit_code = 1
@@ -31,7 +31,7 @@ class ConfigError(AskewError):
 
 
 class UnknownName(ConfigError):
-    """A name that nothing here has."""
+    """A name is unknown. The message lists the known names and suggests the closest one."""
 
     def __init__(self, what: str, name: str, known: Iterable[str], where: str = "") -> None:
         names = sorted(known)
@@ -45,7 +45,7 @@ class UnknownName(ConfigError):
 
 
 class DataError(AskewError):
-    """Data is missing, damaged or not of the shape it should have."""
+    """Data is missing, damaged or in the wrong format."""
 
     exit_code = 3
 
@@ -61,36 +61,36 @@ class MissingExtra(AskewError):
 
 
 class StoreError(AskewError):
-    """The store holds something damaged, or something else is writing to it."""
+    """The store has damaged content, or another process is writing to it."""
 
     exit_code = 5
 
 
 class StageError(AskewError):
-    """A stage broke its promise, for instance lost rows without counting them."""
+    """A stage broke its contract, for instance lost rows without counting them."""
 
     exit_code = 6
 
 
 def check_name(what: str, name: str, known: Collection[str], where: str = "") -> None:
-    """Refuse a name that is not among those known."""
+    """Raise ``UnknownName`` if the name is not among the known names."""
     if name not in known:
         raise UnknownName(what, str(name), known, where)
 
 
 def check_names(what: str, names: Iterable[str], known: Collection[str], where: str = "") -> None:
-    """Refuse the first name that is not among those known."""
+    """Raise ``UnknownName`` for the first of the names that is not among the known names."""
     for name in names:
         check_name(what, name, known, where)
 
 
 def one_of(value: str, choices: Collection[str], where: str) -> str:
-    """The value, which must be one of the choices."""
+    """Return the value if it is one of the choices, otherwise raise ``ConfigError``."""
     if value not in choices:
         raise ConfigError(f"{where}: expected one of {', '.join(choices)}, found {value!r}")
     return value
 
 
 def place(path: object, line: int | None = None) -> str:
-    """How a message names a place in a file."""
+    """A file, or a line of a file, as messages name it: ``path:line``."""
     return f"{path}:{line}" if line is not None else str(path)

@@ -1,4 +1,4 @@
-"""Criteria that users write, such as ``refined > original and refined == 1``, read by hand and never evaluated.
+"""Criteria that users write, such as ``refined > original and refined == 1``, parsed here and never given to ``eval``.
 
     criterion  = all-of { "or" all-of }          sum     = product { ("+" | "-") product }
     all-of     = negation { "and" negation }     product = signed { ("*" | "/") signed }
@@ -6,12 +6,12 @@
     comparison = sum [ ("<" | "<=" | ">" | ">=" | "==" | "!=") sum ]
     atom       = number | name | ("abs" | "min" | "max") "(" sum { "," sum } ")" | "(" criterion ")"
 
-Names are ``refined`` and ``original``, also as published: ``refined_q_metric`` and ``original_q_metric``. Precedence is
-Python's; comparisons cannot be chained. Everything is numbers (64-bit floats) or truth values, told apart before
-anything is computed. A criterion is read into steps for a small stack machine over whole columns.
+Names are ``refined`` and ``original``, or RePair's ``refined_q_metric`` and ``original_q_metric``. Precedence is
+Python's; comparisons cannot be chained. Values are numbers (64-bit floats) or truth values, and their types are checked
+before the computation. A criterion is parsed into steps of a small stack machine that computes with whole columns.
 
-Where a number is undefined (a missing score, a division by zero) a comparison with it is neither true nor false;
-``true or unknown`` is true, ``false and unknown`` is false, and what is unknown in the end is not met.
+A comparison with an undefined number (a missing score, a division by zero) is unknown. ``true or unknown`` is true and
+``false and unknown`` is false. A criterion with an unknown result is not met.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ import numpy as np
 from askew.core.errors import ConfigError
 from askew.core.ranking import Flags, Floats
 
-# RePair's boxes by name: as its distributed files have them, and Eq. 1 of the paper, which is strict.
+# RePair's boxes by name: gold, platinum and diamond as in its distributed files, and Eq. 1 of the paper, which is
+# strict.
 CRITERIA = {
     "gold": "refined >= original and refined > 0",
     "platinum": "refined > original",
@@ -52,7 +53,7 @@ class _Token(NamedTuple):
 
 
 class _Truth(NamedTuple):
-    """Where something is true and where it is false; where neither, it is unknown."""
+    """A column of truth values: where it is true and where it is false. If neither, the value is unknown."""
 
     yes: Any
     no: Any
@@ -80,7 +81,7 @@ def _divide(left: Any, right: Any) -> Any:
     return np.divide(left, np.where(np.equal(right, 0), np.nan, right))
 
 
-# How closely operators bind, and what they do.
+# The precedence of each operator, and the function that it applies.
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT = range(6)
 _COMPARE = {
     "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
@@ -95,24 +96,24 @@ _OPERATORS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "/": (_PRODUCT, _divide),
 }
 _FUNCTIONS = {"abs": np.abs, "min": np.minimum, "max": np.maximum}
-# A number, a name, or a function with how many values it takes from the stack.
+# A number, a name, or a function with the number of values that it takes from the stack.
 _Step = float | str | tuple[Callable[..., Any], int]
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """A criterion on a refined and an original score; two with the same text are the same."""
+    """A criterion on a refined and an original score. Two criteria with the same text are equal."""
 
     text: str
     steps: tuple[_Step, ...] = field(compare=False)
 
     @classmethod
     def parse(cls, text: str) -> Criterion:
-        """Read a criterion; ConfigError says what was expected, and at which character."""
+        """Parse a criterion. A ``ConfigError`` says what was expected, and at which character."""
         return cls(text, tuple(_CriteriaParser(text).criterion()))
 
     def met(self, refined: Floats, original: Floats) -> Flags:
-        """Where the criterion is met."""
+        """Whether each pair of scores meets the criterion."""
         columns = {"refined": np.asarray(refined, np.float64), "original": np.asarray(original, np.float64)}
         stack: list[Any] = []
         with np.errstate(all="ignore"):
@@ -126,7 +127,7 @@ class Criterion:
 
 
 class _CriteriaParser:
-    """Precedence climbing; each method emits steps and tells what they leave: a number or a truth value."""
+    """Precedence climbing. Methods add steps and return the type of the result: a number or a truth value."""
 
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST:
@@ -162,7 +163,7 @@ class _CriteriaParser:
         return self.tokens[self.at]
 
     def _take(self, *texts: str) -> str:
-        """The next token's text where it is one of these, otherwise nothing."""
+        """Consume the next token and return its text if it is one of these, otherwise return an empty text."""
         text = self._next().text
         if text not in texts:
             return ""
@@ -178,7 +179,7 @@ class _CriteriaParser:
         self._want(kind, self._expression(least), start)
 
     def _expression(self, least: int) -> str:
-        """What operators join that bind at least so closely."""
+        """Parse an expression of operators with at least this precedence."""
         start, most = self._next(), _PRODUCT
         if least <= _NOT and start.text == "not":
             found, most = self._negation(), _AND
@@ -235,7 +236,7 @@ class _CriteriaParser:
         return _NUMBER
 
     def _inside(self, part: Callable[[], _Found], end: str) -> _Found:
-        """What is between brackets."""
+        """Parse a part in brackets."""
         self.depth += 1
         if self.depth > DEEPEST:
             raise self._fail(f"at most {DEEPEST} brackets within each other", self._next())

@@ -1,11 +1,11 @@
 """Weights of terms in relevance feedback, computed as Anserini's RM3 and Rocchio do.
 
 The rankers and the reformulators of these names share these rules. A feedback term has 2 to 20 UTF-16 code units (a
-character outside the Basic Multilingual Plane counts as two) and is in at most a tenth of the documents. Of terms with
-equal weights the one whose code units sort first is taken.
+character outside the Basic Multilingual Plane counts as two) and is in at most a tenth of the documents. Terms with
+equal weights are ordered by their code units.
 
 Anserini computes in 32-bit floats and adds the documents up in the order of their ranks, so its rounding decides
-between terms whose weights are almost equal. ``SINGLE`` rounds in the same places. ``EXACT`` does not round, and the
+between terms with almost equal weights. ``SINGLE`` rounds in the same places. ``EXACT`` does not round, and the
 order of the documents does not change a weight.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 Weights = dict[str, float]
-# What Java's String.trim removes. Anserini leaves out a document of nothing else, and does not count it.
+# The characters that Java's String.trim removes. Anserini skips a document of only these, and does not count it.
 BLANK = "".join(map(chr, range(0x21)))
 _SHORTEST, _LONGEST = 2, 20
 
@@ -60,7 +60,7 @@ def is_common(frequency: Any, documents: int, share: float = 0.1) -> Any:
 
 
 def best(values: Mapping[str, float], most: int) -> Weights:
-    """The terms with the highest values, highest first; equal ones in the order of their UTF-16 code units."""
+    """The terms with the highest values, highest first. Ties are ordered by their UTF-16 code units."""
     return dict(sorted(values.items(), key=lambda item: (-item[1], _units(item[0])))[:most])
 
 
@@ -79,7 +79,7 @@ def to_length_one(values: Mapping[str, float], numbers: Numbers = EXACT) -> Weig
 def relevance_model(
     documents: Sequence[Mapping[str, float]], counted: Sequence[float], terms: int, numbers: Numbers = EXACT
 ) -> Weights:
-    """RM3's feedback: shares of the best terms, each document's shares multiplied by what the document counts."""
+    """RM3's feedback: the weights of the best terms. A document's term shares are multiplied by its weight."""
     parts: dict[str, list[float]] = {}
     for counts, weight in zip(documents, counted, strict=True):
         total = math.fsum(counts.values())
@@ -90,7 +90,7 @@ def relevance_model(
 
 
 def mean_vector(documents: Sequence[Mapping[str, float]], numbers: Numbers = EXACT) -> Weights:
-    """Rocchio's feedback: the mean of documents brought to length 1."""
+    """Rocchio's feedback: the mean of the document vectors, each normalized to length 1."""
     parts: dict[str, list[float]] = {}
     for counts in documents:
         length = numbers.rounded(_length(counts))

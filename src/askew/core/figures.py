@@ -1,3 +1,3 @@
-"""What a figure of chosen pairs was measured on: data that the choice has not seen, or the data that it was made by."""
+"""The data on which selected pairs were measured: held-out data, or in-sample (the data that selected the pairs)."""
 
 HELD_OUT, IN_SAMPLE = "held-out", "in-sample"

@@ -1,4 +1,4 @@
-"""Short names for content: the same content has the same fingerprint on every machine."""
+"""Short hashes of content: the same content has the same fingerprint on every machine."""
 
 from __future__ import annotations
 

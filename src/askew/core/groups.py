@@ -1,6 +1,6 @@
 """Groups: which words name which group, which of the groups are compared, and how words are matched.
 
-Resolved once from what a user gives, then passed along: nothing further down has groups of its own.
+A ``Groups`` object is made once from the user's input. All other code gets its groups from this object.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _CHOSEN = re.compile(r"(.+):([\w -]+(?:,[\w -]+)*)")
 class Groups:
     """The groups of a lexicon, or some of them.
 
-    ``names`` chooses among the groups of the lexicon, in an order: of two, a signed measure is the first minus the
-    second. Without it all groups are taken; the difference is then male minus female where there are both, as
-    published, and of two others the second minus the first. ``tokens`` is the tokenizer (``unclipped`` unless a
-    measure or a preset has another), ``overlap`` says whether a term of several groups counts for all of them or for
-    the first.
+    ``names`` selects groups of the lexicon, and their order: with two names, a signed measure is the first group minus
+    the second. Without ``names`` all groups are used. A signed measure is then male minus female if the lexicon has
+    both, as published; for two other groups it is the second minus the first. ``tokens`` is the tokenizer (by default
+    that of the measure or preset, otherwise ``unclipped``). ``overlap`` says whether a term of several groups counts
+    for all of them or for the first.
     """
 
     def __init__(
@@ -60,19 +60,19 @@ class Groups:
 
     @classmethod
     def from_csv(cls, path: str | Path, names: Sequence[str] | None = None, *, tokens: str | None = None) -> Groups:
-        """From lines ``term,group``."""
+        """The groups of a file with lines of the form ``term,group``."""
         return cls.load(_with_ending(path, (".csv", ".tsv", ".txt")), names, tokens=tokens)
 
     @classmethod
     def from_dic(cls, path: str | Path, names: Sequence[str] | None = None, *, tokens: str | None = None) -> Groups:
-        """From a LIWC dictionary."""
+        """The groups of a LIWC dictionary (a ``.dic`` file)."""
         return cls.load(_with_ending(path, (".dic",)), names, tokens=tokens)
 
     @classmethod
     def of(cls, given: GroupsLike) -> Groups:
-        """Groups from whatever stands for them: a lexicon by name or file, or words by group.
+        """Groups from any accepted form: a lexicon, its name or file, or a mapping from groups to words.
 
-        A text may choose among the groups of the lexicon: ``"age:old,young"``.
+        A string may select groups of the lexicon: ``"age:old,young"``.
         """
         if isinstance(given, Groups):
             return given
@@ -84,9 +84,9 @@ class Groups:
     def resolve(
         cls, groups: GroupsLike | None = None, lexicon: str | Path | Lexicon | None = None, tokens: str | None = None
     ) -> Groups | None:
-        """What a caller means by ``groups`` and ``lexicon``; None where neither is given.
+        """The groups that the arguments ``groups`` and ``lexicon`` specify; None if neither is given.
 
-        With a lexicon, ``groups`` are names of its groups, as in ``"old,young"``.
+        If ``lexicon`` is given, ``groups`` has names of its groups, as in ``"old,young"``.
         """
         if groups is None and lexicon is None:
             return None
@@ -102,17 +102,17 @@ class Groups:
         return found if tokens is None else found.with_tokens(tokens)
 
     def with_tokens(self, tokens: str) -> Groups:
-        """The same groups, found in texts by another tokenizer."""
+        """The same groups with another tokenizer."""
         names = self.names if self._ordered else None
         return Groups(self.lexicon, names, tokens=tokens, overlap=self.overlap)
 
     @property
     def tokenizer(self) -> str:
-        """The name of the tokenizer, where nothing else says which."""
+        """The name of the tokenizer: ``tokens``, or the default if ``tokens`` is None."""
         return self.tokens or TOKENIZER
 
     def as_section(self) -> dict[str, Any]:
-        """As the section ``[groups]`` of a recipe has them: the words themselves, unless they come with askew."""
+        """The section ``[groups]`` of a recipe: a shipped lexicon by name, any other with all its words."""
         shipped = self.lexicon.name in shipped_lexicons() and load_lexicon(self.lexicon.name).id == self.lexicon.id
         words = {name: list(terms) for name, terms in self.lexicon.groups.items()}
         found: dict[str, Any] = {"lexicon": self.lexicon.name} if shipped else {"words": words}
@@ -129,9 +129,10 @@ class Groups:
 
     @property
     def difference(self) -> str:
-        """How measures of difference write the groups: ``male-female``, or one group alone.
+        """The groups as a difference measure writes them: ``male-female``, or one group alone.
 
-        "auto" where there are more and none is named: a measure of difference then says which two to choose from.
+        For more than two groups that do not include both female and male it is "auto". A difference measure then
+        reports the groups from which to choose two.
         """
         if self._ordered and len(self.names) <= 2:
             return "-".join(self.names)
@@ -141,7 +142,7 @@ class Groups:
 
     @property
     def together(self) -> str:
-        """How measures of all groups at once write them: ``female+male``."""
+        """The groups as a measure of all groups writes them: ``female+male``."""
         return "+".join(self.names)
 
     def __repr__(self) -> str:

@@ -50,15 +50,16 @@ class Lexicon:
 
     @cached_property
     def hash(self) -> str:
-        """Names the content: the groups in their order, and their terms, whatever the order of those in the file.
+        """A hash of the groups in their order and of their terms in alphabetical order.
 
-        The order of the groups decides which is taken from which, and to which group a shared term belongs.
+        The order of the groups matters: it decides which group is subtracted from which, and to which group a shared
+        term belongs.
         """
         return fingerprint([[group, list(terms)] for group, terms in self.groups.items()], length=12)
 
     @property
     def id(self) -> str:
-        """Name and content in one text, as signatures show it."""
+        """The name and the hash, as signatures show them: ``name@hash``."""
         return f"{self.name}@{self.hash}"
 
     @property
@@ -75,7 +76,7 @@ class Lexicon:
         return {term: tuple(names) for term, names in owners.items() if len(names) > 1}
 
     def exclusive(self) -> Lexicon:
-        """A term of several groups is kept for the first of them only (the published ARaB rule)."""
+        """The lexicon with each shared term in the first of its groups only (the published ARaB rule)."""
         seen: set[str] = set()
         groups: dict[str, tuple[str, ...]] = {}
         for group, terms in self.groups.items():
@@ -89,7 +90,7 @@ def _clean(term: str) -> str:
 
 
 def shipped_lexicons() -> list[str]:
-    """The names of the lexicons that come with askew."""
+    """The names of the lexicons that ship with askew."""
     return sorted(path.stem for path in _SHIPPED.glob("*.toml"))
 
 
@@ -102,7 +103,7 @@ def load_lexicon(spec: str | Path | Lexicon) -> Lexicon:
     if name in shipped_lexicons():
         lexicon = _from_toml(_SHIPPED / f"{name}.toml")
         if "@" in text and text != lexicon.id:
-            raise DataError(f"lexicon {text!r} was asked for, but this askew ships {lexicon.id!r}")
+            raise DataError(f"lexicon {text!r} was requested, but this version of askew ships {lexicon.id!r}")
         return lexicon
     path = Path(text)
     if not path.suffix:
@@ -133,7 +134,7 @@ def _read_text(path: Path) -> str:
     except OSError as error:
         raise DataError(f"lexicon file {path}: the file cannot be read ({error.strerror or error})") from None
     try:
-        # The mark is taken off afterwards: the place of a wrong byte would not count it.
+        # The byte-order mark is removed after decoding, so that the position of a wrong byte counts it.
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
@@ -164,7 +165,7 @@ def _is_terms(value: object) -> bool:
 
 
 def _from_rows(path: Path) -> Lexicon:
-    """Lines of ``term,group`` as the published lists have them; a header line is recognised."""
+    """Read lines of ``term,group``, the format of the published lists. A header line is skipped."""
     groups: dict[str, list[str]] = {}
     first = True
     for line, row in _csv_rows(path):
@@ -177,7 +178,7 @@ def _from_rows(path: Path) -> Lexicon:
         if not term or not group:
             raise DataError(f"{place(path, line)}: expected a term and its group, found an empty column")
         groups.setdefault(_SHORT_GROUPS.get(group, group), []).append(term)
-    # The published two-group lists come with either side first; female first is askew's order.
+    # In the published two-group lists either group may come first. In askew female comes first.
     order = sorted(groups, key=lambda g: (g != "female", g != "male"))
     return Lexicon(path.stem, {group: tuple(groups[group]) for group in order}, where=str(path))
 
@@ -187,7 +188,7 @@ def _csv_rows(path: Path) -> list[tuple[int, list[str]]]:
     text = _read_text(path)
     reader = csv.reader(io.StringIO(text), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
     rows, line = [], 1
-    # The csv module has one limit for the length of a field, for all its users: put back what was there.
+    # The csv module has one global limit for the length of a field. The previous limit is restored below.
     limit = csv.field_size_limit(len(text) + 1)
     try:
         for row in reader:
@@ -196,17 +197,17 @@ def _csv_rows(path: Path) -> list[tuple[int, list[str]]]:
                 rows.append((line, row))
             line = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(f"{place(path, line)}: expected a line of term,group, found another ({error})") from None
+        raise DataError(f"{place(path, line)}: expected a line of the form term,group ({error})") from None
     finally:
         csv.field_size_limit(limit)
     return rows
 
 
 def _from_dic(path: Path, only: Iterable[str] = ("female", "male")) -> Lexicon:
-    """A LIWC dictionary: categories between two lines of ``%``, then terms with category numbers.
+    """Read a LIWC dictionary: categories between two lines of ``%``, then terms with category numbers.
 
-    Of the many categories of a LIWC file the ones named female and male are taken; a ``.dic`` file
-    without both is taken whole, each category being a group.
+    If the file has the categories female and male, only these become groups. Otherwise every category with terms
+    becomes a group.
     """
     lines = list(enumerate(_read_text(path).split("\n"), start=1))
     marks = [at for at, (_, line) in enumerate(lines) if line.startswith("%")]
@@ -228,7 +229,7 @@ def _from_dic(path: Path, only: Iterable[str] = ("female", "male")) -> Lexicon:
 
 
 def _dic_names(lines: Iterable[tuple[int, str]], path: Path) -> dict[str, str]:
-    """The categories by their numbers, named as groups are."""
+    """The names of the categories by their numbers, in the form of group names."""
     names = {}
     for number, line in lines:
         fields = line.split()

@@ -1,4 +1,4 @@
-"""What is published names no place of the machine it was made on: a path becomes the name of its file or folder."""
+"""Removes local paths from published files: a path is replaced by the name of its file or folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from askew.core.address import without_secret_values, without_secrets
 
-# In a sentence or a command: a root and at least two names. What stands after a letter is part of another word or URL.
+# A path in a sentence or a command: a root and at least two names. After a letter it is part of another word or URL.
 _IN_TEXT = re.compile(
     r"(?<![\w:/.~-])(?:file:/{1,3}|~[\w.-]*/|/)(?:[^\s/'\"<>|,;()\[\]{}=]+/)+[^\s/'\"<>|,;()\[\]{}=]*"
 )
@@ -17,17 +17,17 @@ _WHOLE = re.compile(r"(?:/|~|\.{1,2}/|file:/)[^\n]*")
 
 
 def name_of(path: str) -> str:
-    """The last name of a path; a path without names stays as it is."""
+    """The last name of a path. A path without names is returned unchanged."""
     return PurePosixPath(path.removeprefix("file:")).name or path
 
 
 def without_local_paths(text: str) -> str:
-    """A text in which every absolute path is the name of what lies there."""
+    """The text with every absolute path replaced by the name of its file or folder."""
     if _is_path(text):
         return name_of(text.rstrip("/"))
     home = str(Path.home())
     if len(home) > 1:
-        # Also where a path has blanks in it, so that nobody can say where it ends.
+        # This also covers paths with blanks, whose end the pattern below cannot find.
         text = text.replace(f"{home}/", "")
     return _IN_TEXT.sub(lambda found: name_of(found[0].rstrip("/")), text)
 
@@ -38,9 +38,9 @@ def public_text(text: str) -> str:
 
 
 def public(value: Any, paths: Iterable[str] = ()) -> Any:
-    """JSON values as they may be published: no local path and no credentials, in keys neither.
+    """JSON values fit for publication, without local paths and credentials in keys and values.
 
-    ``paths`` are known ones, found also where nobody could say where a path with blanks ends.
+    ``paths`` are known local paths. They are also found if they contain blanks.
     """
     known = sorted(paths, key=len, reverse=True)
     if isinstance(value, Mapping):
@@ -55,7 +55,7 @@ def public(value: Any, paths: Iterable[str] = ()) -> Any:
 
 
 def local_paths(value: Any) -> set[str]:
-    """Every text in settings that is a path as a whole."""
+    """All values of the settings that are local paths."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):
@@ -68,5 +68,5 @@ def _is_path(text: str) -> bool:
 
 
 def public_settings(value: Any) -> Any:
-    """Settings as they may be published: also without values that are named like a secret."""
+    """Settings fit for publication: without local paths, credentials and values with a secret's name."""
     return public(without_secret_values(value), local_paths(value))

@@ -1,4 +1,4 @@
-"""What this process may use of the machine."""
+"""The resources of the machine that this process may use: cores, threads, home and cache folders."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ def cores() -> int:
 
 
 def threads() -> int:
-    """How many threads to start: as many as there are cores, unless NUMBA_NUM_THREADS says otherwise.
+    """How many threads to start: the value of NUMBA_NUM_THREADS if it is set, otherwise the number of cores.
 
-    Several workers on one machine are each told their share by it.
+    If several workers share a machine, this variable gives each worker its number of threads.
     """
     said = os.environ.get("NUMBA_NUM_THREADS", "")
     return int(said) if said.isdigit() and int(said) else cores()
 
 
 def home() -> Path | None:
-    """The home folder, or None: a container may run under a number that no user has."""
+    """The home folder. It is None in a container that runs under a user id without a user."""
     try:
         return Path.home()
     except RuntimeError:
@@ -29,9 +29,9 @@ def home() -> Path | None:
 
 
 def cache_folders() -> list[Path]:
-    """Where files that can be made again may be kept, best first; none of them need be writable.
+    """The folders for cached files, in order of preference. They may not be writable.
 
-    The variable ASKEW_CACHE names the folder; without it, it is ``askew`` in the user's cache folder.
+    The environment variable ASKEW_CACHE sets the folder. The default is ``askew`` in the user's cache folder.
     """
     if own := os.environ.get("ASKEW_CACHE"):
         return [Path(own)]

@@ -1,7 +1,7 @@
-"""A measure is a name, parameters and a cutoff; its canonical text is its identity.
+"""A measure is a name, parameters and a cutoff. Two measures with the same canonical text are equal.
 
-``Measure`` computes nothing. Families (see ``askew.measures``) know how to score, which parameters
-exist and what they mean; ``Direction`` is the one place that knows what "better" means.
+``Measure`` computes nothing. Families (see ``askew.measures``) compute the scores and define the parameters.
+``Direction`` defines what "better" means.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Value = str | int | float | bool
 # One score, or the scores of many queries at once.
 Scores = TypeVar("Scores", float, "npt.NDArray[np.float64]")
 
-# Programs behind measures keep whole numbers in 32 bits; a larger one would come out as another number.
+# Some programs that compute measures store integers in 32 bits, and a larger number would overflow there.
 LARGEST = 2**31 - 1
 _LONGEST = 20
 
@@ -38,14 +38,14 @@ UNBOUNDED: Bounds = (-math.inf, math.inf)
 
 
 class Direction(enum.Enum):
-    """Which way a score improves."""
+    """Which values of a score are better: higher ones, lower ones, or those closer to zero."""
 
     UP = "up"
     DOWN = "down"
     ZERO = "zero"
 
     def gain(self, old: Scores, new: Scores) -> Scores:
-        """How much better ``new`` is than ``old``, of one score or of each of many; positive is better."""
+        """How much better ``new`` is than ``old``, for one score or for an array of scores; positive is better."""
         if self is Direction.UP:
             return new - old
         if self is Direction.DOWN:
@@ -53,7 +53,7 @@ class Direction(enum.Enum):
         return abs(old) - abs(new)
 
     def after(self, old: Scores, gain: Scores) -> Scores:
-        """The score that gains so much over ``old``; of those on both sides of zero the positive one."""
+        """The score that is better than ``old`` by ``gain``; for ``ZERO``, the positive one of two such scores."""
         if self is Direction.UP:
             return old + gain
         return old - gain if self is Direction.DOWN else abs(old) - gain
@@ -61,7 +61,7 @@ class Direction(enum.Enum):
 
 @dataclass(frozen=True)
 class Measure:
-    """``ARaB(tf)@10`` as a value: two measures with the same text are the same measure."""
+    """A measure such as ``ARaB(tf)@10``. Two measures with the same text are equal."""
 
     name: str
     params: tuple[tuple[str, Value], ...] = ()
@@ -80,7 +80,7 @@ class Measure:
 
     @property
     def text(self) -> str:
-        """As short as it can be written: ``ARaB(tf)@10``. Reading it gives the same measure."""
+        """The shortest text of the measure: ``ARaB(tf)@10``. Parsing it gives the same measure."""
         inner = ",".join([*map(_short, self.positional), *(f"{key}={_short(value)}" for key, value in self.params)])
         cut = "" if self.cutoff is None else f"@{self.cutoff}"
         return f"{self.name}({inner}){cut}" if inner else f"{self.name}{cut}"
@@ -115,7 +115,7 @@ def split_measures(text: str) -> list[str]:
         elif depth and char in "'\"":
             quote = char
         else:
-            # A ')' too many stays with its measure: reading that measure tells where it is.
+            # An extra ')' stays in the text of its measure, and the parser of that measure reports its position.
             depth = max(0, depth + (char == "(") - (char == ")"))
         if depth == 0 and (char.isspace() or char == ","):
             parts.append(text[start:i].strip())
@@ -130,29 +130,29 @@ def split_measures(text: str) -> list[str]:
 def column_of(text: str) -> str:
     """The name of a measure's column in every table, an identifier in SQL and Python: ``RR@10`` is ``RR_10``.
 
-    Texts cannot be read back from it: a table comes with facts that have them.
+    The measure cannot be recovered from this name; the facts that come with a table have the text of each measure.
     """
     kept = "".join(char if f"x{char}".isidentifier() else "_" for char in text)
     return "_".join(part for part in kept.split("_") if part)
 
 
 def old_column(text: str) -> str:
-    """The column of what the original query scores: ``old_RR_10``."""
+    """The column with the score of the original query: ``old_RR_10``."""
     return f"old_{column_of(text)}"
 
 
 def new_column(text: str) -> str:
-    """The column of what the reformulated query scores: ``new_RR_10``."""
+    """The column with the score of the reformulated query: ``new_RR_10``."""
     return f"new_{column_of(text)}"
 
 
 def gain_column(text: str) -> str:
-    """The column of how much better the reformulated query is: ``gain_RR_10``."""
+    """The column with the gain of the reformulated query over the original: ``gain_RR_10``."""
     return f"gain_{column_of(text)}"
 
 
 def held_out_gain_column(text: str) -> str:
-    """The column of the gain by data that did not choose the pair: ``held_out_gain_RR_10``."""
+    """The column with the gain on data that was not used to select the pair: ``held_out_gain_RR_10``."""
     return f"held_out_{gain_column(text)}"
 
 
@@ -162,7 +162,7 @@ def pair_columns(text: str) -> tuple[str, str, str]:
 
 
 def check_columns(texts: Iterable[str]) -> None:
-    """Refuse measures that would share a column, as SQL reads names: upper and lower case are the same."""
+    """Raise ``ConfigError`` if two measures have the same column name. As in SQL, case does not matter."""
     known: dict[str, str] = {}
     for text in texts:
         column = column_of(text)
@@ -173,7 +173,7 @@ def check_columns(texts: Iterable[str]) -> None:
 
 
 def _short(value: Value) -> str:
-    """A value without quotes where it is read as the same text without them."""
+    """A value, without quotes if it is parsed as the same text without them."""
     bare = isinstance(value, str) and _BARE.fullmatch(value) and not _NUMBER.fullmatch(value)
     return str(value) if bare and value not in ("True", "False") else _show(value)
 
@@ -185,7 +185,7 @@ def _show(value: Value) -> str:
 
 
 class _Parser:
-    """A tiny hand-written reader: measure texts come from users and are never evaluated."""
+    """A small hand-written parser. Measure texts come from users and are never given to ``eval``."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -258,7 +258,7 @@ class _Parser:
         if number is not None and (bare is None or bare.end() <= number.end()):
             self.at = number.end()
             text = number.group()
-            # Python reads only so many digits as a whole number; more of them are infinite for any purpose here.
+            # Python limits the number of digits of an integer. A longer number is read as a float, maybe as infinity.
             whole = len(text) <= _LONGEST and re.fullmatch(r"[+-]?\d+", text)
             return int(text) if whole else float(text)
         word = self.take(_BARE, "a value")

@@ -1,15 +1,15 @@
-"""The outcome of a reformulated query: nine outcomes, by how well it retrieves and how far its answers lean.
+"""The nine outcomes of a reformulated query: how its effectiveness and the lean (bias) of its results changed.
 
 The first word of a name is about effectiveness (better, same, worse), the second about lean (less, same, more), so
-that the two cannot be mistaken for each other: ``same-less`` retrieves as well and leans less.
+that the two cannot be confused: ``same-less`` is as effective as the original query and leans less.
 
-Gains come from ``Direction.gain``, where positive is better whatever the measure. Two scores are the same when they
-differ by no more than the tolerance, which is 0 unless set. Of several measures on one side, the side is better when
-one is better and none is worse, the same when all are the same, and otherwise worse: what helps one measure and hurts
-another is not passed off as help.
+Gains come from ``Direction.gain``: for every measure a positive gain is better. Two scores are the same if they
+differ by no more than the tolerance (default 0). Several measures of effectiveness, or of lean, are combined: the
+result is better if one is better and none is worse, the same if all are the same, and otherwise worse. If one measure
+improves and another worsens, the result is therefore worse.
 
-This is the one place that decides: selectors, reports, datasets, the explorer and its pages all ask here. A value that
-is not there, such as the effectiveness of a query without judgements, has no verdict.
+Selectors, reports, datasets and the explorer all take outcomes from this module. If a value is missing, such as the
+effectiveness of a query without judgements, there is no verdict.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from askew.core.measure import Direction
 from askew.core.ranking import Floats
 
 Signs = npt.NDArray[np.int8]
-# What stands for a sign, or the code of an outcome, where there is no score.
+# The sign, and the code of an outcome, if a score is missing.
 UNKNOWN_SIGN, UNKNOWN = -2, -1
 
 
 class Verdict(enum.Enum):
-    """How one value changed, whatever the measure."""
+    """How a score changed: better, same or worse, for any direction of the measure."""
 
     BETTER = "better"
     SAME = "same"
@@ -39,12 +39,12 @@ class Verdict(enum.Enum):
 
     @property
     def lean(self) -> str:
-        """As an outcome calls it on the side of lean."""
+        """The word for this verdict in the second part of an outcome's name."""
         return {"better": "less", "same": "same", "worse": "more"}[self.value]
 
 
 class Outcome(enum.Enum):
-    """Effectiveness, then lean."""
+    """How effectiveness changed, then how lean changed."""
 
     BETTER_LESS = "better-less"
     BETTER_SAME = "better-same"
@@ -57,12 +57,12 @@ class Outcome(enum.Enum):
     WORSE_MORE = "worse-more"
 
 
-# The name of each code.
+# The name of each outcome; its position is the outcome's code.
 OUTCOMES: tuple[str, ...] = tuple(outcome.value for outcome in Outcome)
 
 
 def check_tolerance(tolerance: float) -> float:
-    """The tolerance, which must be a finite number of zero or more."""
+    """Return the tolerance if it is a finite number of zero or more, otherwise raise ``ConfigError``."""
     if not 0 <= tolerance < math.inf:
         raise ConfigError(f"tolerance: expected a finite number of zero or more, found {tolerance}")
     return tolerance
@@ -76,12 +76,12 @@ def signs(gains: Floats, tolerance: float = 0.0) -> Signs:
 
 
 def verdicts(old: Floats, new: Floats, direction: Direction, tolerance: float = 0.0) -> Signs:
-    """The signs of what is gained from the old to the new values."""
+    """The signs of the gains from the old to the new values."""
     return signs(direction.gain(old, new), tolerance)
 
 
 def verdict(old: float | None, new: float | None, direction: Direction, tolerance: float = 0.0) -> Verdict | None:
-    """How one value changed; None where there is none before or after."""
+    """How one value changed; None if the old or the new value is missing."""
     if old is None or new is None:
         return None
     sign = int(verdicts(np.array([old]), np.array([new]), direction, tolerance)[0])
@@ -89,24 +89,24 @@ def verdict(old: float | None, new: float | None, direction: Direction, toleranc
 
 
 def joint_signs(gains: Sequence[Floats], tolerance: float = 0.0) -> Signs:
-    """The sign of one side that several measures look at; unknown where one of them is."""
+    """The combined sign of several measures for each pair; ``UNKNOWN_SIGN`` if the gain of one of them is NaN."""
     if not gains:
         raise ConfigError("outcome: expected one measure or more on each side, found none")
     each = np.stack([signs(gain, tolerance) for gain in gains])
     worst, best = each.min(axis=0), each.max(axis=0)
-    # The unknown sign is below all others, so that the least of them tells of it.
+    # The unknown sign is below all others, so the minimum is unknown if one sign is unknown.
     return np.asarray(np.where(worst < 0, worst, best), np.int8)
 
 
 def outcome_codes(effectiveness: Sequence[Floats], lean: Sequence[Floats], tolerance: float = 0.0) -> Signs:
-    """The place of each pair's outcome in ``OUTCOMES``; ``UNKNOWN`` where a gain is NaN."""
+    """The position of each pair's outcome in ``OUTCOMES``; ``UNKNOWN`` if a gain is NaN."""
     first, second = joint_signs(effectiveness, tolerance), joint_signs(lean, tolerance)
     known = (first != UNKNOWN_SIGN) & (second != UNKNOWN_SIGN)
     return np.where(known, 3 * (1 - first) + (1 - second), np.int8(UNKNOWN))
 
 
 def outcome_of(effectiveness: float | None, lean: float | None, tolerance: float = 0.0) -> Outcome | None:
-    """The outcome of one pair of gains; None where one of them is not known."""
+    """The outcome of one pair of gains; None if one of them is missing."""
     if effectiveness is None or lean is None:
         return None
     code = int(outcome_codes([np.array([effectiveness])], [np.array([lean])], tolerance)[0])

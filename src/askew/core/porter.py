@@ -1,11 +1,11 @@
-"""Porter's stemmer (An algorithm for suffix stripping, Program 14, 1980), from the published rules.
+"""Porter's stemmer (An algorithm for suffix stripping, Program 14, 1980), written from the published rules.
 
-As in Lucene and in Martin Porter's own later program, which departs from the paper in three places: words of two
-letters are left alone, -bli becomes -ble, and -logi becomes -log.
+Like Lucene and Martin Porter's own later program, it departs from the paper in three places: words of two letters are
+not stemmed, -bli becomes -ble, and -logi becomes -log.
 
-A ``y`` that is a consonant (at the start, or after a vowel) is written ``Y`` while a word is being stemmed. R1 begins
-after the first consonant that follows a vowel, R2 is R1 of R1. "The stem has measure m > 0" in the words of 1980 says
-that the ending lies in R1, and m > 1 that it lies in R2. The rules of Porter2 use the same regions.
+A ``y`` that is a consonant (at the start, or after a vowel) is written ``Y`` while a word is being stemmed. R1 is the
+region after the first consonant that follows a vowel, and R2 is R1 of R1. The paper's condition m > 0 means that the
+ending is in R1, and m > 1 that it is in R2. The rules of Porter2 use the same regions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHORT_SYLLABLE = re.compile("[^aeiouy][aeiouy][^aeiouywxY]$")
 
 @dataclass(frozen=True)
 class Rules:
-    """Endings with what takes their place; the longest that a word has is the one that counts."""
+    """Endings with their replacements. For each word only its longest ending is considered."""
 
     endings: Mapping[str, str]
     longest: int
@@ -36,7 +36,7 @@ class Rules:
         return None
 
     def apply(self, word: str, region: int = 0) -> str:
-        """The word with its longest ending replaced, if that lies in the region."""
+        """The word with its longest ending replaced, if the ending starts in the region."""
         ending = self.find(word)
         if ending is None or len(word) - len(ending) < region:
             return word
@@ -44,29 +44,29 @@ class Rules:
 
 
 def rules(table: Mapping[str, str] | None = None, drop: str = "") -> Rules:
-    """Rules from endings and their replacements, and from endings (between blanks) that go."""
+    """Rules from a table of endings and replacements, and from ``drop``, the endings to remove, separated by blanks."""
     endings = {**(table or {}), **dict.fromkeys(drop.split(), "")}
     return Rules(endings, max(map(len, endings)))
 
 
 def mark_consonant_y(word: str) -> str:
-    """Write ``Y`` for every y that stands for a consonant."""
+    """Write ``Y`` for every y that is a consonant."""
     return _CONSONANT_Y.sub(r"\1Y", word)
 
 
 def region_after(word: str, start: int = 0) -> int:
-    """Where the region begins that follows the first consonant after a vowel, or the end of the word."""
+    """The start of the region after the first consonant that follows a vowel, or else the length of the word."""
     found = _REGION.match(word, start)
     return found.end() if found else len(word)
 
 
 def has_vowel(word: str) -> bool:
-    """Whether there is a vowel; ``Y`` is none."""
+    """Whether the word has a vowel. ``Y`` does not count as a vowel."""
     return not VOWELS.isdisjoint(word)
 
 
 def ends_in_short_syllable(word: str) -> bool:
-    """Consonant, vowel, consonant, and the last is not w, x or y: -hop, not -snow."""
+    """Whether the word ends in consonant, vowel, consonant, and the last is not w, x or y: -hop, not -snow."""
     return _SHORT_SYLLABLE.search(word) is not None
 
 
@@ -88,7 +88,7 @@ _STEP_4 = rules(drop="al ance ence er ic able ible ant ement ment ent ou ism ate
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """The stem of a lower-cased word. Words come again and again, so the last are remembered."""
+    """The stem of a lower-cased word. Recent results are cached, because words recur."""
     # Java, and so Lucene, counts a character beyond U+FFFF as two.
     if len(word) + sum(char > "\uffff" for char in word) <= 2:
         return word
@@ -113,7 +113,7 @@ def _step_1b(word: str, r1: int) -> str:
 
 
 def _tidy(word: str, r1: int) -> str:
-    """After -ed or -ing went: conflat(ed) -> conflate, hopp(ing) -> hop, fil(ing) -> file."""
+    """Correct a word after -ed or -ing was removed: conflat(ed) -> conflate, hopp(ing) -> hop, fil(ing) -> file."""
     if word.endswith(("at", "bl", "iz")):
         return word + "e"
     if ends_in_double(word) and word[-1] not in "lsz":
@@ -122,7 +122,7 @@ def _tidy(word: str, r1: int) -> str:
 
 
 def _step_4(word: str, r2: int) -> str:
-    # -ion goes only after s or t, which stay.
+    # -ion is removed only after s or t, which are kept.
     if word.endswith(("sion", "tion")):
         return word[:-3] if len(word) - 3 >= r2 else word
     return _STEP_4.apply(word, r2)

@@ -1,8 +1,8 @@
-"""Rankings as columns, and the one rule by which they are ordered.
+"""Rankings as columns, and the two rules that can order them.
 
-``score``  by score, best first, compared as 32-bit floats; ties by document id, highest first, bytes
-           compared. This is what trec_eval does, and it ignores the rank column as trec_eval does.
-``file``   as the lines come in the file: what the published bias scripts do.
+``score``  by score, highest first, compared as 32-bit floats; ties by document id, highest first, compared
+           as bytes. As in trec_eval, the rank column is ignored.
+``file``   in the order of the lines in the file, as in the published bias scripts.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 ORDERS = ("score", "file")
-# Queries of one part: the columns of a part stay in the cache, and memory stays flat.
+# The number of queries in one part. It is so small that the columns of a part stay in the CPU cache.
 _PART = 1 << 15
 
 
 @dataclass(frozen=True)
 class Rankings:
-    """Documents of each query, best first. ``docs`` are ordinals of some list of documents.
+    """The documents of each query, best first. ``docs`` are positions in a list of documents.
 
-    ``may_repeat`` marks rankings in which a document may stand twice: only the published way of reading allows it.
+    ``may_repeat`` marks rankings in which a document may occur twice. Only the published way of reading a run allows
+    this.
     """
 
     query_ids: pa.Array
@@ -46,12 +47,12 @@ class Rankings:
         return np.diff(self.offsets)
 
     def keep(self, wanted: Flags) -> Rankings:
-        """Without the entries not wanted; what follows them moves up. No query is lost."""
+        """The rankings with the wanted entries only. Later entries move up; a query without entries is kept."""
         running = np.concatenate([[0], np.cumsum(wanted)])
         return Rankings(self.query_ids, running[self.offsets].astype(np.int64), self.docs[wanted], self.may_repeat)
 
     def cut(self, k: int | None) -> Rankings:
-        """The first k of each query."""
+        """The top k documents of each query; all documents if k is None."""
         if k is None or len(self) == 0 or int(self.lengths.max()) <= k:
             return self
         return self.keep(self.ranks() <= k)
@@ -71,16 +72,16 @@ class Rankings:
         return Rankings(self.query_ids.take(pa.array(rows)), offsets, docs, self.may_repeat)
 
     def fingerprint(self, doc_ids: pa.Array) -> str:
-        """Names the content: which documents, for which queries, in which order."""
+        """A hash of the content: the documents of each query and their order."""
         sha = hashlib.sha256(self.offsets.tobytes())
         for ids in (self.query_ids, doc_ids.take(pa.array(self.docs))):
-            # The lengths keep two ids apart that together read like two others.
+            # The lengths distinguish different ids with the same concatenation.
             sha.update(pc.binary_length(ids).to_numpy().tobytes())
             sha.update("".join(ids.to_pylist()).encode())
         return sha.hexdigest()[:12]
 
     def parts(self) -> Iterator[tuple[slice, Rankings]]:
-        """The rankings some thousand queries at a time, each part with the rows it covers."""
+        """The rankings in parts of some thousand queries, each part with its rows."""
         for start in range(0, len(self), _PART):
             rows = slice(start, min(start + _PART, len(self)))
             offsets = self.offsets[rows.start : rows.stop + 1]
@@ -88,10 +89,10 @@ class Rankings:
             yield rows, Rankings(self.query_ids[rows.start : rows.stop], offsets - offsets[0], docs, self.may_repeat)
 
     def columns(self, k: int | None) -> Iterator[tuple[int, Ints, Flags | None]]:
-        """Rank by rank: the document of every query at that rank (-1 where the list is over).
+        """For each rank: the rank, the document of every query at this rank (-1 if the list is shorter), and flags.
 
-        The third value says which queries have one; None means all. Adding up rank by rank makes the last digit of a
-        score independent of how the work was cut up.
+        The flags say which queries have a document at this rank; None means all. Adding up rank by rank makes the last
+        digit of a score independent of how the queries were split into parts.
         """
         lengths, begin = self.lengths, self.offsets[:-1]
         shortest, longest = int(lengths.min(initial=0)), int(lengths.max(initial=0))
@@ -109,9 +110,9 @@ class Rankings:
 
 @dataclass(frozen=True)
 class Hits:
-    """The answers of a batch of queries: query i has documents ``docs[offsets[i]:offsets[i + 1]]``, best first.
+    """The results of a batch of queries: query i has documents ``docs[offsets[i]:offsets[i + 1]]``, best first.
 
-    ``docs`` are ordinals of the ranker's documents; equal scores stand in the order of the collection.
+    ``docs`` are positions in the ranker's collection. Documents with equal scores are in the order of the collection.
     """
 
     offsets: Ints
@@ -123,23 +124,23 @@ class Hits:
 
     @property
     def empty(self) -> int:
-        """How many queries found nothing."""
+        """How many queries have no results."""
         return int((np.diff(self.offsets) == 0).sum())
 
     def rows(self) -> Ints:
-        """The query of each answer."""
+        """The query of each result, as its position in the batch."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
 
 def order_by_score(query: Ints, score: Floats, doc_id_rank: Ints) -> Ints:
     """The order of run lines under the rule ``score``; ``doc_id_rank`` ranks document ids by their bytes."""
-    # A score beyond 32 bits is infinite there, as it is for trec_eval: nothing to warn of.
+    # A score beyond the range of 32-bit floats becomes infinite, as in trec_eval. No warning is needed.
     with np.errstate(over="ignore"):
         compared = -score.astype(np.float32)
     same = query[1:] == query[:-1]
     if not ((query[1:] > query[:-1]) | (same & (compared[1:] >= compared[:-1]))).all():
         return np.lexsort((-doc_id_rank, compared, query)).astype(np.int64)
-    # Lines as a ranker writes them, best first: only ties may stand otherwise, and sorting those alone is much less.
+    # The lines are already sorted by score, so only ties can be in the wrong order. Sorting only these is much faster.
     tied = np.concatenate([[False], same & (compared[1:] == compared[:-1])])
     order = np.arange(len(query), dtype=np.int64)
     at = np.flatnonzero(tied | np.concatenate([tied[1:], [False]]))

@@ -1,4 +1,4 @@
-"""Shares of a count, with their interval."""
+"""Confidence intervals of shares."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from askew.core.errors import ConfigError
 
 
 def wilson(count: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval of a share (1927); it stays within 0 and 1. Of nothing there is none: nan."""
+    """Wilson's interval (1927) of the share ``count / n``. It is within 0 and 1; for ``n = 0`` both ends are NaN."""
     if not 0 <= count <= n:
         raise ConfigError(f"share: expected a count from 0 to n, found {count} of {n}")
     if not n:
@@ -18,5 +18,5 @@ def wilson(count: float, n: float, level: float = 0.95) -> tuple[float, float]:
     share, spread = count / n, z * z / n
     middle = (share + spread / 2) / (1 + spread)
     half = math.sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread)
-    # Rounding must not put none or all of them outside.
+    # Without these two cases, rounding could put a share of 0 or 1 outside its interval.
     return (middle - half if count else 0.0), (middle + half if count < n else 1.0)

@@ -1,4 +1,4 @@
-"""Where the data files of the package lie."""
+"""The folder of the package's data files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Which part of the data an item belongs to: told from its name alone, so that every program agrees."""
+"""The part of the data (train, dev, test) that an item belongs to. It depends only on the item's name, so that every
+program gets the same parts.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ SHARES = {"train": 0.8, "dev": 0.1, "test": 0.1}
 
 
 def part_of(name: str, shares: Mapping[str, float] | None = None, salt: str = "askew-1") -> str:
-    """The part of an item. Items that must stay together, such as the queries of a passage, share a name."""
+    """The part of an item. Give the same name to items that must be in one part, such as the queries of a passage."""
     parts = SHARES if shares is None else shares
     total = sum(parts.values())
     if not parts or min(parts.values()) < 0 or not abs(total - 1) < 1e-9:

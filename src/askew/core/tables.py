@@ -1,4 +1,4 @@
-"""The shape of every table that travels: column names are those of ir_measures and ir_datasets."""
+"""The columns of the tables that parts of askew exchange, named as in ir_measures and ir_datasets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ JUDGEMENTS = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("re
 
 
 def mentions_schema(groups: tuple[str, ...], clipped: bool = False, resolved: bool = False) -> pa.Schema:
-    """Mentions: one dense count per group, and the number of tokens (-1: the line of the document was malformed).
+    """The columns of a table of mentions: the number of tokens (-1 if the document's line was malformed), and the
+    number of mentions of each group.
 
-    ``clipped`` is how many words of all groups the tokenizer left out, where it leaves out clipped words. Where the
-    mentions are ``resolved``, each class of mentions (``askew.core.who``) has its count for each group as well.
+    With ``clipped``, a column has the number of clipped words of all groups that the tokenizer left out. With
+    ``resolved``, each pair of a group and a class of mentions (``askew.core.who``) has a column as well.
     """
     counts = [(f"mentions_{group}", pa.int32()) for group in groups]
     left = [("clipped", pa.int32())] if clipped else []
@@ -26,7 +27,7 @@ def mentions_schema(groups: tuple[str, ...], clipped: bool = False, resolved: bo
 
 
 def who_column(who: str, group: str) -> str:
-    """The column of one class of mentions of a group."""
+    """The name of the column for one class of mentions of a group."""
     return f"who_{who}_{group}"
 
 

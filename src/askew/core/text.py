@@ -1,13 +1,13 @@
-"""Tokenizers by name, and the plain counting that every faster path must agree with.
+"""Tokenizers by name. These plain versions define the tokens; every faster implementation must give the same ones.
 
 ``blank``        the published scripts' rule: lower-case, then split on the one character U+0020 and
                  nothing else, so that "he," is not "he" and two blanks give an empty token.
 ``word``         lower-cased runs of letters, marks, numbers, connector punctuation and
                  joiners (Unicode categories L, M, N, Pc and U+200C, U+200D); "man's" is "man", "s".
 ``unclipped``    the default: as ``word``, without words that lost their first letter: a lower-case word right
-                 after a full stop that itself follows a word or a closing sign. In MS MARCO's passages
-                 "channels.he remains" is a clipped "The", and there are hundreds of them; in an address
-                 "men.com" no men are named either.
+                 after a full stop that itself follows a word or a closing sign. MS MARCO's passages have hundreds
+                 of clipped words, such as a "The" in "channels.he remains". The rule also leaves out the end of an
+                 address such as "www.men.com".
 ``seyedsalehi``  the rule behind the published LIWC figures: tags and some punctuation are deleted
                  (not replaced by a blank), then runs of Python's ``\\w``.
 """
@@ -25,16 +25,16 @@ _TAGS = re.compile(r"<[^>]*>")
 _DELETED = str.maketrans("", "", ".,?!()-_*#@$%^+/{}[]|")
 _PYTHON_WORD = re.compile(r"\w+")
 _ASCII_WORD = re.compile(r"[a-z0-9_]+")
-# After these, as after a word, a full stop ends a sentence.
+# A full stop after one of these characters, or after a word, ends a sentence.
 CLOSING = ")]\"'%"
 _JOINERS = "\u200c\u200d"
-# Beyond these planes there is nothing that is a word character today.
+# Beyond this code point Unicode has no word characters today, except the variation selectors.
 _LAST_WORD_PLANE = 0x3FFFF
 _VARIATION_SELECTORS = range(0xE0100, 0xE01F0)
 
 
 def blank(text: str) -> list[str]:
-    """The published single-blank split."""
+    """Split at single blanks, as the published scripts do."""
     return text.lower().split(" ")
 
 
@@ -44,19 +44,19 @@ def word(text: str) -> list[str]:
 
 
 def unclipped(text: str) -> list[str]:
-    """Unicode words without clipped ones, such as the "he" of "channels.he remains"; the default."""
+    """Unicode words without clipped words, such as "he" in "channels.he remains"; the default."""
     return word(without_clipped(text))
 
 
 def without_clipped(text: str) -> str:
-    """The text with blanks in place of clipped words, so that all other words stay where they are."""
+    """The text with blanks in place of clipped words, so that all other words keep their positions."""
     if "." not in text:
         return text
     return _clipped_pattern(text.isascii()).sub(lambda found: "." + " " * (len(found[0]) - 1), text)
 
 
 def end_of_word(text: str, at: int) -> int:
-    """Where the word ends that begins at this position."""
+    """The end of the word that begins at this position."""
     while at < len(text) and is_word_character(text[at]):
         at += 1
     return at
@@ -94,14 +94,14 @@ def word_code_points() -> frozenset[int]:
 @cache
 def _clipped_pattern(is_ascii: bool) -> re.Pattern[str]:
     inside = "[A-Za-z0-9_]" if is_ascii else _word_class()
-    # The full stop comes first, so that only full stops are looked at.
+    # The pattern begins with the full stop, so that the search skips all other characters.
     return re.compile(f"\\.(?<={inside[:-1]}{re.escape(CLOSING)}]\\.)[a-z]{inside}*")
 
 
 @cache
 def word_pattern(is_ascii: bool) -> re.Pattern[str]:
-    """The tokens of ``word`` in a text in lower case."""
-    # For ASCII the rule comes down to letters, digits and the underscore, which is six times faster.
+    """The pattern of the tokens of ``word`` in a lower-cased text."""
+    # In ASCII texts the word characters are letters, digits and the underscore. This pattern is six times faster.
     return _ASCII_WORD if is_ascii else re.compile(f"{_word_class()}+")
 
 

@@ -7,7 +7,7 @@ from html import escape
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns under their headings: the first to the left, the others to the right."""
+    """A plain-text table: the first column is aligned to the left, the others to the right."""
     widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
     lines = [
         "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
@@ -17,7 +17,7 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The same as HTML. What stands in a cell is text, never markup."""
+    """The same table as HTML. The text of each cell is escaped."""
     cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"

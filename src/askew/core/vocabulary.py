@@ -1,8 +1,8 @@
-"""A lexicon as a tokenizer sees it: single tokens, phrases of several tokens, prefixes.
+"""The tokens of a lexicon's terms under a tokenizer: single tokens, phrases of several tokens, prefixes.
 
-Matching rule, the same for every path: at each token the longest phrase wins and its tokens are used
-up; otherwise the shortest matching prefix term; otherwise the token itself. A term counts once for
-each group it names.
+Every implementation uses the same matching rule. At each token the longest matching phrase is taken, and matching
+continues after its last token. If no phrase matches, the shortest matching prefix is taken, and otherwise the token
+itself. A term counts once for each group it names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_GROUPS = 32
 
 @dataclass(frozen=True)
 class GroupVocabulary:
-    """Masks have one bit per group, in the order of ``groups``."""
+    """Words, phrases and prefixes, each with a mask of its groups: one bit per group, in the order of ``groups``."""
 
     groups: tuple[str, ...]
     words: dict[str, int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class GroupVocabulary:
         return self.words.get(token, 0), 1
 
     def count(self, tokens: Sequence[str]) -> list[int]:
-        """How often the tokens name each group: the reference for every faster path."""
+        """How often the tokens name each group. Every faster implementation must give the same counts."""
         counts = [0] * len(self.groups)
         at = 0
         while at < len(tokens):
@@ -52,8 +52,8 @@ class GroupVocabulary:
 
 
 def build_vocabulary(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str) -> GroupVocabulary:
-    """See each term as the tokenizer would see it in a text."""
-    # A term of a lexicon is whole: of "m.d." nothing was lost, and "m" alone is another word.
+    """Tokenize the terms of a lexicon as texts are tokenized."""
+    # Terms of a lexicon are never clipped: "m.d." must not lose its "d".
     tokenize = word if tokenize is unclipped else tokenize
     if len(lexicon.groups) > MAX_GROUPS:
         raise DataError(f"lexicon {lexicon.name!r}: at most {MAX_GROUPS} groups, found {len(lexicon.groups)}")

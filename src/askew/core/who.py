@@ -1,12 +1,13 @@
-"""Who a word of a lexicon points to in a text: the classes, and what tells them apart.
+"""Classes of mentions: who a word of a lexicon refers to in a text. Resolvers assign the classes.
 
-``real``       one specific real person, or several; pronouns and kin words that point to such a person count
+``real``       one specific real person, or several; pronouns and kin words that refer to such a person count
 ``fictional``  a character of a story, film, game, song or myth
 ``generic``    no specific person: anyone, a role, people in general
 ``name``       part of a title, brand, place or team
 ``other``      no person: a ship, an animal, another meaning, an artifact of the text such as a clipped "The"
 
-A class is an estimate of a resolver: ``light`` is a linear model of the words around, ``neural`` a small network.
+Each class is an estimate. The resolver ``light`` is a linear model of the words around the mention, ``neural`` is a
+small neural network.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ WHO_SHORT = {
     "name": "part of a title, brand, place or team", "other": "no person, another meaning",
 }  # fmt: skip
 ANY = "any"
-# The groups whose words the resolvers were trained on and measured with.
+# The resolvers were trained and evaluated on the words of these groups.
 LEARNED = ("female", "male")
 
 
 class ResolverKind(NamedTuple):
-    """What tells who a mention points to, and the files that it is made of."""
+    """A resolver, which decides who a mention refers to: its description, and its model files."""
 
     about: str
     files: tuple[str, ...]
@@ -47,7 +48,10 @@ RESOLVERS = {
 
 @cache
 def resolver_id(name: str) -> str:
-    """A resolver with its content: ``light@0123456789ab``. An id is given back where it is that of this version."""
+    """The id of a resolver, with the hash of its files: ``light@0123456789ab``.
+
+    ``name`` may also be such an id. If it is not the id of this version of askew, ``ConfigError`` is raised.
+    """
     short, _, content = name.partition("@")
     check_name("resolver", short, RESOLVERS)
     sha = hashlib.sha256()
@@ -55,7 +59,7 @@ def resolver_id(name: str) -> str:
         sha.update((DATA / file).read_bytes())
     found = f"{short}@{sha.hexdigest()[:12]}"
     if content and name != found:
-        raise ConfigError(f"resolver {name!r} was asked for: this version of askew has {found}")
+        raise ConfigError(f"resolver {name!r} was requested, but this version of askew has {found}")
     return found
 
 

@@ -1,4 +1,6 @@
-"""Files that are there whole or not at all, also after a power cut: written under another name, then renamed."""
+"""Atomic writes: a file is written under a temporary name and then renamed, so that even after a power cut it is
+complete or absent.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ HALF_WRITTEN = ".writing-"
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """A file to write to, in the same folder, which becomes ``path`` when all went well and disappears when not."""
+    """A temporary file in the same folder. It is renamed to ``path`` on success and deleted on failure."""
     temporary = path.with_name(f"{HALF_WRITTEN}{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
     try:
         yield temporary
@@ -25,14 +27,14 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, data: bytes | str) -> None:
-    """Write a file, a text as UTF-8; folders that are missing are made."""
+    """Write a file atomically, a text as UTF-8. Missing folders are created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as temporary:
         temporary.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
 
 
 def flush(path: Path) -> None:
-    """Wait until a file or the names in a folder are on the disk."""
+    """Wait until a file, or the list of names in a folder, is written to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

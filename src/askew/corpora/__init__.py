@@ -1,1 +1,1 @@
-"""Reading what people have: runs, judgements, queries and documents, in the formats they have them in."""
+"""Readers for runs, judgements, queries and documents in the formats in common use."""

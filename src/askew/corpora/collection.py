@@ -1,4 +1,4 @@
-"""A collection from anywhere, in one call: documents, queries and judgements under one id."""
+"""Open a collection from any source: documents, queries and judgements under one id."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _BATCH = 65_536
 
 @dataclass(frozen=True)
 class Collection:
-    """Documents, and the queries and judgements that belong to them where there are any. Nothing is read on opening.
+    """Documents with their queries and judgements, if there are any. Opening a collection reads nothing.
 
-    ``files`` are those that the documents lie in, none for what is in memory or with ir_datasets. ``fields`` are the
-    parts that make up a text unless others are asked for. ``hint`` says in an error where queries may be found.
-    ``titled`` where no fields are named and a title, as BEIR has it, stands before the text. ``note_on`` says which of
-    several files of queries or of judgements is read. ``source`` opens the same collection again; it is empty for what
-    is only in memory.
+    ``files`` are the document files; there are none for collections in memory and of ir_datasets. ``fields`` are the
+    fields that make up a text by default. ``hint`` tells in error messages where to find queries or judgements.
+    ``titled``: if no fields are named, the title is put before the text, as BEIR does. ``note_on`` returns a note on
+    which of several query or judgement files is read. ``source`` opens the same collection again; it is empty for a
+    collection in memory.
     """
 
     id: str
@@ -57,10 +57,11 @@ class Collection:
         cls, source: object, *, queries: object = None, qrels: object = None, fields: Sequence[str] = (),
         split: str | None = None,
     ) -> Collection:  # fmt: skip
-        """A collection from "demo", "irds:ID", a folder (ours, BEIR or Hugging Face), a file of documents, or memory.
+        """Open a collection: "demo", "irds:ID", a folder (askew, BEIR or Hugging Face), a document file, or memory.
 
-        In memory documents are ``{id: text}``, a list, or a data frame. ``queries`` (``{id: text}`` or a data frame)
-        and ``qrels`` (``{query: {document: relevance}}`` or a data frame) are added, or replace those it has.
+        Documents in memory are ``{id: text}``, a list, or a data frame. ``queries`` (``{id: text}`` or a data frame)
+        and ``qrels`` (``{query: {document: relevance}}`` or a data frame) are added to the collection, or replace its
+        own.
         """
         opened = open_collection(source, fields, split)
         if queries is not None:
@@ -81,20 +82,20 @@ class Collection:
 
     @property
     def size(self) -> int:
-        """How many bytes of documents there are to read, as a Meter counts them; 0 where that is not known."""
+        """The total size of the document files in bytes, as a Meter counts them; 0 if it is not known."""
         return sum(check_file(file, "documents").stat().st_size for file in self.files)
 
     def notes(self, *roles: str) -> list[str]:
-        """Which of several files of ``queries`` or ``judgements`` is read, where nobody has said which."""
+        """Notes on which of several ``queries`` or ``judgements`` files is read, if no split was chosen."""
         return [note for role in roles if self.note_on and (note := self.note_on(role))]
 
     def documents(self, fields: Sequence[str] = (), meter: Meter | None = None) -> Iterator[pa.Table]:
-        """Batches of (doc_id, text), from the start each time. ``meter`` counts the bytes that were read."""
+        """Batches of (doc_id, text). Each call starts at the first document. ``meter`` counts the bytes read."""
         return self.read(_as_fields(fields) or self.fields, meter or Meter())
 
     @property
     def queries(self) -> pa.Table:
-        """All queries, judged or not, as ``read_queries`` gives them."""
+        """All queries, judged or not, with the columns of ``read_queries``."""
         if self.query_reader is None:
             raise self._no("queries")
         return self.query_reader()
@@ -105,25 +106,25 @@ class Collection:
         return conform(self.qrels_file().lines.to_arrow(), JUDGEMENTS, f"judgements {self.id}")
 
     def qrels_file(self) -> QrelsFile:
-        """The judgements together with what was noticed on reading them."""
+        """The judgements together with notes about irregularities in the file."""
         if self.judgement_reader is None:
             raise self._no("judgements")
         return self.judgement_reader()
 
     def judged_queries(self) -> pa.Table:
-        """Only the queries with a judgement, of whatever grade: those that BEIR and TREC average over."""
+        """The queries with at least one judgement of any grade. BEIR and TREC average over these queries."""
         queries, judged = self.queries, self.judgements["query_id"].unique()
         kept = queries.filter(pc.is_in(queries["query_id"], value_set=judged))
         if not kept.num_rows:
             raise DataError(
-                f"collection {self.id}: none of its {queries.num_rows} queries is judged; the judgements are of "
-                f"{listing(judged[:3].to_pylist())}, the queries are {listing(queries['query_id'][:3].to_pylist())}; "
-                "check that their ids are the same"
+                f"collection {self.id}: none of its {queries.num_rows} queries is judged; the judgements have the "
+                f"query ids {listing(judged[:3].to_pylist())}, the queries have "
+                f"{listing(queries['query_id'][:3].to_pylist())}; check that the ids are the same"
             )
         return kept
 
     def digest(self) -> str:
-        """Names the content: documents, queries and judgements. Reads all of it."""
+        """A digest of documents, queries and judgements. It reads all of them."""
         found = hashlib.sha256()
         for table in (*self.documents(), *([self.queries] if self.has_queries else [])):
             for row in zip(table[0].to_pylist(), table["text"].to_pylist(), strict=True):
@@ -133,7 +134,7 @@ class Collection:
         return found.hexdigest()[:16]
 
     def save(self, folder: str | Path) -> Path:
-        """Write documents, queries and judgements to a new folder that ``open`` reads; one that exists stays."""
+        """Write documents, queries and judgements to a new folder that ``open`` reads. An existing folder is kept."""
         out = Path(folder)
         if out.is_dir():
             return out
@@ -155,11 +156,11 @@ class Collection:
 
 
 def open_collection(source: object, fields: Sequence[str] = (), split: str | None = None) -> Collection:
-    """A collection from "demo", "irds:ID", a folder, a file of documents, or documents in memory.
+    """Open a collection: "demo", "irds:ID", a folder, a file of documents, or documents in memory.
 
-    ``fields`` names the parts that make up the text of a document. ``split`` chooses among the judgements (and the
-    queries) of a folder that has several, and may also stand after its name, as in "FOLDER@dev"; without it those of no
-    split are taken, of ``test``, or the only ones. A folder that is really called demo is opened as "./demo".
+    ``fields`` names the fields that make up the text of a document. ``split`` chooses among several judgement (and
+    query) files of a folder; it can also be written after the folder, as in "FOLDER@dev". Without a split, the file
+    without a split in its name is read, else that of ``test``, else the only one. Open a folder named demo as "./demo".
     """
     opened = _opened(source, _as_fields(fields), split)
     if not isinstance(source, str | os.PathLike) or fields:
@@ -184,17 +185,17 @@ def _opened(source: object, named: tuple[str, ...], split: str | None) -> Collec
 
 
 def _as_fields(fields: Sequence[str]) -> tuple[str, ...]:
-    """A single name is meant as one: it is not the sequence of its letters."""
+    """Convert field names to a tuple. A text is one name, not a sequence of letters."""
     return (fields,) if isinstance(fields, str) else tuple(fields)
 
 
 def _refuse_split(name: str, split: str | None, do: str) -> None:
     if split is not None:
-        raise ConfigError(f"collection {name}: a split ({split!r}) can only be chosen of a folder; {do}")
+        raise ConfigError(f"collection {name}: a split ({split!r}) can only be chosen for a folder; {do}")
 
 
 def _from_path(source: str | os.PathLike[str], fields: tuple[str, ...], split: str | None) -> Collection:
-    # An empty path would be the folder we happen to be in.
+    # An empty path would mean the current folder.
     if not os.fspath(source):
         raise ConfigError("collection '': expected 'demo', 'irds:ID', a folder or a file of documents, found no name")
     path = Path(source)
@@ -215,7 +216,7 @@ def _from_path(source: str | os.PathLike[str], fields: tuple[str, ...], split: s
             f"collection {path}: no such file or folder; expected 'demo', 'irds:ID', a folder or a file of documents"
         )
     _refuse_split(str(path), split, "give the folder with the file in it")
-    hint = "it is one file, of documents only; give a folder with queries.* and qrels.* beside them"
+    hint = "it is a single file of documents; give a folder that also has queries.* and qrels.*"
     files = tuple(document_files(path))
     return Collection(str(path), partial(_read_files, files, path, False), files=files, fields=fields, hint=hint)
 
@@ -249,7 +250,7 @@ def _from_irds(dataset_id: str, fields: tuple[str, ...]) -> Collection:
 
 
 def _from_memory(source: object, fields: tuple[str, ...]) -> Collection:
-    hint = "what is in memory is documents only; give a folder with queries.* and qrels.*"
+    hint = "it has only documents in memory; give a folder with queries.* and qrels.*"
     return Collection("in memory", partial(_read_memory, held_in_memory(source)), fields=fields, hint=hint)
 
 

@@ -12,7 +12,7 @@ _FOLDER = DATA / "demo"
 
 @dataclass(frozen=True)
 class DemoFiles:
-    """Where the demo lies."""
+    """The paths and the sizes of the demo collection."""
 
     docs: Path
     qrels: Path

@@ -1,4 +1,4 @@
-"""By which names documents are known: the endings of their files, and the columns or keys in them."""
+"""Names that identify documents: file name endings, and the columns or keys of ids and texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENDINGS = {
 
 
 def id_and_texts(found: Container[str], fields: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
-    """What the id is called among these, and the parts that make up the text."""
+    """The name of the id column, and the names of the fields that make up the text."""
     id_name = next((name for name in _ID_NAMES if name in found), None)
     return id_name, fields or tuple(name for name in _TEXT_NAMES if name in found)[:1]
 

@@ -1,6 +1,6 @@
-"""Documents, streamed: TSV, JSON Lines, Parquet; gzip or not; one file or a folder, which is read as a collection.
+"""Stream documents from TSV, JSON Lines or Parquet, plain or gzip-compressed, from one file or a collection folder.
 
-Only one block is ever in memory, so a collection may be of any size.
+Only one block is in memory at a time, so a collection may have any size.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from askew.corpora.parquet import id_column, parquet_batches, parquet_names, par
 
 
 class DocumentsAt(NamedTuple):
-    """The files of the documents at a path; ``titled`` where a title, as BEIR has it, stands before the text."""
+    """The document files at a path. ``titled``: the title is put before the text, as BEIR does."""
 
     files: tuple[Path, ...]
     titled: bool
 
 
 def documents_at(path: Path) -> DocumentsAt:
-    """The documents at a path: one file, or those of a folder as every command understands it."""
+    """Find the document files at a path: one file, a collection folder, or ``FOLDER@split``."""
     try:
         found = (path, None) if path.is_dir() else None if path.exists() else folder_and_split(path)
     except OSError as error:
@@ -43,22 +43,22 @@ def documents_at(path: Path) -> DocumentsAt:
 
 
 def document_files(path: Path) -> list[Path]:
-    """The files of the documents at a path, in the order of their names."""
+    """The document files at a path, sorted by name."""
     return list(documents_at(path).files)
 
 
 def bytes_of(path: Path) -> int:
-    """How large the files of the documents are, as they lie on the disk."""
+    """The total size of the document files on disk."""
     return sum(file.stat().st_size for file in document_files(path))
 
 
 def read_documents(
     path: Path, fields: tuple[str, ...] = (), published: bool = False, meter: Meter | None = None
 ) -> Iterator[pa.Table]:
-    """Batches of (doc_id, text). ``fields`` names the parts that make up the text, joined by a blank.
+    """Batches of (doc_id, text). ``fields`` names the fields that make up the text, joined by a blank.
 
-    ``published`` follows the published scripts: a TSV line that is not exactly two columns is a document all the same,
-    whose text is null. ``meter`` counts the bytes that were read.
+    ``published`` follows the published scripts: a TSV line without exactly two columns is a document with a null text.
+    ``meter`` counts the bytes read.
     """
     files, titled = documents_at(path)
     yield from read_document_files(files, path, fields, published, meter, titled)
@@ -68,9 +68,9 @@ def read_document_files(
     files: Iterable[Path], path: Path, fields: tuple[str, ...] = (), published: bool = False,
     meter: Meter | None = None, titled: bool = False,
 ) -> Iterator[pa.Table]:  # fmt: skip
-    """The same from files that are known already; ``path`` names them all in a message.
+    """Do the same as ``read_documents`` for the given files. Error messages name ``path`` for all of them.
 
-    ``titled`` follows BEIR where no fields are named: a title, where a document has one, stands before its text.
+    ``titled`` follows BEIR if no fields are named: the title of a document, if it has one, is put before its text.
     """
     found = 0
     meter = meter or Meter()
@@ -84,12 +84,12 @@ def read_document_files(
 
 
 def no_documents(path: Path) -> DataError:
-    """The error for a collection of nothing."""
+    """The error for a collection without documents."""
     return DataError(f"documents {path}: there are no documents in it; expected at least one id with its text")
 
 
 def documents_of(table: pa.Table, path: Path, fields: tuple[str, ...] = ()) -> pa.Table:
-    """Documents that are a table already, with the same checks; ``path`` is only its name."""
+    """Check documents that are a table in memory as those of a file are checked. Error messages name ``path``."""
     id_name, names = _id_and_names(table.column_names, path, fields)
     ids, texts = id_column(table, id_name, path, "documents"), [text_column(table, n, path, "documents") for n in names]
     if len(texts) == 1 and texts[0].null_count:
@@ -99,7 +99,7 @@ def documents_of(table: pa.Table, path: Path, fields: tuple[str, ...] = ()) -> p
 
 
 def as_documents(rows: list[tuple[str, str]]) -> pa.Table:
-    """Ids and texts that are checked already, as a table."""
+    """Convert ids and texts that have been checked to a table."""
     return _as_documents(pa.array([row[0] for row in rows]), pa.array([row[1] for row in rows], pa.large_string()))
 
 
@@ -110,7 +110,7 @@ def _as_documents(ids: pa.Array, texts: pa.Array) -> pa.Table:
 def _read_file(
     path: Path, fields: tuple[str, ...], published: bool, meter: Meter, titled: bool
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """Ids and texts of one file, never none of them."""
+    """Batches of ids and texts of one file. No batch is empty."""
     form = ENDINGS.get(suffix_of(path), "tsv")
     if form == "parquet":
         return _read_parquet(path, fields, meter, titled)
@@ -143,13 +143,13 @@ def _lines(path: Path, first_line: int, block: bytes) -> pa.Array:
     try:
         whole = pa.array([block.removesuffix(b"\n")], pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
-        # Decoding takes as long again, so it is left for the error that names the line.
+        # Decoding doubles the time, so it is done only to raise the error that names the line.
         whole = pa.array([decode_block(path, first_line, block).removesuffix("\n")], pa.large_string())
     return pc.split_pattern(whole, "\n").flatten()
 
 
 def _rows(path: Path, first_line: int, lines: pa.Array, tabs: pa.Array) -> pa.Array:
-    """Where the lines are that are not blank. A line with a TAB is a document, though it be blank."""
+    """The positions of the lines that are not blank. A line with a TAB is a document even if it is otherwise blank."""
     blank = pc.and_(pc.equal(tabs, 0), pc.equal(pc.ascii_trim_whitespace(lines), ""))
     wrong = pc.and_not(pc.not_equal(tabs, 1), blank)
     if pc.any(wrong).as_py():
@@ -197,14 +197,14 @@ def _read_jsonl(path: Path, fields: tuple[str, ...], meter: Meter, titled: bool)
 def json_document(
     row: Mapping[str, Any], path: Path, number: int, fields: tuple[str, ...] = (), titled: bool = False
 ) -> tuple[str, str]:
-    """The id and the text of one object, which stands at this line or row."""
+    """The id and the text of one object. ``number`` is its line or row."""
     id_name, names = id_and_texts(row, fields)
     if id_name is None or not names or any(name not in row for name in names):
         wanted = "a document id and " + (", ".join(fields) if fields else "text (or contents)")
         raise DataError(f"{place(path, number)}: expected {wanted}; found the keys {listing(row)}")
     texts = [json_text(row[name], name, path, number) for name in names if row[name] is not None]
     title = row.get("title") if titled and not fields else None
-    # Where there is no title, BEIR writes an empty one.
+    # BEIR writes an empty title if a document has none.
     if title is not None and (before := json_text(title, "title", path, number)).strip(WHITE):
         texts.insert(0, before)
     return json_id(row[id_name], id_name, path, number), " ".join(texts)
@@ -234,14 +234,14 @@ def _read_parquet(
             texts[0] = pc.if_else(pc.equal(pc.ascii_trim_whitespace(texts[0]), ""), None, texts[0])
         yield ids, _joined(texts)
         row += batch.num_rows
-        # Which bytes were read is not told; the rows are as good a measure of how far it is.
+        # Parquet does not report how many bytes were read, so the share of the rows stands in for them.
         meter.position = size * (row - 1) // max(rows, 1)
 
 
 def _joined(parts: list[pa.Array]) -> pa.Array:
-    """The parts of each text joined by a blank. As in JSON Lines, a null adds nothing, not even a blank."""
+    """Join the fields of each text with a blank. As in JSON Lines, a null adds nothing, not even a blank."""
     if len(parts) > 1:
-        # Arrow loses a row that has nothing but nulls, so one of them becomes an empty text.
+        # Arrow returns null for a row with only nulls, so the first null becomes an empty text.
         none = reduce(pc.and_, map(pc.is_null, parts))
         first = pc.if_else(none, pa.scalar("", pa.large_string()), parts[0])
         blank = pa.scalar(" ", pa.large_string())

@@ -1,4 +1,4 @@
-"""Opening files: missing ones, compressed ones, byte-order marks and wrong encodings are dealt with here."""
+"""Open files, and handle missing files, gzip compression, byte-order marks and wrong encodings."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from askew.core.errors import DataError, place
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _LINE_FEED = 10
-# What is noted of each short line takes many times the room of the line.
+# The data kept for each short line takes many times the memory of the line itself.
 _BLOCK = 1 << 23
 _TEXT_BLOCK = 1 << 22
 LONGEST_LINE = 1 << 26
-# Text never packs so well; few bytes that unpack to so many were made to fill the memory or the disk.
+# Text never compresses this well. A file above this ratio may be a gzip bomb, made to fill the memory or the disk.
 _MOST_UNPACKED = 200
 _LITTLE = 3 << 25
 
 
 @dataclass
 class Meter:
-    """How many bytes of some files have been read, as they lie on the disk: of a gzip file the packed ones."""
+    """Counts the bytes that have been read of some files, as stored on disk: for gzip, the compressed bytes."""
 
     finished: int = 0
     position: int = 0
 
     @property
     def done(self) -> int:
-        """All bytes so far."""
+        """The number of bytes read so far."""
         return self.finished + self.position
 
     def next_file(self) -> None:
-        """The file at hand is read."""
+        """Mark the current file as completely read."""
         self.finished, self.position = self.done, 0
 
 
 def check_file(path: Path, what: str) -> Path:
-    """The path, or a clear line when there is no such file."""
+    """Return the path, or raise an error if it is not a file that can be reached."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -61,9 +61,9 @@ def check_file(path: Path, what: str) -> Path:
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[tuple[io.BufferedIOBase, io.BufferedReader]]:
-    """The bytes of a file, unpacked when it is gzip (known by its first bytes, not its name); and the file itself."""
+    """Open a file and return its decompressed stream and the file itself. Gzip is detected by its first bytes."""
     with path.open("rb") as file:
-        # Looking ahead instead of going back lets a pipe be read as well.
+        # Peeking instead of seeking also works for a pipe.
         if file.peek(2)[:2] == _GZIP_MAGIC:
             with gzip.GzipFile(fileobj=file) as unpacked:
                 yield unpacked, file
@@ -72,7 +72,7 @@ def open_bytes(path: Path) -> Iterator[tuple[io.BufferedIOBase, io.BufferedReade
 
 
 def read_text(path: Path, what: str) -> str:
-    """A whole file as text: UTF-8, with or without a byte-order mark; every line end becomes one line feed."""
+    """Read a whole file as UTF-8 text, with or without a byte-order mark. Line ends become line feeds."""
     data = b"".join(blocks(check_file(path, what)))
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -80,15 +80,15 @@ def read_text(path: Path, what: str) -> str:
 
 
 def blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> Iterator[bytes]:
-    """The file in blocks, without a byte-order mark."""
+    """Read a file in blocks, decompressed and without a byte-order mark."""
     try:
         with open_bytes(path) as (unpacked, file):
-            # The first block is never shorter than the mark, or the mark would be missed.
+            # The first block is at least as long as the byte-order mark, so that the mark is found.
             block = unpacked.read(max(size, len(_BOM))).removeprefix(_BOM)
             read = 0
             while True:
                 read += len(block)
-                # A pipe has no place in it to tell.
+                # A pipe has no position to report.
                 if file.seekable():
                     _check_ratio(path, read, file.tell())
                     if meter is not None:
@@ -106,20 +106,20 @@ def blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> Iterat
 def _check_ratio(path: Path, unpacked: int, packed: int) -> None:
     if unpacked > _LITTLE and unpacked > _MOST_UNPACKED * packed:
         raise DataError(
-            f"{path}: {packed:,} bytes unpack to {unpacked:,} and more, over {_MOST_UNPACKED} times as many, as text "
-            "never does; unpack the file first if it is what it should be"
+            f"{path}: {packed:,} bytes unpack to {unpacked:,} and more, over {_MOST_UNPACKED} times as many, which "
+            "text never does; if the file is the right one, unpack it first"
         )
 
 
 def line_blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> Iterator[tuple[int, bytes]]:
-    """Whole lines, many at a time, each block with the number of its first line. Memory stays flat."""
+    """Blocks of whole lines, each with the number of its first line. Memory use does not grow with the file."""
     return whole_lines(blocks(path, size, meter), LONGEST_LINE, partial(_too_long, path))
 
 
 def text_blocks(path: Path, what: str, size: int = _TEXT_BLOCK) -> Iterator[tuple[int, str]]:
-    """Whole lines as text, many at a time, each block with the number of its first line.
+    """Blocks of whole lines as text, each with the number of its first line.
 
-    UTF-8, with or without a byte-order mark; every line end becomes one line feed.
+    The file is UTF-8, with or without a byte-order mark. Line ends become line feeds.
     """
     found = _line_feeds(blocks(check_file(path, what), size))
     for line, block in whole_lines(found, LONGEST_LINE, partial(_too_long, path)):
@@ -127,7 +127,7 @@ def text_blocks(path: Path, what: str, size: int = _TEXT_BLOCK) -> Iterator[tupl
 
 
 def _line_feeds(found: Iterator[bytes]) -> Iterator[bytes]:
-    """The same blocks with one kind of line end. A carriage return at the end waits for the line feed it may have."""
+    """Convert all line ends to line feeds. A final carriage return is held back: a line feed may follow it."""
     held = b""
     for block in found:
         joined = held + block
@@ -148,8 +148,10 @@ def _too_long(path: Path, line: int) -> DataError:
 def whole_lines(
     found: Iterable[bytes], longest: int, too_long: Callable[[int], DataError]
 ) -> Iterator[tuple[int, bytes]]:
-    """Blocks cut at the ends of lines, each with the number of its first line. A line that never ends is refused before
-    it fills the memory: few bytes may unpack to a great many. ``too_long`` makes the error for the number of a line.
+    """Cut blocks at line ends and return each with the number of its first line.
+
+    A line of more than ``longest`` bytes, as in a gzip bomb, is an error before it fills the memory. ``too_long`` makes
+    the error for a line number.
     """
     waiting: list[bytes] = []
     line, held = 1, 0
@@ -158,7 +160,7 @@ def whole_lines(
         if cut:
             whole = b"".join([*waiting, block[:cut]])
             yield line, whole
-            # Ten times as fast as the count of bytes, which is made for rare ones.
+            # Ten times as fast as bytes.count, which is made for rare bytes.
             line += int(np.count_nonzero(np.frombuffer(whole, np.uint8) == _LINE_FEED))
             waiting, held = [], 0
         waiting.append(block[cut:])
@@ -170,7 +172,7 @@ def whole_lines(
 
 
 def decode_block(path: Path, first_line: int, block: bytes) -> str:
-    """A block of lines as text, or an error that names the line."""
+    """Decode a block of lines, or raise an error that names the line."""
     try:
         return block.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -182,11 +184,11 @@ def decode_block(path: Path, first_line: int, block: bytes) -> str:
 
 
 def suffix_of(path: Path) -> str:
-    """The ending that says the format, with a final .gz put aside."""
+    """The file name ending that determines the format, ignoring a final .gz."""
     name = path.name.lower().removesuffix(".gz")
     return "." + name.rpartition(".")[2] if "." in name else ""
 
 
 def as_file(text: str) -> IO[bytes]:
-    """Text as a file of bytes, for libraries that want one."""
+    """Wrap a text as a binary file object, for libraries that need one."""
     return io.BytesIO(text.encode("utf-8"))

@@ -1,7 +1,7 @@
 """GrepBiasIR: queries with a relevant and an irrelevant document, each in a male, a female and a neutral version.
 
-Krieg and others, Grep-BiasIR, CHIIR 2023: 117 queries of seven categories, 702 rows. Five rows have another label of
-gender (``both``, and once ``botrh``): they are kept with the label ``both``, counted, and part of no pair of genders.
+Krieg and others, Grep-BiasIR, CHIIR 2023: 117 queries of seven categories, 702 rows. Five rows have another gender
+label (``both``, and once ``botrh``). They are kept with the label ``both`` and counted, but are in no pair of genders.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _START = "queries-documents_"
 
 @dataclass(frozen=True)
 class GrepBias:
-    """The rows as columns. ``gender`` is M, F, N or both; ``notes`` counts what was not as it should be."""
+    """The rows as columns. ``gender`` is M, F, N or both. ``notes`` counts the irregular values that were corrected."""
 
     query_id: npt.NDArray[np.str_]
     doc_id: npt.NDArray[np.str_]
@@ -52,19 +52,19 @@ class GrepBias:
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """Those that are there, in the order of the published tables; others after them."""
+        """The categories of the rows: published ones in the order of the published tables, then all others."""
         there = sorted(set(self.category.tolist()))
         return (*(name for name in CATEGORIES if name in there), *(name for name in there if name not in CATEGORIES))
 
     def texts(self, with_title: bool) -> list[str]:
-        """The documents as they are encoded: the body, or the title and the body."""
+        """The texts to encode: the body, or the title and the body."""
         if not with_title:
             return list(self.body)
         return [" ".join(f"{title} {body}".split()) for title, body in zip(self.title, self.body, strict=True)]
 
 
 def read_grepbias(folder: Path) -> GrepBias:
-    """All ``queries-documents_CATEGORY.csv`` files of a folder."""
+    """Read all ``queries-documents_CATEGORY.csv`` files of a folder."""
     files = sorted(folder.glob(f"{_START}*.csv")) if folder.is_dir() else []
     if not files:
         raise DataError(f"{folder}: expected a folder with {_START}CATEGORY.csv files (GrepBiasIR), found none")
@@ -88,7 +88,7 @@ def read_grepbias(folder: Path) -> GrepBias:
 
 
 def _rows(file: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The rows of a file with the place of each; a field may hold line breaks."""
+    """The rows of a file, each with its file and line. A field may contain line breaks."""
     try:
         text = file.read_bytes().decode("utf-8").removeprefix("\ufeff")
     except (OSError, UnicodeDecodeError) as error:
@@ -105,7 +105,7 @@ def _rows(file: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield place(file, line), tuple(row)
             line = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(f"{place(file, line)}: expected a row of CSV, found another ({error})") from None
+        raise DataError(f"{place(file, line)}: not a valid CSV row ({error})") from None
 
 
 def _checked(where: str, row: tuple[str, ...], notes: Counter[str]) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ def _checked(where: str, row: tuple[str, ...], notes: Counter[str]) -> tuple[str
 
 
 def _same_query(rows: list[tuple[str, ...]], folder: Path) -> None:
-    """One id, one query: the versions of a document are told by the id of its query."""
+    """Raise an error if a query id has two queries: the id connects the versions of a document."""
     known: dict[str, tuple[str, str]] = {}
     for row in rows:
         category, query_id, _, _, query = row[:5]

@@ -1,4 +1,4 @@
-"""Collections of ir_datasets, by their id. Nothing is fetched before it is read."""
+"""Collections of ir_datasets, by their id. Nothing is downloaded before it is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def irds_parts(dataset_id: str, fields: tuple[str, ...] = ()) -> tuple[bool, bool]:
-    """Whether a dataset has queries, and judgements. An unknown id is an error, and so is a field it does not have."""
+    """Whether a dataset has queries, and whether it has judgements. Unknown ids and unknown fields are errors."""
     dataset = _dataset(dataset_id)
     if fields and dataset.has_docs():
         _parts(dataset.docs_cls(), fields, f"collection {_name(dataset_id)}")
@@ -32,12 +32,12 @@ def irds_parts(dataset_id: str, fields: tuple[str, ...] = ()) -> tuple[bool, boo
 
 
 def irds_subsets(dataset_id: str) -> list[str]:
-    """The ids below this one. Often it is they that have the queries."""
+    """The ids of the subsets of a dataset. Often only the subsets have queries."""
     return sorted(name for name in _library(dataset_id).registry if name.startswith(f"{dataset_id}/"))
 
 
 def irds_documents(dataset_id: str, fields: tuple[str, ...] = ()) -> Iterator[pa.Table]:
-    """Batches of (doc_id, text): the text that the dataset itself makes of its parts, or the fields that are named."""
+    """Batches of (doc_id, text). The text is the dataset's ``default_text``, or the named fields."""
     dataset, name = _dataset(dataset_id), _name(dataset_id)
     if not dataset.has_docs():
         raise DataError(f"collection {name}: there are no documents in it; ir_datasets has only its queries or runs")
@@ -56,7 +56,7 @@ def irds_documents(dataset_id: str, fields: tuple[str, ...] = ()) -> Iterator[pa
 
 
 def irds_queries(dataset_id: str) -> pa.Table:
-    """The queries with the text that the dataset itself makes of them, such as the title of a TREC topic."""
+    """The queries with the dataset's ``default_text``, such as the title of a TREC topic."""
     dataset, name = _dataset(dataset_id), _name(dataset_id)
     parts = _parts(dataset.queries_cls(), (), f"queries {name}")
 
@@ -85,7 +85,7 @@ def irds_judgements(dataset_id: str) -> QrelsFile:
 
 
 def _name(dataset_id: str) -> Path:
-    """How a message names the dataset; where a file stands elsewhere."""
+    """The name of the dataset in messages, in place of a file path."""
     return Path(f"irds:{dataset_id}")
 
 
@@ -95,7 +95,7 @@ def _library(dataset_id: str) -> Any:
     except ImportError:
         raise MissingExtra(f"the collection {str(_name(dataset_id))!r}", "irds") from None
     except OSError as error:
-        # It makes a folder for what it fetches as soon as it is imported.
+        # ir_datasets creates its download folder when it is imported.
         raise DataError(f"ir_datasets: its folder cannot be used ({error}); set IR_DATASETS_HOME to another") from None
 
 
@@ -114,7 +114,7 @@ def _dataset(dataset_id: str) -> Any:
 
 
 def _fetched(rows: Callable[[], Iterable[T]], dataset_id: str, what: str) -> Iterator[T]:
-    """The rows. What goes wrong in fetching and unpacking them may be an error of any kind; here it is one line."""
+    """Yield the rows. Downloading and unpacking can raise any exception; each becomes a one-line DataError."""
     try:
         yield from rows()
     except AskewError:
@@ -127,13 +127,13 @@ def _failed(dataset_id: str, what: str, error: Exception) -> DataError:
     reason = " ".join(f"{type(error).__name__}: {error}".split())
     reason = reason if len(reason) <= _REASON else reason[:_REASON] + "..."
     return DataError(
-        f"collection {_name(dataset_id)}: ir_datasets could not give its {what} ({reason}); check the network, "
-        f"and what https://ir-datasets.com says of {dataset_id}"
+        f"collection {_name(dataset_id)}: ir_datasets could not load its {what} ({reason}); check the network, "
+        f"and see https://ir-datasets.com for {dataset_id}"
     )
 
 
 def _parts(kind: Any, fields: tuple[str, ...], what: str) -> tuple[str, ...]:
-    """The fields that make up a text; none where the dataset makes it itself."""
+    """The fields that make up a text; none if the dataset has a ``default_text``."""
     known = tuple(name for name in getattr(kind, "_fields", ()) if name not in ("doc_id", "query_id"))
     unknown = next((name for name in fields if name not in known), None)
     if unknown is not None:
@@ -141,12 +141,12 @@ def _parts(kind: Any, fields: tuple[str, ...], what: str) -> tuple[str, ...]:
     if fields or hasattr(kind, "default_text"):
         return fields
     if "text" not in known:
-        raise ConfigError(f"{what}: it does not say which field is the text; name the fields, of {listing(known)}")
+        raise ConfigError(f"{what}: no field is declared as the text; choose fields from {listing(known)}")
     return ("text",)
 
 
 def _text(row: Any, parts: tuple[str, ...], name: Path, number: int) -> str:
-    """Parts joined by a blank. As in JSON Lines, a null adds nothing, and a list is refused."""
+    """Join the fields with a blank. As in JSON Lines, a null adds nothing, and a list is refused."""
     if not parts:
         return json_text(row.default_text(), "text", name, number)
     values = {part: getattr(row, part) for part in parts}

@@ -1,4 +1,4 @@
-"""JSON Lines: one careful reader for runs, judgements, queries and documents."""
+"""The reader of JSON Lines for runs, judgements, queries and documents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from askew.core.errors import DataError, place
 from askew.corpora.lines import WHITE, no_value, numbered
 
-# What is in a line may be private: a message says its kind.
+# The content of a line may be private, so messages name only its type.
 _KINDS: dict[type, str] = {
     str: "a text", list: "a list", dict: "an object", int: "a number", float: "a number", bool: "true or false",
     type(None): "null",
@@ -21,7 +21,7 @@ _KINDS: dict[type, str] = {
 def json_rows(
     blocks: Iterable[tuple[int, str]], path: Path, expected: str
 ) -> Iterator[tuple[int, dict[str, Any]]]:  # fmt: skip
-    """Each object with the number of its line. ``expected`` says in an error what each line should hold."""
+    """Each object with its line number. ``expected`` describes the content of a line in error messages."""
     for number, line in numbered(blocks):
         if not line.strip(WHITE):
             continue
@@ -45,14 +45,14 @@ def _parsed(line: str, where: str, expected: str) -> object:
 
 
 def json_id(value: object, name: str, path: Path, line: int) -> str:
-    """An id: a text that is not blank, or a number."""
+    """Return an id as text. It must be a text that is not blank, or a number."""
     if value is None or (isinstance(value, str) and not value.strip(WHITE)):
         raise no_value(path, line, name)
     return json_text(value, name, path, line)
 
 
 def json_text(value: object, name: str, path: Path, line: int) -> str:
-    """A text or a number as text. A list or an object would be counted as Python writes it, so it is refused."""
+    """Return a text or a number as text. Lists and objects are refused: their words would come from Python's repr."""
     if isinstance(value, str):
         _check_whole(value, name, path, line)
         return value
@@ -68,7 +68,7 @@ def _kind(value: object) -> str:
 
 
 def _check_whole(text: str, name: str, path: Path, line: int) -> None:
-    """JSON can write half of a surrogate pair, which is no character and cannot be stored."""
+    """Raise an error for a lone surrogate: JSON can express it, but it is no character and cannot be stored."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

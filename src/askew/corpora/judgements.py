@@ -1,4 +1,4 @@
-"""Judgements (qrels): TREC's four columns, BEIR's three with a header, JSON Lines or Parquet."""
+"""Read judgements (qrels): TREC's four columns, BEIR's three with a header, JSON Lines or Parquet."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from askew.corpora.parquet import id_column, parquet_names, parquet_table
 
 _HEADERS = {"query-id", "query_id", "qid", "topic"}
 _NAMES = ("query_id", "doc_id", "relevance")
-# Named so by BEIR. Any other score is one of a run, and a run is no judgement.
+# The names of BEIR. A score beside other column names is that of a run, not of a judgement.
 _BEIR_NAMES = ("query-id", "corpus-id", "score")
 _SCHEMA = {"line": pl.Int64(), "query_id": pl.String(), "doc_id": pl.String(), "relevance": pl.Int64()}
 _JUDGED = ["query_id", "doc_id", "relevance"]
-_AT_ONCE = 1 << 18
+_AT_ONCE = 1 << 14
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
-# Judgements travel as 32-bit numbers, see askew.core.tables.
+# Judgements are stored as 32-bit numbers, see askew.core.tables.
 _LARGEST = 2**31 - 1
 
 Row = tuple[int, str, str, int]
@@ -33,14 +33,14 @@ Row = tuple[int, str, str, int]
 
 @dataclass
 class QrelsFile:
-    """Columns query_id, doc_id, relevance; and what was noticed on reading."""
+    """Columns query_id, doc_id and relevance, and notes about irregularities in the file."""
 
     lines: pl.DataFrame
     notes: list[str] = field(default_factory=list)
 
 
 def read_judgements(path: Path) -> QrelsFile:
-    """Read judgements and refuse what no measure could be trusted on."""
+    """Read judgements. Malformed lines and contradictory judgements are errors."""
     check_file(path, "judgements")
     if suffix_of(path) == ".parquet":
         rows = _parquet(path)
@@ -51,17 +51,17 @@ def read_judgements(path: Path) -> QrelsFile:
 
 
 def judgements_of(table: pa.Table, path: Path) -> QrelsFile:
-    """Judgements that are a table already, with the same checks; ``path`` is only its name."""
+    """Check judgements that are a table in memory as those of a file are checked. Error messages name ``path``."""
     return _checked(_table(table, path), path)
 
 
 def judgements_of_rows(rows: Iterable[tuple[object, object, object]], path: Path) -> QrelsFile:
-    """Judgements as (query, document, relevance), with the same checks; ``path`` names them in a message."""
+    """Check judgements that are rows of (query, document, relevance) in the same way. Error messages name ``path``."""
     return _checked((_row(*row, path, number) for number, row in enumerate(rows, start=1)), path)
 
 
 def judgement_names(found: Container[str]) -> tuple[str, str, str] | None:
-    """What query, document and relevance are called among these; none where they are not judgements."""
+    """The names of the query, document and relevance columns; None if these are not the columns of judgements."""
     return next((names for names in (_NAMES, _BEIR_NAMES) if all(name in found for name in names)), None)
 
 
@@ -74,7 +74,7 @@ def _checked(rows: Iterable[Row], path: Path) -> QrelsFile:
     frames, repeated, left = [pl.DataFrame(schema=_SCHEMA)], 0, iter(rows)
     while some := list(islice(left, _AT_ONCE)):
         frame = pl.DataFrame(some, schema=_SCHEMA, orient="row")
-        # Repeats go at once: a small file may unpack to any number of them.
+        # Remove repeats per block: a small compressed file may expand to any number of them.
         frames.append(frame.unique(_JUDGED, keep="first", maintain_order=True))
         repeated += frame.height - frames[-1].height
     if len(frames) == 1:
@@ -90,7 +90,7 @@ def _columns(blocks: Iterable[tuple[int, str]], path: Path) -> Iterator[Row]:
         fields = split_columns(line, (3, 4))
         header, first = first and _is_header(fields), False
         if header:
-            # Under a header between TABs the blanks belong to the ids; elsewhere that is not certain.
+            # If TABs separate the header, blanks are part of the ids. Without a header that is not certain.
             tabs = "\t" in line
             continue
         if len(fields) == 3 and len(words(line)) == 4 and not tabs:
@@ -107,12 +107,12 @@ def _columns(blocks: Iterable[tuple[int, str]], path: Path) -> Iterator[Row]:
 
 
 def _is_header(fields: list[str]) -> bool:
-    """A header does not end in a whole number: a query may be called 'topic'."""
+    """Whether a line is a header. A header does not end in a whole number, but a query id may be 'topic'."""
     return fields[0].lower() in _HEADERS and not _WHOLE.fullmatch(fields[-1])
 
 
 def _grade(value: object, path: Path, line: int) -> int:
-    """A whole number, also where a program wrote it with a decimal point or in quotes."""
+    """Convert a relevance to a whole number. JSON and Parquet may have it as 1.0 or as the text "1"."""
     grade = None
     if isinstance(value, str):
         grade = int(value) if _WHOLE.fullmatch(value) else None
@@ -164,11 +164,11 @@ def _without_repeats(frame: pl.DataFrame, repeated: int, path: Path) -> QrelsFil
     if clash.any():
         row = distinct.filter(clash).row(0, named=True)
         raise DataError(
-            f"{place(path, row['line'])}: document {row['doc_id']!r} is judged twice, differently, "
-            f"for query {row['query_id']!r}; keep one of the judgements"
+            f"{place(path, row['line'])}: document {row['doc_id']!r} has two different judgements "
+            f"for query {row['query_id']!r}; keep one of them"
         )
     result = QrelsFile(distinct.drop("line"))
     repeated += frame.height - distinct.height
     if repeated:
-        result.notes.append(f"{path.name}: {repeated} judgements occur twice; counted once")
+        result.notes.append(f"{path.name}: {repeated} judgements repeat earlier ones and are not counted again")
     return result

@@ -1,13 +1,14 @@
-"""Which file of a folder is what: documents, queries or judgements, by the names that people give them.
+"""Find the documents, queries and judgements in a folder by the usual file names.
 
-- ``docs.tsv``, ``queries.tsv``, ``qrels.txt``, each with any ending that is read, packed or not;
+- ``docs.tsv``, ``queries.tsv``, ``qrels.txt``, each with any supported ending, plain or gzip-compressed;
 - BEIR: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``;
 - Hugging Face: ``corpus/``, ``queries/``, ``qrels/``, ``data/``, ``default/`` with Parquet files in them;
-- a folder of nothing but documents, whatever they are called.
+- a folder with only documents, under any name.
 
-A split stands in the name: ``qrels/dev.tsv``, ``queries.dl19.tsv``, ``qrels.test``,
-``data/test-00000-of-00001.parquet``. Of several files of judgements, or of queries, that of the split asked for is
-read; without one that of no split, else of ``test``, and ``Layout.note`` says which. Otherwise a split has to be named.
+A file name may contain a split: ``qrels/dev.tsv``, ``queries.dl19.tsv``, ``qrels.test``,
+``data/test-00000-of-00001.parquet``. Of several judgement or query files, the one of the chosen split is read. If no
+split is chosen, the file without a split is read, else that of ``test``, and ``Layout.note`` names it. In all other
+cases a split must be chosen.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ _ROLES = {
     "qrels": "judgements",
 }
 _ENDINGS = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
-# A file that is called by one of these alone, such as qrels.test, needs no other ending.
+# A file whose ending is one of these, such as qrels.test, needs no other ending.
 _USUAL_SPLITS = ("train", "dev", "val", "valid", "validation", "test", "eval")
 _SHARD = re.compile(r"(?P<name>.+?)-[0-9]{5}-of-(?P<count>[0-9]{5})(-[0-9a-f]+)?")
 _EXPECTED = "docs.*, corpus.*, a folder of that name, or Parquet files with doc_id and text in data/"
 
 
 class _Found(NamedTuple):
-    """A file, the split that its name says (or none), and the table that it is, maybe with others, a shard of."""
+    """A file, the split in its name (empty if it has none), and the table to which the file belongs as a shard."""
 
     split: str
     table: Path
@@ -52,7 +53,7 @@ class _Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """The files of a collection. Which of several splits is meant has to be said only where it matters."""
+    """The files of a collection. A missing choice among splits is an error only when such a file is read."""
 
     folder: Path
     documents: tuple[Path, ...]
@@ -62,18 +63,18 @@ class Layout:
     judgements: tuple[_Found, ...]
 
     def judgements_file(self) -> Path:
-        """The judgements of the split asked for; else those of no split, of ``test``, or of the only one."""
+        """The judgements of the chosen split; by default those without a split, of ``test``, or of the only split."""
         return self._one("judgements", self.judgements, self.split)
 
     def queries_file(self) -> Path:
-        """The queries of the split asked for; else all of them, or those of the same split as the judgements."""
+        """The queries of the chosen split; by default those without a split, or those of the judgements' split."""
         split = self.split
         if split is None and self.judgements and "" not in _splits(self.queries):
             split = _pick("judgements", self.folder, self.judgements, None) or None
         return self._one("queries", self.queries, split)
 
     def note(self, role: str) -> str:
-        """Which of several files of queries or judgements is read, where nobody has said which; else nothing."""
+        """A note that names the file that is read, if there are several and no split is chosen; otherwise empty."""
         found = self.judgements if role == "judgements" else self.queries
         if self.split is not None or len(_splits(found)) < 2:
             return ""
@@ -84,26 +85,26 @@ class Layout:
         names = listing(sorted(str(one.path.relative_to(self.folder)) for one in found))
         other = next(one.split for one in found if one.path != taken and one.split)
         return (
-            f"{role} {self.folder}: of {names} the file {taken.relative_to(self.folder)} is read; "
-            f"for another write {self.folder}@{other}"
+            f"{role} {self.folder}: found {names}; reading {taken.relative_to(self.folder)}; "
+            f"to read another, write {self.folder}@{other}"
         )
 
     def _one(self, role: str, found: tuple[_Found, ...], split: str | None) -> Path:
         chosen = _pick(role, self.folder, found, split)
         files = [one.path for one in found if one.split == chosen]
         if len(files) > 1:
-            raise _several(role, self.folder, files, "keep one of them there")
+            raise _several(role, self.folder, files, "keep one of them")
         return files[0]
 
 
 def folder_and_split(source: str | Path) -> tuple[Path, str] | None:
-    """``FOLDER@dev`` as the folder and the split; nothing where there is no such folder."""
+    """Split ``FOLDER@dev`` into the folder and the split; None if there is no such folder."""
     folder, _, split = str(source).rpartition("@")
     return (Path(folder), split) if folder and Path(folder).is_dir() else None
 
 
 def find_layout(folder: Path, split: str | None = None) -> Layout:
-    """What lies in a folder. A split that is not there is an error; one that is not chosen is none yet."""
+    """Find the files of a collection in a folder. An unknown split is an error; a missing choice is not one yet."""
     try:
         found = _found(folder)
         if split is not None:
@@ -136,7 +137,7 @@ def _documents(folder: Path, found: dict[str, list[_Found]], split: str | None) 
     files = [one for one in documents if one.split == chosen]
     tables = sorted({one.table for one in files})
     if len(tables) > 1:
-        raise _several("documents", folder, tables, "give one of them instead of the folder, or keep one there")
+        raise _several("documents", folder, tables, "give one of them instead of the folder, or keep only one")
     _check_shards([one.path for one in files])
     return tuple(sorted(one.path for one in files))
 
@@ -154,14 +155,14 @@ def _nothing(folder: Path, why: str = "") -> DataError:
 
 
 def _check_shards(files: list[Path]) -> None:
-    """A folder that was fetched by half would pass for a smaller collection."""
+    """Raise an error if shards are missing: an incomplete download would pass for a smaller collection."""
     shards = [shard.group("name", "count") for path in files if (shard := _SHARD.fullmatch(_stem(path)))]
     for name, count in sorted(set(shards)):
         there = shards.count((name, count))
         if there != int(count):
             raise DataError(
                 f"documents {files[0].parent}: expected {int(count)} files {name}-*-of-{count}, found {there}; "
-                "fetch the others"
+                "download the others"
             )
 
 
@@ -193,15 +194,15 @@ def _which(role: str, folder: Path, splits: list[str]) -> ConfigError:
 
 def _several(role: str, folder: Path, paths: list[Path], do: str) -> ConfigError:
     names = listing(path.relative_to(folder) for path in paths)
-    return ConfigError(f"{role} {folder}: expected one of them, found {names}; {do}")
+    return ConfigError(f"{role} {folder}: expected only one, found {names}; {do}")
 
 
 def _found(folder: Path) -> dict[str, list[_Found]]:
-    """The files of each role: by their names, and what is then missing by the columns of Parquet files."""
+    """Find the files of each role by their names. Roles without a file are found by the columns of Parquet files."""
     found: dict[str, list[_Found]] = {"documents": [], "queries": [], "judgements": []}
     rest: list[_Found] = []
     data = folder / "data"
-    # Hugging Face puts everything into data/, which says nothing; so what lies there is looked at as if it lay here.
+    # Hugging Face puts all files into data/, a name without a role, so its files are treated like those of the folder.
     for path in [*_entries(folder), *(_entries(data) if data.is_dir() else [])]:
         if path.is_dir():
             role = _ROLES.get(_stem(path).lower())
@@ -215,7 +216,7 @@ def _found(folder: Path) -> dict[str, list[_Found]]:
 
 
 def _is_split_alone(path: Path, role: str | None) -> bool:
-    """Whether it is a file of queries or judgements whose name ends with its split."""
+    """Whether this is a query or judgement file with its split as the ending."""
     return role in ("queries", "judgements") and suffix_of(path).removeprefix(".") in _USUAL_SPLITS
 
 
@@ -224,10 +225,10 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _in_folder(folder: Path, role: str | None) -> Iterator[_Found]:
-    """Files here are named after their split. So are folders, where Hugging Face has turned a dataset into Parquet."""
+    """The files of a subfolder. Files, and the folders of Hugging Face's Parquet conversion, are named after splits."""
     entries = _entries(folder)
     files = [path for path in entries if path.is_file() and suffix_of(path) in _ENDINGS]
-    # Documents may come in parts of any name; only the shards of Hugging Face begin with the name of a split.
+    # Document files may have any name; only the names of Hugging Face shards begin with a split.
     parts = role == "documents" and not all(_SHARD.fullmatch(_stem(path)) for path in files)
     for path in files:
         yield _Found("", folder, path) if parts else _Found(_split(path), _table(path), path)
@@ -237,7 +238,7 @@ def _in_folder(folder: Path, role: str | None) -> Iterator[_Found]:
 
 
 def _add_by_columns(found: dict[str, list[_Found]], rest: list[_Found]) -> None:
-    """Parquet files whose names say nothing tell by their columns what they are, where no name has told it."""
+    """Assign Parquet files without a role in their names by their columns, for roles that have no file yet."""
     missing = {role for role, files in found.items() if not files}
     roles: dict[Path, str] = {}
     for one in rest if missing else ():
@@ -258,7 +259,7 @@ def _role_by_columns(columns: list[str]) -> str:
 
 
 def _stem(path: Path) -> str:
-    """The name without its ending; the whole name of a folder."""
+    """The name without .gz and a supported ending."""
     name = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
     ending = suffix_of(path)
     return name[: -len(ending)] if ending in _ENDINGS else name
@@ -276,11 +277,11 @@ def _name_and_split(path: Path) -> tuple[str, str]:
 
 
 def _split(path: Path) -> str:
-    """``dl19`` of queries.dl19.tsv, ``test`` of test.tsv or test-00000-of-00001.parquet, none of queries.tsv."""
+    """The split: ``dl19`` for queries.dl19.tsv, ``test`` for test-00000-of-00001.parquet, empty for queries.tsv."""
     name, split = _name_and_split(path)
     return split if name in _ROLES else _base(path)
 
 
 def _table(path: Path) -> Path:
-    """What all shards of one table have in common; a file that is no shard is a table of its own."""
+    """The common path of all shards of one table. A file that is not a shard is a table of its own."""
     return path.with_name(_base(path)) if _SHARD.fullmatch(_stem(path)) else path

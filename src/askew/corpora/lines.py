@@ -1,4 +1,4 @@
-"""Lines of text and their columns. White space is ASCII white space: a no-break space belongs to an id."""
+"""Lines of text and their columns. Only ASCII white space separates columns: a no-break space is part of an id."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def words(line: str) -> list[str]:
 
 
 def split_columns(line: str, widths: tuple[int, ...]) -> list[str]:
-    """The columns of a line: where TABs alone make the right number, the blanks belong to the columns."""
+    """The columns of a line. If TABs alone give a right number of columns, blanks are part of the columns."""
     if "\t" in line:
         fields = tab_columns(line.strip(WHITE))
         if len(fields) in widths and all(fields):
@@ -37,13 +37,13 @@ def tab_columns(line: str) -> list[str]:
 
 
 def numbered(blocks: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """The lines of blocks of whole lines, each with its number. After the last of a block there may be a blank one."""
+    """The lines of blocks of whole lines, each with its number. An extra blank line may follow each block."""
     for first, text in blocks:
         yield from enumerate(text.split("\n"), start=first)
 
 
 def first_line(text: str) -> tuple[int, int, str] | None:
-    """The first line that is not blank: its number, where the line after it begins, and itself."""
+    """The first line that is not blank: its number, the position where the next line begins, and its text."""
     found = _WORD.search(text)
     if found is None:
         return None
@@ -54,9 +54,9 @@ def first_line(text: str) -> tuple[int, int, str] | None:
 
 
 def fast_columns(text: str, separator: str, width: int, first: int = 1) -> pl.DataFrame | None:
-    """The columns line, column_1, column_2, ... by the columnar parser; None where it is not sure.
+    """Parse the columns line, column_1, column_2, ... with the columnar parser; None for irregular text.
 
-    It is sure of lines that all have the same columns, with no blank line and no empty column among them.
+    Regular text has the same number of columns in all lines, no blank line and no empty column.
     """
     lines = text.count("\n") + (not text.endswith("\n"))
     if not text or "\n\n" in text or text.count(separator) != (width - 1) * lines:
@@ -65,7 +65,7 @@ def fast_columns(text: str, separator: str, width: int, first: int = 1) -> pl.Da
         as_file(text), separator=separator, has_header=False, new_columns=_names(width), quote_char=None,
         infer_schema=False, truncate_ragged_lines=True,
     )  # fmt: skip
-    # The separators may be right in sum only: then a line is too short, and its last column is null.
+    # The total of the separators may be right although a line is too short: then its last column is null.
     if frame.shape != (lines, width) or sum(frame.null_count().row(0)):
         return None
     return frame.with_row_index("line", offset=first).with_columns(pl.col("line").cast(pl.Int64))
@@ -75,7 +75,7 @@ def careful_columns(
     text: str, split: Callable[[str], list[str]], width: int, wrong: Callable[[int, int, str], DataError],
     first: int = 1,
 ) -> pl.DataFrame:  # fmt: skip
-    """The same columns, line by line: blank lines are skipped; ``wrong`` makes the error for another width."""
+    """Parse the same columns line by line and skip blank lines. ``wrong`` makes the error for a wrong column count."""
     rows = []
     for number, line in enumerate(text.split("\n"), start=first):
         if not line.strip(WHITE):
@@ -93,18 +93,18 @@ def _names(width: int) -> list[str]:
 
 
 def no_value(path: Path, line: int, name: str) -> DataError:
-    """The error for an id that is not there."""
+    """The error for a missing value."""
     return DataError(f"{place(path, line)}: the column {name} has no value; every line needs one")
 
 
 def shown(value: object) -> str:
-    """A value as a message quotes it: never at any length."""
+    """A value as quoted in a message, cut to a fixed length."""
     text = repr(value)
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
 def listing(names: Iterable[object]) -> str:
-    """Names from a file as a message lists them: on one line, printable, and not too many."""
+    """Names from a file as listed in a message: on one line, printable, and limited in number and length."""
     texts = [text if text.isprintable() else repr(text)[1:-1] for text in map(str, names)]
     more = f" and {len(texts) - _NAMES_SHOWN} more" if len(texts) > _NAMES_SHOWN else ""
     return (", ".join(text[:_SHOWN] for text in texts[:_NAMES_SHOWN]) or "none") + more

@@ -1,6 +1,7 @@
-"""What a program has in memory: lists, mappings, data frames, Arrow tables. They pass the checks that files pass.
+"""Read data in memory: lists, mappings, data frames and Arrow tables, with the same checks as files.
 
-Data frames of any library come in by Arrow's own door (``__arrow_c_stream__``), so none of them is imported here.
+Data frames of any library are read through the Arrow interface (``__arrow_c_stream__``), so none of these libraries is
+imported here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from askew.corpora.lines import WHITE, shown
 from askew.corpora.queries import queries_of
 from askew.corpora.runs import Run, run_of
 
-# Messages name a file; what is in memory has no better name.
+# Used in messages in place of a file name.
 _HERE = Path("in memory")
 _TABLES = "a mapping, a data frame or an Arrow table"
 _DOCUMENTS = f"a list of texts, of (id, text) or of dicts, {_TABLES}"
@@ -29,21 +30,21 @@ _ARROW = ("__arrow_c_stream__", "__arrow_c_array__")
 
 
 def run_in_memory(run: object, name: str) -> Run:
-    """A run from a data frame, an Arrow table or ``{query: {document: score}}``."""
+    """Make a run from a data frame, an Arrow table or ``{query: {document: score}}``."""
     what = f"run {name}"
     table = _nested(run, "score", what) if isinstance(run, Mapping) else _as_table(run, what)
     return replace(run_of(table, Path(name)), name=name)
 
 
 def judgements_in_memory(qrels: object) -> QrelsFile:
-    """Judgements from a data frame, an Arrow table or ``{query: {document: relevance}}``."""
+    """Make judgements from a data frame, an Arrow table or ``{query: {document: relevance}}``."""
     what = f"judgements {_HERE}"
     table = _nested(qrels, "relevance", what) if isinstance(qrels, Mapping) else _as_table(qrels, what)
     return judgements_of(table, _HERE)
 
 
 def queries_in_memory(queries: object) -> pa.Table:
-    """Queries from ``{id: text}``, or from a data frame or Arrow table with query_id, text and perhaps label."""
+    """Make queries from ``{id: text}``, or from a data frame or Arrow table with query_id, text and maybe label."""
     what = f"queries {_HERE}"
     if isinstance(queries, Mapping):
         named, texts = list(queries), list(queries.values())
@@ -64,9 +65,9 @@ def queries_in_memory(queries: object) -> pa.Table:
 
 
 def documents_in_memory(docs: object, fields: tuple[str, ...] = ()) -> pa.Table:
-    """Documents from texts, (id, text) pairs, dicts, a mapping of id to text, a data frame or an Arrow table.
+    """Make documents from texts, (id, text) pairs, dicts, a mapping of id to text, a data frame or an Arrow table.
 
-    A list of texts has no ids, so the ids are the positions: "0", "1", ...
+    The ids of a list of texts are its positions: "0", "1", ...
     """
     what = f"documents {_HERE}"
     if _is_list(docs):
@@ -78,17 +79,17 @@ def documents_in_memory(docs: object, fields: tuple[str, ...] = ()) -> pa.Table:
 
 
 def held_in_memory(docs: object) -> object:
-    """The same documents such that they can be read again and again: a stream could be read only once."""
+    """Return the documents in a form that can be read repeatedly. A stream, which is read once, becomes a table."""
     return docs if isinstance(docs, Mapping) or _is_list(docs) else _as_table(docs, f"documents {_HERE}", _DOCUMENTS)
 
 
 def _is_list(thing: object) -> TypeGuard[Sequence[Any]]:
-    """A text is a sequence too, of its letters, but nobody means that."""
+    """Whether this is a sequence, but not a text or bytes."""
     return isinstance(thing, Sequence) and not isinstance(thing, str | bytes | bytearray)
 
 
 def _listed(docs: Sequence[Any], fields: tuple[str, ...], what: str) -> pa.Table:
-    """The documents of a list. What the first of them is, all are."""
+    """The documents of a list. All items must have the type of the first."""
     if not docs:
         raise _empty(what)
     if isinstance(docs[0], str):
@@ -96,7 +97,7 @@ def _listed(docs: Sequence[Any], fields: tuple[str, ...], what: str) -> pa.Table
         return _pairs([(str(position), text) for position, text in enumerate(docs)], what)
     if isinstance(docs[0], Mapping):
         _check_each(docs, lambda doc: isinstance(doc, Mapping), "a dict as before", what)
-        # A dict is read as a line of JSON Lines is.
+        # A dict is read like a line of JSON Lines.
         return as_documents([json_document(doc, _HERE, row, fields) for row, doc in enumerate(docs, start=1)])
     _check_each(docs, lambda doc: isinstance(doc, list | tuple) and len(doc) == 2, "a text, (id, text) or a dict", what)
     _refuse_fields("a list of (id, text)", fields, what)
@@ -125,17 +126,17 @@ def _refuse_fields(kind: str, fields: tuple[str, ...], what: str) -> None:
 
 
 def _as_table(thing: object, what: str, wanted: str = _TABLES) -> pa.Table:
-    """A table with its columns as they are, checked only for being one."""
+    """Convert to an Arrow table and check only that it has rows and distinct columns."""
     if not any(hasattr(thing, door) for door in _ARROW):
         raise DataError(f"{what}: expected a path, {wanted}, found {type(thing).__name__}")
     try:
         table = thing.to_arrow() if isinstance(thing, pl.DataFrame) else pa.table(thing)
     except (pa.ArrowException, ValueError, TypeError) as error:
-        # Columns of mixed types, two of one name, or a single column.
-        raise DataError(f"{what}: {type(thing).__name__} is no table of plain columns ({_reason(error)})") from None
+        # Mixed types in a column, two columns of the same name, or a single column in place of a table.
+        raise DataError(f"{what}: {type(thing).__name__} is not a table of plain columns ({_reason(error)})") from None
     twice = next((name for name in table.column_names if table.column_names.count(name) > 1), None)
     if twice is not None:
-        raise DataError(f"{what}: the column {twice} is there more than once; rename or remove one")
+        raise DataError(f"{what}: the column {twice} occurs more than once; rename or remove one")
     if not table.num_rows:
         raise _empty(what)
     return table
@@ -146,7 +147,7 @@ def _empty(what: str) -> DataError:
 
 
 def _nested(thing: Mapping[Any, Any], value: str, what: str) -> pa.Table:
-    """``{query: {document: value}}`` as rows."""
+    """Convert ``{query: {document: value}}`` to rows."""
     rows = []
     for query, docs in thing.items():
         if not isinstance(docs, Mapping):
@@ -167,7 +168,7 @@ def _nested(thing: Mapping[Any, Any], value: str, what: str) -> pa.Table:
 
 
 def _ids(values: Iterable[object], name: str, what: str) -> list[str]:
-    """Ids as text: a text that is not blank, or a whole number."""
+    """Convert ids to text. An id must be a text that is not blank, or a whole number."""
     found = []
     for value in values:
         number = isinstance(value, int) and not isinstance(value, bool)
@@ -185,5 +186,5 @@ def _table(columns: Mapping[str, list[Any]], what: str) -> pa.Table:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of a foreign message, or the name of the error where it has none."""
+    """The first line of a library's error message, or the name of the error if the message is empty."""
     return next(iter(str(error).splitlines()), type(error).__name__)

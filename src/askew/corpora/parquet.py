@@ -1,4 +1,4 @@
-"""Parquet: opened in one place, and its columns turned into ids and texts or refused."""
+"""Open Parquet files, and convert their columns to ids and texts or raise an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _opened(path: Path, what: str) -> Iterator[pq.ParquetFile]:
     try:
         with pq.ParquetFile(path) as file:
             yield file
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: a damaged name
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # UnicodeDecodeError: a damaged column name
         first = next(iter(str(error).splitlines()), "no reason given")
         raise DataError(f"{what} {path}: not a readable Parquet file ({first}); fetch or write it again") from None
 
@@ -33,27 +33,27 @@ def parquet_names(path: Path, what: str) -> list[str]:
         names: list[str] = file.schema_arrow.names
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise DataError(f"{what} {path}: the column {twice} is there more than once; rename or remove one")
+            raise DataError(f"{what} {path}: the column {twice} occurs more than once; rename or remove one")
         return names
 
 
 def parquet_rows(path: Path, what: str) -> int:
-    """How many rows there are."""
+    """The number of rows."""
     with _opened(path, what) as file:
         return int(file.metadata.num_rows)
 
 
 def parquet_table(path: Path, what: str, names: list[str]) -> pa.Table:
-    """These columns, whole."""
+    """Read these columns of the whole file."""
     with _opened(path, what) as file:
         table = file.read(columns=names)
-        # Arrow does not look into the values unless asked: texts may be no UTF-8.
+        # Arrow does not check the values by default, and texts may not be valid UTF-8.
         table.validate(full=True)
         return table
 
 
 def parquet_frames(paths: Sequence[Path], what: str) -> list[pl.DataFrame]:
-    """Files of one table, whole: all of them must have the columns of the first."""
+    """Read the files of one table completely. All must have the columns of the first."""
     frames = [pl.DataFrame(pl.from_arrow(parquet_table(path, what, parquet_names(path, what)))) for path in paths]
     for path, frame in zip(paths, frames, strict=True):
         if frame.schema != frames[0].schema:
@@ -62,7 +62,7 @@ def parquet_frames(paths: Sequence[Path], what: str) -> list[pl.DataFrame]:
 
 
 def parquet_batches(path: Path, what: str, names: list[str]) -> Iterator[pa.RecordBatch]:
-    """These columns, one batch at a time."""
+    """Read these columns, one batch at a time."""
     with _opened(path, what) as file:
         for batch in file.iter_batches(batch_size=_BATCH, columns=names):
             batch.validate(full=True)
@@ -70,7 +70,7 @@ def parquet_batches(path: Path, what: str, names: list[str]) -> Iterator[pa.Reco
 
 
 def id_column(rows: pa.Table | pa.RecordBatch, name: str, path: Path, what: str, first: int = 1) -> pa.Array:
-    """Ids as text; a row without one is named by its number."""
+    """Convert ids to text. The error for a missing id names the row."""
     ids = text_column(rows, name, path, what).cast(pa.string())
     missing = pc.fill_null(pc.equal(pc.ascii_trim_whitespace(ids), ""), True)
     if pc.any(missing).as_py():
@@ -79,7 +79,7 @@ def id_column(rows: pa.Table | pa.RecordBatch, name: str, path: Path, what: str,
 
 
 def text_column(rows: pa.Table | pa.RecordBatch, name: str, path: Path, what: str) -> pa.Array:
-    """Texts or numbers as text; nulls stay."""
+    """Convert texts or numbers to text. Nulls are kept."""
     column = rows[name]
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     try:
@@ -92,10 +92,10 @@ def text_column(rows: pa.Table | pa.RecordBatch, name: str, path: Path, what: st
 
 
 def _as_text(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    # First to its own values: an encoded column of numbers has no direct way to text.
+    # Decode a dictionary column first: Arrow cannot cast a dictionary of numbers directly to text.
     values = column.cast(kind)
     if pa.types.is_floating(kind):
-        # NaN is how some programs write that there is no value.
+        # Some programs write NaN for a missing value.
         values = pc.if_else(pc.is_nan(values), None, values)
     return values.cast(pa.large_string())
 

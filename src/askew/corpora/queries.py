@@ -1,8 +1,9 @@
-"""Queries: ``id TAB text``, JSON Lines, Parquet, and the published annotated list (``id,query,label``)."""
+"""Read queries from ``id TAB text``, JSON Lines, Parquet, or the published annotated list (``id,query,label``)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,20 +15,23 @@ from askew.corpora.lines import WHITE, listing, no_value, numbered
 from askew.corpora.parquet import id_column, parquet_names, parquet_table, text_column
 
 SCHEMA = pa.schema([("query_id", pa.string()), ("text", pa.string()), ("label", pa.string())])
+_WITH_CONTEXT = SCHEMA.append(pa.field("context", pa.string()))
+# The rows that are Python objects at a time.
+_AT_ONCE = 1 << 14
 _ID_NAMES = ("query_id", "qid", "_id", "id")
 _TEXT_NAMES = ("text", "query")
 
-# Who asked, and when: what a log knows of a query beside its text. JSON Lines and Parquet may have them.
+# The user and the time of a query in a query log. Only JSON Lines and Parquet files have these fields.
 _CONTEXT = (("user", "user_id"), ("time", "timestamp"))
 
-# The number of its line, the id, the text, the label and the context of a query.
+# Line number, id, text, label and context of a query.
 Row = tuple[int, str, str, str | None, str | None]
-# Whole lines as text, each block with the number of its first line.
+# Blocks of whole lines as text, each with the number of its first line.
 Blocks = Iterable[tuple[int, str]]
 
 
 def read_queries(path: Path) -> pa.Table:
-    """Columns query_id, text and label (null where the file has none); context where the file says who or when."""
+    """Columns query_id, text and label (null if the file has none), and context if the file has users or times."""
     if suffix_of(path) == ".parquet":
         return queries_of(_parquet(check_file(path, "queries")), path)
     read = {".jsonl": _json, ".ndjson": _json, ".json": _json, ".csv": _annotated}.get(suffix_of(path), _tsv)
@@ -35,30 +39,35 @@ def read_queries(path: Path) -> pa.Table:
 
 
 def queries_of(found: Iterable[Row], path: Path) -> pa.Table:
-    """Queries that are rows already, with the same checks; ``path`` names them in a message."""
-    rows: dict[str, dict[str, str | None]] = {}
-    contexts: list[str | None] = []
-    for number, query_id, query, label, context in found:
-        if query_id in rows:
-            raise DataError(f"{place(path, number)}: the query id {query_id!r} occurs more than once; keep one")
-        rows[query_id] = {"query_id": query_id, "text": query, "label": label}
-        contexts.append(context)
-    if not rows:
+    """Check queries that are given as rows, and convert them to a table. Error messages name ``path``."""
+    rows, tables = _distinct(found, path), []
+    while some := list(islice(rows, _AT_ONCE)):
+        _, *columns = zip(*some, strict=True)
+        tables.append(pa.table([pa.array(column, pa.string()) for column in columns], _WITH_CONTEXT))
+    if not tables:
         raise DataError(f"queries {path}: the file has no queries; expected lines of query id, TAB, text")
-    table = pa.Table.from_pylist(list(rows.values()), schema=SCHEMA)
-    if all(context is None for context in contexts):
-        return table
-    return table.append_column("context", pa.array(contexts, pa.string()))
+    table = pa.concat_tables(tables).combine_chunks()
+    return table.drop_columns("context") if table["context"].null_count == len(table) else table
+
+
+def _distinct(found: Iterable[Row], path: Path) -> Iterator[Row]:
+    """The rows, while no query id is repeated."""
+    seen: set[str] = set()
+    for row in found:
+        if row[1] in seen:
+            raise DataError(f"{place(path, row[0])}: the query id {row[1]!r} occurs more than once; keep one")
+        seen.add(row[1])
+        yield row
 
 
 def are_queries(columns: list[str]) -> bool:
-    """Whether these are surely the columns of queries. An ``_id`` with a text may be a document as well."""
+    """Whether these columns are certainly those of queries. An ``_id`` with a text may also be a document."""
     return any(name in columns for name in _ID_NAMES[:2]) and any(name in columns for name in _TEXT_NAMES)
 
 
 def _tsv(blocks: Blocks, path: Path) -> Iterator[Row]:
     for number, line in numbered(blocks):
-        # A line with a TAB is a query, though its id and its text be blank.
+        # A line with a TAB is a query even if its id and its text are blank.
         if "\t" not in line and not line.strip(WHITE):
             continue
         fields = line.split("\t")
@@ -70,8 +79,8 @@ def _tsv(blocks: Blocks, path: Path) -> Iterator[Row]:
 
 
 def _hint(fields: list[str]) -> str:
-    """What to do. The line itself is not shown: queries are private, and messages end up in logs."""
-    return "; put an id and a TAB before each text" if len(fields) == 1 else "; a text has no TAB in it"
+    """How to correct the line. The line itself is not shown: queries are private, and messages end up in logs."""
+    return "; put an id and a TAB before each text" if len(fields) == 1 else "; the text must not contain a TAB"
 
 
 def _json(blocks: Blocks, path: Path) -> Iterator[Row]:
@@ -108,7 +117,7 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 
 def _annotated(blocks: Blocks, path: Path) -> Iterator[Row]:
-    """The published file has no quoting: the first field is the id, the last the label."""
+    """Read the published list. It has no quoting: the first field is the id, the last field is the label."""
     for number, line in numbered(blocks):
         if not line.strip(WHITE):
             continue
@@ -119,7 +128,7 @@ def _annotated(blocks: Blocks, path: Path) -> Iterator[Row]:
 
 
 def _context(said: list[object]) -> str | None:
-    """User and time in one line."""
+    """Join user and time on one line."""
     return " ".join(" ".join(str(value).split()) for value in said) or None
 
 

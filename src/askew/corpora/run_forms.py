@@ -1,7 +1,7 @@
-"""The forms a run may have, each read into the columns line, query_id, doc_id, score and rank.
+"""Readers for every format of a run. Each returns the columns line, query_id, doc_id, score and rank.
 
-The usual file is read by a fast columnar parser. Whatever that parser is not sure of goes through a
-careful line-by-line reader, which either understands it or names the file and line.
+A fast columnar parser reads regular files. Irregular blocks go through a slower line-by-line reader, which either
+parses them or raises an error that names the file and the line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NO_RANK = pl.lit(None, pl.String).alias("rank")
 
 
 class _Names(NamedTuple):
-    """What the columns that we need are called in a file."""
+    """The names that the required columns have in a file."""
 
     query: str
     doc: str
@@ -50,9 +50,9 @@ class _Names(NamedTuple):
 
 
 def read_lines(blocks: Iterable[tuple[int, str]], path: Path, only_trec: bool = False) -> pl.DataFrame:
-    """TREC's six columns, three columns, or columns named by a header; which of them the first line says.
+    """Read TREC's six columns, three columns, or columns named by a header. The first line decides which.
 
-    ``blocks`` are whole lines with the number of the first. ``only_trec``: nothing but the six columns will do.
+    ``blocks`` are pairs of a line number and the whole lines that start there. ``only_trec`` accepts only six columns.
     """
     left = iter(blocks)
     for number, text in left:
@@ -68,8 +68,8 @@ def read_lines(blocks: Iterable[tuple[int, str]], path: Path, only_trec: bool = 
 def _unnamed(
     blocks: Iterable[tuple[int, str]], path: Path, first: tuple[int, str], widths: tuple[int, ...]
 ) -> pl.DataFrame:
-    """Six columns or three, as the first line has."""
-    # Six columns go first: blanks and TABs may be mixed in a TREC run.
+    """Read a file without a header. All lines must have as many columns (six or three) as the first line."""
+    # Test for six columns first, because a TREC run may mix blanks and TABs.
     width = 6 if len(words(first[1])) == 6 else len(split_columns(first[1], (3, 6)))
     if width not in widths:
         raise _wrong_width(path, first[0], width, first[1])
@@ -88,13 +88,13 @@ def _unnamed(
 
 
 def trec_columns(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """The six columns of TREC under our names. The rank is kept, for it may disagree with the score."""
+    """Rename the six TREC columns. The rank is kept because it may disagree with the score."""
     score = as_numbers(frame["column_5"], frame["line"], path, "score")
     return frame.select("line", query_id="column_1", doc_id="column_3", score=score, rank="column_4")
 
 
 def as_numbers(values: pl.Series, lines: pl.Series, path: Path, name: str) -> pl.Series:
-    """The values as numbers. A 'nan' would make the order arbitrary, so it is none."""
+    """Convert the values to numbers. NaN is refused because it would make the order arbitrary."""
     numbers = values.cast(pl.Float64, strict=False)
     bad = (numbers.is_null() | numbers.is_nan()).arg_true()
     if len(bad):
@@ -115,7 +115,7 @@ def _wrong_three(path: Path, line: int, found: int, text: str) -> DataError:
 
 
 def _three_columns(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """``query document rank`` (MS MARCO) or ``query document score``; which of them the numbers say."""
+    """Read ``query document rank`` (MS MARCO) or ``query document score``. Whole numbers are taken as ranks."""
     frame = frame.rename({"column_1": "query_id", "column_2": "doc_id", "column_3": "value"})
     is_rank = bool(frame["value"].str.contains(r"^\+?[0-9]+$").all())
     if is_rank:
@@ -124,7 +124,7 @@ def _three_columns(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
 
 
 def _check_ranks(frame: pl.DataFrame, path: Path) -> None:
-    """Whole numbers are ranks when each query has 1 to n or 0 to n - 1, each once. Others may be scores."""
+    """Raise an error unless every query has the ranks 1 to n or 0 to n - 1, each once: others may be scores."""
     value = pl.col("value").cast(pl.Int64, strict=False)
     spans = frame.group_by("query_id", maintain_order=True).agg(
         line=pl.col("line").first(),
@@ -137,21 +137,24 @@ def _check_ranks(frame: pl.DataFrame, path: Path) -> None:
     if doubtful.height:
         query, line, _ = doubtful.row(0)
         raise DataError(
-            f"run {path}: the third column holds whole numbers, and those of query {shown(query)} (from line {line}) "
+            f"run {path}: the third column has whole numbers, but for query {shown(query)} (from line {line}) they "
             "are not the ranks 1 to n, so they may be ranks or scores; write TREC's 6 columns, "
             "or a header line: query_id, doc_id, rank (or score)"
         )
 
 
 def _scored(frame: pl.DataFrame, path: Path, is_rank: bool) -> pl.DataFrame:
-    """Columns line, query_id, doc_id, value to ours: a rank is a score the other way round."""
+    """Convert the columns line, query_id, doc_id and value to scores. The score of a rank is the negative rank."""
     numbers = as_numbers(frame["value"], frame["line"], path, "rank" if is_rank else "score")
     score = -numbers if is_rank else numbers
     return frame.select("line", "query_id", "doc_id", score.alias("score"), _NO_RANK)
 
 
 def _is_header(line: str) -> bool:
-    """A header names the query and the document, and has no number: a query may be called 'topic'."""
+    """Whether a line is a header: it names a query and a document column and has no number.
+
+    The number matters because a query id may be 'topic'.
+    """
     names = [name.lower() for name in (tab_columns(line) if "\t" in line else words(line))]
     if any(name.replace(".", "", 1).lstrip("+-").isdigit() for name in names):
         return False
@@ -159,7 +162,7 @@ def _is_header(line: str) -> bool:
 
 
 def _find_names(columns: Iterable[str], path: Path) -> _Names:
-    """The columns we need among these, whatever their case."""
+    """Find the required columns by name, ignoring case."""
     columns = list(columns)
     known = {name.strip(WHITE).lower(): name for name in reversed(columns)}
     query = next((known[n] for n in _QUERY_NAMES if n in known), None)
@@ -173,7 +176,7 @@ def _find_names(columns: Iterable[str], path: Path) -> _Names:
 
 
 def _named(blocks: Iterable[tuple[int, str]], path: Path, header: str) -> pl.DataFrame:
-    """Columns under a header, between TABs where it has them, else between any white space."""
+    """Read columns under a header. TABs separate them if the header has TABs, otherwise any white space does."""
     split = tab_columns if "\t" in header else words
     columns = split(header)
     names = _find_names(columns, path)
@@ -204,7 +207,7 @@ def _unlike_header(path: Path, header: str, line: int, found: int, text: str) ->
 
 
 def read_json(blocks: Iterable[tuple[int, str]], path: Path) -> pl.DataFrame:
-    """JSON Lines with query_id, doc_id and score (or rank)."""
+    """Read JSON Lines with query_id, doc_id and score (or rank)."""
     rows = list(json_rows(blocks, path, "an object with query_id, doc_id and score (or rank)"))
     if not rows:
         return pl.DataFrame(schema=_SCORED)
@@ -222,18 +225,18 @@ def read_json(blocks: Iterable[tuple[int, str]], path: Path) -> pl.DataFrame:
 
 
 def _json_number(value: object) -> str | None:
-    """As text, so that an error can quote it. Half a surrogate pair cannot be stored and is no number anyway."""
+    """Convert a value to text, so that an error can quote it. Lone surrogates are replaced: they cannot be encoded."""
     return None if value is None else str(value).encode("utf-8", "replace").decode("utf-8")
 
 
 def read_parquet(path: Path) -> pl.DataFrame:
-    """Parquet with the columns query_id, doc_id and score (or rank)."""
+    """Read Parquet with the columns query_id, doc_id and score (or rank)."""
     names = _find_names(parquet_names(path, "run"), path)
     return read_table(parquet_table(path, "run", list(names[:3])), path)
 
 
 def read_table(table: pa.Table, path: Path) -> pl.DataFrame:
-    """A table with the columns query_id, doc_id and score (or rank), from a file or from memory."""
+    """Read a table with the columns query_id, doc_id and score (or rank), from a file or from memory."""
     names = _find_names(table.column_names, path)
     value = pl.Series(pl.from_arrow(table[names.value]))
     if not (value.dtype.is_numeric() or value.dtype in (pl.String, pl.Categorical, pl.Null)):

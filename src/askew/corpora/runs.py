@@ -1,4 +1,4 @@
-"""Runs: TREC (any white space), MS MARCO and named-column TSV, JSON Lines, Parquet; gzip or not."""
+"""Read runs: TREC (any white space), MS MARCO and named-column TSV, JSON Lines, Parquet; plain or gzip-compressed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _ENDINGS = {".json": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet":
 
 @dataclass(repr=False)
 class Run:
-    """The lines of a run as columns query_id, doc_id, score, line; and what was noticed on reading.
+    """The lines of a run as columns query_id, doc_id, score and line, and notes about irregularities in the file.
 
-    ``all_lines`` are there where ``lines`` lack some: the published bias scripts lose the earlier lines of a query that
-    comes back later in the file, the published MRR script does not.
+    ``all_lines`` is set only if ``lines`` is incomplete: if a query occurs again later in the file, the published bias
+    scripts lose its earlier lines, and the published MRR script does not.
     """
 
     name: str
@@ -34,24 +34,27 @@ class Run:
 
     @classmethod
     def read(cls, path: str | Path, form: str = defaults.RUN_FORMAT, name: str | None = None) -> Run:
-        """A run from a TREC, TSV, JSON Lines or Parquet file, gzip or not; it is called as its file unless named."""
+        """Read a run from a TREC, TSV, JSON Lines or Parquet file, plain or gzip-compressed.
+
+        Without ``name``, the name of the run is that of its file.
+        """
         found = read_run(Path(path), form)
         return found if name is None else replace(found, name=name)
 
     @classmethod
     def of(cls, data: object, name: str = "run") -> Run:
-        """A run from ``{query: {document: score}}``, a data frame of any library or an Arrow table."""
+        """Make a run from ``{query: {document: score}}``, a data frame of any library or an Arrow table."""
         from askew.corpora.memory import run_in_memory
 
         return run_in_memory(data, name)
 
     def noted(self, notes: Sequence[str]) -> Run:
-        """The same run with more notes on how it was made."""
+        """A copy of the run with more notes."""
         return replace(self, notes=[*self.notes, *notes])
 
     @property
     def query_ids(self) -> list[str]:
-        """The queries that the run answers, in the order of their first line."""
+        """The ids of the queries in the run, in the order of their first lines."""
         return self.lines["query_id"].unique(maintain_order=True).to_list()
 
     def to_polars(self) -> pl.DataFrame:
@@ -91,7 +94,7 @@ def _form(path: Path, form: str) -> str:
 
 
 def run_of(table: pa.Table, path: Path) -> Run:
-    """A run that is a table already, with the same checks; ``path`` is only its name."""
+    """Check a run that is a table in memory as that of a file is checked. Error messages name ``path``."""
     lines = read_table(table, path)
     _check_repeats(lines, path)
     return Run(path.name, lines)
@@ -104,34 +107,34 @@ def _empty(path: Path) -> DataError:
 
 
 def _read_published(blocks: Iterable[tuple[int, str]], path: Path) -> Run:
-    """As the published scripts read: other lines are ignored; for measures of lean a query that returns starts anew.
+    """Read a run as the published scripts do, and add notes on the lines that these scripts leave out silently.
 
-    They do so in silence; here what is left out is counted and told.
+    Lines without six columns are ignored. For bias measures, only the last block of lines of each query counts.
     """
     rows, ignored = _published_rows(blocks)
     if not rows.height and not ignored:
         raise _empty(path)
     if not rows.height:
         raise DataError(
-            f"run {path}: none of its {ignored} lines is 6 columns between single blanks or single TABs, and the "
-            "published scripts read nothing else; write the run as TREC does, or measure it without a preset"
+            f"run {path}: none of its {ignored} lines has 6 columns separated by single blanks or single TABs, and "
+            "the published scripts read no other lines; write the run in TREC format, or measure it without a preset"
         )
     kept = _last_blocks(rows)
     run = Run(path.name, trec_columns(kept, path), may_repeat=True)
     if ignored:
-        run.notes.append(f"{path.name}: {ignored} lines are not 6 columns; left out as the published scripts do")
+        run.notes.append(f"{path.name}: {ignored} lines do not have 6 columns; left out as the published scripts do")
     if kept.height < rows.height:
         run.all_lines = trec_columns(rows, path)
         run.notes.append(
-            f"{path.name}: {rows.height - kept.height} lines of queries that come back later in the file; measures of "
-            "lean leave them out, as the published bias scripts do, and those of effectiveness count them, as the "
-            "published MRR script does"
+            f"{path.name}: {rows.height - kept.height} lines are of queries that occur again later in the file; bias "
+            "measures leave these lines out, as the published bias scripts do, and effectiveness measures count them, "
+            "as the published MRR script does"
         )
     return run
 
 
 def _published_rows(blocks: Iterable[tuple[int, str]]) -> tuple[pl.DataFrame, int]:
-    """The lines of six columns with their numbers, and how many others there are."""
+    """The lines with six columns and their line numbers, and the number of all other lines."""
     schema = {"line": pl.Int64(), **{f"column_{n}": pl.String() for n in (1, 3, 4, 5)}}
     frames, ignored = [pl.DataFrame(schema=schema)], 0
     for first, text in blocks:
@@ -148,7 +151,7 @@ def _published_rows(blocks: Iterable[tuple[int, str]]) -> tuple[pl.DataFrame, in
 
 
 def _last_blocks(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of each query the lines that stand together last."""
+    """The last block of consecutive lines of each query."""
     numbers = rows.with_columns(block=pl.col("column_1").rle_id())
     return numbers.filter(pl.col("block") == pl.col("block").max().over("column_1")).drop("block")
 
@@ -161,5 +164,5 @@ def _check_repeats(lines: pl.DataFrame, path: Path) -> None:
         places = " and ".join(str(n) for n in same["line"].to_list()[:3])
         raise DataError(
             f"run {path}: document {row['doc_id']!r} is ranked more than once for query {row['query_id']!r} "
-            f"(lines {places}); remove the repeats, they would be counted twice"
+            f"(lines {places}); remove the repeated lines, which would be counted twice"
         )

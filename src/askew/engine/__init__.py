@@ -1,1 +1,1 @@
-"""Steps that are done once, finished whole, and never lost: the store and what runs on it."""
+"""The store of finished steps, and the code that runs the steps and resumes them after an interruption."""

@@ -1,4 +1,4 @@
-"""Where the rows of a step are cut into shards. Nothing else decides it: not who runs them, nor how many do."""
+"""Cut the rows of a step into shards. The cuts do not depend on the executor or the number of workers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from askew.core.errors import StageError
 
 
 class Shards:
-    """Rows not done yet, cut into shards; remembers how many rows there were in all.
+    """Cuts the rows that are not done yet into shards, and counts all rows in ``total``.
 
-    With ``together``, rows in a row that have the same value in that column stay in one shard. ``read`` is called
-    after each batch of the input.
+    With ``together``, consecutive rows with the same value in that column stay in one shard. ``read`` is called after
+    each batch of the input.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Shards:
         self.total = 0
 
     def __iter__(self) -> Iterator[tuple[int, pa.Table]]:
-        """Cut where a shard is full, where a part that is done begins, and at the end."""
+        """Yield shards. A shard ends when it is full, where a finished part begins, and at the end of the input."""
         waiting: list[pa.Table] = []
         start = 0
         for batch in self.batches:
@@ -60,7 +60,7 @@ class Shards:
             yield start, pa.concat_tables(waiting)
 
     def _begins(self, batch: pa.Table) -> npt.NDArray[np.bool_]:
-        """At which rows a shard may begin."""
+        """The rows at which a shard may begin."""
         if self.together is None or not batch.num_rows:
             return np.ones(batch.num_rows, np.bool_)
         values = np.array(batch[self.together].to_pylist(), object)

@@ -1,4 +1,4 @@
-"""Who runs the shards of a step. What comes out is the same bytes, whoever does."""
+"""Executors run the shards of a step. All executors produce the same bytes."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import pyarrow as pa
 from askew.engine.shard import Columns, Done, StepJob, run_shard
 from askew.plugins.kinds import Stage
 
-# The number of its first row, and its rows.
+# The number of the first row, and the rows.
 Shard = tuple[int, pa.Table]
 
 
 class Executor(Protocol):
-    """Runs shards, in any order. ``restarts`` counts the workers it has lost and replaced."""
+    """Runs shards in any order. ``restarts`` counts the workers that died and were replaced."""
 
     @property
     def restarts(self) -> int:
-        """Workers lost so far."""
+        """The number of workers that have died so far."""
 
     def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
-        """Each shard as it is done. ``columns`` are those of the parts that were there already, if any."""
+        """Yield each shard when it is done. ``columns`` are those of parts from earlier runs, if any."""
 
     def close(self) -> None:
-        """Let the workers go."""
+        """Stop the workers."""
 
 
 class InProcess:
-    """Runs every shard here, one after the other."""
+    """Runs all shards in this process, one after the other."""
 
     restarts = 0
 
@@ -37,7 +37,7 @@ class InProcess:
         self._stage = stage
 
     def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
-        """Each shard in turn."""
+        """Run the shards in turn."""
         writer = job.store.writer(job.step, job.key)
         for start, rows in shards:
             done = run_shard(self._stage, rows, start, writer, columns)
@@ -45,4 +45,4 @@ class InProcess:
             yield done
 
     def close(self) -> None:
-        """Nothing to let go."""
+        """Do nothing: there are no workers."""

@@ -1,6 +1,6 @@
-"""Where a store keeps its files: a folder, or an object store. One narrow door for both.
+"""The files of a store, in a folder or an object store, behind one small interface.
 
-A name is a path below the root, with ``/``. What is written is there whole or not at all.
+A name is a path below the root, separated by ``/``. A file is written completely or not at all.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from askew.core.address import Address
 from askew.core.errors import AskewError, MissingExtra, StoreError
 from askew.core.whole_files import flush, write_whole
 
-# Arrow reaches these itself. They have no folders: a name with a slash needs nothing made before it.
+# Protocols that Arrow supports itself. They need no folder to be created before a file is written.
 _OF_ARROW = {"s3", "gs", "gcs", "abfs", "abfss", "hdfs"}
 
-# What callers tell apart; an error of these kinds may come without its number.
+# The errors that callers distinguish. Libraries may raise them without an error number.
 _NUMBERS: dict[type[OSError], int] = {
     FileNotFoundError: errno.ENOENT, NotADirectoryError: errno.ENOTDIR, IsADirectoryError: errno.EISDIR,
     PermissionError: errno.EACCES, FileExistsError: errno.EEXIST,
@@ -32,34 +32,34 @@ _NUMBERS: dict[type[OSError], int] = {
 
 
 class Files(Protocol):
-    """Files below one root. ``shared`` says whether another process finds the same files there."""
+    """Files below one root."""
 
     @property
     def where(self) -> str:
-        """The root, for a message."""
+        """The root, as shown in messages."""
 
     @property
     def shared(self) -> bool:
-        """Whether another process finds the same files there."""
+        """Whether other processes see the same files."""
 
     def read(self, name: str) -> bytes:
-        """All bytes of a file; OSError where there is none."""
+        """All bytes of a file; OSError if there is none."""
 
     def write(self, name: str, data: bytes) -> None:
-        """A file whole or not at all, in place of one that has the name."""
+        """Write a file completely or not at all. An existing file is replaced."""
 
     def list(self, folder: str = "") -> list[str]:
-        """What lies directly in a folder, sorted; nothing where there is no folder."""
+        """The sorted names directly in a folder; an empty list if there is no such folder."""
 
     def exists(self, name: str) -> bool:
         """Whether there is such a file."""
 
     def delete(self, name: str) -> None:
-        """Take a file away, if it is there."""
+        """Delete a file, if it exists."""
 
 
 def open_files(root: Path | str) -> Files:
-    """A folder for a path or ``file://``; any other address with a scheme through Arrow or fsspec."""
+    """Open a path or ``file://`` address as a local folder, and any other address through Arrow or fsspec."""
     address = Address(root)
     if not address.scheme:
         return LocalFiles(Path(address.reveal()))
@@ -69,7 +69,7 @@ def open_files(root: Path | str) -> Files:
 
 
 class LocalFiles:
-    """A folder of this machine, or one that machines share."""
+    """A folder of this machine or of a shared file system."""
 
     shared = True
 
@@ -77,7 +77,7 @@ class LocalFiles:
         self.root = root
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process may stand in another folder."""
+        """Make the path absolute: another process may have another working directory."""
         return {"root": self.root.absolute()}
 
     @property
@@ -90,7 +90,7 @@ class LocalFiles:
         return (self.root / name).read_bytes()
 
     def write(self, name: str, data: bytes) -> None:
-        """Under another name first, flushed, then renamed."""
+        """Write under a temporary name, flush, then rename."""
         path = self.root / name
         if not path.parent.is_dir():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ class LocalFiles:
 
 
 class RemoteFiles:
-    """An object store. A put shows the whole object or none, so nothing is renamed."""
+    """An object store. Writing an object is atomic there, so no renaming is needed."""
 
     def __init__(self, address: Address | str) -> None:
         self._address = Address(address)
@@ -122,7 +122,7 @@ class RemoteFiles:
         self.shared = self._address.scheme != "memory"
 
     def __reduce__(self) -> tuple[type[RemoteFiles], tuple[Address]]:
-        """Another process opens its own connection."""
+        """Pickle only the address: another process opens its own connection."""
         return RemoteFiles, (self._address,)
 
     def __repr__(self) -> str:
@@ -130,13 +130,13 @@ class RemoteFiles:
 
     @contextmanager
     def _reaching(self, name: str, what: str) -> Iterator[None]:
-        """Errors of a library without what is hidden in the address: what the system has a number for stays that."""
+        """Convert library errors to messages without secrets of the address. Common OSErrors keep their type."""
         try:
             yield
         except AskewError:
             raise
         except Exception as error:
-            # Each library of a protocol has errors of its own.
+            # Each protocol's library has its own exceptions.
             number = next((number for kind, number in _NUMBERS.items() if isinstance(error, kind)), None)
             if number is not None:
                 raise OSError(number, os.strerror(number), f"{self.where}/{name}") from None
@@ -204,6 +204,6 @@ def _open(url: str) -> tuple[arrow_fs.FileSystem, str]:
         url_to_fs = importlib.import_module("fsspec.core").url_to_fs
     except ImportError:
         raise MissingExtra(f"a store at {url.partition('://')[0]}://", "remote") from None
-    # Another worker may have written since the last look.
+    # No listings cache: another worker may have written files in the meantime.
     found, path = url_to_fs(url, use_listings_cache=False)
     return arrow_fs.PyFileSystem(arrow_fs.FSSpecHandler(found)), str(path).rstrip("/")

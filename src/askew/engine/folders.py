@@ -1,4 +1,4 @@
-"""A folder of files, such as an index, in a store: put there once, fetched by every machine that has none."""
+"""Copy a folder, such as an index, to a store once, and fetch it on every machine that lacks it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from askew.core.errors import StoreError
 from askew.core.whole_files import HALF_WRITTEN
 from askew.engine.files import Files
 
-# Written last: without it there is no folder.
+# Written last: without this file the folder is incomplete and ignored.
 CONTENTS = "contents.json"
 _PIECE = 1 << 26
 
 
 def has_folder(files: Files, name: str) -> bool:
-    """Whether a whole folder is there."""
+    """Whether the store has the complete folder."""
     return files.exists(f"{name}/{CONTENTS}")
 
 
 def put_folder(files: Files, name: str, folder: Path) -> None:
-    """Put the files of a folder into a store, in pieces."""
+    """Copy the files of a folder to a store, in pieces."""
     contents: dict[str, list[str]] = {}
     for path in sorted(one for one in folder.rglob("*") if one.is_file()):
         place = path.relative_to(folder).as_posix()
@@ -36,7 +36,7 @@ def put_folder(files: Files, name: str, folder: Path) -> None:
 
 
 def fetch_folder(files: Files, name: str, folder: Path) -> None:
-    """Fetch a folder, each piece checked; it appears whole."""
+    """Fetch a folder and check each piece. The folder appears only when it is complete."""
     where = f"{files.where}/{name}"
     half = folder.with_name(f"{HALF_WRITTEN}{folder.name}")
     shutil.rmtree(half, ignore_errors=True)
@@ -49,7 +49,7 @@ def fetch_folder(files: Files, name: str, folder: Path) -> None:
             with path.open("wb") as file:
                 for number, digest in enumerate(digests):
                     file.write(_checked(files.read(f"{name}/{_piece(place, number)}"), digest, place))
-        # What a build that was killed has left there is no index.
+        # An interrupted build may have left an incomplete folder here.
         shutil.rmtree(folder, ignore_errors=True)
         half.rename(folder)
     except (OSError, ValueError, AttributeError, TypeError) as error:
@@ -60,7 +60,7 @@ def fetch_folder(files: Files, name: str, folder: Path) -> None:
 
 def _refuse_outside(folder: Path, path: Path) -> None:
     if folder.resolve() not in path.resolve().parents:
-        raise ValueError(f"{path.name!r} leads out of the folder")
+        raise ValueError(f"{path.name!r} is outside the folder")
 
 
 def _checked(data: bytes, digest: str, place: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What a finished step left, and how it came to be. Written last: no manifest, not finished."""
+"""The manifest describes a finished step and its parts. It is written last: a step without it is unfinished."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ FORMAT = 1
 
 
 def key_of(stage: str, version: int, settings: Mapping[str, Any], input_key: str) -> str:
-    """Stage, version, settings and input: nothing else decides what a step's result is."""
-    # As they are read back: JSON has only texts for names.
+    """The key of a step. Its result depends only on the stage, its version, its settings and the input."""
+    # Convert as JSON would read them back: JSON keys are always text.
     plain = json.loads(json.dumps(dict(settings)))
     return fingerprint({"stage": stage, "version": version, "settings": plain, "input": input_key})
 
 
 @dataclass(frozen=True)
 class Part:
-    """One file of a step: which input rows it answers for, what came out, and its digest."""
+    """One file of a step: its range of input rows, its row counts, and its digest."""
 
     file: str
     start: int
@@ -36,7 +36,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Says the same on every machine: time, host and versions stand beside it in provenance.json."""
+    """The manifest of a step. It is the same on every machine: time, host and versions are in provenance.json."""
 
     step: str
     key: str
@@ -50,17 +50,17 @@ class Manifest:
 
     @property
     def rows_in(self) -> int:
-        """Rows read."""
+        """The number of input rows."""
         return sum(part.stop - part.start for part in self.parts)
 
     @property
     def rows_out(self) -> int:
-        """Rows written."""
+        """The number of output rows."""
         return sum(part.rows for part in self.parts)
 
     @property
     def dropped(self) -> dict[str, int]:
-        """Rows dropped, by reason."""
+        """The number of dropped rows by reason."""
         total: dict[str, int] = {}
         for part in self.parts:
             for reason, count in part.dropped.items():
@@ -69,7 +69,7 @@ class Manifest:
 
     @property
     def totals(self) -> dict[str, Any]:
-        """What the parts come to together."""
+        """The totals over all parts."""
         return {"rows_in": self.rows_in, "rows_out": self.rows_out, "dropped": self.dropped}
 
     def to_json(self) -> str:
@@ -78,7 +78,7 @@ class Manifest:
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Manifest:
-        """Read manifest.json back; ``path`` is for a message."""
+        """Parse manifest.json. Error messages name ``path``."""
         try:
             return _from_json(json.loads(data.decode("utf-8")), path)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -87,7 +87,7 @@ class Manifest:
 
 
 def remedy(path: str) -> str:
-    """What to do about a file of a step that cannot be used."""
+    """How to repair a step with an unusable file, for error messages."""
     folder = path.rpartition("/")[0]
     return f"delete its folder and run again: askew verify {folder.rpartition('/')[0] or '.'} --repair"
 
@@ -115,7 +115,7 @@ _TYPES = {"int": int, "str": str, "dict": dict, "list": list}
 
 
 def _checked(facts: _Facts) -> _Facts:
-    """The facts, if each is of the type it should have: what is read from JSON may be anything."""
+    """Check the type of each field: values read from JSON may have any type."""
     for one in fields(facts):
         expected = _TYPES[str(one.type).partition("[")[0]]
         value = getattr(facts, one.name)

@@ -1,4 +1,4 @@
-"""A plan: steps that read what earlier steps wrote. Checked before anything runs."""
+"""A plan of steps, each of which reads a source or the result of an earlier step. It is checked before it runs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from askew.plugins.kinds import Stage
 
 @dataclass(frozen=True)
 class Step:
-    """One use of a stage: its name, and the step or source it reads.
+    """One use of a stage: the name of the step, its stage, and the step or source that it reads.
 
-    ``maker`` builds the same stage in another process, so that an executor can run the step there; it must be
-    picklable. ``shard_rows`` is for a step whose rows take long, so that there are shards enough to share out.
+    ``maker`` is a picklable function that builds the same stage in another process, so that an executor can run the
+    step there. ``shard_rows`` sets smaller shards for slow rows, so that there are enough shards for all workers.
     """
 
     name: str
@@ -32,8 +32,8 @@ class Step:
 class Plan:
     """Steps in an order in which each can run.
 
-    ``origin`` is what the plan was made from, such as a recipe, as JSON can hold it: the store keeps it, so that what
-    is damaged there can be computed again.
+    ``origin`` describes what the plan was made from, such as a recipe, as JSON values. The store keeps it, so that
+    damaged steps can be recomputed.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class Plan:
         known = set(self.sources)
         for step in self.steps:
             if step.name in known:
-                raise ConfigError(f"the plan has two things called {step.name!r}")
+                raise ConfigError(f"the plan has two steps or sources named {step.name!r}")
             if step.reads not in known:
                 raise UnknownName(
-                    "step", step.reads, known, f"step {step.name!r} (a step reads only what stands above it)"
+                    "step", step.reads, known, f"step {step.name!r} (a step reads only earlier steps and sources)"
                 )
             known.add(step.name)
 
@@ -64,7 +64,7 @@ class Plan:
         progress: Callable[[str, int], None] | None = None,
         executor: Executor | None = None,
     ) -> dict[str, StepOutcome]:
-        """Run what is not finished. ``progress`` is told the step and how many of its rows are done."""
+        """Run the unfinished steps. ``progress`` is called with the step and the number of its finished rows."""
         if self.origin is not None:
             store.remember_plan({**self.origin, "steps": [list(one) for one in self.keys().items()]})
         ready: dict[str, Source] = dict(self.sources)

@@ -1,7 +1,7 @@
-"""Workers under supervision: shards are handed out, parts come back, and a worker that dies is replaced.
+"""A supervised worker pool: it distributes shards, collects results, and replaces workers that die.
 
-One loop for every kind of worker. A worker has one shard at a time, and as many wait packed as there are workers: so
-nobody waits for the driver to read, and the memory that is used does not depend on the size of the input.
+The same loop serves every kind of worker. Each worker has one shard at a time. The driver keeps as many serialized
+shards ready as there are workers, so workers do not wait for input, and memory use does not depend on the input size.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from askew.engine.executor import Shard
 from askew.engine.shard import Columns, Done, StepJob
 from askew.engine.worker import Answer, Failure, pack_job
 
-# After so many workers have died of the same shard, the shard is to blame.
+# After this many worker deaths on the same shard, the step fails.
 DEATHS = 3
 
 
 @dataclass(frozen=True)
 class Lost:
-    """A worker is gone; how, as far as is known."""
+    """A worker has died. ``how`` is the cause, as far as it is known."""
 
     how: str
 
 
 @dataclass(frozen=True)
 class Packed:
-    """A shard as it travels."""
+    """A serialized shard, ready to be sent to a worker."""
 
     start: int
     stop: int
@@ -42,17 +42,17 @@ class Packed:
 
 
 class PoolWorker:
-    """A worker as the driver sees it: the step it has open or is opening, and the shard it has."""
+    """The driver's record of a worker: the step that it has open or is opening, and its current shard."""
 
     job: bytes = b""
     opening = False
-    # A worker that was kept from an earlier step may have died since, of nothing that this step did.
+    # A worker kept from an earlier step may have died for a reason unrelated to this step.
     kept = False
     shard: Packed | None = None
 
     @property
     def idle(self) -> bool:
-        """Whether it waits for work."""
+        """Whether the worker waits for work."""
         return not self.opening and self.shard is None
 
 
@@ -60,7 +60,7 @@ H = TypeVar("H", bound=PoolWorker)
 
 
 class WorkerPool(ABC, Generic[H]):
-    """An executor with workers. What kind of workers, the methods below say. They are kept from step to step."""
+    """An executor with workers, which are kept between steps. Subclasses implement one kind of worker."""
 
     def __init__(self) -> None:
         self.restarts = 0
@@ -69,34 +69,34 @@ class WorkerPool(ABC, Generic[H]):
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many workers there may be."""
+        """The largest number of workers."""
 
     @abstractmethod
     def start(self) -> H:
-        """Begin a worker."""
+        """Start a worker."""
 
     @abstractmethod
     def send_job(self, worker: H, job: bytes) -> None:
-        """Have a worker open a step."""
+        """Tell a worker to open a step."""
 
     @abstractmethod
     def send_shard(self, worker: H, shard: Packed, columns: Columns) -> None:
-        """Give a shard to a worker that is idle."""
+        """Send a shard to an idle worker."""
 
     @abstractmethod
     def pack(self, rows: pa.Table) -> Any:
-        """Rows made ready to travel."""
+        """Serialize rows for a worker."""
 
     @abstractmethod
     def answers(self, workers: Sequence[H], timeout: float | None) -> Iterator[tuple[H, Answer | Lost]]:
-        """What workers have to say; wait for the first of them, up to ``timeout`` seconds or for ever."""
+        """Answers of workers. Waits for the first answer, at most ``timeout`` seconds; None means no limit."""
 
     @abstractmethod
     def stop(self, worker: H) -> None:
-        """End a worker at once, whatever it is doing."""
+        """Stop a worker at once, even if it is busy."""
 
     def dumps(self, value: object) -> bytes:
-        """A value as bytes that a worker can read."""
+        """Serialize a value for a worker."""
         return pickle.dumps(value)
 
     def __enter__(self) -> Self:
@@ -106,21 +106,21 @@ class WorkerPool(ABC, Generic[H]):
         self.close()
 
     def close(self) -> None:
-        """End all workers."""
+        """Stop all workers."""
         while self._running:
             self.stop(self._running.pop())
 
     def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
-        """Each shard as it is done."""
+        """Yield each shard when it is done."""
         if not job.store.files.shared:
-            raise StoreError(f"store {job.store.files.where}: only this process sees it; workers need one they can see")
+            raise StoreError(f"store {job.store.files.where}: only this process sees it; workers need a shared store")
         supervision = _Supervision(self, self._running, job, columns)
         whole = False
         try:
             yield from supervision.run(iter(shards))
             whole = True
         finally:
-            # Parts are whole or not there, so a worker can be ended at any moment.
+            # A part is written completely or not at all, so a worker can be stopped at any moment.
             left = [worker for worker in self._running if not whole or not worker.idle]
             for worker in sorted(left, key=lambda worker: worker.idle):
                 self._running.remove(worker)
@@ -128,7 +128,7 @@ class WorkerPool(ABC, Generic[H]):
 
 
 class _Supervision(Generic[H]):
-    """The run of one step."""
+    """Runs one step on the workers of a pool."""
 
     def __init__(self, pool: WorkerPool[H], workers: list[H], job: StepJob, columns: Columns) -> None:
         self._pool, self._running, self._columns = pool, workers, columns
@@ -153,7 +153,7 @@ class _Supervision(Generic[H]):
         return shard is not None
 
     def _hand_out(self) -> None:
-        """Give waiting shards to idle workers; have others open the step, no more than there are shards for."""
+        """Send waiting shards to idle workers. Let more workers open the step if shards are left."""
         for worker in self._running:
             if self._waiting and worker.idle and worker.job == self._job:
                 worker.shard = self._waiting.popleft()
@@ -182,7 +182,7 @@ class _Supervision(Generic[H]):
                 worker.opening = worker.kept = False
 
     def _retire(self, worker: H, lost: Lost) -> None:
-        """A worker is dead: its shard is given out again, unless it has cost too many."""
+        """Handle the death of a worker. Its shard is sent again, unless too many workers have died on it."""
         self._running.remove(worker)
         self._pool.stop(worker)
         self._pool.restarts += 1
@@ -190,10 +190,10 @@ class _Supervision(Generic[H]):
         about = None if shard is None else shard.start
         self._deaths[about] += not worker.kept
         if self._deaths[about] >= DEATHS:
-            what = "making its stage" if shard is None else f"rows {shard.start} to {shard.stop}"
-            advice = "" if shard is None else " or shards of fewer rows, else look at these rows"
+            what = "while building its stage" if shard is None else f"on rows {shard.start} to {shard.stop}"
+            advice = "" if shard is None else " or smaller shards, otherwise check these rows"
             raise StageError(
-                f"step {self._step!r}: {what} ended {DEATHS} workers ({lost.how}); if memory is short, try fewer "
+                f"step {self._step!r}: {DEATHS} workers died {what} ({lost.how}); if memory is short, try fewer "
                 f"workers{advice}"
             )
         if shard is not None:

@@ -1,4 +1,4 @@
-"""Workers on Ray: on this machine or on a cluster. Ray Core actors run the same shards as local workers do."""
+"""Workers on Ray, on this machine or on a cluster. Ray Core actors run the same shards as local workers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from askew.engine.worker import Answer, Worker, pack, thread_settings
 
 
 class Remote(PoolWorker):
-    """An actor, and what it has been asked last."""
+    """An actor, and the reference to its last request."""
 
     def __init__(self, actor: Any) -> None:
         self.actor, self.asked = actor, None
 
 
 class Actor:
-    """A worker in Ray's keeping. It stands where the driver stands, if there is such a folder on its machine."""
+    """A worker in a Ray actor. It uses the driver's working directory, if its machine has that folder."""
 
     def __init__(self, folder: str, path: list[str]) -> None:
         with contextlib.suppress(OSError):
@@ -45,19 +45,19 @@ class Actor:
         return self._worker.open(packed)
 
     def run(self, start: int, rows: pa.Buffer, columns: Columns) -> Answer:
-        """Run a shard; Ray has brought its rows."""
+        """Run a shard. Ray has already fetched its rows."""
         return self._worker.run(start, rows, columns)
 
 
 class RayExecutor(WorkerPool[Remote]):
-    """Runs shards in Ray actors: ``address`` of a cluster, or a Ray that is started here and ended with this.
+    """Runs shards in Ray actors on the cluster at ``address``, or on a local Ray that this executor starts and stops.
 
-    Where the program is connected to Ray already, that connection is used and left as it is.
-    ``workers`` is as many as the cluster has room for, unless it is given; each has ``threads`` cores to itself. The
-    cluster's machines need askew, and a store and a collection that all of them see under the same name.
+    If the program is already connected to Ray, that connection is used and stays open. ``workers`` is by default the
+    number of actors that fit on the cluster; each actor has ``threads`` cores. All machines of the cluster need askew,
+    and must see the store and the collection under the same name.
 
-    ``gpus`` is the share of a GPU that each actor of a step with a neural model has: such a step has as many actors as
-    the GPUs of the cluster have room for, and no more than ``workers``. 0, or a cluster without GPUs: all steps alike.
+    ``gpus`` is the share of a GPU for each actor of a step with a neural model. Such a step has as many actors as fit
+    on the GPUs, and at most ``workers``. With 0, or on a cluster without GPUs, all steps are treated alike.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class RayExecutor(WorkerPool[Remote]):
 
     @cached_property
     def _ray(self) -> Any:
-        """Ray, connected at the first use. It keeps quiet and tells nobody that it is used."""
+        """The ray module, connected at first use. Usage statistics are off unless the environment turns them on."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             import ray
@@ -85,14 +85,14 @@ class RayExecutor(WorkerPool[Remote]):
         return ray
 
     def _connect(self, ray: Any) -> None:
-        # Ray prints the death of a worker to stdout, whatever it is told; stdout is for results.
+        # Ray prints worker deaths to stdout regardless of its options, but stdout is for results.
         ray._private.worker._worker_logs_enabled = False
         quiet = {"include_dashboard": False} if self._address is None else {}
         cores = self._workers * self._threads if self._workers and self._address is None else None
         whole = "local" if self._address is None else self._address.reveal()
         try:
             _knock(None if self._address is None else whole)
-            # Ray starts processes only where it is not reached at an address.
+            # Ray starts processes only if no address is given.
             with _own_sigterm(), _own_session() if self._address is None else contextlib.nullcontext():
                 ray.init(whole, num_cpus=cores, logging_level=logging.ERROR, log_to_driver=False, **quiet)
         except (RuntimeError, ValueError, OSError) as error:
@@ -102,10 +102,10 @@ class RayExecutor(WorkerPool[Remote]):
         self._ours = True
 
     def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
-        """Each shard as it is done; by actors with a GPU where the step has a use for one, and there is one."""
+        """Yield each shard when it is done. Steps with a neural model run on actors with a GPU, if there is one."""
         neural = job.neural and self._room_on_gpus() > 0
         if neural != self._neural:
-            # Actors keep what they were given: those of the other kind leave first, so that there is room.
+            # Actors keep their resources, so stop those of the other kind first to free the resources.
             super().close()
             self._neural = neural
         yield from super().run(job, shards, columns)
@@ -114,12 +114,12 @@ class RayExecutor(WorkerPool[Remote]):
         if not self._gpus:
             return 0
         nodes = [node["Resources"].get("GPU", 0.0) for node in self._ray.nodes() if node["Alive"]]
-        # An actor is on one machine, so what is left over on each is lost.
+        # An actor runs on one machine, so the remaining GPU share of each machine is unused.
         return sum(math.floor(have / self._gpus + 1e-9) for have in nodes)
 
     @property
     def count(self) -> int:
-        """As many as were asked for, or as there is room for."""
+        """The requested number of workers, or the number that fits on the cluster."""
         resources = self._ray.cluster_resources()
         room = max(1, int(resources.get("CPU", 1)) // self._threads)
         if self._neural:
@@ -128,34 +128,34 @@ class RayExecutor(WorkerPool[Remote]):
         return room if self._workers is None else self._workers
 
     def _actor(self) -> Any:
-        # A worker that dies is replaced by the pool, which knows what it was doing: Ray need not.
+        # No restarts by Ray: the pool replaces a worker that dies, because it knows its shard.
         return self._ray.remote(Actor).options(
             num_cpus=self._threads, num_gpus=self._gpus if self._neural else 0, max_restarts=0,
             runtime_env={"env_vars": thread_settings(self._threads)},
         )  # fmt: skip
 
     def start(self) -> Remote:
-        """Begin an actor. It comes when the cluster has room for it, and has no shard until then."""
+        """Start an actor. It receives no shard before the cluster has room for it."""
         return Remote(self._actor().remote(str(os.getcwd()), sys.path))  # noqa: PTH109
 
     def pack(self, rows: pa.Table) -> Any:
-        """The rows in Ray's object store: whichever actor gets them reads them there."""
+        """Put the rows into Ray's object store, from which any actor can read them."""
         return self._ray.put(pack(rows))
 
     def dumps(self, value: object) -> bytes:
-        """With Ray's own pickle: a program that is run is no module that an actor could import."""
+        """Serialize with Ray's cloudpickle: actors cannot import objects from the main script."""
         return bytes(self._ray.cloudpickle.dumps(value))
 
     def send_job(self, worker: Remote, job: bytes) -> None:
-        """Ask without waiting."""
+        """Send a job without waiting."""
         worker.asked = worker.actor.open.remote(job)
 
     def send_shard(self, worker: Remote, shard: Packed, columns: Columns) -> None:
-        """Ask without waiting."""
+        """Send a shard without waiting."""
         worker.asked = worker.actor.run.remote(shard.start, shard.rows, columns)
 
     def answers(self, workers: Sequence[Remote], timeout: float | None) -> Iterator[tuple[Remote, Answer | Lost]]:
-        """The first answer that is there."""
+        """Yield the first available answer."""
         asked = {worker.asked: worker for worker in workers}
         ready, _ = self._ray.wait(list(asked), num_returns=1, timeout=timeout)
         for one in ready:
@@ -166,11 +166,11 @@ class RayExecutor(WorkerPool[Remote]):
             yield asked[one], answer
 
     def stop(self, worker: Remote) -> None:
-        """End an actor at once."""
+        """Stop an actor at once."""
         self._ray.kill(worker.actor, no_restart=True)
 
     def close(self) -> None:
-        """End all actors, and Ray too if it was begun here."""
+        """Stop all actors, and disconnect from Ray if this executor connected to it."""
         super().close()
         if self._ours:
             self._ray.shutdown()
@@ -181,7 +181,7 @@ class RayExecutor(WorkerPool[Remote]):
 
 @contextlib.contextmanager
 def _own_sigterm() -> Iterator[None]:
-    """Ray answers SIGTERM with a dump of its stack and exits: the program's own answer is put back in its place."""
+    """Restore the program's SIGTERM handler: Ray installs one that prints its stack and exits."""
     before = signal.getsignal(signal.SIGTERM)
     yield
     if threading.current_thread() is threading.main_thread() and before is not None:
@@ -190,10 +190,10 @@ def _own_sigterm() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_session() -> Iterator[None]:
-    """Ray's processes begin in a session of their own.
+    """Start Ray's processes in their own session.
 
-    A signal to the group of this process would end them first, and Ray's native code then ends this process without a
-    word. They end with this process all the same, as Ray sees to it.
+    Otherwise a signal to the process group would end them first, and Ray's native code would then end this process
+    without a message. Ray still ends them together with this process.
     """
     from ray._private import services
 
@@ -211,7 +211,7 @@ def _own_session() -> Iterator[None]:
 
 
 def _knock(address: str | None) -> None:
-    """Ray itself goes on trying for minutes where nobody listens; OSError says it at once."""
+    """Raise OSError at once if nothing listens at the address. Ray itself would retry for minutes."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host, int(port)), timeout=10).close()

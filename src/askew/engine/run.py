@@ -1,7 +1,7 @@
-"""Run one step: stream its input, have the stage run on a shard at a time, keep every result at once.
+"""Run one step: stream its input, run the stage on one shard at a time, and write each result at once.
 
-Every input row is accounted for: it is in the output, or it was dropped for a reason that is counted. A stage
-that breaks this stops the job.
+Every input row is accounted for: it is in the output, or it is counted as dropped under a reason. A stage that breaks
+this rule stops the run.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Maker = Callable[[], Stage]
 
 
 class Source(Protocol):
-    """Rows in a fixed order, under a key that names their content."""
+    """Rows in a fixed order, with a key that identifies their content."""
 
     @property
     def key(self) -> str:
-        """Names the content."""
+        """A key of the content."""
 
     def batches(self) -> Iterable[pa.Table]:
         """The rows, in the same order every time."""
@@ -50,17 +50,17 @@ class FinishedStep:
 
     @property
     def key(self) -> str:
-        """The key of the step names its content."""
+        """The key of the step, which identifies its content."""
         return self.manifest.key
 
     def batches(self) -> Iterator[pa.Table]:
-        """Its parts, checked."""
+        """The parts of the step, each checked against its digest."""
         return self.store.read(self.manifest)
 
 
 @dataclass
 class StepOutcome:
-    """What running a step came to. ``restarts`` counts the workers that were lost on the way."""
+    """The result of running a step. ``restarts`` counts the workers that died during the run."""
 
     manifest: Manifest
     ran: bool
@@ -71,7 +71,7 @@ class StepOutcome:
 
 
 def step_key(stage: Stage, input_key: str) -> str:
-    """Stage, version, settings and input: nothing else decides what a step's result is."""
+    """The key of a step. Its result depends only on the stage, its version, its settings and the input."""
     return key_of(stage.name, stage.version, stage.settings(), input_key)
 
 
@@ -85,10 +85,10 @@ def run_step(
     executor: Executor | None = None,
     maker: Maker | None = None,
 ) -> StepOutcome:
-    """Run a step, or go on where it was left, or do nothing when it is finished.
+    """Run a step, or resume it, or do nothing if it is finished.
 
-    With an ``executor`` and a ``maker``, a picklable function that builds the same stage elsewhere, the shards are run
-    by the executor's workers. A stage with a method ``prepare`` has it called here once, before any shard runs.
+    With an ``executor`` and a ``maker``, a picklable function that builds the same stage in another process, the
+    executor's workers run the shards. If the stage has a method ``prepare``, it is called once, before any shard runs.
     """
     key = step_key(stage, source.key)
     finished = store.finished(step, key)
@@ -114,7 +114,7 @@ def run_step(
 def _collect(
     pool: Executor, job: StepJob, stage: Stage, shards: Shards, writer: StepWriter, meter: _Meter
 ) -> tuple[Columns, list[Part]]:
-    """Have the shards run; the columns that all parts have, and the parts as they were done."""
+    """Run the shards, and return the columns of all parts and the parts in the order in which they were done."""
     columns, written = writer.columns, []
     with contextlib.closing(pool.run(job, _prepared(stage, shards), columns)) as running:
         for done in running:
@@ -126,17 +126,17 @@ def _collect(
 
 
 def _check(done: Done, stage: Stage, before: Columns, writer: StepWriter) -> None:
-    """What a worker says must fit what the others say, and be seen from here."""
+    """Check that the part of a worker has the columns of the other parts and is visible to this process."""
     refuse_other_columns(stage, done.part.start, before, done.columns)
     if not writer.has(done.part):
         raise StoreError(
-            f"{writer.where}: a worker wrote {done.part.file}, and it is not there: the store must lie where all "
-            "workers and this process see the same files"
+            f"{writer.where}: a worker wrote {done.part.file}, but this process does not see it; use a store that all "
+            "workers and this process share"
         )
 
 
 def _prepared(stage: Stage, shards: Iterable[Shard]) -> Iterator[Shard]:
-    """The shards; before the first, what the stage makes for all of them."""
+    """Yield the shards. The stage's ``prepare`` is called before the first."""
     prepare = getattr(stage, "prepare", None)
     for shard in shards:
         if prepare is not None:
@@ -146,18 +146,18 @@ def _prepared(stage: Stage, shards: Iterable[Shard]) -> Iterator[Shard]:
 
 
 class _Meter:
-    """Tells how many rows are done."""
+    """Reports the number of finished rows."""
 
     def __init__(self, progress: Progress | None, rows: int) -> None:
         self._progress, self._rows = progress, rows
 
     def add(self, rows: int) -> None:
-        """More rows are done."""
+        """Add finished rows and report."""
         self._rows += rows
         self.tell()
 
     def tell(self) -> None:
-        """Tell again; also where the input is read past rows that were done before."""
+        """Report the number of finished rows; also called while the input skips rows that are already done."""
         if self._progress:
             self._progress(self._rows)
 
@@ -166,10 +166,10 @@ def _check_cover(parts: list[Part], total: int, step: str) -> None:
     reached = 0
     for part in parts:
         if part.start != reached:
-            raise StoreError(f"step {step!r}: rows {reached} to {part.start} are in no part")
+            raise StoreError(f"step {step!r}: rows {reached} to {part.start} are missing from the parts")
         reached = part.stop
     if reached != total:
-        raise StoreError(f"step {step!r}: the parts answer for {reached} rows, the input has {total}")
+        raise StoreError(f"step {step!r}: the parts cover {reached} rows, the input has {total}")
 
 
 def _provenance() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What is done with one shard, by whoever does it: run the stage, account for every row, keep the result at once."""
+"""Run a stage on one shard: check that every row is accounted for, and write the result at once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Columns = dict[str, str]
 
 @dataclass(frozen=True)
 class StepJob:
-    """A step to be worked on. ``maker`` builds its stage in another process; None where the step cannot leave.
+    """A step to run. ``maker`` builds its stage in another process; None if only the driver can run the step.
 
-    ``neural`` says that its stage runs a neural model, which is faster on a GPU.
+    ``neural``: the stage runs a neural model, which is faster on a GPU.
     """
 
     step: str
@@ -32,7 +32,7 @@ class StepJob:
 
 @dataclass(frozen=True)
 class Done:
-    """A shard that is done: its part is in the store."""
+    """A finished shard. Its part is in the store."""
 
     part: Part
     columns: Columns
@@ -48,7 +48,7 @@ def run_shard(stage: Stage, rows: pa.Table, start: int, writer: StepWriter, befo
 
 
 def refuse_other_columns(stage: Stage, start: int, before: Columns, now: Columns) -> None:
-    """All parts of a step are one table."""
+    """Raise an error if a shard has other columns than earlier ones: all parts of a step are one table."""
     if before and now != before:
         raise StageError(
             f"stage {stage.name!r} changed its columns at row {start}: {listed(before)} before, {listed(now)} now"
@@ -56,7 +56,7 @@ def refuse_other_columns(stage: Stage, start: int, before: Columns, now: Columns
 
 
 def _kept(stage: Stage, table: pa.Table, rows: pa.Table, dropped: Mapping[str, int]) -> int:
-    """Input rows that live on. A stage may make several rows of one; then it names the rows it used itself."""
+    """The number of kept input rows. A stage that makes several rows of one counts them in ``rows_used``."""
     used = getattr(stage, "rows_used", None)
     kept = int(used(table)) if used is not None else table.num_rows
     if any(count < 0 for count in dropped.values()) or kept + sum(dropped.values()) != rows.num_rows:

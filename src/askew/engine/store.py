@@ -1,9 +1,9 @@
-"""The store: finished and half-finished steps below one root.
+"""The store: finished and unfinished steps below one root.
 
-Its guarantees, each with a test: a part is there whole or not at all; the manifest comes last; a damaged part is an
-error and never a shorter result. The names of the parts say which input rows they answer for and begin the digest of
-their bytes, so the folder itself is the ledger of what is done, a part that was left behind can be trusted or refused,
-and a step may go on with parts of another size.
+It guarantees, each with a test: a part is written completely or not at all; the manifest is written last; a damaged
+part is an error and never a shorter result. The name of a part contains its range of input rows and the start of the
+digest of its bytes. So the file names alone show which rows are done, a part of an interrupted run can be verified, and
+a step can be resumed with another shard size.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from askew.engine.manifest import Manifest, Part, remedy
 _PART = re.compile(r"part-(\d{12})-(\d{12})-([0-9a-f]{16})\.parquet")
 _META = b"askew"
 _PLANS = "plans"
-# A digest is remembered only where the file was last changed so long before it was read: what is written later then
-# has a later time of change, also where the clock of the file system has coarse steps.
+# A digest is remembered only if the file was last changed this many seconds before it was read. A later write then
+# has a later change time, even on a file system with a coarse clock.
 SETTLED_S = 2.0
 
 
 class Store:
     """All steps below one root: a folder, or an address such as ``s3://bucket/work``.
 
-    ``cache`` is the folder of this machine for what must lie in files, such as an index, where the root is elsewhere.
+    ``cache`` is the local folder for data that needs local files, such as an index, if the root is not a local folder.
     """
 
     def __init__(self, root: Path | str, cache: Path | str | None = None) -> None:
@@ -53,29 +53,29 @@ class Store:
 
     @property
     def root(self) -> Path:
-        """The folder of the store; an error where the store is elsewhere."""
+        """The folder of the store; an error if the store is not a local folder."""
         if isinstance(self.files, LocalFiles):
             return self.files.root
-        raise StoreError(f"store {self.files.where}: not a folder, but a folder is needed here")
+        raise StoreError(f"store {self.files.where}: not a local folder, but one is needed here")
 
     @property
     def local(self) -> Path:
-        """A folder of this machine that goes with the store: the root itself, or a cache."""
+        """The local folder of the store: its root, or a cache folder if the root is not local."""
         if isinstance(self.files, LocalFiles):
             return self.files.root
         folders = (
             [self._cache] if self._cache else [f / "stores" / fingerprint(self.files.where) for f in cache_folders()]
         )
         if not folders:
-            raise StoreError(f"store {self.files.where}: no folder of this machine to keep files in; set ASKEW_CACHE")
+            raise StoreError(f"store {self.files.where}: no local folder for its cache; set ASKEW_CACHE")
         return folders[0]
 
     def folder(self, step: str, key: str) -> Path:
-        """Where a step lives; an error where the store is not a folder."""
+        """The folder of a step; an error if the store is not a local folder."""
         return self.root / f"{step}-{key}"
 
     def where(self, step: str, key: str) -> str:
-        """Where a step lives, for a message."""
+        """The location of a step, for messages."""
         return f"{self.files.where}/{step}-{key}"
 
     def finished(self, step: str, key: str) -> Manifest | None:
@@ -101,14 +101,14 @@ class Store:
             raise StoreError(f"{path}: the manifest cannot be read ({error.strerror or error})") from None
         found = Manifest.parse(data, path)
         if f"{found.step}-{found.key}" != name:
-            raise StoreError(f"{path}: the manifest is that of {found.step}-{found.key}; {remedy(path)}")
+            raise StoreError(f"{path}: the manifest belongs to {found.step}-{found.key}; {remedy(path)}")
         return found
 
     def _path(self, name: str) -> str:
         return f"{self.files.where}/{name}"
 
     def unfinished(self) -> dict[str, dict[str, int]]:
-        """Steps that have parts but no manifest: how many parts, and how many input rows they answer for."""
+        """Steps that have parts but no manifest, with the number of parts and of input rows that they cover."""
         found: dict[str, dict[str, int]] = {}
         for step in self.files.list():
             parts = [name for file in self.files.list(step) if (name := _PART.fullmatch(file))]
@@ -118,11 +118,11 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self, step: str, key: str) -> Iterator[StepWriter]:
-        """Hold a step for writing. In a folder, a lock keeps others away; it goes with the process, however it ends.
+        """Open a step for writing. In a local folder, a lock excludes other processes; a crash releases it.
 
-        An object store has no locks, and two drivers on one step do no harm there: the parts are the same bytes under
-        the same name, whoever writes them; nobody takes a part away; a manifest names only parts that are there. With
-        shards of other sizes both leave whole parts for the same rows, and whoever goes on takes some that fit.
+        An object store has no locks, and two drivers may write the same step there without harm: they write the same
+        bytes under the same names, neither deletes parts, and a manifest names only existing parts. With different
+        shard sizes both write complete parts for the same rows, and a resumed run uses parts that do not overlap.
         """
         if not isinstance(self.files, LocalFiles):
             yield self.writer(step, key)
@@ -137,12 +137,12 @@ class Store:
             yield writer
 
     def writer(self, step: str, key: str) -> StepWriter:
-        """Writes parts of a step that somebody else holds: what a worker does."""
+        """A writer without a lock, for workers: the driver has locked the step."""
         return StepWriter(self.files, f"{step}-{key}")
 
     @contextlib.contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Wait until no process of this machine holds the name, and hold it: for what is made once in ``local``."""
+        """Wait for and hold a lock among the processes of this machine, for data that is made once in ``local``."""
         with self._open_lock(f"lock-{name}") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -158,7 +158,7 @@ class Store:
             yield self.open_part(manifest, part).read(columns=columns)
 
     def open_part(self, manifest: Manifest, part: Part) -> pq.ParquetFile:
-        """A part of a finished step, checked against its digest and against what the manifest tells of it."""
+        """Open a part of a finished step, and check it against the digest, columns and rows in the manifest."""
         name = f"{manifest.step}-{manifest.key}/{part.file}"
         path = self._path(name)
         try:
@@ -171,22 +171,22 @@ class Store:
         file = pq.ParquetFile(pa.BufferReader(data))
         if columns_of(file.schema_arrow) != manifest.columns or file.metadata.num_rows != part.rows:
             raise StoreError(
-                f"{path}: the part is not the one that the manifest tells of (expected {part.rows} rows of "
+                f"{path}: the part is not the one in the manifest (expected {part.rows} rows of "
                 f"{', '.join(manifest.columns)}); {remedy(path)}"
             )
         return file
 
     def remember_plan(self, origin: dict[str, Any]) -> None:
-        """Keep what is needed to run the steps of a plan again, but no secret: the same plan is kept once."""
+        """Save what is needed to run the steps of a plan again, without secrets. The same plan is saved once."""
         origin = without_secret_values(origin)
-        # In the order of the recipe: the order of groups decides the sign of a difference.
+        # Keys keep the order of the recipe, because the order of groups determines the sign of a difference.
         text = json.dumps(origin, indent=1, ensure_ascii=False) + "\n"
         name = f"{_PLANS}/{fingerprint(origin)}.json"
         if not self.files.exists(name):
             self.files.write(name, text.encode())
 
     def plans(self) -> list[dict[str, Any]]:
-        """The plans that were run in this store, those whose files are as they were written."""
+        """The plans that were run in this store, except those with damaged files."""
         found = []
         for name in self.files.list(_PLANS):
             with contextlib.suppress(OSError, ValueError):
@@ -196,12 +196,12 @@ class Store:
         return found
 
     def digest(self, path: Path) -> str:
-        """The digest of a file, remembered until it is written, replaced or moved.
+        """The digest of a file. It is remembered until the file is written, replaced or moved.
 
-        Remembered by its device, inode, size and times. The time of change (ctime) is set by the system with every
-        write and cannot be set back by programs; so an edit that keeps the size and restores the time of modification
-        is noticed. What remains: bytes that change below the file system, a system clock that is set back, and file
-        systems that do not keep a time of change.
+        A change is detected by device, inode, size and times. The system sets the change time (ctime) with every write,
+        and programs cannot set it back, so an edit that keeps the size and restores the modification time is detected.
+        Not detected are bytes that change below the file system, changes after the system clock was set back, and
+        changes on file systems without a change time.
         """
         before = path.stat()
         mark = _mark(path, before)
@@ -214,10 +214,10 @@ class Store:
         return found
 
     def _remember(self, mark: str, digest: str) -> None:
-        """Keep a digest in the place of an older one of the same file."""
+        """Save a digest, and remove an older one of the same file."""
         file = mark.rpartition("|")[0]
         with self.lock("digests"):
-            # Read again: another process may have added its own meanwhile.
+            # Read again: another process may have added digests in the meantime.
             others = {name: one for name, one in self._digests().items() if name.rpartition("|")[0] != file}
             digests = {**others, mark: digest}
             write_whole(self.local / "digests.json", json.dumps(digests, indent=0, sort_keys=True).encode())
@@ -231,7 +231,7 @@ class Store:
 
 
 def _mark(path: Path, stat: os.stat_result) -> str:
-    """A file as it is now: its path, and after the last bar what changes with its content."""
+    """Identify the current state of a file: its path, a bar, and the facts that change with its content."""
     state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
     return f"{path.resolve()}|{' '.join(map(str, state))}"
 
@@ -245,27 +245,27 @@ class StepWriter:
 
     @property
     def where(self) -> str:
-        """Where the step lives, for a message."""
+        """The location of the step, for messages."""
         return f"{self._files.where}/{self._name}"
 
     def tidy(self) -> None:
-        """Clear away what killed writers left half written. Only for who holds the step."""
+        """Delete incomplete files of killed writers. Only the owner of the lock may call this."""
         for name in self._files.list(self._name):
             if name.startswith(HALF_WRITTEN):
                 self._files.delete(f"{self._name}/{name}")
 
     def done(self) -> list[Part]:
-        """The parts that are there already, checked, in order, none for rows that another answers for.
+        """The parts that are already in the store, checked, in order and without overlaps.
 
-        Two parts for some of the same rows are there where somebody wrote them at the same time with shards of
-        another size; both are right, and one is enough.
+        Parts overlap if two drivers wrote them at the same time with different shard sizes. Both are right, so one of
+        them is used.
         """
         names = [name for name in self._files.list(self._name) if _PART.fullmatch(name)]
         chosen: list[Part] = []
         for part in sorted(map(self._read, names), key=lambda part: (part.stop, part.start)):
             if chosen and (part.start, part.stop) == (chosen[-1].start, chosen[-1].stop):
                 raise StoreError(
-                    f"{self.where}: {chosen[-1].file} and {part.file} answer for the same rows and differ: the stage "
+                    f"{self.where}: {chosen[-1].file} and {part.file} cover the same rows and differ: the stage "
                     "does not give the same result each time; delete one and run again"
                 )
             if not chosen or part.start >= chosen[-1].stop:
@@ -273,7 +273,7 @@ class StepWriter:
         return chosen
 
     def write(self, table: pa.Table, start: int, stop: int, kept: int, dropped: dict[str, int]) -> Part:
-        """Write one part, whole or not at all."""
+        """Write one part, completely or not at all."""
         facts = {"start": start, "stop": stop, "kept": kept, "dropped": dict(sorted(dropped.items()))}
         described = table.combine_chunks().replace_schema_metadata({_META: json.dumps(facts, sort_keys=True)})
         sink = pa.BufferOutputStream()
@@ -286,15 +286,15 @@ class StepWriter:
         return Part(name, start, stop, table.num_rows, kept, dict(sorted(dropped.items())), digest, len(data))
 
     def part(self, name: str) -> Part:
-        """What a part says of itself, if its bytes are those that its name tells of."""
+        """Read the facts of a part from its file, after checking the digest in its name."""
         return self._read(name)
 
     def has(self, part: Part) -> bool:
-        """Whether a part that somebody wrote is there."""
+        """Whether the file of a part exists."""
         return self._files.exists(f"{self._name}/{part.file}")
 
     def _read(self, name: str) -> Part:
-        """A part that was left behind, if its bytes are those that were written."""
+        """Read the facts of a part, and raise an error if it is damaged or has other columns than the other parts."""
         path = f"{self.where}/{name}"
         try:
             part, columns = _read_part(name, self._files.read(f"{self._name}/{name}"))
@@ -310,7 +310,7 @@ class StepWriter:
         return part
 
     def finish(self, manifest: Manifest, provenance: dict[str, Any]) -> None:
-        """The manifest is the last thing written."""
+        """Write the provenance, and the manifest last."""
         self.tidy()
         text = json.dumps(provenance, indent=2, sort_keys=True) + "\n"
         self._put("provenance.json", text.encode())
@@ -330,7 +330,7 @@ def is_part(name: str) -> bool:
 
 
 def _read_part(file: str, data: bytes) -> tuple[Part, dict[str, str]]:
-    """What a part says of itself and its columns; ValueError where it does not fit its name."""
+    """The facts and the columns of a part; ValueError if they do not match its name."""
     name = _PART.fullmatch(file)
     digest = hashlib.sha256(data).hexdigest()
     if name is None or digest[:16] != name[3]:
@@ -339,16 +339,16 @@ def _read_part(file: str, data: bytes) -> tuple[Part, dict[str, str]]:
     facts = json.loads(metadata.metadata[_META])
     start, stop = int(name[1]), int(name[2])
     if (facts["start"], facts["stop"]) != (start, stop):
-        raise ValueError("it answers for other rows than its name says")
+        raise ValueError("its rows are not those in its name")
     part = Part(file, start, stop, metadata.num_rows, facts["kept"], facts["dropped"], digest, len(data))
     return part, columns_of(metadata.schema.to_arrow_schema())
 
 
 def columns_of(schema: pa.Schema) -> dict[str, str]:
-    """The names of the columns with their types, as the manifest has them."""
+    """The names and types of the columns, as in the manifest."""
     return {field.name: str(field.type) for field in schema}
 
 
 def listed(columns: dict[str, str]) -> str:
-    """Columns for a message."""
+    """Format columns for a message."""
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())

@@ -1,4 +1,4 @@
-"""Is a store as it was written? Every part of every step is read and compared; what is damaged can be taken away."""
+"""Verify a store: read every part of every step, compare it with its digest, and remove damaged parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from askew.engine.store import StepWriter, Store, is_part
 
 @dataclass(frozen=True)
 class Damage:
-    """Something of a step that is not as it was written. ``file`` is empty where the whole step cannot be trusted."""
+    """A damaged file of a step. ``file`` is empty if the whole step cannot be trusted."""
 
     step: str
     key: str
@@ -29,7 +29,7 @@ class Damage:
 
 @dataclass
 class StoreCheck:
-    """What was read of a store, and what of it is damaged."""
+    """The numbers of steps and parts that were read, and the damage found."""
 
     steps: int = 0
     parts: int = 0
@@ -67,16 +67,16 @@ def _step(store: Store, step: str, key: str, parts: Sequence[str]) -> Iterator[D
         except StoreError as error:
             yield Damage(step, key, name, str(error), manifest)
             continue
-        # A part says of itself how many rows were dropped and why; the manifest must say the same.
+        # A part records how many rows were dropped and why. The manifest must agree.
         if part != known.get(name, part):
-            message = f"{writer.where}/manifest.json: the manifest is damaged ({name} tells of other rows)"
+            message = f"{writer.where}/manifest.json: the manifest is damaged (it disagrees with {name})"
             yield Damage(step, key, "", message)
 
 
 def remove_damaged(store: Store, damaged: Sequence[Damage]) -> None:
-    """Take damaged parts away with the manifest of their step, which then counts as not finished.
+    """Delete damaged parts and the manifest of their step, which then counts as unfinished.
 
-    Where the manifest itself cannot be used, the parts that can be read stay: their names begin their digests.
+    If the manifest itself cannot be used, readable parts are kept: their names contain the start of their digests.
     """
     for one in damaged:
         with store.writing(one.step, one.key) as writer:
@@ -95,7 +95,7 @@ def _readable(writer: StepWriter, name: str) -> bool:
 
 
 def same_as_before(store: Store, damaged: Sequence[Damage]) -> list[str]:
-    """What was computed again and came out as other bytes than before, one line each."""
+    """One line for each step that was recomputed and has other bytes than before."""
     wrong = []
     for manifest in {one.folder: one.manifest for one in damaged if one.manifest is not None}.values():
         now = None
@@ -103,5 +103,5 @@ def same_as_before(store: Store, damaged: Sequence[Damage]) -> list[str]:
             now = store.finished(manifest.step, manifest.key)
         if now is None or now.to_json() != manifest.to_json():
             where = store.where(manifest.step, manifest.key)
-            wrong.append(f"{where}: computed again, and not the bytes of before: delete it and what was made from it")
+            wrong.append(f"{where}: recomputed with another result; delete it and everything made from it")
     return wrong

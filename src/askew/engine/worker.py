@@ -1,4 +1,4 @@
-"""What a worker does, in whatever process it lives: hold the stage of a step, and run it on shards."""
+"""The work of a worker in any kind of process: build the stage of a step, and run it on shards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from askew.engine.store import StepWriter
 from askew.plugins.kinds import Stage
 
 VERSIONS = {"askew": __version__, "pyarrow": pa.__version__}
-# Libraries read these when they are loaded, so they stand in the environment of a worker before it begins.
+# Libraries read these variables at import, so they are set before a worker starts.
 _THREADS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS",
     "RAYON_NUM_THREADS",
@@ -28,18 +28,18 @@ _THREADS = (
 
 
 def thread_settings(threads: int) -> dict[str, str]:
-    """The environment that keeps each library of a worker to so many threads."""
+    """The environment variables that limit each library of a worker to this number of threads."""
     return dict.fromkeys(_THREADS, str(threads))
 
 
 @dataclass(frozen=True)
 class StageReady:
-    """The stage is there, and shards may come."""
+    """The stage is built, and the worker is ready for shards."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong in a worker, in a form that can always travel."""
+    """An error in a worker, in a form that can always be pickled."""
 
     kind: str
     text: str
@@ -48,7 +48,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException, where: str) -> Failure:
-        """An error of ours as it is; of any other the kind and the first line."""
+        """Describe an error: askew's own errors completely, others by their type and first line."""
         trace = without_secrets("".join(traceback.format_exception(error)))
         kind = next((base.__name__ for base in type(error).__mro__ if base.__module__ == errors.__name__), None)
         if kind is not None:
@@ -58,7 +58,7 @@ class Failure:
         return cls(StageError.__name__, ": ".join([where, type(error).__name__, *lines[:1]]), {}, trace)
 
     def error(self) -> AskewError:
-        """The error, to be raised again. Its class may ask for other arguments than its text, so it is not called."""
+        """Rebuild the error. Its class is not called, because its constructor may need more than the text."""
         kind: type[AskewError] = getattr(errors, self.kind)
         error = kind.__new__(kind, self.text)
         vars(error).update(self.facts)
@@ -70,14 +70,14 @@ Answer = Done | StageReady | Failure
 
 
 class Worker:
-    """Builds a stage once for a step, then runs it on any number of shards. Never raises: it answers."""
+    """Builds the stage of a step once, then runs it on any number of shards. Errors are returned as answers."""
 
     def __init__(self) -> None:
         self._held: tuple[str, Stage, StepWriter] | None = None
 
     def open(self, packed: bytes) -> Answer:
         """Build the stage of a step."""
-        # The last step's stage goes before the next one's comes: both may be large.
+        # Release the stage of the last step first: both stages may be large.
         self._held = None
         where = "a step"
         try:
@@ -85,13 +85,13 @@ class Worker:
             where = f"step {job.step!r}"
             self._held = where, _make(job, versions), job.store.writer(job.step, job.key)
         except (Exception, SystemExit) as error:
-            return Failure.of(error, f"{where}: its stage could not be made in a worker")
+            return Failure.of(error, f"{where}: a worker could not build its stage")
         return StageReady()
 
     def run(self, start: int, rows: Any, columns: Columns) -> Answer:
-        """Run the stage on the rows, as ``pack`` gave them."""
+        """Run the stage on rows that ``pack`` serialized."""
         if self._held is None:
-            raise RuntimeError("a shard came before its step")
+            raise RuntimeError("a worker received a shard before its step was opened")
         where, stage, writer = self._held
         table = unpack(rows)
         try:
@@ -104,15 +104,15 @@ def _make(job: StepJob, versions: dict[str, str]) -> Stage:
     if versions != VERSIONS:
         raise StageError(
             f"step {job.step!r}: expected the driver's {_listed(versions)} in a worker, found {_listed(VERSIONS)}; "
-            "install the same"
+            "install the same versions"
         )
     if job.maker is None:
-        raise StageError(f"step {job.step!r} has no maker: it cannot leave the driver")
+        raise StageError(f"step {job.step!r} has no maker, so only the driver can run it")
     stage = job.maker()
     if step_key(stage, job.input_key) != job.key:
         raise StageError(
-            f"step {job.step!r}: a worker made the stage {stage.name!r} with other settings than the driver's; "
-            "has a file changed since?"
+            f"step {job.step!r}: a worker built the stage {stage.name!r} with other settings than the driver; "
+            "check whether a file has changed since the start"
         )
     return stage
 
@@ -122,7 +122,7 @@ def _listed(versions: dict[str, str]) -> str:
 
 
 def pack_job(job: StepJob, dumps: Callable[[object], bytes]) -> bytes:
-    """A job as it travels, with the versions that make its bytes."""
+    """Serialize a job, with the versions of the libraries that determine its results."""
     try:
         return dumps((job, VERSIONS))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -130,7 +130,7 @@ def pack_job(job: StepJob, dumps: Callable[[object], bytes]) -> bytes:
 
 
 def pack(table: pa.Table) -> pa.Buffer:
-    """Rows as they travel: only these rows, also where they are a slice of a larger table."""
+    """Serialize rows. Of a slice of a larger table only the slice is written."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
@@ -138,5 +138,5 @@ def pack(table: pa.Table) -> pa.Buffer:
 
 
 def unpack(rows: Any) -> pa.Table:
-    """Rows that have travelled."""
+    """Deserialize rows."""
     return pa.ipc.open_stream(rows).read_all()

@@ -34,9 +34,10 @@ class Local(PoolWorker):
 class Workers(WorkerPool[Local]):
     """Runs shards in processes of this machine, each with its own copy of the stage.
 
-    ``threads`` is how many threads the libraries of one worker may use: a fair share of the cores, unless it is given
-    or the environment says it already. Use as ``with Workers(4) as workers: plan.run(store, executor=workers)``, in a
-    program under ``if __name__ == "__main__":``, for a worker reads the program's file too.
+    ``threads`` is the number of threads that the libraries of one worker may use. The default is an equal share of the
+    cores; variables that are set in the environment are kept. Use it as
+    ``with Workers(4) as workers: plan.run(store, executor=workers)``. In a script, put this under
+    ``if __name__ == "__main__":``, because each worker imports the script.
     """
 
     def __init__(self, count: int, threads: int | None = None) -> None:
@@ -49,39 +50,39 @@ class Workers(WorkerPool[Local]):
 
     @property
     def count(self) -> int:
-        """As many as were asked for."""
+        """The requested number of workers."""
         return self._count
 
     def start(self) -> Local:
-        """Begin a process from nothing: one that is forked would share locks and threads that are not its own."""
+        """Start a new process. A forked process would share locks and threads with this one."""
         context = multiprocessing.get_context("spawn")
-        # The first process starts Python's tracker of resources as well, and that lets interrupts through again.
+        # The first process would also start Python's resource tracker, which unblocks interrupts.
         resource_tracker.ensure_running()
         ours, theirs = context.Pipe()
         process = context.Process(target=serve, args=(theirs,), daemon=True)
         with _environment(self._environment), _no_interrupts():
             process.start()
-        # Only the worker holds its end now: when it dies, ours says so.
+        # Only the worker has this end open now, so reading our end fails when the worker dies.
         theirs.close()
         return Local(process, ours)
 
     def pack(self, rows: pa.Table) -> pa.Buffer:
-        """The rows as bytes."""
+        """Serialize the rows."""
         return pack(rows)
 
     def send_job(self, worker: Local, job: bytes) -> None:
-        """Down the pipe. If the worker is dead the pipe will say so when it is read."""
+        """Send a job through the pipe. If the worker is dead, reading the pipe will report it."""
         with contextlib.suppress(OSError):
             worker.pipe.send(job)
 
     def send_shard(self, worker: Local, shard: Packed, columns: Columns) -> None:
-        """Down the pipe: the worker is waiting there, so this does not hold up the others."""
+        """Send a shard through the pipe. The worker is waiting to receive, so this does not block the driver."""
         with contextlib.suppress(OSError):
             worker.pipe.send((shard.start, columns))
             worker.pipe.send_bytes(memoryview(shard.rows))
 
     def answers(self, workers: Sequence[Local], timeout: float | None) -> Iterator[tuple[Local, Answer | Lost]]:
-        """From every pipe that has something, also an end."""
+        """Yield the answer of every pipe that is ready, including closed ones."""
         by_pipe = {worker.pipe: worker for worker in workers}
         for pipe in wait(list(by_pipe), timeout):
             worker = by_pipe[cast(Connection, pipe)]
@@ -93,8 +94,9 @@ class Workers(WorkerPool[Local]):
             yield worker, answer
 
     def stop(self, worker: Local) -> None:
-        """An idle one leaves when its pipe ends, and puts away what its libraries hold (locks of progress bars, say).
-        Any other is killed: what it has written is whole, and it has nothing else to lose.
+        """Stop a worker. An idle worker exits when its pipe is closed, and its libraries release their resources.
+
+        A busy worker is killed: the parts that it has written are complete.
         """
         worker.pipe.close()
         if worker.idle:
@@ -107,13 +109,13 @@ class Workers(WorkerPool[Local]):
 
 def _how(code: int | None) -> str:
     if code == -signal.SIGKILL:
-        return "killed from outside, often for want of memory"
+        return "killed from outside, often because memory ran out"
     return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
 
 @contextlib.contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """A new process takes the environment as it is when it begins."""
+    """Set environment variables while a process starts. A new process copies the environment."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -128,7 +130,10 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal; a worker leaves it to the driver. What is blocked is inherited."""
+    """Block interrupts while a process starts. Ctrl-C reaches all processes of a terminal, but only the driver acts.
+
+    A new process inherits the blocked signals.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -137,7 +142,7 @@ def _no_interrupts() -> Iterator[None]:
 
 
 def serve(pipe: Connection) -> None:
-    """The life of a worker process: open steps and run shards until the driver is gone."""
+    """The main loop of a worker process: open steps and run shards until the driver closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_the_driver, daemon=True).start()
     worker = Worker()
@@ -152,7 +157,7 @@ def _run(worker: Worker, pipe: Connection, start: int, columns: Columns) -> Answ
 
 
 def _leave_with_the_driver() -> None:
-    """A driver that was killed cannot say goodbye; a worker in the middle of a shard must not go on without it."""
+    """Exit when the driver dies. A killed driver cannot stop a worker that is running a shard."""
     driver = multiprocessing.parent_process()
     if driver is not None:
         driver.join()

@@ -1,1 +1,1 @@
-"""Filters: which candidates are kept, and why the others go."""
+"""Filters decide which candidates are kept, and give a reason for each candidate that is dropped."""

@@ -1,6 +1,6 @@
-"""Labeled pairs of an original and a candidate, to choose a threshold by.
+"""Labeled pairs of an original and a candidate, for the choice of a filter's threshold.
 
-What the scores are worth is worked out by ``askew.statistics.curves.calibrate``::
+``askew.statistics.curves.calibrate`` evaluates the scores::
 
     labeled = read_labeled("variations.csv")
     scores = SemanticFilter().score_pairs(labeled.originals, labeled.candidates)
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from askew.core.errors import ConfigError, DataError, place
 from askew.filters.words import tokens
 
-# Names of columns that say what they hold; the first that a file has is taken.
+# Known names of columns; the first one that a file has is used.
 QUERY_NAMES = ("original_query", "original", "query", "original_text", "text")
 CANDIDATE_NAMES = ("variation", "variant", "candidate", "reformulation", "paraphrase", "rewrite")
 LABEL_NAMES = ("valid", "label", "keeps_meaning", "keeps_the_meaning", "same_meaning")
@@ -35,9 +35,9 @@ NOT_ASKED = "not of the kind asked for"
 
 @dataclass(frozen=True)
 class LabeledPairs:
-    """Pairs with the label 1 where the candidate keeps the meaning; ``queries`` says which pairs belong together.
+    """Pairs with labels: 1 if the candidate keeps the meaning, else 0. ``queries`` has the query of each pair.
 
-    ``left_out`` counts the pairs that were not taken, by reason.
+    ``left_out`` counts the excluded pairs by reason.
     """
 
     originals: tuple[str, ...]
@@ -53,15 +53,15 @@ class LabeledPairs:
 def label_pairs(
     originals: Sequence[str], candidates: Sequence[str], labels: Sequence[int], queries: Sequence[str] | None = None,
 ) -> LabeledPairs:  # fmt: skip
-    """Pairs and labels checked and put together; without ``queries`` the same original is the same query.
+    """Check pairs and labels and combine them; without ``queries``, each distinct original is a query.
 
-    Candidates that only repeat the original are left out: they keep the meaning, yet labellers call them wrong
-    because nothing was varied, and any similarity gives them its highest score.
+    Candidates that only repeat the original are left out: they keep the meaning, but annotators label them as wrong
+    because nothing was changed, and every similarity gives them its highest score.
     """
     named = originals if queries is None else queries
     if not len(originals) == len(candidates) == len(labels) == len(named):
         sizes = f"{len(originals)}, {len(candidates)}, {len(labels)} and {len(named)}"
-        raise DataError(f"expected as many originals, candidates, labels and queries, found {sizes}")
+        raise DataError(f"expected equal numbers of originals, candidates, labels and queries, found {sizes}")
     wrong = next((label for label in labels if label not in (0, 1)), None)
     if wrong is not None:
         raise DataError(f"expected the labels 0 and 1, found {wrong!r}")
@@ -77,9 +77,9 @@ def read_labeled(
     path: Path | str, query: str | None = None, candidate: str | None = None, label: str | None = None,
     only: Mapping[str, Collection[str]] | None = None,
 ) -> LabeledPairs:  # fmt: skip
-    """Labeled pairs of a CSV or TSV file with a header line; the columns are found by their names or named here.
+    """Read labeled pairs from a CSV or TSV file with a header line; columns have known names or are named here.
 
-    ``only`` names columns and the values that are taken, such as ``{"transformation_type": ["paraphrase"]}``.
+    ``only`` maps columns to the values to keep, such as ``{"transformation_type": ["paraphrase"]}``.
     """
     file = Path(path)
     rows = _rows(file)

@@ -1,12 +1,14 @@
-"""Whether a reformulation asks for the same thing as its query, and whether a person could type it.
+"""Models that decide whether a reformulation has the meaning of its query, and whether a person could type it.
 
 ``light``   logistic regressions on the words, names and numbers that a pair shares or does not share
-            (``askew.filters.light_equivalence``): no model to install, and less exact.
-``minilm``  on the logits of ``light`` and those of a cross-encoder on MiniLM (adapter ``minilm-equivalence``).
-``neural``  on those of ``minilm`` and of SmolLM2, which reads both texts too (adapter ``smollm2-equivalence``).
+            (``askew.filters.light_equivalence``). Less accurate, but there is no model to install.
+``minilm``  logistic regressions on the logits of ``light`` and of a MiniLM cross-encoder (adapter
+            ``minilm-equivalence``).
+``neural``  logistic regressions on the same logits and those of SmolLM2, which also reads both texts (adapter
+            ``smollm2-equivalence``).
 
-The cards of the adapters say how well they do. Each gives two probabilities for a pair, calibrated on labeled
-reformulations.
+Each model gives two probabilities for a pair, calibrated on labeled reformulations. The cards of the adapters report
+their quality.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ OUTPUTS = ("same", "natural")
 
 
 def chosen_model(model: str) -> str:
-    """The model by its name; ``auto`` is the best one whose libraries and weights are installed."""
+    """Return the name of a model; ``auto`` is the best model with installed libraries and weights."""
     if model not in MODELS:
         raise ConfigError(f"equivalence: expected the model {', '.join(MODELS)}, found {model!r}")
     if model != "auto":
@@ -45,12 +47,12 @@ def chosen_model(model: str) -> str:
 
 
 class EquivalenceFilter:
-    """Drops reformulations that ask for something else or that nobody would type.
+    """Drops reformulations that have another meaning or that nobody would type.
 
-    ``same``, ``natural``  the least probability that is kept; none: those chosen on the development labels.
+    ``same``, ``natural``  the minimum probabilities; by default those chosen on the development labels.
     ``model``              auto, neural (extras neural and lm), minilm (extra neural) or light.
-    ``adapter``            another adapter for the model, of SmolLM2 or MiniLM: a folder.
-    ``device``             cuda or cpu; without one the GPU where there is one.
+    ``adapter``            the folder of another adapter for the model, SmolLM2 or MiniLM.
+    ``device``             cuda or cpu; by default the GPU if there is one.
     """
 
     name = "equivalence"
@@ -70,21 +72,21 @@ class EquivalenceFilter:
         }
 
     def settings(self) -> Mapping[str, Any]:
-        """The model by its weights, and the two thresholds."""
+        """Return the model, identified by its weights, and the two thresholds."""
         return {"model": self._judge.id, **self.thresholds}
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
-        """``other meaning`` or ``not natural`` for those below a threshold."""
+        """Return ``other meaning`` or ``not natural`` for each pair below a threshold, else None."""
         return [self.reason(one) for one in self.score(originals, candidates)]
 
     def reason(self, scores: Mapping[str, float]) -> str | None:
-        """Why a pair of these probabilities is dropped; None where it is kept."""
+        """Return the reason why a pair with these probabilities is dropped; None if it is kept."""
         if scores["same"] < self.thresholds["same"]:
             return OTHER_MEANING
         return NOT_NATURAL if scores["natural"] < self.thresholds["natural"] else None
 
     def score(self, originals: Sequence[str], candidates: Sequence[str]) -> list[dict[str, float]]:
-        """For each pair the probabilities ``same`` and ``natural``."""
+        """Return the probabilities ``same`` and ``natural`` of each pair."""
         found = self.probabilities(originals, candidates)
         return [
             dict(zip(OUTPUTS, pair, strict=True)) for pair in zip(*(found[o].tolist() for o in OUTPUTS), strict=True)
@@ -101,7 +103,7 @@ class EquivalenceFilter:
 
 
 class _Judge:
-    """Two logistic regressions on features of a pair; their weights and thresholds lie in a file."""
+    """Two logistic regressions on features of a pair; their weights and thresholds are read from a file."""
 
     def __init__(self, file: Path, identity: str) -> None:
         self._weights, self._bias, self.thresholds = read_weights(file)
@@ -123,7 +125,7 @@ class _Judge:
 
 
 class _MinilmJudge(_Judge):
-    """The logits of the cross-encoder, which is loaded when it is first used, and those of the light model."""
+    """Uses the logits of the cross-encoder, which is loaded at first use, and those of the light model."""
 
     def __init__(self, adapter: str, device: str | None) -> None:
         for library in ("torch", "transformers"):
@@ -146,7 +148,7 @@ class _MinilmJudge(_Judge):
 
 
 class _NeuralJudge(_Judge):
-    """The logits of SmolLM2, which is loaded when it is first used, and what the smaller models read."""
+    """Uses the logits of SmolLM2, which is loaded at first use, and the features of the MiniLM model."""
 
     def __init__(self, adapter: str, device: str | None) -> None:
         need("gguf", f"the equivalence model {adapter!r}", "lm")
@@ -167,7 +169,7 @@ class _NeuralJudge(_Judge):
 
 @cache
 def load_judge(model: str, adapter: str | None = None, device: str | None = None) -> _Judge:
-    """One of the models; the same is loaded once."""
+    """Load one of the models; each is loaded once."""
     if model == "light":
         return _Judge(LIGHT, f"light@{digest(LIGHT)}")
     if model == "minilm":
@@ -176,7 +178,7 @@ def load_judge(model: str, adapter: str | None = None, device: str | None = None
 
 
 def digest(file: Path) -> str:
-    """What tells two files of weights apart."""
+    """Return the fingerprint of a file of weights."""
     return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
 
 

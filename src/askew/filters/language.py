@@ -1,9 +1,9 @@
-"""Whether a short text may be of a language: by its script, then by function words and letters of known languages.
+"""Whether a short text may be in a language: by its script, then by function words and letters of known languages.
 
-The benefit of the doubt goes to the text: "machu picchu altitude" passes as English and as German. A text goes only if
-too many of its letters belong to another script, or if at least two things in it speak for another language and fewer
-for the one that is wanted. Languages that share a script and have no word list here are not told apart, nor are two
-languages mixed in one text. For more, classify with a language model before askew.
+In doubt a text is accepted: "machu picchu altitude" passes as English and as German. A text is refused only if too many
+of its letters belong to another script, or if at least two words or letters in it indicate another language and fewer
+indicate the wanted one. Languages that share a script and have no word list here are not distinguished, and a mix of
+two languages in one text is not detected. For a stricter check, classify the texts with a language model before askew.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from askew.core.errors import UnknownName
 from askew.filters.words import tokens
 
-# Formulas, names and borrowed words are in other scripts now and then.
+# Formulas, names and borrowed words may be in another script.
 LEAST_SHARE = 0.8
 _LEAST_EVIDENCE = 2
 
@@ -29,12 +29,12 @@ def _known() -> dict[str, Any]:
 
 
 def languages() -> list[str]:
-    """The codes of the languages that can be asked for."""
+    """The codes of the languages that can be checked."""
     return sorted(_known())
 
 
 class LanguageCheck:
-    """Says which texts are surely not of one language."""
+    """Finds texts that are clearly not in a given language."""
 
     def __init__(self, language: str) -> None:
         if language not in _known():
@@ -49,7 +49,7 @@ class LanguageCheck:
         self._speakers = _speakers(tuple(self._rivals))
 
     def refuses(self, text: str, words: list[str] | None = None) -> bool:
-        """Whether the text is surely of another language; its words are taken where they are known."""
+        """Whether the text is clearly in another language; ``words`` are its words, if they are known already."""
         return self._other_script(text) or self._other_words(text, tokens(text) if words is None else words)
 
     def _other_script(self, text: str) -> bool:
@@ -71,7 +71,7 @@ class LanguageCheck:
 
 @cache
 def _speakers(codes: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
-    """Which of the languages have a function word or a letter."""
+    """Return, for each function word and letter, the languages that have it."""
     found: dict[str, set[int]] = {}
     for i, code in enumerate(codes):
         for piece in [*_known()[code]["words"].split(), *_known()[code].get("letters", "")]:

@@ -1,10 +1,10 @@
-"""Whether a reformulation asks for the same as its query, and whether a person would type it, without a neural model.
+"""Whether a reformulation has the meaning of its query, and whether a person would type it, without a neural model.
 
-Two logistic regressions read the words of a pair: which content words are left out and added, how rare they are, which
-names and numbers are lost or added, how near the two are in writing (``askew.filters.similarity``), and how the words
-stand: words that follow the whole query, another order, repeats. The weights in
-``data/equivalence-light.json`` are fit by ``benchmarks/equivalence.py``, which also prints how good they are.
-English only. A synonym that is right and one that is wrong look the same to it.
+Two logistic regressions use the words of a pair: the content words left out and added and how rare they are, the names
+and numbers lost or added, the similarity in spelling (``askew.filters.similarity``), and the arrangement of the words
+(words that follow the whole query, another order, repeats). The weights in ``data/equivalence-light.json`` are fit by
+``benchmarks/equivalence.py``, which also prints their quality. English only. The model cannot distinguish a right
+synonym from a wrong one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NEGATIONS = frozenset(("not", "no", "never", "without", "non", "t", "cannot", "
 _COMPARED = frozenset(
     ("most", "least", "best", "worst", "more", "less", "only", "all", "any", "every", "same", "other")
 )
-# Classes of the table by how often a word was counted.
+# The number of frequency classes in the table of names.
 _COUNT_CLASSES = len(COUNT_BOUNDS) + 1
 
 FEATURES = (
@@ -46,7 +46,7 @@ FEATURES = (
 
 
 def pair_features(originals: Sequence[str], candidates: Sequence[str]) -> Floats:
-    """The features of each pair, a row of ``FEATURES``."""
+    """Return the features of each pair: a row per pair, a column for each of ``FEATURES``."""
     known = {text: _QuerySide(text) for text in set(originals)}
     similarities = light_similarity(originals, candidates).tolist()
     found = np.empty((len(candidates), len(FEATURES)))
@@ -66,7 +66,7 @@ class _Side:
         self.content = [word for word in words if word not in FUNCTION_WORDS]
         self.function = FUNCTION_WORDS.intersection(words)
         self.pairs = set(pairwise(words))
-        # Where each content word, without its ending, stands.
+        # The position of each content word, by its stem.
         self.places = {_stem(word): i for i, word in enumerate(self.content)}
 
 
@@ -100,7 +100,7 @@ def _row(one: _QuerySide, two: _Side, similarity: float) -> list[float]:
 
 
 def _form(one: _Side, two: _Side) -> list[float]:
-    """Lengths and order."""
+    """Return the features of length and word order."""
     size, other_size = len(one.words) or 1, len(two.words) or 1
     order = [one.places[key] for key in two.places if key in one.places]
     return [
@@ -112,7 +112,7 @@ def _form(one: _Side, two: _Side) -> list[float]:
 
 
 def _function_words(one: frozenset[str], two: frozenset[str], lost: list[str]) -> list[float]:
-    """What is asked and restricted: who, not, most; and how many function words differ."""
+    """Return the features of question words, negations, comparisons (who, not, most) and other function words."""
     gone, new = one - two, two - one
     return [
         not gone.isdisjoint(_QUESTIONS), not new.isdisjoint(_QUESTIONS),
@@ -149,6 +149,6 @@ def _rarity(word: str) -> float:
 
 
 def _alike(lost: list[str], new: list[str]) -> float:
-    """The share of the words left out that begin as a new word does: forms of the same word, mostly."""
+    """Return the share of left-out words with the first four letters of a new word: mostly forms of the same word."""
     heads = {word[:4] for word in new}
     return sum(word[:4] in heads for word in lost) / len(lost) if lost else 0.0

@@ -1,4 +1,4 @@
-"""The names of a query that a reformulation must keep, and whether it has them, however it writes them."""
+"""The names of a query that a reformulation must keep, and whether it keeps them in any spelling."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from askew.filters.namewords import read_table
 from askew.filters.numbers import is_number
 from askew.filters.words import FUNCTION_WORDS, names, plain_words
 
-# What may be added to a name, or left out at its end: Korea and Korean, James and a stemmer's "jame".
+# Endings that may be added to a name or removed from it: Korea and Korean, James and a stemmer's "jame".
 _ENDS = frozenset(("s", "es", "n", "an", "ian", "ns", "ans", "ians", "ish", "ese", "e", "y", "i", "d", "r"))
-# What may stand in place of its last letter: Mexican, Chinese, Italian.
+# Endings that may replace the last letter of a name: Mexican, Chinese, Italian.
 _CHANGED_ENDS = frozenset(("i", "an", "ian", "ians", "ic", "ies", "ese", "ish"))
 _LEAST_STEM = 3
-# Words that no other language of the Latin script has: a shortcut, most queries have one.
+# Words that no other language of the Latin script has. Most queries have one, which makes the language check needless.
 _ENGLISH = frozenset(
     ("the", "what", "how", "who", "does", "did", "are", "and", "with", "when", "which", "why", "where")
 )
@@ -27,7 +27,7 @@ _LEAST_MISSPELLED = 5
 
 
 class KeptNames:
-    """The words of a query's names: those that the model sees whatever the case, and those that capitals mark."""
+    """The words of a query's names: those that the name model finds in any case, and those marked by capitals."""
 
     def __init__(self, text: str, certainty: float) -> None:
         self._words = plain_words(text)
@@ -39,7 +39,7 @@ class KeptNames:
         self.wanted = frozenset([word for word in seen if word not in FUNCTION_WORDS and not is_number(word)])
 
     def lost_in(self, candidate: str, words: Collection[str]) -> bool:
-        """Whether a candidate, which has these words, lacks a name."""
+        """Whether a candidate with these words lacks a name of the query."""
         missing = self.wanted.difference(words)
         return bool(missing) and self._are_lost(missing, plain_words(candidate))
 
@@ -53,7 +53,7 @@ class KeptNames:
             return False
         covered = {word for whole in self._wholes.keys() & there for word in self._wholes[whole]}
         joined, initials = "".join(found), {word[0] for word in found}
-        # Words are put together only where a name can be the result.
+        # Words are joined only if the result can be a missing name.
         if any(word in joined or initials.issuperset(word[:-1]) for word in left):
             covered.update([whole for whole, _ in _wholes(found)])
         return not covered.issuperset(left)
@@ -77,7 +77,7 @@ class KeptNames:
 
 
 def _wholes(words: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """What may stand for neighboring words, and these: spiderman for "spider man", gdp for "gross domestic product"."""
+    """Yield short forms and the words they stand for: spiderman for "spider man", gdp for "gross domestic product"."""
     for start in range(len(words)):
         for size in (2, 3):
             if start + size <= len(words):
@@ -126,7 +126,7 @@ def _english() -> LanguageCheck:
 
 @cache
 def _aliases() -> dict[str, list[list[str]]]:
-    """The groups of forms that a word is part of."""
+    """Return, for each word, the groups of forms that contain it."""
     known = tomllib.loads((DATA / "names" / "aliases-en.toml").read_text(encoding="utf-8"))
     found: dict[str, list[list[str]]] = {}
     for group in known["aliases"]:

@@ -1,10 +1,11 @@
-"""Which words of an English query belong to a name, without looking at capitals: most queries are typed without.
+"""Which words of an English query belong to a name, without the use of capitals: most queries are typed without them.
 
-A linear model reads, for each word, how often it and its neighbors have a capital inside the sentences of BoolQ, SQuAD
-and GAP, how frequent it is there, and the last letters of rare words. All features are classes, so a word takes a few
-table lookups. ``tools/make_name_table.py`` makes ``data/names/table.npz``; the README beside it says how well it does.
+The features of a linear model are, for each word, how often it and its neighbors have a capital inside the sentences of
+BoolQ, SQuAD and GAP, how frequent it is there, and the last letters of rare words. All features are classes, so a word
+needs only a few table lookups. ``tools/make_name_table.py`` makes ``data/names/table.npz``; the README in that folder
+reports the quality.
 
-The model is English. It reports nothing for a text that is surely of another language.
+The model is for English. ``askew.filters.names`` does not use it for a text that is clearly in another language.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ UNSEEN = _RATES * _COUNTS
 LETTER, NUMBER, MIXED, BOUNDARY = UNSEEN + 1, UNSEEN + 2, UNSEEN + 3, UNSEEN + 4
 _FUNCTIONS = {word: BOUNDARY + 1 + i for i, word in enumerate(sorted(FUNCTION_WORDS))}
 CLASSES = BOUNDARY + 1 + len(_FUNCTIONS)
-# A coarser class: the share of capitals, whatever the count; one for each kind of word outside the table.
+# A coarser class: the share of capitals without the count, and one class for each kind of word outside the table.
 GROUPS = _RATES + 6
 _GROUP = [code // _COUNTS for code in range(UNSEEN)] + [_RATES + i for i in range(5)] + [GROUPS - 1] * len(_FUNCTIONS)
 # A single letter is as often a typing error as an initial, and a word that never has a capital is no name.
 _MAY_NAME = [_COUNTS <= code <= UNSEEN or code == MIXED for code in range(CLASSES)]
-# Pairs of words that were counted with two capitals: none, a few times, often.
+# The number of classes of word pairs by how often both words had a capital: never, a few times, often.
 PAIRS = 3
 # Where each kind of feature begins among the weights.
 BEFORE = CLASSES
@@ -79,7 +80,7 @@ class NameTable:
         return LETTER if len(word) == 1 else UNSEEN
 
     def is_rare(self, word: str) -> bool:
-        """Whether the table has a word at most a few times, or not at all."""
+        """Whether a word was counted fewer than four times, or is not in the table."""
         return self.code(word) in _RARE
 
     def codes(self, words: Sequence[str]) -> list[int]:
@@ -89,7 +90,7 @@ class NameTable:
         return [BOUNDARY, BOUNDARY, *inside, BOUNDARY, BOUNDARY]
 
     def features(self, words: Sequence[str]) -> list[list[int]]:
-        """The indices of the features of each word; none for those that are no names in any case."""
+        """Return the indices of the features of each word; none for words that cannot belong to a name."""
         codes = self.codes(words)
         found: list[list[int]] = [[] for _ in words]
         for i, word in enumerate(words):
@@ -108,9 +109,10 @@ class NameTable:
         return found
 
     def scores(self, words: Sequence[str]) -> list[float]:
-        """For each word in lower case, without accents, the log odds that it belongs to a name: its features' weights.
+        """Return the log odds that each word (in lower case, without accents) belongs to a name.
 
-        The same sums as over ``features``, without lists of indices, which take longer than the rest.
+        These are the sums of the weights of ``features``, computed without lists of indices, which would take most of
+        the time.
         """
         codes, weights, pair, bias = self.codes(words), self.weights, self.pairs.get, self.bias
         before, after, before_2, after_2 = self._by_group
@@ -133,7 +135,7 @@ class NameTable:
 
     @cached_property
     def _by_group(self) -> tuple[list[list[float]], ...]:
-        """The weights of the words around, for each group of words a list."""
+        """The weights of the neighboring words, as a list for each group of words."""
         starts = (BEFORE, AFTER, BEFORE_2, AFTER_2, PAIR_BEFORE)
         stretches = [self.weights[start:end] for start, end in pairwise(starts)]
         return tuple(np.reshape(stretch, (GROUPS, -1)).tolist() for stretch in stretches)
@@ -145,7 +147,7 @@ class NameTable:
 
 
 def write_table(path: Path, table: NameTable) -> None:
-    """Keep a table in one small file."""
+    """Write a table to one small file."""
     words, pairs = sorted(table.words), sorted(table.pairs)
     scale = max(map(abs, table.weights)) / 127
     np.savez_compressed(
@@ -158,7 +160,7 @@ def write_table(path: Path, table: NameTable) -> None:
 
 @cache
 def read_table(path: Path = TABLE) -> NameTable:
-    """A table that ``write_table`` kept; the shipped one is read once."""
+    """Read a table that ``write_table`` wrote; each file is read once."""
     with np.load(path, allow_pickle=False) as stored:
         weights = (stored["weights"] * stored["scale"]).tolist()
         ends = {end: i for i, end in enumerate(_texts(stored["ends"]))}

@@ -1,8 +1,8 @@
-"""The numbers of a text, however they are written: 2, two, second, 2nd, II and the 5 of 5km compare as values.
+"""The numbers of a text in any notation: 2, two, second, 2nd, II and the 5 of 5km are compared as values.
 
-Digits, spelled-out numbers from two on, ordinals and Roman numerals are the numbers of a text. Others only stand for a
-number where one is looked for: "one" and "i" for 1, "both" and "twice" for 2. So "world war 1" is found in "world war
-one", but "one of the kings" has no number that must be found.
+Digits, spelled-out numbers from two on, ordinals and Roman numerals always are numbers of a text. Other words are
+accepted as a number only when that number is searched for: "one" and "i" for 1, "both" and "twice" for 2. So "world war
+1" is found in "world war one", but "one of the kings" has no number that a candidate must keep.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _VALUES = {
     **{word[:-1] + "ieth": 10 * value for value, word in enumerate(_TENS, 2)},
 }
 _SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-# Of the numerals up to 21 those that are no common words; "i" and "v" are among the words that may stand for a number.
+# The numerals up to 21 that are not common words; "i" and "v" are among the words that may mean a number.
 _ROMAN = {
     "ii": 2, "iii": 3, "iv": 4, "vi": 6, "vii": 7, "viii": 8, "ix": 9, "xi": 11, "xii": 12, "xiii": 13, "xiv": 14,
     "xv": 15, "xvi": 16, "xvii": 17, "xviii": 18, "xix": 19, "xx": 20, "xxi": 21,
 }  # fmt: skip
-# What may stand for a number; "sixties" and "60s" also for 1960.
+# Words that may mean a number; "sixties" and "60s" may also mean 1960.
 _LOOSE_WORDS = {
     1: "one once single i original originally initial initially earliest opening inaugural debut premiere premiered",
     2: "both twice double pair dual couple sequel another further sophomore wwii", 3: "thrice triple trio trilogy",
@@ -45,7 +45,7 @@ _ONES = {**{word: i for i, word in enumerate(_UNITS[1:10], 1)}, **{word: i for i
 
 _NOTHING: frozenset[str] = frozenset()
 _PIECE = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
-# With "mp3" in one piece, which is no number.
+# Keeps "mp3" in one piece, which is not a number.
 _UNGLUED = re.compile(r"[^\W\d_]+\d[^\W_]*|" + _PIECE.pattern)
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
@@ -56,13 +56,13 @@ def numbers(text: str) -> frozenset[str]:
 
 
 def readings(text: str) -> frozenset[str]:
-    """All numbers that something in a text may stand for."""
+    """All numbers that the words of a text may mean."""
     pieces = _PIECE.findall(_plain(text))
     return frozenset([*_strict(pieces), *_loose(pieces)])
 
 
 def has_numbers(text: str, wanted: frozenset[str]) -> bool:
-    """Whether all of these numbers are in a text, in any way of writing them."""
+    """Whether all of these numbers are in a text, in any notation."""
     return wanted <= readings(text)
 
 
@@ -84,7 +84,7 @@ def is_number(word: str) -> bool:
 
 
 def parts_of_numbers(words: Collection[str]) -> frozenset[str]:
-    """The words that are numbers or parts of them, or have one in them, as mp3 has; only where there is one."""
+    """Return the words that are numbers or parts of numbers, or contain a digit, such as mp3."""
     if "".join(words).isalpha() and _EITHER.keys().isdisjoint(words):
         return _NOTHING
     return frozenset([word for word in words if word in _EITHER or not word.isalpha()])
@@ -117,7 +117,7 @@ def _strict(pieces: list[str]) -> Iterator[str]:
 
 
 def _loose(pieces: list[str]) -> Iterator[str]:
-    """What single pieces may stand for: parts of numbers, "both" for 2, the sixties for 1960."""
+    """Yield the numbers that single words may mean: parts of numbers, 2 for "both", 1960 for the sixties."""
     for piece, follows in zip(pieces, [*pieces[1:], ""], strict=False):
         if piece[0].isdecimal():
             yield from _stands_for(piece, follows)
@@ -128,7 +128,7 @@ def _loose(pieces: list[str]) -> Iterator[str]:
 
 
 def _stands_for(piece: str, follows: str) -> list[str]:
-    """A number, those of a list without blanks such as 2,4, the 50s for the 1950s, the 1700s for the 18th century."""
+    """Return the values of a number: its own, those of a list such as 2,4, 1950 for the 50s, 18 for the 1700s."""
     value = _digits(piece)
     found = [value, *piece.split(",")]
     if follows == "s" and len(value) in (2, 4):
@@ -137,7 +137,7 @@ def _stands_for(piece: str, follows: str) -> list[str]:
 
 
 def _digits(piece: str) -> str:
-    """1,000 as 1000, 3,5 as 3.5, 2.0 as 2."""
+    """Normalize a number: 1,000 to 1000, 3,5 to 3.5, 2.0 to 2."""
     value = piece.replace(",", "" if _THOUSANDS.fullmatch(piece) else ".")
     whole, _, part = value.partition(".")
     return value if part.strip("0") else whole

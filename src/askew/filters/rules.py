@@ -1,4 +1,4 @@
-"""Plain rules that no model is needed for: length, repeats, lost numbers and names, wrong language or characters."""
+"""A filter by simple rules: length, repeats, lost numbers and names, wrong language or characters."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ NUMBER_ADDED = "number added"
 NAME_LOST = "name lost"
 OTHER_LANGUAGE = "other language"
 
-# At 0.5, 1 in 100 candidates and 2 in 100 rewrites that ask for the same are dropped: see benchmarks/name_rule.py.
+# At 0.5, 1 in 100 candidates and 2 in 100 rewrites that keep the meaning are dropped: see benchmarks/name_rule.py.
 CERTAINTY = 0.5
 
-# Control characters, line ends, marks that turn the direction of writing, halves of characters, and the character that
-# stands for a damaged one. Joiners stay: Persian and Hindi are written with them.
+# Control characters, line ends, marks that change the direction of writing, lone surrogates, and the replacement
+# character. Joiners are allowed: Persian and Hindi need them.
 _CONTROL = "\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffd\ufeff"
 
 
 class _Original:
-    """What the rules need to know of an original, worked out once for all its candidates."""
+    """The facts about an original that the rules need, computed once for all its candidates."""
 
     def __init__(self, text: str, certainty: float) -> None:
         words = tokens(text)
         self._text = text
         self.size = len(words)
         self.normal = " ".join(words)
-        # The numbers as they are typed: where a candidate has them too, nothing else needs to be looked at.
+        # The numbers as they are typed: a candidate that has the same words needs no further check of numbers.
         self.typed = parts_of_numbers(words)
         self.names = KeptNames(text, certainty)
 
@@ -55,22 +55,22 @@ class _Original:
 
 
 class RulesFilter:
-    """Drops candidates by plain rules: length, repeats, lost names, other numbers, another language, odd characters.
+    """Drops candidates by simple rules: length, repeats, lost names, changed numbers, language, forbidden characters.
 
-    The first rule that a candidate breaks names the reason. Case, blanks and punctuation do not count when candidates
-    are compared; of equal candidates the first that is kept stays.
+    The first rule that a candidate breaks is the reason. Case, blanks and punctuation are ignored when candidates are
+    compared; of equal candidates the first that breaks no other rule is kept.
 
-    ``max_ratio``      most words of a candidate for each word of its original; none: no limit.
+    ``max_ratio``      the maximum number of words of a candidate per word of its original; none: no limit.
     ``numbers_kept``   every number of the original must be in the candidate, as digits, spelled out in English, as an
                        ordinal or a Roman numeral (``1,000`` is ``1000``, "season 2" is "second season").
-    ``added_numbers``  whether a candidate may have a number in digits that its original has not.
+    ``added_numbers``  whether a candidate may have a number in digits that its original lacks.
     ``entities_kept``  every word of a name in the original must be in the candidate, in any case, as a plural, joined
-                       ("spiderman") or abbreviated. Names are found in English queries whatever their case, see
-                       ``askew.filters.namewords``; where only some words have capitals, these are names too. Switch
-                       it off for languages that write all nouns with a capital.
-    ``certainty``      the least probability at which a word belongs to a name; above 1, capitals alone decide.
-    ``language``       a code such as "en", or "any": see askew.filters.language for what this can and cannot tell.
-    ``banned``         characters that no candidate may have, besides control characters, which none may.
+                       ("spiderman") or abbreviated. Names are found in English queries in any case, see
+                       ``askew.filters.namewords``; if only some words have capitals, these are names too. Switch it
+                       off for languages that write all nouns with a capital.
+    ``certainty``      the minimum probability that a word belongs to a name; above 1, only capitals mark names.
+    ``language``       a code such as "en", or "any": askew.filters.language describes the limits of this check.
+    ``banned``         characters that no candidate may have, in addition to control characters.
     """
 
     name = "rules"
@@ -105,7 +105,7 @@ class RulesFilter:
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
         """The first rule that each candidate breaks, or None."""
-        # The model of names is English.
+        # The model of names is for English.
         certainty = self._certainty if self._language_name in ("any", "en") else math.inf
         known: dict[str, _Original] = {}
         kept: set[tuple[int, str]] = set()

@@ -1,19 +1,19 @@
-"""Whether a candidate still means what the original meant, as far as the nearness of two vectors can tell.
+"""Whether a candidate keeps the meaning of the original, estimated by the similarity of two vectors.
 
 Average precision on labeled variations, 95 % interval over queries, and the share of pairs labeled valid:
 
                                   ANTIQUE                    TREC DL 2019
     light, all kinds              0.943 [0.936, 0.951]       0.939 [0.916, 0.960]
     neural, all kinds             0.897 [0.878, 0.915]       0.911 [0.878, 0.942]
-    valid, of how many            0.816 of 1,844             0.848 of 394
+    share of valid pairs          0.816 of 1,844             0.848 of 394
     light, reworded only          0.863 [0.841, 0.885]       0.866 [0.813, 0.920]
     neural, reworded only         0.830 [0.795, 0.863]       0.885 [0.834, 0.933]
-    valid, of how many            0.682 of 1,066             0.732 of 224
+    share of valid pairs          0.682 of 1,066             0.732 of 224
 
-Reworded are paraphrases, synonyms and shortened queries. The others, misspelt and reordered, were all labeled valid,
-and light is good at them. Where a word was replaced by another (synonyms) neural is better: 0.738 against 0.569 on
-ANTIQUE, 0.751 against 0.671 on DL 2019. Light was made on ANTIQUE, neural on neither. Choose by the reformulators you
-use, and calibrate on pairs of your own (askew.filters.calibrate).
+Reworded queries are paraphrases, synonyms and shortened queries. The other kinds, misspelled and reordered queries,
+were all labeled valid, and light is good at them. If a word was replaced by another (synonyms), neural is better: 0.738
+against 0.569 on ANTIQUE, 0.751 against 0.671 on DL 2019. Light was developed on ANTIQUE, neural on neither collection.
+Choose by the reformulators you use, and calibrate on your own pairs (askew.filters.calibrate).
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ from askew.filters.similarity import light_similarity
 from askew.models import MINILM, halving, identify, load_model
 
 FAR = "meaning too far"
-# Pairs whose vectors are laid side by side at a time.
+# The number of pairs whose vectors are compared at a time.
 _BLOCK = 1 << 14
-# Highest F1 on the labeled variations of ANTIQUE (tests/filters/test_calibrated.py has the figures), rounded. Taken
-# are the kinds that reformulators make: 1,066 paraphrases, synonyms and shortened queries, 68 % of them valid.
-# Misspelt and reordered queries, all of them valid, are left out: with them neural's best F1 keeps nearly everything.
-# On the same kinds of TREC DL 2019 neural's best is at 0.66; light keeps nearly everything there (F1 0.84 to 0.85).
+# The thresholds with the highest F1 on the labeled variations of ANTIQUE, rounded (tests/filters/test_calibrated.py has
+# the figures). Only the kinds that reformulators make are used: 1,066 paraphrases, synonyms and shortened queries, 68 %
+# of them valid. Misspelled and reordered queries are left out, because all are valid: with them neural's best threshold
+# keeps nearly all pairs. On the same kinds of TREC DL 2019, neural's best threshold is 0.66, and light's keeps nearly
+# all pairs (F1 0.84 to 0.85).
 THRESHOLDS = {"light": 0.53, "neural": 0.68}
 
 
 class SemanticFilter:
-    """Drops candidates too far from the original: by spelling (light, no model) or by a sentence encoder (neural).
+    """Drops candidates too different from the original, by spelling (light, no model) or a sentence encoder (neural).
 
-    ``threshold``  the least cosine that is kept; none: the calibrated one of the similarity.
-    ``model``      an encoder by name, folder or hub id; read with ``similarity="neural"`` only.
+    ``threshold``  the minimum cosine; by default the calibrated threshold of the similarity.
+    ``model``      an encoder by name, folder or hub id; used with ``similarity="neural"`` only.
     """
 
     name = "semantic"
@@ -65,17 +66,17 @@ class SemanticFilter:
         self.threshold = THRESHOLDS[similarity] if threshold is None else float(threshold)
 
     def settings(self) -> Mapping[str, Any]:
-        """The similarity with its threshold, and the weights of the encoder where there is one."""
+        """Return the similarity with its threshold, and the encoder, if there is one, identified by its weights."""
         weights = identify(self._model, self._revision) if self._similarity == "neural" else None
         return {"similarity": self._similarity, "threshold": self.threshold, "model": weights}
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
-        """``meaning too far`` for those below the threshold."""
+        """Return ``meaning too far`` for each pair below the threshold, else None."""
         scores = self.score_pairs(originals, candidates)
         return [None if near else FAR for near in (scores >= self.threshold).tolist()]
 
     def score_pairs(self, originals: Sequence[str], candidates: Sequence[str]) -> Floats:
-        """The cosine of each pair; what a threshold is calibrated on."""
+        """Return the cosine of each pair, on which a threshold can be calibrated."""
         if len(originals) != len(candidates):
             sizes = f"{len(originals)} originals and {len(candidates)} candidates"
             raise ConfigError(f"semantic: expected a candidate for each original, found {sizes}")

@@ -1,16 +1,16 @@
-"""How near two short texts are in writing: a cosine that needs no model and no statistics of a collection.
+"""The similarity of two short texts in spelling: a cosine that needs no model and no statistics of a collection.
 
 Each word is a vector of its character pairs and triples (with its two ends marked) and of its stem. A text is the sum
-of its words, each weighted by (1 + ln tf) * sqrt(letters), function words by a fifth of that: long words are rarer, so
-this stands in for an inverse document frequency, and the result for a pair depends on that pair alone. Features are
-kept by their text, not by a hash, so none fall together.
+of its words, each weighted by (1 + ln tf) * sqrt(letters), function words by a fifth of that. Long words are rarer, so
+sqrt(letters) replaces an inverse document frequency, and the result for a pair depends on that pair alone. Features are
+identified by their text, not by a hash, so there are no collisions.
 
-Sizes and weights were chosen on the labeled variations of ANTIQUE (1,844 pairs) among some 180 combinations, before it
-was scored on those of TREC DL 2019. Pairs of characters alone had a slightly higher average precision there (0.950
-against 0.943), nearly all of it from misspelt queries; triples and stems keep unrelated texts further apart.
+Sizes and weights were chosen on the labeled variations of ANTIQUE (1,844 pairs) among about 180 combinations, before
+the evaluation on TREC DL 2019. Character pairs alone had a slightly higher average precision on ANTIQUE (0.950 against
+0.943), almost only because of misspelled queries; triples and stems separate unrelated texts better.
 
-It sees typing errors, inflection, order and left-out words. It does not see that two different words mean the same, nor
-that two like words do not.
+The similarity handles typing errors, inflection, word order and left-out words. It does not detect that two different
+words mean the same, or that two similar words do not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ENDINGS = ("ingly", "edly", "ings", "ing", "ies", "ied", "ed", "es", "ly", "s")
 
 
 def light_similarity(originals: Sequence[str], candidates: Sequence[str]) -> Floats:
-    """The cosine of each pair: 1 for the same words, 0 for nothing in common or nothing at all."""
+    """Return the cosine of each pair: 1 for the same words, 0 for nothing in common or an empty text."""
     known = {text: text_vector(text) for text in set(originals)}
     cosines = (_cosine(known[a], text_vector(b)) for a, b in zip(originals, candidates, strict=True))
     return np.fromiter(cosines, np.float64, len(candidates))
@@ -56,7 +56,7 @@ def text_vector(text: str) -> Vector:
 
 @lru_cache(maxsize=1 << 16)
 def _word_vector(token: str) -> tuple[tuple[str, float], ...]:
-    """The features of a word, at the weight of the word."""
+    """The features of a word, multiplied by the weight of the word."""
     marked = f"<{token}>"
     grams = Counter(marked[i : i + n] for n in SIZES for i in range(len(marked) - n + 1))
     length = math.hypot(*grams.values())
@@ -68,7 +68,7 @@ def _word_vector(token: str) -> tuple[tuple[str, float], ...]:
 
 
 def stem(token: str) -> str:
-    """A word without its commonest English endings; rough on purpose, the character pairs do the rest."""
+    """Remove the most common English endings; rough on purpose, because the character pairs cover other forms."""
     for ending in _ENDINGS:
         if token.endswith(ending) and len(token) - len(ending) >= 3:
             token = token[: -len(ending)] + ("y" if ending in ("ies", "ied") else "")
@@ -86,5 +86,5 @@ def _cosine(one: Vector, other: Vector) -> float:
         return 0.0
     get = many.get
     dot = sum([value * get(feature, 0.0) for feature, value in few.items()])
-    # The order of the words changes the last digits of a sum: the same words must give the same cosine.
+    # Rounded, because the order of the words changes the last digits, and the same words must give the same cosine.
     return round(dot / (one_length * other_length), 9)

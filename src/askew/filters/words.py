@@ -1,4 +1,4 @@
-"""Texts brought to a common form, so that two ways of writing the same thing compare as equal."""
+"""Normalization of texts, so that different spellings of the same words compare as equal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import unicodedata
 
 from askew.core.text import word
 
-# English words that say little about what a query is about; question words and what is left of "don't" are among them.
+# English words that say little about the topic of a query, including question words and the parts of "don't".
 # Written down for askew; the choice of such words differs little between lists.
 _FUNCTION_WORDS = """
 a about after all also am an and any are as at be because been before being between both but by can could d did do
@@ -27,16 +27,16 @@ SENTENCE_ENDS = frozenset(".?!:;")
 
 
 def tokens(text: str) -> list[str]:
-    """Words without case, punctuation or the way their characters are put together."""
+    """Split a text into lower-case words without punctuation, after Unicode normalization (NFKC)."""
     return word(text if text.isascii() else unicodedata.normalize("NFKC", text))
 
 
 def names(text: str) -> frozenset[str]:
     """The words of a text that its capitals mark as names, without case and accents.
 
-    They are: capitals inside a sentence, a first word with a capital that another follows, and words with a capital
-    beyond their first letter (NASA, iPhone). A text without capitals, or all in capitals, or with a capital on
-    every word as in a headline, marks nothing.
+    They are: words with a capital inside a sentence, a first word if the next word has a capital too, and words with a
+    capital after their first letter (NASA, iPhone). A text without capitals, all in capitals, or with a capital on
+    every word as in a headline marks no names.
     """
     if text.islower() or text.isupper():
         return frozenset()
@@ -52,7 +52,7 @@ def names(text: str) -> frozenset[str]:
 
 
 def cased_words(text: str) -> list[str]:
-    """Words and ends of sentences as they stand, but without accents, U.S.A. as USA, and Obama's as Obama."""
+    """Words and ends of sentences with their case, without accents, U.S.A. as USA, and Obama's as Obama."""
     return _CASED.findall(_plain(text))
 
 
@@ -81,7 +81,7 @@ def _is_name(this: str, starts: bool, follows: str) -> bool:
 
 
 def _is_headline(found: list[str], starts: list[bool]) -> bool:
-    """Capitals that follow from how the line is set, not from what its words name."""
+    """Whether the capitals come from the style of a headline and do not mark names."""
     inside = [w for w, first in zip(found, starts, strict=True) if not first and w != "I"]
     if any(w.istitle() and w.lower() in FUNCTION_WORDS for w in inside):
         return True

@@ -1,1 +1,1 @@
-"""Query logs, streamed: how people add a group to what they ask."""
+"""Stream query logs: find how people add a group to their queries."""

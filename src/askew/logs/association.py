@@ -1,10 +1,10 @@
-"""How closely the words of a query are associated with a group, and whether that goes with the group people then add.
+"""The association of a query's words with a group, and its correlation with the group that people add.
 
-For female and male this is the *genderedness* of the GSQR paper. A query is the mean of the vectors of its words; words
-without a vector are left out, and a query without any known word has no association. Its association is the cosine
-between that mean and a direction. The direction is the difference of one pair of words (``pair``), or the first
-principal component of all pairs, each about its own center (``pca``: Bolukbasi et al. 2016). Positive is toward the
-first group of the pairs.
+For female and male this is the *genderedness* of the GSQR paper. The vector of a query is the mean of its word vectors.
+Words without a vector are left out, and a query without any known word has no association. The association is the
+cosine between the query vector and a direction. The direction is the difference of one pair of words (``pair``), or the
+first principal component of all pairs, each centered at its mean (``pca``: Bolukbasi et al. 2016). A positive value is
+an association with the first group of the pairs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class WordPairs:
 
     groups: tuple[str, str]
     pairs: tuple[tuple[str, str], ...]
-    # The one that the method ``pair`` takes; the first that has vectors where it has none.
+    # The pair for the method ``pair``. If it has no vectors, the first pair with vectors is used.
     pair: tuple[str, ...] = ()
 
 
@@ -62,7 +62,7 @@ def load_pairs(path: Path | None = None) -> WordPairs:
 
 
 class Association:
-    """A direction among word vectors."""
+    """The association of queries with two groups, along a direction in a space of word vectors."""
 
     def __init__(self, words: Sequence[str], vectors: Matrix, pairs: WordPairs, method: str = "pca") -> None:
         check_name("direction", method, METHODS, "direction=")
@@ -73,16 +73,14 @@ class Association:
         known = [(place[a], place[b]) for a, b in pairs.pairs if a in place and b in place]
         self.pairs_known = len(known)
         if not known:
-            raise DataError(
-                f"vectors: none of the {len(pairs.pairs)} pairs that define the direction is among the words"
-            )
+            raise DataError(f"vectors: none of the {len(pairs.pairs)} word pairs that define the direction has vectors")
         if method == "pair":
             chosen = tuple(place[word] for word in pairs.pair if word in place)
             known = [(chosen[0], chosen[1])] if len(chosen) == 2 else known[:1]
         self.direction = _direction(vectors, known, method)
 
     def of(self, queries: pl.Series) -> pl.Series:
-        """The association of each canonical query; null where no word of it is known."""
+        """The association of each canonical query; null if none of its words has a vector."""
         parts = [self._some(queries.slice(at, _AT_A_TIME)) for at in range(0, len(queries), _AT_A_TIME)]
         return pl.concat(parts) if parts else pl.Series("association", [], pl.Float64)
 
@@ -107,7 +105,7 @@ def _direction(vectors: Matrix, known: list[tuple[int, int]], method: str) -> An
     else:
         centers = (ones + twos) / 2
         line = np.linalg.svd(np.concatenate([ones - centers, twos - centers]), full_matrices=False)[2][0]
-        # A principal component has no sign of its own: it points to the first words.
+        # The sign of a principal component is arbitrary. Let it point to the first group.
         line = line if (ones - twos).mean(axis=0) @ line >= 0 else -line
     length = np.linalg.norm(line)
     if not length > 0:
@@ -116,9 +114,9 @@ def _direction(vectors: Matrix, known: list[tuple[int, int]], method: str) -> An
 
 
 def query_table(events: pl.DataFrame, groups: tuple[str, str]) -> pl.DataFrame:
-    """Each original query: its events for the two groups, their users, the share of the first, a test against 1/2."""
+    """Per original query: events for the two groups, users, share of the first group, p of a test against 1/2."""
     two = events.filter(pl.col("group").is_in(list(groups)))
-    # One query, one topic: the first that the log gives it.
+    # Each query has one topic: the first one in the log.
     topic = [pl.col("topic").first()] if "topic" in events.columns else []
     table = two.group_by("original", maintain_order=True).agg(
         *topic,
@@ -131,7 +129,7 @@ def query_table(events: pl.DataFrame, groups: tuple[str, str]) -> pl.DataFrame:
 
 
 def correlation_table(queries: pl.DataFrame, least_queries: int = 10) -> pl.DataFrame:
-    """Spearman between the share of the first group and the association, over queries: overall and per topic."""
+    """Spearman's correlation over queries of the share of the first group and the association: overall, per topic."""
     known = queries.drop_nulls("association")
     parts = [("overall", known)]
     if "topic" in known.columns:
@@ -150,7 +148,7 @@ def correlation_table(queries: pl.DataFrame, least_queries: int = 10) -> pl.Data
 
 
 def funnel_table(queries: pl.DataFrame) -> pl.DataFrame:
-    """Queries that are clearly not even in what is added nor in their words: the points of the funnel."""
+    """The points of the funnel plot: queries with a share clearly off 1/2 and an association clearly off zero."""
     kept = queries.filter((pl.col("p") < SIGNIFICANT) & (pl.col("association").abs() > NEAR_ZERO))
     ends = [wilson(hits, n) for hits, n in kept.select("hits", "n").iter_rows()]
     sides = {side: pl.Series([end[i] for end in ends], dtype=pl.Float64) for i, side in enumerate(("low", "high"))}

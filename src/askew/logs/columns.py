@@ -1,4 +1,4 @@
-"""Columns of a log from its bytes: queries as their terms, ids as numbers, clicks as short lists."""
+"""Build the columns of a log from its bytes: queries as canonical terms, ids as hashes, clicks as lists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STRIPPED[np.frombuffer(STRIPPED.encode(), np.uint8)] = True
 
 
 def canonical_queries(data: Any, starts: Any, ends: Any) -> pa.Array:
-    """The terms of each piece of these bytes, as a column of texts."""
+    """The canonical query of each piece ``data[start:end]``, as a column of texts."""
     high = np.flatnonzero(beyond_ascii(data, starts, ends))
     if len(high):
         data, starts, ends = _with_lower_case(data, starts, ends, high)
@@ -28,13 +28,13 @@ def canonical_queries(data: Any, starts: Any, ends: Any) -> pa.Array:
 
 
 def canonical_column(texts: pa.Array) -> pa.Array:
-    """As ``canonical_queries`` for a column of texts. A null is an empty query."""
+    """The canonical query of each text of a column. A null gives an empty query."""
     data, offsets = bytes_of(texts)
     return canonical_queries(data, offsets[:-1], offsets[1:])
 
 
 def _with_lower_case(data: Any, starts: Any, ends: Any, rows: Any) -> Any:
-    """The same pieces; those of ``rows`` are read from an addition at the end, where letters beyond ASCII are small."""
+    """Append lower-cased copies of the pieces of ``rows`` to the bytes, and let these rows point to the copies."""
     column = pl.Series(text_array(*gather(data, starts[rows], ends[rows])))
     lowered = (
         column.str.to_lowercase()
@@ -54,7 +54,7 @@ def text_array(data: Any, offsets: Any) -> pa.Array:
 
 
 def bytes_of(texts: pa.Array) -> tuple[Any, Any]:
-    """The bytes of a column of texts and where each text begins, without a copy where there is none to make."""
+    """The bytes of a column of texts and the offset of each text, without a copy where possible."""
     array = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     if array.null_count:
         array = array.fill_null("")
@@ -69,13 +69,13 @@ def bytes_of(texts: pa.Array) -> tuple[Any, Any]:
 
 
 def hashed(texts: pa.Array, key: Any) -> Any:
-    """The number of each text under the key of the run."""
+    """The hash of each text with the secret key."""
     data, offsets = bytes_of(texts)
     return hash_all(data, offsets[:-1], offsets[1:], key)
 
 
 def faults_of(texts: pa.Array) -> Any:
-    """For each text of a column: 0, or why it cannot be read."""
+    """For each text of a column: 0, or the code of its fault (NUL byte, not UTF-8)."""
     data, offsets = bytes_of(texts)
     faults = np.zeros(len(offsets) - 1, np.uint8)
     texts_fault(data, offsets, faults)
@@ -83,14 +83,14 @@ def faults_of(texts: pa.Array) -> Any:
 
 
 def short_lists(there: Any, values: pa.Array) -> pa.Array:
-    """A list of one value for each row where it is there, and an empty one elsewhere."""
+    """A column of lists: one value for the rows marked in ``there``, an empty list for all others."""
     offsets = np.zeros(len(there) + 1, np.int32)
     np.cumsum(there, out=offsets[1:])
     return pa.ListArray.from_arrays(pa.array(offsets), values)
 
 
 def drop_without_terms(table: pa.Table, rejected: Rejected, where: str) -> pa.Table:
-    """The rows whose query has a term; the others are counted."""
+    """Drop rows whose query has no term, and count them as rejected."""
     empty = pc.equal(pc.binary_length(table["query"]), 0)
     if not pc.any(empty).as_py():
         return table
@@ -100,5 +100,5 @@ def drop_without_terms(table: pa.Table, rejected: Rejected, where: str) -> pa.Ta
 
 
 def list_sizes(lists: pa.Array) -> Any:
-    """How many values each list has; none where it is null."""
+    """The number of values of each list; 0 for a null."""
     return pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)

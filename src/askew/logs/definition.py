@@ -1,21 +1,21 @@
-"""What a specializing reformulation is, in plain Python: the compiled loops must agree with this file.
+"""The definition of a specializing reformulation in plain Python. The compiled loops must agree with this module.
 
 **Terms.** A query is lower-cased, curly quotes become straight ones, and it is cut at white space and control
-characters. Quotes, brackets and the marks ``, . ; : ! ?`` are taken off both ends of each part. A part without a
-letter, a digit or a character beyond ASCII is no term. So "Women's" is ``women's``, and the excluded "-men" is not
-``men``.
+characters. Quotes, brackets and the marks ``, . ; : ! ?`` are stripped from both ends of each part. A part without a
+letter, a digit or a non-ASCII character is not a term. So "Women's" becomes ``women's``, and "-men" (which excludes a
+word) does not become ``men``.
 
 **Specializing.** The second query has all terms of the first, in order, and one contiguous block of added terms at any
 place: before, between or after them.
 
 **For a group.** The block is a sequence of group terms and prepositions, with at least one group term. Terms of several
-words ("according to") count where their words stand together.
+words ("according to") match if their words are adjacent.
 
-Where the paper leaves it open: a block may have several group terms (its section 4.1 says "at least one"). Terms of
-more than one group make the event one of ``several`` groups, which belongs to no single group. Repeated terms can let
-the block stand at several places; then it is the leftmost one that reads as a block for a group, or the leftmost one
-when none does. Where a block can be read in several ways, the longest term from the left is taken. A block of more
-than 64 words is never read as one for a group.
+Details that the paper does not define: a block may have several group terms (its section 4.1 says "at least one"). An
+event with terms of more than one group is assigned to ``several`` and to no single group. If terms repeat, the block
+can have several positions. The leftmost position where it is a block for a group is taken, or else the leftmost one. If
+a block can be segmented in several ways, the longest term from the left is taken. A block of more than 64 words is
+never a block for a group.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def terms(query: str) -> tuple[str, ...]:
 
 
 def canonical(query: str) -> str:
-    """The terms with one blank between them: two queries with the same text are the same query."""
+    """The terms joined by single spaces. Queries with equal canonical texts are the same query."""
     return " ".join(terms(query))
 
 
 @dataclass(frozen=True)
 class LogVocabulary:
-    """Group terms and prepositions as canonical texts; a mask has one bit for each group, in order."""
+    """Group terms and prepositions as canonical texts. A mask has one bit per group, in order."""
 
     groups: tuple[str, ...]
     masks: Mapping[str, int]
@@ -65,11 +65,11 @@ class LogVocabulary:
 
     @property
     def longest(self) -> int:
-        """The most words that a term has."""
+        """The number of words of the longest term."""
         return max(text.count(" ") + 1 for text in (*self.masks, *self.prepositions, ""))
 
     def mask(self, words: Sequence[str]) -> int | None:
-        """The groups that these words together name; 0 for a preposition, None for anything else."""
+        """The mask of the groups that this term names; 0 for a preposition, None for any other text."""
         text = " ".join(words)
         found = self.masks.get(text, 0)
         if len(words) == 1:
@@ -79,16 +79,16 @@ class LogVocabulary:
 
 
 def build_vocabulary(lexicon: Lexicon, prepositions: Iterable[str] | None = None) -> LogVocabulary:
-    """A lexicon, and the prepositions that may stand beside its terms (the published 16 unless others are given)."""
+    """Build the vocabulary of a lexicon and of prepositions (default: the 16 of the paper)."""
     if taken := [group for group in lexicon.groups if group in (ALL, SEVERAL)]:
         raise ConfigError(
-            f"lexicon {lexicon.name!r}: a group called {taken[0]!r} means something else in the tables; rename it"
+            f"lexicon {lexicon.name!r}: the name {taken[0]!r} is reserved in the tables; rename the group"
         )
     masks: dict[str, int] = {}
     prefixes: dict[str, int] = {}
     for number, words in enumerate(lexicon.groups.values()):
         for word in words:
-            # The words of a prefix keep their star to themselves: it is no character of a query.
+            # A trailing star marks a prefix term and is not part of the text.
             prefix = word.endswith("*") and " " not in word
             text = canonical(word.removesuffix("*"))
             if text:
@@ -110,7 +110,7 @@ def published_prepositions() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Specialization:
-    """An added block: where it begins among the terms of the second query, its terms, and the groups it names."""
+    """An added block: its position in the second query, its terms, the mask of its groups and its group terms."""
 
     place: int
     block: tuple[str, ...]
@@ -119,7 +119,7 @@ class Specialization:
 
 
 def specialization(first: str, second: str, vocabulary: LogVocabulary) -> Specialization | None:
-    """How the second query specializes the first, or None when it does not; a mask of 0 says: not for a group."""
+    """How the second query specializes the first, or None if it does not. A mask of 0 means: not for a group."""
     old, new = terms(first), terms(second)
     added = len(new) - len(old)
     if not old or added < 1:
@@ -133,10 +133,10 @@ def specialization(first: str, second: str, vocabulary: LogVocabulary) -> Specia
 
 
 def read_block(block: Sequence[str], vocabulary: LogVocabulary) -> list[int] | None:
-    """The masks of the terms that make up a block (0 for a preposition), or None where it cannot be read as such."""
+    """The masks of a block's terms (0 for a preposition), or None if the block has any other word."""
     if len(block) > MOST_WORDS:
         return None
-    # From the right: what a term leaves over must be readable too. Each place is looked at once.
+    # From right to left, each position once: after a term, the remaining words must be readable, too.
     sizes, masks = [0] * len(block), [0] * len(block)
     for start in reversed(range(len(block))):
         for size in range(min(vocabulary.longest, len(block) - start), 0, -1):

@@ -1,8 +1,8 @@
-"""Logs of lines with TABs between columns: the AOL collection, and any other with a header that names its columns.
+"""TAB-separated logs: the AOL collection, and any other log with a header line.
 
 AOL: AnonID, Query, QueryTime, ItemRank, ClickURL (Pass, Chowdhury and Torgeson 2006). A line is a query, or a click
-with the query it belongs to; the last two columns are empty for a query without a click.
-Any other: the first line names the columns. Quotes mean nothing special.
+with its query. The last two columns are empty for a query without a click.
+Any other log: the first line names the columns. Quotes have no special meaning.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class TsvFormat:
 
 
 class DelimitedLog:
-    """Reads blocks of whole lines."""
+    """Reader of a TAB-separated log in blocks of whole lines."""
 
     def __init__(
         self, blocks: Iterable[tuple[int, bytes]], where: str, columns: Mapping[str, str] | None = None,
@@ -89,7 +89,7 @@ class DelimitedLog:
         names = [name.strip() for name in line.decode("utf-8", "replace").split("\t")]
         if self._aol:
             wanted = {**AOL_ROLES, **self._asked}
-            # Some copies of the collection have lost their header: the columns are known without it.
+            # Some copies of the collection have no header line. The columns are known without it.
             named = names[:1] == [AOL_NAMES[0]]
             names = names if named else list(AOL_NAMES)
             self._header = line if named else b""
@@ -100,7 +100,7 @@ class DelimitedLog:
         self.roles = _places(wanted, names, self._asked, self.where)
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Lines, many at a time, each block with the number of its first."""
+        """Blocks of lines, each with the number of its first line."""
         if self._first is None:
             return
         line, block = self._first
@@ -112,7 +112,7 @@ class DelimitedLog:
             yield from few_lines(first, text, self._most_lines)
 
     def parse(self, block: tuple[int, bytes], key: Any) -> LogBatch:
-        """The rows of some lines; ``key`` is the secret of the run."""
+        """Parse a block of lines into rows. ``key`` is the secret key for hashing ids."""
         first, text = block
         lines = count_lines(text) + (not text.endswith(b"\n"))
         ended = text if text.endswith(b"\n") else text + b"\n"
@@ -131,7 +131,7 @@ class DelimitedLog:
 
 
 class _Rows:
-    """The lines of one block, on their way to columns."""
+    """Converts the lines of one block to columns."""
 
     def __init__(
         self, log: DelimitedLog, key: Any, data: Any, first: int, roles: list[str], starts: Any, ends: Any
@@ -154,7 +154,7 @@ class _Rows:
 
     def _reject(self, reason: str, rows: Any, role: str = "") -> None:
         if reason == _REASONS[BLANK]:
-            return  # nothing is lost with it
+            return  # a blank line has no data, so it is not reported
         self.rejected.add(reason, len(rows), (self._example(int(row), role) for row in rows[:3]))
 
     def _example(self, row: int, role: str) -> str:
@@ -165,7 +165,7 @@ class _Rows:
         return bytes(self.data[self.starts[role][row] : self.ends[role][row]]).decode("utf-8", "replace")
 
     def _drop_headers(self, keep: Any) -> Any:
-        """Files put together carry their headers along: lines whose time is the name of the column."""
+        """Drop repeated header lines of concatenated files: lines with the column name in place of the time."""
         name = self.log.time_name
         odd = keep[(self.ends["time"][keep] - self.starts["time"][keep]) == len(name)]
         again = np.array([row for row in odd.tolist() if self._text(row, "time") == name], np.int64)
@@ -255,5 +255,5 @@ def _places(wanted: Mapping[str, str], names: list[str], asked: Mapping[str, str
             "user=UID,time=TS,query=Q"
         )
     if len(set(found.values())) < len(found):
-        raise ConfigError("columns=: a column is named for two parts; each part needs a column of its own")
+        raise ConfigError("columns=: the same column is given for two parts; give each part its own column")
     return found

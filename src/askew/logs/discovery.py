@@ -1,13 +1,13 @@
-"""Which other phrases name a group? Those that people put where group terms stand (appendix A of the GSQR paper).
+"""Find further phrases that name a group: phrases used in the same templates as group terms (GSQR paper, appendix A).
 
 Every specializing reformulation is a template and a keyphrase: "hairstyles" -> "hairstyles for women over 50" is
-"hairstyles for [KEYPHRASE]" with "women over 50". Prepositions at the ends of the added block stay in the template. A
-keyphrase scores
+"hairstyles for [KEYPHRASE]" with "women over 50". Prepositions at the ends of the added block stay in the template. The
+score of a keyphrase is
 
     S_k = sum over templates t of p(k|t) p(t|seed)
 
-with p(k|t) = n(t,k) / n(t) and p(t|seed) the share of t among the reformulations whose keyphrase is a seed: the share
-of k where group terms stand. A person decides which of the best are group terms, they join the seed, and so on.
+with p(k|t) = n(t,k) / n(t) and p(t|seed) the share of t among the reformulations with a seed as keyphrase. A person
+reviews the keyphrases with the highest scores. Accepted keyphrases become seeds of the next round.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from askew.core.lexicon import Lexicon
 from askew.logs.definition import canonical
 
 COLUMNS = ("keyphrase", "score", "n", "users", "decision")
-# A cell that begins so would be a formula to a program for spreadsheets; after an apostrophe it is text.
+# A spreadsheet program reads a cell that begins with one of these as a formula. An apostrophe before it prevents that.
 FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
 _REFUSED = frozenset({"no", "n", "-"})
 _DIGITS = 12
@@ -33,7 +33,7 @@ _DIGITS = 12
 
 @dataclass(frozen=True)
 class Decision:
-    """What a person decided about a keyphrase: a group, ``no``, or nothing yet."""
+    """A reviewer's decision about a keyphrase: a group, ``no``, or empty if not decided."""
 
     keyphrase: str
     decision: str
@@ -43,17 +43,17 @@ class Decision:
 
 
 def count_templates(parts: pl.LazyFrame) -> pl.LazyFrame:
-    """How often each keyphrase was put into each template."""
+    """The number of reformulations per template and keyphrase, summed over parts."""
     return parts.group_by("template", "keyphrase").agg(n=pl.col("n").sum())
 
 
 def part_counts(templates: pl.DataFrame) -> pl.DataFrame:
-    """The counts of one part of a log."""
+    """The number of reformulations per template and keyphrase in one part of a log."""
     return templates.group_by("template", "keyphrase").agg(n=pl.len().cast(pl.Int64))
 
 
 def phrase_users(templates: pl.DataFrame) -> pl.DataFrame:
-    """How often, and by how many users, each keyphrase was added in one part of a log: no other part has its users."""
+    """How often and by how many users each keyphrase was added in one part of a log. No user is in two parts."""
     return templates.group_by("keyphrase").agg(
         n=pl.len().cast(pl.Int64), users=pl.col("user").n_unique().cast(pl.Int64)
     )
@@ -72,9 +72,9 @@ def score_keyphrases(counts: pl.LazyFrame, seed: Iterable[str]) -> pl.DataFrame:
         .agg(score=pl.col("part").sum())
         .collect()
     )
-    # Only templates of seeds are left, and each has its seeds in it.
+    # The number of reformulations with a seed as keyphrase.
     everything = of_seed.select(pl.col("seeded").sum()).collect().item() or 1
-    # Parts are summed in any order: beyond twelve digits sums differ.
+    # Sums depend on the order of the rows. They agree to twelve digits.
     score = (pl.col("score") / everything).round_sig_figs(_DIGITS)
     scored = scored.with_columns(score=score, seed=pl.col("keyphrase").is_in(seeds))
     return scored.sort("score", "keyphrase", descending=[True, False])
@@ -86,7 +86,7 @@ def seeds_of(lexicon: Lexicon) -> list[str]:
 
 
 def read_review(path: Path) -> list[Decision]:
-    """The file that a person has edited: TAB-separated, with a column ``keyphrase`` and a column ``decision``."""
+    """Read a reviewed file: TAB-separated, with a column ``keyphrase`` and a column ``decision``."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -112,7 +112,7 @@ def read_review(path: Path) -> list[Decision]:
 
 
 def grown(lexicon: Lexicon, decisions: Sequence[Decision]) -> Lexicon:
-    """The lexicon with the keyphrases that a person put into a group; a group that is new is added."""
+    """The lexicon with the keyphrases that a reviewer assigned to a group. New groups are added."""
     groups = {group: list(terms) for group, terms in lexicon.groups.items()}
     for one in decisions:
         if one.decision and one.decision.casefold() not in _REFUSED and one.keyphrase:
@@ -126,7 +126,7 @@ def grown(lexicon: Lexicon, decisions: Sequence[Decision]) -> Lexicon:
 
 
 def review_rows(candidates: pl.DataFrame, decisions: Sequence[Decision], most: int = 50) -> list[Decision]:
-    """What stands in the file next: what is decided, then the best that are neither seeds nor decided."""
+    """The rows of the next review file: all decided keyphrases, then the best undecided ones that are not seeds."""
     kept = [one for one in decisions if one.decision]
     known = {one.keyphrase for one in kept}
     fresh = candidates.filter(~pl.col("seed") & ~pl.col("keyphrase").is_in(sorted(known))).head(most)
@@ -137,7 +137,7 @@ def review_rows(candidates: pl.DataFrame, decisions: Sequence[Decision], most: i
 
 
 def review_text(rows: Sequence[Decision]) -> str:
-    """The file as text. Keyphrases are canonical queries: no TAB, no line feed and no apostrophe begins them."""
+    """The review file as text. Keyphrases are canonical queries: without TAB, line feed or leading apostrophe."""
     lines = ["\t".join(COLUMNS)]
     for one in rows:
         phrase = f"'{one.keyphrase}" if one.keyphrase.startswith(tuple(FORMULA)) else one.keyphrase

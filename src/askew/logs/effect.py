@@ -1,7 +1,7 @@
-"""What a reformulation changes: clicks before and after, the rank of the clicked result, the sites that are seen.
+"""The effect of a reformulation: clicks before and after, the rank of the clicked result, the exposure of sites.
 
-Result pages are long, events many: each part of a log is brought down to a few numbers per event, and to sums per site,
-before the next part is read.
+To bound memory use, each part of a log is reduced to a few numbers per event and sums per site before the next part is
+read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from askew.logs.numbers import Estimate, ratio, ratio_of, share
 
 CHANGES = ("absent", "lower", "same", "higher")
 MOVES_SHOWN = 10
-# Texts in, how often each group is named out.
+# Takes texts; returns the mentions of each group in each text.
 CountMentions = Callable[[pa.Array], Any]
 
 _HOST = r"(?i)^(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?(?:www\.)?([^/:?#\s]+\.[^/:?#\s]+)"
@@ -32,7 +32,7 @@ _PAGES = ("results_before", "results_after", "texts_before", "texts_after", "doc
 def reduce_events(
     events: pa.Table, groups: Sequence[str], count: CountMentions | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The events without their pages, with what the pages say; and sums of exposure per site (see ``site_table``)."""
+    """Replace the result pages of events by numbers; also return sums of exposure per site (see ``site_table``)."""
     frame = pl.DataFrame(pl.from_arrow(events)).with_row_index("event")
     frame = frame.with_columns(group=_group_names(frame["mask"], groups))
     if "entry" in frame.columns:
@@ -51,9 +51,9 @@ def _group_names(masks: pl.Series, groups: Sequence[str]) -> pl.Series:
 
 
 def _rank_changes(frame: pl.DataFrame) -> pl.DataFrame:
-    """For the first click on the second page: its rank there, its rank on the first page, and which is the better.
+    """For the first click on the second page: the rank of its result on both pages, and how the rank changed.
 
-    Null where there was no click, or where one of the pages is not known.
+    Null if there was no click or one of the pages is not known.
     """
     by_rank = pl.col("results_after").list.get(pl.col("rank_after") - 1, null_on_oob=True)
     known = pl.col("doc_after") if "doc_after" in frame.columns else pl.lit(None, pl.String)
@@ -65,7 +65,7 @@ def _rank_changes(frame: pl.DataFrame) -> pl.DataFrame:
     old, new = (_rank_of(clicked, f"results_{side}") for side in ("before", "after"))
     joined = clicked.select("event", "doc", "rank_after")
     joined = joined.join(old, on="event", how="left").join(new, on="event", how="left", suffix="_new")
-    # The log's own rank counts; without one it is the place among the results.
+    # Use the rank of the log, or else the position in the list of results.
     after = pl.when(pl.col("rank_after") > 0).then(pl.col("rank_after")).otherwise(pl.col("rank_new"))
     before = pl.col("rank").fill_null(0)
     change = (
@@ -79,14 +79,14 @@ def _rank_changes(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rank_of(clicked: pl.DataFrame, column: str) -> pl.DataFrame:
-    """The first place of the clicked document in a list of results."""
+    """The first rank of the clicked document in a list of results."""
     rows = clicked.select("event", "doc", pl.col(column), pl.int_ranges(1, pl.col(column).list.len() + 1).alias("rank"))
     rows = rows.filter(pl.col(column).list.len() > 0).explode(column, "rank")
     return rows.filter(pl.col(column) == pl.col("doc")).group_by("event").agg(pl.col("rank").min().cast(pl.Int64))
 
 
 def _mentions(frame: pl.DataFrame, groups: Sequence[str], count: CountMentions) -> list[pl.Series]:
-    """How often each group is named on each page, and whether the page is known at all."""
+    """The mentions of each group on both pages, and whether each page is known."""
     columns = []
     for side in ("before", "after"):
         lists = frame[f"texts_{side}"].fill_null([])
@@ -101,14 +101,14 @@ def _mentions(frame: pl.DataFrame, groups: Sequence[str], count: CountMentions) 
 
 
 def empty_sites() -> pl.DataFrame:
-    """Sums of exposure of no site."""
+    """An empty table of exposure sums."""
     return pl.DataFrame(schema={"site": pl.String, **dict.fromkeys(_SUMS, pl.Float64)})
 
 
 def _site_sums(frame: pl.DataFrame) -> pl.DataFrame:
-    """Exposure per site: a result at rank i is seen with weight 1 / log2(i + 1), as nDCG has it.
+    """Exposure per site: a result at rank i has the weight 1 / log2(i + 1), as in nDCG.
 
-    Events count that have both pages. Squares are of sums over users, so that the spread between users can be told.
+    Only events with both pages count. The squares are of sums per user, for the variance between users.
     """
     both = frame.filter(pl.all_horizontal(pl.col("results_before", "results_after").list.len().fill_null(0) > 0))
     sides = pl.concat([_exposure(both, side) for side in ("before", "after")])
@@ -138,12 +138,12 @@ def _exposure(frame: pl.DataFrame, side: str) -> pl.DataFrame:
 
 
 def add_sites(one: pl.DataFrame, two: pl.DataFrame) -> pl.DataFrame:
-    """Sums of two parts together; their users are different ones."""
+    """Add the sums of two parts. No user is in both parts."""
     return pl.concat([one, two]).group_by("site").agg(pl.col(_SUMS).sum())
 
 
 def site_table(sums: pl.DataFrame, least_events: int, least_users: int) -> pl.DataFrame:
-    """Exposure of each site as a share of all, before and after, and the ratio; sites seen too little are left out."""
+    """Exposure share of each site before and after, and the ratio. Sites with few events or users are left out."""
     totals = sums.select(pl.col("before", "after").sum()).row(0) if sums.height else (0.0, 0.0)
     rows = []
     kept = sums.filter((pl.col("events") >= least_events) & (pl.col("users") >= least_users))
@@ -162,7 +162,7 @@ def site_table(sums: pl.DataFrame, least_events: int, least_users: int) -> pl.Da
         "users": pl.Int64,
         **dict.fromkeys(("before", "after", "ratio", "low", "high"), pl.Float64),
     }
-    # Users are summed in the order of numbers that differ in every run: beyond twelve digits sums differ as well.
+    # Sums depend on the order of users, which differs between runs. They agree to twelve digits.
     return (
         pl.DataFrame(rows, schema=schema)
         .with_columns(pl.col("before", "after", "ratio", "low", "high").fill_nan(None).round_sig_figs(_DIGITS))
@@ -180,7 +180,7 @@ def _exposure_ratio(row: dict[str, Any], old: float, new: float) -> Estimate:
 
 
 def click_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
-    """Pages with a click over pages, before and after, and their ratio: all, per group, per entry point."""
+    """The share of pages with a click before and after, and their ratio: overall, per group, per entry point."""
     rows = []
     for label, entry, part in slices(events, groups):
         users = part["user"].to_numpy()
@@ -198,7 +198,7 @@ def click_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
 
 
 def rank_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
-    """Where the result clicked on the second page stood on the first: absent, lower, same, higher."""
+    """The position on the first page of the result clicked on the second page: absent, lower, same, higher."""
     rows = []
     for label, part in [("all", events), *((g, events.filter(pl.col("group") == g)) for g in groups)]:
         known = part.filter(pl.col("change").is_not_null())
@@ -213,14 +213,14 @@ def rank_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
 
 
 def move_table(events: pl.DataFrame, deepest: int = MOVES_SHOWN) -> pl.DataFrame:
-    """How many clicked results went from which rank (0: absent) to which, down to a depth."""
+    """The number of clicked results for each pair of old rank (0: absent) and new rank, down to ``deepest``."""
     known = events.filter(pl.col("change").is_not_null() & (pl.col("new_rank") <= deepest))
     known = known.with_columns(old_rank=pl.when(pl.col("old_rank") > deepest).then(0).otherwise(pl.col("old_rank")))
     return known.group_by("old_rank", "new_rank").agg(n=pl.len().cast(pl.Int64)).sort("old_rank", "new_rank")
 
 
 def slices(events: pl.DataFrame, groups: Sequence[str]) -> list[tuple[str, str, pl.DataFrame]]:
-    """All events, those of each group, and both again by entry point where the log says it."""
+    """All events and the events of each group, over all entry points and, if the log has them, per entry point."""
     parts = [("all", events), *((group, events.filter(pl.col("group") == group)) for group in groups)]
     found = [(label, "all", part) for label, part in parts]
     if "entry" in events.columns:

@@ -1,8 +1,8 @@
-"""Values of a log: how a query came to be asked, and a value by its shape alone."""
+"""Values of a log: the entry point of a query, and the masked form of a value for error messages."""
 
 from __future__ import annotations
 
-# How a query came to be asked. A row may also say nothing about it (0).
+# The entry points of a query: how it was entered. 0 is unknown.
 ENTRIES = ("", "edited", "recommended", "other")
 _ENTRY_WORDS = {
     "edited": 1, "edit": 1, "typed": 1, "reformulated": 1, "recommended": 2, "recommendation": 2, "suggested": 2,
@@ -13,12 +13,12 @@ _SHOWN = 40
 
 
 def entry_code(text: str) -> int:
-    """The number of an entry point; a word that is not known is ``other``."""
+    """The code of an entry point; an unknown word is ``other``."""
     return _ENTRY_WORDS.get(text.strip().lower(), 3)
 
 
 def shape(text: str) -> str:
-    """A value by its shape alone: letters are a, digits 9, anything not ASCII ?; that tells what is wrong, not who."""
+    """Mask a value for error messages: letters become a, digits 9, non-ASCII ?. It shows the form, not the content."""
     cut = text[:_SHOWN]
     drawn = "".join(
         "9" if c.isdigit() else "a" if c.isascii() and c.isalpha() else c if " " <= c <= "~" else "?" for c in cut

@@ -1,7 +1,7 @@
-"""Ids become numbers under a secret key that lives as long as the run: SipHash-2-4 (Aumasson and Bernstein 2012).
+"""Hash ids to numbers with SipHash-2-4 (Aumasson and Bernstein 2012) and a secret key.
 
-Whoever sees the numbers cannot tell the ids, nor link the numbers of two runs; whoever has the log cannot look them up
-by hashing every id, for the key is drawn anew each time and never written anywhere.
+Each run draws a new random key and never writes it to disk. Without the key, the numbers cannot be mapped to ids, not
+even by hashing all ids of the log, and the numbers of two runs cannot be linked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ALL = np.uint64(64)
 
 
 def new_key() -> Any:
-    """Two random words; kept in memory only."""
+    """A random key of two 64-bit words, kept in memory only."""
     return np.array([secrets.randbits(64), secrets.randbits(64)], np.uint64)
 
 
@@ -48,7 +48,7 @@ def _round(a: Any, b: Any, c: Any, d: Any) -> Any:
 
 @compiled
 def siphash(data: Any, start: int, end: int, key: Any) -> Any:
-    """The 64-bit number of some bytes under a key."""
+    """The 64-bit hash of ``data[start:end]``."""
     a, b, c, d = _C0 ^ key[0], _C1 ^ key[1], _C2 ^ key[0], _C3 ^ key[1]
     at = start
     while at <= end:
@@ -73,7 +73,7 @@ def siphash(data: Any, start: int, end: int, key: Any) -> Any:
 
 @compiled
 def hash_all(data: Any, starts: Any, ends: Any, key: Any) -> Any:
-    """The number of each piece of a text."""
+    """The hash of each piece ``data[starts[i]:ends[i]]``."""
     found = np.empty(len(starts), np.uint64)
     for i in range(len(starts)):
         found[i] = siphash(data, starts[i], ends[i], key)

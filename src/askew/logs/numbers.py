@@ -1,7 +1,7 @@
-"""Shares, medians, ratios and correlations of events, with 95% intervals that know that users repeat themselves.
+"""Shares, medians, ratios and correlations of events, with 95% intervals that account for repeated users.
 
-Events of one user are alike. So an interval never treats them as independent: the spread of the sums over users takes
-the place of the spread of the events (the design effect of surveys; it is never taken for less than 1).
+Events of one user are similar, so intervals do not treat them as independent. The variance is computed from sums per
+user and not from single events (the design effect of survey statistics, with a lower limit of 1).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEAST_FOR_MEDIAN = 6
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number from n events, with its interval. NaN where there is nothing to say."""
+    """An estimate from n events, with its 95% interval. NaN where it is not defined."""
 
     value: float
     low: float
@@ -35,12 +35,12 @@ NOTHING = Estimate(math.nan, math.nan, math.nan, 0)
 
 
 def total(values: Any) -> float:
-    """A sum that does not depend on the order: users come in the order of their numbers, which differ in every run."""
+    """A sum that does not depend on the order of the values, because the order of users differs between runs."""
     return float(np.sort(values).sum())
 
 
 def share(hits: Any, users: Any) -> Estimate:
-    """The share of events that are hits: Wilson's interval on the effective number of events."""
+    """The share of events that are hits, with Wilson's interval for the effective number of events."""
     n = len(hits)
     if n == 0:
         return NOTHING
@@ -52,27 +52,27 @@ def share(hits: Any, users: Any) -> Estimate:
 
 
 def share_of(p: float, n: int, squares: float, users: int) -> Estimate:
-    """A share from what is left of its events: their number, and the sum over users of squared distances from it."""
+    """A share from summary statistics. ``squares`` is the sum over users of the squared sum of deviations from p."""
     worth = effective(p, n, squares, users)
-    low, high = wilson(p * worth, worth)  # what events are worth need not be a whole number
+    low, high = wilson(p * worth, worth)  # the effective number need not be a whole number
     return Estimate(p, low, high, n)
 
 
 def effective(p: float, n: int, squares: float, users: int) -> float:
-    """How many independent events the events of these users are worth."""
+    """The effective number of independent events."""
     if users < 2:
         return 1.0
     plain = n * p * (1 - p)
     if plain <= 0:
-        # All alike: nothing is known of how alike a user's events are, so a user counts once.
+        # All events are equal, so the similarity within users cannot be estimated. Each user counts once.
         return float(users)
     return n / max(1.0, squares * users / (users - 1) / plain)
 
 
 def median(values: Any, users: Any) -> Estimate:
-    """The median, with Woodruff's interval (1952): that of the share below it, read off the values.
+    """The median with Woodruff's interval (1952): quantiles at the ends of the interval of the share below the median.
 
-    Of fewer than six users no interval holds the median with 95%: all may lie on one side of it.
+    With fewer than six users there is no 95% interval, because all of them may be on one side of the median.
     """
     n = len(values)
     if n == 0:
@@ -83,14 +83,14 @@ def median(values: Any, users: Any) -> Estimate:
         return Estimate(middle, math.nan, math.nan, n)
     below = share(x < middle, users)
     at_most = share(x <= middle, users)
-    # Of many equal values the middle share may lie anywhere among them.
+    # With ties at the median, the share 0.5 can be anywhere among the equal values.
     low, high = 0.5 - (below.value - below.low), 0.5 + (at_most.high - at_most.value)
     edges = np.quantile(x, [min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0)])
     return Estimate(middle, min(float(edges[0]), middle), max(float(edges[1]), middle), n)
 
 
 def mean(values: Any, users: Any) -> Estimate:
-    """The mean, with an interval from the sums over users."""
+    """The mean, with an interval from sums per user."""
     x = np.asarray(values, np.float64)
     if not len(x):
         return NOTHING
@@ -101,7 +101,7 @@ def mean(values: Any, users: Any) -> Estimate:
 
 
 def ratio(before: Any, after: Any, users: Any) -> Estimate:
-    """The mean after over the mean before, of the same events; the interval is that of its logarithm."""
+    """The mean after divided by the mean before, over the same events. The interval is computed on the log scale."""
     x, y = np.asarray(before, np.float64), np.asarray(after, np.float64)
     first, second = total(x), total(y)
     if not len(x) or first <= 0 or second <= 0:
@@ -111,7 +111,7 @@ def ratio(before: Any, after: Any, users: Any) -> Estimate:
 
 
 def ratio_of(value: float, variance: float, n: int) -> Estimate:
-    """A ratio whose logarithm has this variance; one user alone tells nothing of it."""
+    """A ratio with an interval from the variance of its logarithm; no interval if the variance is not finite."""
     if not math.isfinite(variance):
         return Estimate(value, math.nan, math.nan, n)
     half = Z * math.sqrt(variance)
@@ -119,7 +119,7 @@ def ratio_of(value: float, variance: float, n: int) -> Estimate:
 
 
 def _spread(sums: Any, users: Any) -> float:
-    """The variance of a total, from its parts by user."""
+    """The variance of a total, from its sums per user; infinite for fewer than two users."""
     count = int((np.bincount(users) > 0).sum())
     return math.inf if count < 2 else total(sums**2) * count / (count - 1)
 
@@ -136,7 +136,7 @@ class Correlation:
 
 
 def spearman(x: Any, y: Any) -> Correlation:
-    """How far two columns agree in rank; equal values share the mean of their ranks. NaN for constants or n < 3."""
+    """Spearman's correlation of two columns; ties get the mean rank. NaN for constant columns or n < 3."""
     a, b = (pl.Series(np.asarray(side, np.float64)).rank().to_numpy() for side in (x, y))
     n = len(a)
     if n < 3 or a.std() == 0 or b.std() == 0:
@@ -152,7 +152,7 @@ def spearman(x: Any, y: Any) -> Correlation:
 
 
 def _whole_agreement(ranks: Floats) -> float:
-    """The chance that a column in any order agrees, or disagrees, wholly with these ranks; equal values may swap."""
+    """The probability that a random order agrees or disagrees perfectly with these ranks, taking ties into account."""
     n = len(ranks)
     ties = sum(math.lgamma(count + 1) for count in np.unique(ranks, return_counts=True)[1].tolist())
     even = np.array_equal(np.sort(ranks), np.sort(n + 1 - ranks))
@@ -160,17 +160,17 @@ def _whole_agreement(ranks: Floats) -> float:
 
 
 def student_p(t: float, degrees: int) -> float:
-    """The chance of a t at least as far from zero."""
+    """The two-sided p-value of a t statistic."""
     from scipy.special import stdtr
 
     return float(2 * stdtr(degrees, -abs(t)))
 
 
 def coin_p(hits: Any, n: Any) -> Floats:
-    """Two-tailed binomial test against one half, for many counts at once."""
+    """The p-values of two-tailed binomial tests against one half, for arrays of counts."""
     from scipy.special import betainc
 
     hits, n = np.asarray(hits, np.float64), np.asarray(n, np.float64)
     fewer = np.minimum(hits, n - hits)
-    # P(X <= k) of a fair coin is a share of the beta function.
+    # P(X <= k) of a fair coin is a regularized incomplete beta function.
     return np.asarray(np.minimum(1.0, 2.0 * betainc(n - fewer, fewer + 1.0, 0.5)))

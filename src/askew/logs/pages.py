@@ -1,15 +1,16 @@
-"""How far the result pages lean toward the group that was added, and which kind of reformulation that makes it.
+"""How far result pages lean toward the added group, and the kind of each reformulation.
 
-The share of a page is how often the added group is named in its texts, among all namings of any group. By the share of
-the first page a reformulation is one of the kinds of the paper's appendix B, which its authors told apart by hand:
+The share on a page is the number of mentions of the added group divided by the mentions of all groups. The first page
+has the results of the original query, the second page those of the reformulated query. The share on the first page
+gives the kind of the reformulation. The authors of the paper assigned these kinds by hand (appendix B):
 
-``seeks-specific``  no group is named on the first page;
-``corrects``        the added group has clearly less than its even part;
-``intensifies``     about its even part;
-``reinforces``      clearly more.
+``seeks-specific``  the first page names no group;
+``corrects``        the share is clearly below the even share;
+``intensifies``     the share is about the even share;
+``reinforces``      the share is clearly above the even share.
 
-The even part is 1/groups; "clearly" is ``margin`` of the way from it to nothing, or to all. Images, videos and
-advertisements are not in a log: what they show stays unseen.
+The even share is e = 1/groups. "Clearly below" is a share under e * (1 - ``margin``), "clearly above" a share over
+e + (1 - e) * ``margin``. Images, videos and advertisements are not in a log and are not counted.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ KINDS = ("seeks-specific", "corrects", "intensifies", "reinforces")
 
 
 def own_shares(events: pl.DataFrame, groups: Sequence[str], side: str) -> Any:
-    """The share of the added group on a page, event by event; NaN where no group is named."""
+    """The share of the added group on the page of each event; NaN if the page names no group."""
     counts = np.stack([events[f"{side}_{group}"].to_numpy() for group in groups], axis=1).astype(np.float64)
     place = {group: number for number, group in enumerate(groups)}
     own = counts[np.arange(len(counts)), [place[group] for group in events["group"].to_list()]]
@@ -54,7 +55,7 @@ def lean_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
 
 
 def kind_table(events: pl.DataFrame, groups: Sequence[str], margin: float) -> pl.DataFrame:
-    """How many reformulations are of which kind, for all groups and for each."""
+    """The number and share of reformulations of each kind, for all groups and for each group."""
     one = events.filter((pl.col("group") != SEVERAL) & pl.col("page_before"))
     kinds = kinds_of(own_shares(one, groups, "before"), len(groups), margin)
     names, users = one["group"].to_numpy(), one["user"].to_numpy()
@@ -71,7 +72,7 @@ def kind_table(events: pl.DataFrame, groups: Sequence[str], margin: float) -> pl
 
 
 def kinds_of(shares: Any, groups: int, margin: float) -> Any:
-    """The number of the kind of each event, by the share of its group on the first page."""
+    """The index in ``KINDS`` of each event, from the share of its group on the first page."""
     even = 1.0 / groups
     low, high = even * (1 - margin), even + (1 - even) * margin
     known = np.nan_to_num(shares, nan=even)

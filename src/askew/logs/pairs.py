@@ -1,4 +1,4 @@
-"""From the rows of some users to what they did: sessions, searches, pairs, and the reformulations for a group."""
+"""Find the sessions, searches, pairs and reformulations for a group in the rows of some users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LATE_SHOWN = 3
 
 
 class TopicsOf(Protocol):
-    """Something that says the topic of each query."""
+    """A source of query topics."""
 
     def topics(self, queries: pa.Array) -> pa.Array:
         """A topic for each query, as texts."""
@@ -30,7 +30,7 @@ class TopicsOf(Protocol):
 
 @dataclass(frozen=True)
 class Walk:
-    """How a log is walked through: the terms, the gap in milliseconds that ends a session, what to collect."""
+    """The settings of an analysis: the terms, the gap in milliseconds that ends a session, and what to collect."""
 
     vocabulary: LogVocabulary
     gap: int
@@ -40,14 +40,16 @@ class Walk:
 
     @property
     def table(self) -> TermTable:
-        """The terms for the compiled loops."""
+        """The hash table of the terms for the compiled loops."""
         return vocabulary_table(self.vocabulary)
 
 
 @dataclass
 class Walked:
-    """What was found in some rows. ``counts`` are of rows, users, sessions, searches, pairs, specializing, for_group;
-    ``late`` are the lines of a few rows that stood after a later one of their user.
+    """The result for the rows of some users.
+
+    ``counts`` has the numbers of rows, users, sessions, searches, pairs, specializing and for_group. ``late`` has the
+    line numbers of a few rows that came after a later row of the same user.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -59,7 +61,7 @@ class Walked:
 
 
 def walk(rows: pa.Table, how: Walk, table: TermTable) -> Walked:
-    """Walk through all rows of some users."""
+    """Analyze all rows of some users."""
     user = rows["user"].combine_chunks().to_numpy()
     time = rows["time"].combine_chunks().to_numpy()
     given = "session" in rows.column_names
@@ -88,7 +90,7 @@ def walk(rows: pa.Table, how: Walk, table: TermTable) -> Walked:
 
 
 def _owners(grouped: tuple[Any, Any]) -> Any:
-    """The number of the user of each row."""
+    """The group number (the user) of each row."""
     order, starts = grouped
     owner = np.empty(len(order), np.int64)
     owner[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
@@ -102,7 +104,7 @@ def _count(topics: pa.Array | None) -> Counter[str]:
 
 
 class _FoundPairs:
-    """The searches of some rows, and what each is to the one before it."""
+    """The searches of some rows, and the relation of each to the previous search."""
 
     def __init__(self, rows: pa.Table, query: pa.Array, order: Any, first: Any, time: Any) -> None:
         self.rows, self.query, self.order, self.first, self.time = rows, query, order, first, time
@@ -117,7 +119,7 @@ class _FoundPairs:
         )  # fmt: skip
 
     def kinds(self, owner: Any) -> dict[str, int]:
-        """How many searches are what, and the sums over users from which the spread of their shares is told."""
+        """The number of searches of each kind, and the sums per user that the intervals of their shares need."""
         user = owner[self.order[self.first[:-1]]]
         users = int(user.max()) + 1
         named = {
@@ -140,7 +142,7 @@ class _FoundPairs:
         return self.rows["topic"].combine_chunks().take(rows).fill_null("")
 
     def topic_users(self, topics: pa.Array, owner: Any) -> Counter[str]:
-        """How many users searched in each topic: a topic that the log names may be one that few people have."""
+        """The number of users of each topic. It is needed to hide topics of the log that few users have."""
         both = pa.table({"topic": topics, "user": owner[self.order[self.first[:-1]]]})
         found = both.group_by("topic").aggregate([("user", "count_distinct")])
         return Counter(dict(zip(found["topic"].to_pylist(), found["user_count_distinct"].to_pylist(), strict=True)))
@@ -173,7 +175,7 @@ class _FoundPairs:
         return text_array(*gather(data, offsets[rows] + self.start[at], offsets[rows] + self.end[at]))
 
     def _pages(self, named: dict[str, Any], at: Any) -> None:
-        """Clicks and results of both pages, where the log has them."""
+        """Add the clicks, results and texts of both pages that the log has."""
         for side, search in (("before", at - 1), ("after", at)):
             if "click_rank" in self.rows.column_names:
                 row = self._first_filled("click_rank", search)
@@ -188,11 +190,11 @@ class _FoundPairs:
                     named[f"{column}_{side}"] = values.take(pa.array(row, mask=row < 0))
 
     def _first_filled(self, column: str, search: Any) -> Any:
-        """The first row of each search whose list has something in it, or -1."""
+        """The first row of each search with a non-empty list in this column, or -1."""
         return _first_filled(self.order, self.first, search, list_sizes(self.rows[column].combine_chunks()))
 
     def _first_values(self, column: str, row: Any) -> pa.Array:
-        """The first value of the lists of these rows; null where a list is empty, or a row is -1."""
+        """The first value of the list of each row; null if the list is empty or the row is -1."""
         lists = self.rows[column].combine_chunks()
         there = (row >= 0) & (list_sizes(lists)[row] > 0)
         values = pc.list_element(lists.take(pa.array(row[there])), 0)
@@ -218,7 +220,7 @@ class _FoundPairs:
 
 
 def split_keyphrases(blocks: pa.Array, vocabulary: LogVocabulary) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """The prepositions before a keyphrase, it, and those after it; blanks stay with the prepositions."""
+    """Split blocks into leading prepositions, keyphrase and trailing prepositions; spaces stay with prepositions."""
     words = "|".join(sorted((text.replace(".", r"\.") for text in vocabulary.prepositions), key=len, reverse=True))
     if not words:
         empty = pa.array([""] * len(blocks), pa.string())

@@ -1,4 +1,4 @@
-"""Logs in Parquet: columns of any name, told by ``columns``; clicks, results and texts may be lists."""
+"""Logs in Parquet: columns of any name, given by ``columns``; clicks, results and texts may be lists."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class ParquetFormat:
         return LogRows(frozenset(log.roles), log.blocks(), log.parse)
 
     def expected_bytes(self, path: Path, columns: Mapping[str, str] | None = None) -> int:
-        """About how much room the columns take unpacked."""
+        """The approximate size of the decompressed columns in bytes."""
         return ParquetLog(path, columns).expected_bytes
 
 
 class ParquetLog:
-    """Reads a few rows at a time."""
+    """Reader of a Parquet log in blocks of rows."""
 
     def __init__(self, path: Path, columns: Mapping[str, str] | None = None) -> None:
         self.where = str(path)
@@ -47,7 +47,7 @@ class ParquetLog:
 
     @property
     def expected_bytes(self) -> int:
-        """About how much room the columns take unpacked, by their first rows."""
+        """The approximate size of the decompressed columns in bytes, extrapolated from the first rows."""
         names = sorted(set(self.roles.values()))
         with _readable(f"log {self.where}: damaged at its first rows"):
             first = next(self._file.iter_batches(_SAMPLE, columns=names), None)
@@ -56,7 +56,7 @@ class ParquetLog:
         )
 
     def blocks(self) -> Iterator[tuple[int, pa.Table]]:
-        """Rows, many at a time, each block with the number of its first."""
+        """Blocks of rows, each with the number of its first row."""
         first = 1
         names = sorted(set(self.roles.values()))
         batches = self._file.iter_batches(_ROWS, columns=names)
@@ -71,7 +71,7 @@ class ParquetLog:
     def parse(self, block: tuple[int, pa.Table], key: Any) -> LogBatch:
         """The rows of a block as events."""
         first, table = block
-        # A damaged page may give a table that is not as its type says.
+        # A damaged page may give a table that does not match its schema.
         with _readable(f"log {self.where}: damaged in the rows {first} to {first + table.num_rows - 1}"):
             named = {role: table[name] for role, name in self.roles.items()}
             named["line"] = pa.array(np.arange(first, first + table.num_rows))
@@ -80,7 +80,7 @@ class ParquetLog:
 
 @contextmanager
 def _readable(otherwise: str) -> Iterator[None]:
-    """What Arrow raises for a file that is damaged, as one line."""
+    """Turn Arrow's exceptions for a damaged file into a DataError of one line."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: a damaged name

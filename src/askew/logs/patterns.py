@@ -1,4 +1,4 @@
-"""How often, for whom, how soon and from where: the tables of reformulations for a group."""
+"""Tables of the reformulations for a group: frequency, groups, time gaps, entry points, added terms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from askew.logs.numbers import NOTHING, Estimate, median, share, share_of
 
 
 def frequency_table(counts: Counter[str]) -> pl.DataFrame:
-    """Pairs that specialize, and specializing reformulations that are for a group, with shares."""
+    """The share of pairs that specialize, and the share of specializing reformulations that are for a group."""
     rows = []
     for what, of in (("specializing", "pairs"), ("for_group", "specializing")):
         found = _streamed_share(counts, what, of)
@@ -26,7 +26,7 @@ def frequency_table(counts: Counter[str]) -> pl.DataFrame:
 
 
 def _streamed_share(counts: Counter[str], what: str, of: str) -> Estimate:
-    """A share from sums over users that were taken part by part."""
+    """A share with its interval, from sums per user that were accumulated over the parts."""
     hits, n = counts[what], counts[of]
     if not n:
         return NOTHING
@@ -36,7 +36,7 @@ def _streamed_share(counts: Counter[str], what: str, of: str) -> Estimate:
 
 
 def group_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
-    """The share of each group among the reformulations for exactly one, and how many are for several."""
+    """The share of each group among reformulations for exactly one group, and the number for several groups."""
     rows = []
     one = events.filter(pl.col("group") != SEVERAL)
     for group in groups:
@@ -51,7 +51,7 @@ def group_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
 
 
 def gap_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
-    """Seconds between the two queries: the median, for all and per group, over all entry points and for each."""
+    """The median number of seconds between the two queries, overall, per group and per entry point."""
     rows = []
     for label, entry, part in slices(events, groups):
         found = median(part["gap"].to_numpy() / 1000.0, part["user"].to_numpy())
@@ -62,7 +62,7 @@ def gap_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
 
 
 def entry_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
-    """From where the second query came, among the events of which the log says it."""
+    """The share of each entry point of the second query, among events with a known entry point."""
     rows = []
     said = events.filter(pl.col("entry") != "")
     for label in ("all", *groups):
@@ -77,7 +77,7 @@ def entry_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
 
 
 def block_table(events: pl.DataFrame) -> pl.DataFrame:
-    """What was added, by how many users: blocks of terms and prepositions."""
+    """The added blocks of terms and prepositions: how often, and by how many users."""
     found = events.group_by("block", "group").agg(
         n=pl.len().cast(pl.Int64), users=pl.col("user").n_unique().cast(pl.Int64)
     )

@@ -1,4 +1,4 @@
-"""What is planted in a made-up log, and what an analysis of it should therefore find."""
+"""The effects planted in a made-up log, and the true values that an analysis should estimate."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _WIDTH = 16
 
 @dataclass(frozen=True)
 class Planted:
-    """The effects of a made-up log. The defaults are near the figures of the GSQR paper, where it has them."""
+    """The effects of a made-up log. The defaults are close to the figures that the GSQR paper reports."""
 
     sessions: int = 40_000
     users: int = 12_000
-    # Two queries a session: unrelated, specialized by something else, specialized for a group.
+    # The second query of a session is unrelated, specialized for no group, or specialized for a group.
     specializing: float = 0.45
     for_group: float = 0.4
     female: float = 0.54
-    # How much a user's earlier choice tells of the next one.
+    # The probability that a group is chosen by the user's own preference and not independently.
     loyalty: float = 0.5
-    # Share of recommendations, and how much more often women's terms come from one.
+    # Share of recommended queries, and the factor for women's terms.
     recommended: float = 0.13
     recommended_female: float = 1.2
     edited: float = 0.64
@@ -63,13 +63,13 @@ class Planted:
     kinds: tuple[float, ...] = (0.4, 0.25, 0.2, 0.15)
     correlation: float = -0.35
     queries_per_topic: int = 10
-    # Sessions whose queries nobody else has typed.
+    # Share of sessions with queries that no other user typed.
     rare: float = 0.002
     seed: int = 0
 
     @cached_property
     def words(self) -> dict[str, list[str]]:
-        """Topics with the queries that belong to them, by the shipped words."""
+        """The queries of each topic, according to the shipped topic words."""
         seeds = load_topics()
         made = {}
         for number, (topic, words) in enumerate([*seeds.words.items(), (OTHER, _NEUTRAL)]):
@@ -81,18 +81,18 @@ class Planted:
 
     @cached_property
     def queries(self) -> Queries:
-        """The original queries, each with its topic, its association, its probabilities."""
+        """The original queries with their topics, associations and probabilities."""
         return make_queries(self)
 
     @cached_property
     def truth(self) -> dict[str, Any]:
-        """What an analysis should find."""
+        """The true value of every planted effect."""
         return truth_of(self)
 
 
 @dataclass(frozen=True)
 class Queries:
-    """Columns over the original queries. ``female`` is the chance that women's terms are added."""
+    """Columns over the original queries. ``female`` is the probability that women's terms are added."""
 
     texts: list[str]
     topics: list[str]
@@ -106,7 +106,7 @@ class Queries:
 
 
 def make_queries(planted: Planted) -> Queries:
-    """Draw what is planted in each query; the same seed draws the same."""
+    """Draw the planted properties of each query. The same seed gives the same queries."""
     rng = np.random.default_rng([planted.seed, 11])
     topics = [topic for topic, listed in planted.words.items() for _ in listed]
     texts = [text for listed in planted.words.values() for text in listed]
@@ -148,7 +148,7 @@ def _published() -> dict[str, tuple[float, float]]:
 
 
 def _vectors(texts: list[str], rng: Any) -> tuple[list[str], Any]:
-    """Word vectors whose first number is the gender of a word; modifiers and neutral words have none."""
+    """Word vectors whose first component is the gender association of a word; it is 0 for modifiers."""
     words = sorted({word for text in texts for word in text.split()})
     vectors = rng.standard_normal((len(words), _WIDTH)) / math.sqrt(_WIDTH)
     vectors[:, 0] = np.where(np.isin(words, _MODIFIERS), 0.0, rng.normal(0.0, 0.35, len(words)))
@@ -165,14 +165,14 @@ def _vectors(texts: list[str], rng: Any) -> tuple[list[str], Any]:
 
 
 def _normal_ranks(values: Any) -> Any:
-    """The values by rank, spread as a normal law would have them."""
+    """The normal scores of the values: their ranks mapped to quantiles of the normal distribution."""
     order = np.empty(len(values))
     order[np.argsort(values)] = (np.arange(len(values)) + 0.5) / len(values)
     return np.array([NormalDist().inv_cdf(p) for p in order])
 
 
 def joint(planted: Planted) -> Any:
-    """The chance of each original query, group and entry point among the reformulations for a group."""
+    """The joint probability of original query, group and entry point among the reformulations for a group."""
     queries = planted.queries
     table = np.zeros((len(queries.texts), 2, 3))
     for g, chance in enumerate((queries.female, 1 - queries.female)):
@@ -183,7 +183,7 @@ def joint(planted: Planted) -> Any:
 
 
 def truth_of(planted: Planted) -> dict[str, Any]:
-    """The true value of every planted effect, computed from the chances and not from a sample."""
+    """The true value of every planted effect, computed from the probabilities and not from a sample."""
     both, queries = joint(planted), planted.queries
     specializing = planted.specializing
     found: dict[str, Any] = {
@@ -241,7 +241,7 @@ def _click_truth(planted: Planted, both: Any) -> dict[str, float]:
 
 
 def site_chances(planted: Planted) -> tuple[Any, Any]:
-    """How likely each site is to fill a place on the first page and on the second."""
+    """The probability of each site per result on the first page and on the second page."""
     rng = np.random.default_rng([planted.seed, 12])
     before = rng.dirichlet(np.full(planted.sites, 4.0))
     after = before * np.exp(rng.normal(0.0, 0.6, planted.sites))
@@ -249,7 +249,7 @@ def site_chances(planted: Planted) -> tuple[Any, Any]:
 
 
 def rank_moves(planted: Planted) -> Any:
-    """The chance of each change, rank after and rank before (0: absent) of a clicked result."""
+    """The joint probability of change, rank after and rank before (0: absent) of a clicked result."""
     click = 0.75 ** np.arange(RANKS)
     table = np.zeros((4, RANKS + 1, RANKS + 1))
     absent, lower, same, higher = planted.changes
@@ -264,7 +264,7 @@ def rank_moves(planted: Planted) -> Any:
 
 
 def site_truth(planted: Planted) -> dict[str, float]:
-    """Ratio of exposure of each site. A result on both pages takes the place of one by chance on either."""
+    """The exposure ratio of each site. A result that is on both pages replaces a randomly drawn one on each page."""
     before, after = site_chances(planted)
     moves = rank_moves(planted)[1:]
     shared = planted.click_before * _click_truth(planted, joint(planted))["all"]

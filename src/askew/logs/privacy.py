@@ -1,6 +1,7 @@
-"""Which texts of a log may be shown: none that few users typed, none about a person, none that guesses who they are.
+"""Decide which texts of a log may be shown.
 
-What is withheld is counted, and counts in every figure; it is only never printed or written.
+A text is withheld if few users typed it, if it contains a person's name, or if it speculates about a person's identity.
+Withheld texts are part of every count and statistic. They are never printed or written.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ RARE, NAME, SPECULATION = "few users", "a person's name", "speculation about ide
 
 @dataclass(frozen=True)
 class Privacy:
-    """A text is shown when at least ``least_users`` users typed it and no name or phrase of the lists is in it.
+    """A text is shown if at least ``least_users`` users typed it and it contains no name or phrase of the lists.
 
-    The phrases that speculate about a person are about some groups only (``speculation_groups``): ``guesses`` says
-    whether they are looked for.
+    There are phrases that speculate about a person for some groups only (``speculation_groups``). ``guesses`` says
+    whether texts with such phrases are withheld.
     """
 
     least_users: int
     guesses: bool = True
 
     def reasons(self, texts: pl.Series, users: pl.Series) -> pl.Series:
-        """Why each text is withheld; null where it may be shown. A text that few typed is looked at no further."""
-        # A name counts wherever it stands between other signs: mary's, mary-ann, @mary.
+        """Why each text is withheld; null if it may be shown. "Few users" comes before the other reasons."""
+        # A name also matches next to punctuation: mary's, mary-ann, @mary.
         words = pl.col("text").str.extract_all(r"[\p{L}\p{M}]+")
         guessed = speculates(texts) if self.guesses else pl.repeat(False, len(texts), eager=True)
         frame = pl.DataFrame({"text": texts, "users": users, "spoken": guessed})
@@ -46,10 +47,10 @@ class Privacy:
         )["reason"]  # fmt: skip
 
     def shown(self, frame: pl.DataFrame, columns: Sequence[str], what: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The rows all of whose texts may be shown, and the others counted by reason.
+        """The rows that may be shown, and the number of withheld rows by reason.
 
-        ``users`` says how many typed a row. Where there is a column ``guessed``, it says that a row is known to
-        speculate about a person; it is not kept.
+        A row is withheld if the text of any of ``columns`` is withheld. The column ``users`` is the number of users of
+        a row. The optional column ``guessed`` marks rows that speculate about a person; it is dropped.
         """
         rare = pl.when(frame["users"] < self.least_users).then(pl.lit(RARE))
         reasons = [frame.select(rare.otherwise(None).alias("few"))["few"]]
@@ -64,33 +65,33 @@ class Privacy:
 
     @staticmethod
     def counted(reasons: pl.Series, what: str) -> pl.DataFrame:
-        """How many texts are withheld for which reason."""
+        """The number of withheld texts by reason."""
         found = pl.DataFrame({"reason": reasons}).drop_nulls().group_by("reason").agg(n=pl.len().cast(pl.Int64))
         return found.sort("reason").select(pl.lit(what).alias("what"), pl.col("reason").cast(pl.String), "n")
 
     @staticmethod
     def left_out(n: int, what: str, reason: str) -> pl.DataFrame:
-        """The same for texts that were counted elsewhere."""
+        """The same table for a given number of withheld texts."""
         table = pl.DataFrame({"what": [what], "reason": [reason], "n": [n]})
         return table.filter(pl.col("n") > 0)
 
 
 def speculates(texts: pl.Series) -> pl.Series:
-    """Whether a phrase about who a person is stands in each text."""
+    """Whether each text contains a phrase that speculates about a person's identity."""
     padded = pl.DataFrame({"text": texts}).select(pl.format(" {} ", pl.col("text").fill_null("")).alias("text"))
     return padded["text"].str.contains_any([f" {phrase} " for phrase in speculation()])
 
 
 @lru_cache(maxsize=1)
 def first_names() -> tuple[str, ...]:
-    """First names that make a query one about a person."""
+    """First names: a text that contains one is withheld."""
     names = load_lexicon(LOG_DATA.parent / "names" / "en.toml")
     return tuple(sorted({canonical(name) for listed in names.groups.values() for name in listed}))
 
 
 @lru_cache(maxsize=1)
 def speculation() -> tuple[str, ...]:
-    """Phrases that make a query one about who a person is."""
+    """Phrases that speculate about a person's identity."""
     return tuple(sorted({canonical(phrase) for phrase in _speculation()["phrases"]}))
 
 

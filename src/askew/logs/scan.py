@@ -1,4 +1,4 @@
-"""Compiled loops over the bytes of a log: lines, columns, times, texts. No row becomes a Python object here."""
+"""Compiled loops over the bytes of a log: lines, columns, times, texts. They create no Python object per row."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import numpy as np
 
 from askew.compiled import compiled, each, lowest_bit, mask_of_64
 
-# Why a line is left out; 0 is a good one.
+# The reasons why a line is left out; 0 is a good line.
 GOOD, COLUMNS, NUL, NOT_UTF8, BLANK = 0, 1, 2, 3, 4
 READ_AHEAD = 64
 
 _TAB, _LINE, _RETURN, _BLANK_BYTE = 9, 10, 13, 32
 _DAY = 86_400_000
 _DATE = 10
-# A whole number of this size or more is milliseconds, a smaller one seconds: seconds reach it in the year 5138.
+# A whole number of at least this size is milliseconds, a smaller one seconds (up to the year 5138).
 _MILLISECONDS_FROM = 100_000_000_000
-# The year 10000: what is larger counts microseconds or less, or is no time.
+# The year 10000 in milliseconds. A larger number is in microseconds or finer, or is not a time.
 TOO_LATE = 253_402_300_800_000
 
 
 def _special(builder: Any, block: Any) -> Any:
-    """Controls up to the carriage return, and bytes beyond ASCII: as signed numbers, everything below 14."""
+    """Control bytes up to the carriage return, and non-ASCII bytes: as signed numbers, all are below 14."""
     return builder.icmp_signed("<", block, each(_RETURN + 1))
 
 
@@ -32,11 +32,11 @@ _ONE = np.uint64(1)
 
 @compiled
 def split_lines(data: Any, size: int, least: int, width: int, role_of: Any, starts: Any, ends: Any, why: Any) -> int:
-    """Find the wanted columns of every line; returns how many lines there are.
+    """Find the requested columns of every line, and return the number of lines.
 
-    ``role_of`` says for each column which row of ``starts`` and ``ends`` it fills, or -1. A line may lack its last
-    columns, down to ``least`` of them; they are empty. The text of ``size`` bytes ends with a line feed, and ``data``
-    goes on for READ_AHEAD bytes after it: 64 are looked at together, and only those that matter one by one.
+    ``role_of`` has for each column the row of ``starts`` and ``ends`` to fill, or -1. A line must have at least
+    ``least`` columns; missing columns at its end are empty. The text of ``size`` bytes must end with a line feed, and
+    ``data`` must have READ_AHEAD more bytes, because 64 bytes are tested at a time.
     """
     line, column, begin, first = 0, 0, 0, 0
     high, nul = False, False
@@ -90,7 +90,7 @@ def _is_blank(data: Any, start: int, end: int) -> bool:
 
 @compiled
 def is_utf8(data: Any, start: int, end: int) -> bool:
-    """Whether these bytes are UTF-8: no overlong forms, no halves of characters, nothing beyond Unicode."""
+    """Whether these bytes are valid UTF-8: no overlong forms, no surrogates, nothing beyond Unicode."""
     at = start
     while at < end:
         first = data[at]
@@ -117,7 +117,7 @@ def is_utf8(data: Any, start: int, end: int) -> bool:
 
 @compiled
 def texts_fault(data: Any, offsets: Any, faults: Any) -> None:
-    """For texts of a column: mark those with a NUL byte or with bytes that are not UTF-8."""
+    """Mark the texts of a column that have a NUL byte or are not valid UTF-8."""
     for row in range(len(offsets) - 1):
         high = False
         for at in range(offsets[row], offsets[row + 1]):
@@ -130,7 +130,7 @@ def texts_fault(data: Any, offsets: Any, faults: Any) -> None:
 
 @compiled
 def _digits(data: Any, start: int, count: int, end: int) -> Any:
-    """A number of exactly so many digits, or -1."""
+    """A number of exactly ``count`` digits, or -1."""
     if start + count > end:
         return -1
     value: Any = 0
@@ -144,7 +144,7 @@ def _digits(data: Any, start: int, count: int, end: int) -> Any:
 
 @compiled
 def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 in the Gregorian calendar; the year is counted from March, so that February ends it."""
+    """Days since 1970-01-01 in the Gregorian calendar. Years are counted from March, so that February is last."""
     if month <= 2:
         year -= 1
     of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
@@ -160,7 +160,7 @@ def _month_length(year: int, month: int) -> int:
 
 @compiled
 def _fraction(data: Any, at: int, end: int) -> Any:
-    """Milliseconds after a decimal point, and where the digits end; -1 when there are none."""
+    """The milliseconds after a decimal point (-1 without digits), and where the digits end."""
     value: Any = 0
     scale, first = 100, at
     while at < end and 48 <= data[at] <= 57:
@@ -172,7 +172,7 @@ def _fraction(data: Any, at: int, end: int) -> Any:
 
 @compiled
 def _zone(data: Any, at: int, end: int) -> Any:
-    """The offset of a time zone in milliseconds, and whether there is one."""
+    """The offset of a time zone in milliseconds (0 without one), and whether the text is valid."""
     if at == end or (at + 1 == end and (data[at] == 90 or data[at] == 122)):
         return 0, True
     if data[at] != 43 and data[at] != 45:
@@ -190,7 +190,7 @@ def _zone(data: Any, at: int, end: int) -> Any:
 
 @compiled
 def _date(data: Any, start: int, end: int) -> Any:
-    """Milliseconds from 1970 to the day, whether the text begins as a date does, and whether there is such a day."""
+    """Milliseconds from 1970 to the day, whether the text begins with a date, and whether the date exists."""
     year, month, day = _digits(data, start, 4, end), _digits(data, start + 5, 2, end), _digits(data, start + 8, 2, end)
     if year < 0 or month < 0 or day < 0 or data[start + 4] != 45 or data[start + 7] != 45:
         return 0, False, False
@@ -201,7 +201,7 @@ def _date(data: Any, start: int, end: int) -> Any:
 
 @compiled
 def _clock(data: Any, start: int, end: int, date: int) -> Any:
-    """The time of day after a date that ends at ``start``: milliseconds since 1970, and whether it is a time."""
+    """Add the time of day that follows a date ending at ``start``: milliseconds since 1970, and whether it is valid."""
     hour, minute = _digits(data, start + 1, 2, end), _digits(data, start + 4, 2, end)
     second = _digits(data, start + 7, 2, end)
     if hour < 0 or minute < 0 or second < 0 or data[start + 3] != 58 or data[start + 6] != 58:
@@ -217,7 +217,7 @@ def _clock(data: Any, start: int, end: int, date: int) -> Any:
 
 @compiled
 def _number_of_seconds(data: Any, start: int, end: int) -> Any:
-    """Seconds with or without a fraction, or milliseconds where the number is too large for seconds."""
+    """A time as a number: seconds with or without a fraction, or milliseconds if the number is large enough."""
     value: Any = 0
     at = start
     while at < end and 48 <= data[at] <= 57 and at - start < 16:
@@ -235,9 +235,9 @@ def _number_of_seconds(data: Any, start: int, end: int) -> Any:
 
 @compiled
 def parse_times(data: Any, starts: Any, ends: Any, times: Any, good: Any) -> None:
-    """The time of each row, and whether it is one. Blanks around it do not matter.
+    """Parse the time of each row, and mark whether it is valid. Surrounding spaces are ignored.
 
-    Rows that follow each other are often of the same day: a date that stands in the row before is not read again.
+    Consecutive rows often have the same date, so a date equal to that of the row before is not parsed again.
     """
     before, date, written, there = -1, 0, False, False
     for row in range(len(starts)):
@@ -267,7 +267,7 @@ def _same_date(data: Any, one: int, two: int) -> bool:
 
 @compiled
 def parse_ranks(data: Any, starts: Any, ends: Any, ranks: Any) -> None:
-    """A whole number from 1 on for each row: 0 where nothing stands, -1 where something else does."""
+    """Parse a rank of 1 or more for each row: 0 if the field is empty, -1 if it is not a rank."""
     for row in range(len(starts)):
         size = ends[row] - starts[row]
         value = 0 if size == 0 else _digits(data, starts[row], min(size, 9), ends[row])
@@ -276,7 +276,7 @@ def parse_ranks(data: Any, starts: Any, ends: Any, ranks: Any) -> None:
 
 @compiled
 def gather(data: Any, starts: Any, ends: Any) -> Any:
-    """The pieces of a text, one after the other, and where each begins."""
+    """Copy the pieces ``data[start:end]`` one after the other; return the bytes and the offset of each piece."""
     offsets = np.zeros(len(starts) + 1, np.int32)
     for row in range(len(starts)):
         offsets[row + 1] = offsets[row] + ends[row] - starts[row]
@@ -290,7 +290,7 @@ def gather(data: Any, starts: Any, ends: Any) -> Any:
 
 @compiled
 def beyond_ascii(data: Any, starts: Any, ends: Any) -> Any:
-    """Which pieces have a byte beyond ASCII."""
+    """Whether each piece has a non-ASCII byte."""
     found = np.zeros(len(starts), np.bool_)
     for row in range(len(starts)):
         for at in range(starts[row], ends[row]):
@@ -302,9 +302,9 @@ def beyond_ascii(data: Any, starts: Any, ends: Any) -> Any:
 
 @compiled
 def write_terms(data: Any, starts: Any, ends: Any, stripped: Any) -> Any:
-    """The terms of each piece with one blank between them (see ``definition.terms``), and where each begins.
+    """Write the terms of each piece with single spaces between them (see ``definition.terms``), and the offsets.
 
-    Pieces with characters beyond ASCII are in lower case already; ``stripped`` marks the bytes taken off the ends.
+    Pieces with non-ASCII characters must already be in lower case. ``stripped`` marks the bytes to strip from the ends.
     """
     offsets = np.zeros(len(starts) + 1, np.int32)
     room = 0
@@ -315,7 +315,7 @@ def write_terms(data: Any, starts: Any, ends: Any, stripped: Any) -> Any:
     for row in range(len(starts)):
         begin, here, stop = at, starts[row], ends[row]
         while here < stop:
-            # Marks at the beginning are left away, then all is written; marks at the end are taken back.
+            # Skip marks at the beginning, copy the term, then remove marks from its end.
             while here < stop and (stripped[data[here]] or data[here] <= _BLANK_BYTE or data[here] == 127):
                 here += 1
             mark, said = at, False

@@ -1,7 +1,7 @@
-"""Rows of a log by user, in parts small enough for memory, whatever the order of the log and however long it is.
+"""Split the rows of a log by user into parts that fit in memory, for a log of any order and length.
 
-A part holds all rows of its users. A log that fits stays in memory; a longer one is put by in a folder that is removed
-afterwards, as columns with hashed ids.
+A part has all rows of its users. A log that fits stays in memory. A larger log is written to a temporary folder, as
+columns with hashed ids.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _MOST_PARTS = 512
 _IN_MEMORY = 192 << 20
 _TOO_LARGE = 4
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-# A part is cut by another multiplier than the one that put its users together.
+# Parts that are too large are split again with another multiplier, because the first one put their users together.
 _MIX_AGAIN = np.uint64(0xC2B2AE3D27D4EB4F)
 _TOP = np.uint64(40)
 
 
 class Parts:
-    """Takes tables in any order, gives them back part by part. Use it in a ``with`` block."""
+    """Collects tables in any order and returns them part by part. Use it in a ``with`` block."""
 
     def __init__(self, expected_bytes: int, folder: Path | None = None, in_memory: int | None = None) -> None:
         self.count = min(_MOST_PARTS, max(1, -(-expected_bytes // _PART_BYTES)))
@@ -50,11 +50,11 @@ class Parts:
         self._stack.close()
 
     def split(self, table: pa.Table) -> list[tuple[int, pa.Table]]:
-        """The table by parts. Nothing is kept: several threads may do this at once."""
+        """Split a table into parts by user. Nothing is stored, so several threads can call this at once."""
         return _by_user(table, self.count, _MIX) if table.num_rows else []
 
     def add(self, split: list[tuple[int, pa.Table]]) -> None:
-        """Keep what ``split`` gave."""
+        """Store the tables that ``split`` returned."""
         for number, table in split:
             if self.spilled:
                 self._write(number, table)
@@ -84,7 +84,7 @@ class Parts:
         return self._folder / f"{number}.arrow"
 
     def _written(self) -> list[int]:
-        """The parts that were written to; their files are whole now."""
+        """Close all open files, and return the numbers of their parts."""
         written = sorted(self._files)
         for sink, writer in self._files.values():
             writer.close()
@@ -93,7 +93,7 @@ class Parts:
         return written
 
     def numbers(self) -> Iterator[int]:
-        """The parts that have rows."""
+        """The numbers of the parts that have rows."""
         if self.spilled:
             for number in self._written():
                 yield from self._cut(number)
@@ -101,7 +101,7 @@ class Parts:
             yield from (number for number, some in enumerate(self._tables) if some)
 
     def _cut(self, number: int) -> list[int]:
-        """A part as several, where far more came than was expected: a packed log may be of any length."""
+        """Split a part that is far larger than expected, as for a compressed log, and return the new part numbers."""
         size = self._path(number).stat().st_size
         if size <= _TOO_LARGE * _PART_BYTES:
             return [number]
@@ -115,7 +115,7 @@ class Parts:
         return self._written()
 
     def take(self, number: int) -> pa.Table:
-        """All rows of a part, once: what was in memory is let go."""
+        """All rows of a part. Each part can be taken once, because its memory is released."""
         if self.spilled:
             with pa.OSFile(str(self._path(number))) as source:
                 return pa.ipc.open_stream(source).read_all().combine_chunks()
@@ -124,7 +124,7 @@ class Parts:
 
 
 def _by_user(table: pa.Table, count: int, mix: Any) -> list[tuple[int, pa.Table]]:
-    """The rows of a table by parts; all rows of a user are in one."""
+    """Split a table into parts. All rows of a user are in the same part."""
     if count == 1:
         return [(0, table)]
     part = (table["user"].combine_chunks().to_numpy() * mix >> _TOP) % np.uint64(count)

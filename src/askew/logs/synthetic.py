@@ -1,6 +1,6 @@
-"""A made-up log with planted effects, for tests and demonstrations: the same seed makes the same log.
+"""Generate a made-up log with planted effects, for tests and demonstrations. The same seed gives the same log.
 
-Every session has two searches. All is drawn in columns: ten million rows take about a minute.
+Every session has two searches. Whole columns are drawn at once: ten million rows take about a minute.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from askew.logs.planted import ENTRIES, GROUPS, RANKS, Planted, joint, rank_move
 ORDERS = ("time", "user")
 FORMATS = ("aol", "tsv", "parquet")
 
-# Text of the block, and after how many words of the original it stands (-1: at the end).
+# Text of the block, and the number of words of the original query before it (-1: at the end).
 _FOR_GROUP = {
     "female": (("for women", -1), ("women's", 0), ("women's", 1), ("women", -1), ("female", 0), ("by women", -1)),
     "male": (("for men", -1), ("men's", 0), ("men's", 1), ("men", -1), ("male", 0), ("by men", -1)),
@@ -33,14 +33,14 @@ _START = 1_609_459_200_000
 _DAY = 86_400_000
 _LONGEST_GAP = 1_700_000
 _CHUNK = 250_000
-# What the texts of a page say of the added group, by kind of reformulation; {own} and {other} are its words.
+# The text of the first page by kind of reformulation. {own} is a word for the added group, {other} for the other group.
 _PAGE_TEXTS = ("reviews and prices", "{other} {other} {other} {own}", "{own} {other}", "{own} {own} {own} {other}")
 _SECOND_PAGE = "{own} {own} {own} {own} {other}"
 _WORDS = {"female": ("women", "men"), "male": ("men", "women")}
 
 
 class SyntheticLog:
-    """Draws the rows of a log. ``pages`` adds results and their texts, which take most of the room."""
+    """Draws the rows of a log. ``pages`` adds results and their texts, which take most of the memory."""
 
     def __init__(self, planted: Planted, pages: bool = True) -> None:
         self.planted, self.pages = planted, pages
@@ -53,11 +53,11 @@ class SyntheticLog:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return 2 * self.planted.sessions
 
     def chunks(self, order: str = "time") -> Iterator[pa.Table]:
-        """The rows, some at a time, sorted by time, or by user and then time."""
+        """The rows in chunks, sorted by time, or by user and then time."""
         if order not in ORDERS:
             raise ConfigError(f"order of a made-up log: expected {' or '.join(ORDERS)}, found {order!r}")
         total = self.planted.sessions
@@ -67,11 +67,11 @@ class SyntheticLog:
     def _chunk(self, number: int, first: int, size: int, order: str) -> pa.Table:
         rng = np.random.default_rng([self.planted.seed, 13, number])
         p = self.planted
-        # The users of a chunk are its own, and each of their sessions is on another day.
+        # No user is in two chunks. Each session of a user is on a different day.
         share = max(1, round(p.users * size / p.sessions))
         user = rng.integers(0, share, size)
         day = _running_count(user)
-        # By time, a chunk begins where the last one ended.
+        # In time order, a chunk begins after the previous one ends.
         begin = _START + (number * int(day.max() + 1) * _DAY * 2 if order == "time" else 0)
         start = begin + day * _DAY + rng.integers(0, _DAY // 2, size)
         kind = np.where(rng.random(size) < p.specializing, np.where(rng.random(size) < p.for_group, 2, 1), 0)
@@ -123,7 +123,7 @@ class SyntheticLog:
         return topics.gather(np.where(kind == 0, second, drawn["query"]))
 
     def _second(self, rng: Any, kind: Any, drawn: dict[str, Any]) -> Any:
-        """Where in the pool the second query stands: another query, or the first with a block."""
+        """The index of the second query in the pool: another query, or the first query with an added block."""
         size = len(kind)
         each = len(_FOR_GROUP["female"])
         block = np.where(
@@ -132,7 +132,7 @@ class SyntheticLog:
             len(GROUPS) * each + rng.integers(0, len(_FOR_OTHERS), size),
         )
         other = rng.choice(self._size, size, p=self.planted.queries.in_log)
-        # Never the same query twice: that would be no second search.
+        # The second query must differ: the same query again would not be a second search.
         other = np.where(other == drawn["query"], (other + 1) % self._size, other)
         return np.where(kind == 0, other, self._size + drawn["query"] * self._blocks + block)
 
@@ -147,7 +147,7 @@ class SyntheticLog:
         odd = (rng.random(len(first)) < self.planted.rare) & (kind > 0)
         if not odd.any():
             return one, two
-        # A word of its own at both ends keeps the second query a specialization of the first.
+        # The same unique word at the end of both queries keeps the second a specialization of the first.
         tail = pl.Series(np.arange(number, number + len(first))).cast(pl.String)
         secret = pl.Series(np.where(odd, 1, 0)).cast(pl.Boolean)
         frame = pl.DataFrame({"one": one, "two": two, "tail": " onlyone" + tail, "odd": secret})
@@ -157,7 +157,7 @@ class SyntheticLog:
         return made["one"], made["two"]
 
     def _clicked_ranks(self, rng: Any, size: int) -> tuple[Any, Any]:
-        """Rank on the second page and rank on the first (0: absent) of the result that would be clicked."""
+        """The ranks on the second and on the first page (0: absent) of the result that would be clicked."""
         places = rng.choice(self._moves.size, size, p=self._moves.ravel() / self._moves.sum())
         _, new, old = np.unravel_index(places, self._moves.shape)
         return new, old
@@ -173,7 +173,7 @@ class SyntheticLog:
 
 
 class _Pages:
-    """The results of both pages of each session. A result on both has the same address, all others differ."""
+    """The results of both pages of each session. Only the clicked result can be on both pages."""
 
     def __init__(self, planted: Planted, rng: Any, ranks: tuple[Any, Any], clicked: Any) -> None:
         self.new, self.old = ranks
@@ -221,13 +221,13 @@ def _fill(text: str, group: str) -> str:
 
 
 def _pick(rng: Any, chances: Any) -> Any:
-    """One column of each row, by the chances of that row."""
+    """Draw one column for each row, with the probabilities of that row."""
     edges = np.cumsum(chances, axis=1)
     return np.minimum((edges < rng.random(len(edges))[:, None] * edges[:, -1:]).sum(axis=1), edges.shape[1] - 1)
 
 
 def _running_count(values: Any) -> Any:
-    """How many equal values came before each."""
+    """For each value, the number of equal values before it."""
     return pl.DataFrame({"v": values}).select(count=pl.int_range(pl.len()).over("v"))["count"].to_numpy()
 
 
@@ -246,7 +246,7 @@ def _ranks(there: Any, ranks: Any) -> pl.Series:
 
 
 def write_log(log: SyntheticLog, path: Path, form: str = "parquet", order: str = "time") -> Path:
-    """Write a made-up log: ``aol`` and ``tsv`` as text, with one click a row and no results, or ``parquet``."""
+    """Write a made-up log as ``parquet``, or as ``aol`` or ``tsv`` text with one click per row and no results."""
     if form not in FORMATS:
         raise ConfigError(f"form of a made-up log: expected {', '.join(FORMATS)}, found {form!r}")
     if form == "parquet":

@@ -1,4 +1,4 @@
-"""Logs that come as columns (Parquet, or what was read from JSON or XML) brought to the one form of events."""
+"""Convert logs in columns (Parquet, or columns read from JSON or XML) to the common table of events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LARGEST_RANK = 2**31 - 1
 
 
 def wanted_columns(names: list[str], asked: Mapping[str, str] | None, where: str) -> dict[str, str]:
-    """Which column plays which part: those asked for, and those that are called as the part is."""
+    """The column for each part of a log: the one given in ``columns=``, or the column with the name of the part."""
     roles = [role for role in LOG_COLUMNS if role != "line"]
     for role, name in (asked or {}).items():
         check_name("column of a log", role, roles, "columns=")
@@ -40,7 +40,7 @@ def wanted_columns(names: list[str], asked: Mapping[str, str] | None, where: str
 
 
 def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> LogBatch:
-    """Rows with columns of LOG_COLUMNS, in any fitting types, as events; ``line`` says where each row stands."""
+    """Convert rows with columns of LOG_COLUMNS, in any compatible types, to events. ``line`` is each row's number."""
     rejected = Rejected()
     columns = {name: _without_views(raw[name].combine_chunks()) for name in raw.column_names}
     good = np.ones(raw.num_rows, np.bool_)
@@ -76,13 +76,13 @@ def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> LogBatch
 
 
 def refuse_columns(columns: Mapping[str, str] | None, what: str) -> None:
-    """A log whose fields are fixed has no columns to name."""
+    """Raise an error if ``columns`` is given for a format with fixed fields."""
     if columns:
         raise ConfigError(f"columns=: {what} has fixed fields; columns are named for tables, tsv and parquet only")
 
 
 def _without_views(column: pa.Array) -> pa.Array:
-    """Views of texts as texts: Arrow can do less with views."""
+    """Convert string and binary views to plain columns, because Arrow supports fewer operations on views."""
     if pa.types.is_string_view(column.type):
         return column.cast(pa.string())
     return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
@@ -103,7 +103,7 @@ def _events(columns: dict[str, pa.Array], times: Any, key: Any) -> pa.Table:
 
 
 def _complete_clicks(named: dict[str, Any]) -> None:
-    """A click known by its document alone has the rank 0: its place on the page is looked for later."""
+    """Give the rank 0 to clicks without a rank. Their rank is looked up in the results later."""
     if "click_doc" not in named:
         return
     docs = list_sizes(named["click_doc"])
@@ -122,7 +122,7 @@ def _example(where: str, unit: str, line: int, shown: pa.Array | None, row: int)
     at = place(where, line) if unit == "line" else f"{where}, {unit} {line}"
     if shown is None:
         return at
-    # The text may be no UTF-8: that is how it came here.
+    # The text may not be valid UTF-8.
     value = "None" if not shown[row].is_valid else shown[row].as_buffer().to_pybytes().decode("utf-8", "replace")
     return f"{at}: {shape(value)}"
 
@@ -136,7 +136,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _as_texts(column: pa.Array, name: str, where: str) -> pa.Array:
-    """A column of texts, or of lists of texts where the part is a list; a single value is a list of one."""
+    """A column of texts, or of lists of texts if the part is a list. A single value becomes a list of one."""
     lists = pa.types.is_list(LOG_COLUMNS[name])
     if lists and not _is_list(column.type):
         texts = _plain(column, name, where)
@@ -148,7 +148,7 @@ def _as_texts(column: pa.Array, name: str, where: str) -> pa.Array:
 
 
 def _plain(column: pa.Array, name: str, where: str) -> pa.Array:
-    """A column as texts. Bytes are taken as they are: those that are not UTF-8 are looked for afterwards."""
+    """A column as texts. Bytes are not decoded here; invalid UTF-8 is detected later."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_fixed_size_binary(column.type):
@@ -177,7 +177,7 @@ def _faults(column: pa.Array) -> Any:
 
 
 def _times(column: pa.Array, where: str) -> tuple[Any, Any]:
-    """Milliseconds, and whether there is a time."""
+    """The times in milliseconds, and whether each row has a valid time."""
     kind = column.type
     if _is_text(kind):
         data, offsets = bytes_of(column)
@@ -197,7 +197,7 @@ def _times(column: pa.Array, where: str) -> tuple[Any, Any]:
 
 
 def _ranks(column: pa.Array, where: str) -> tuple[pa.Array, Any]:
-    """Lists of ranks, and which rows have one that is none."""
+    """Lists of ranks, and which rows have an invalid rank."""
     if not _is_list(column.type):
         there = column.is_valid()
         offsets = np.zeros(len(column) + 1, np.int32)

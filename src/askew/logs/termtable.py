@@ -1,4 +1,4 @@
-"""Terms as tables for the compiled loops: a text of any number of words is found by its bytes."""
+"""Hash tables of terms for the compiled loops. A term of any number of words is looked up by its bytes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SHIFT = np.uint64(32)
 
 @dataclass(frozen=True)
 class TermTable:
-    """Slots point at entries; entry i is the text from ``bounds[i]`` to ``bounds[i + 1]``, with a value.
+    """A hash table. Slots point to entries; entry i is the text from ``bounds[i]`` to ``bounds[i + 1]``, with a value.
 
-    ``prefixes`` are the lengths of texts that stand for every word that begins with them; -1 is the value of none.
+    ``prefixes`` are the lengths in bytes of the prefix terms.
     """
 
     slots: Any
@@ -33,18 +33,18 @@ class TermTable:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """What the compiled loops take."""
+        """The arguments for the compiled loops."""
         return self.slots, self.texts, self.bounds, self.values, self.is_prefix, self.prefixes, self.longest
 
 
 def vocabulary_table(vocabulary: LogVocabulary) -> TermTable:
-    """Group terms with their masks, prepositions with 0."""
+    """The table of group terms with their masks and prepositions with 0."""
     values = {**dict.fromkeys(vocabulary.prepositions, 0), **vocabulary.masks}
     return build_table(values, vocabulary.prefixes)
 
 
 def build_table(values: Mapping[str, int], prefixes: Mapping[str, int] | None = None) -> TermTable:
-    """A table of canonical texts with their values."""
+    """Build a table of canonical texts and prefixes with their values."""
     given = prefixes or {}
     entries = [*((t, v, False) for t, v in values.items()), *((t, v, True) for t, v in given.items())]
     encoded = [text.encode() for text, _, _ in entries]
@@ -75,7 +75,7 @@ def _hash(data: Any, start: int, end: int) -> Any:
 
 @compiled
 def find(data: Any, start: int, end: int, prefix: bool, slots: Any, texts: Any, bounds: Any, is_prefix: Any) -> int:
-    """The entry of these bytes, or -1."""
+    """The entry with the text ``data[start:end]``, or -1."""
     slot = np.int64(_hash(data, start, end) & np.uint64(len(slots) - 1))
     while slots[slot] >= 0:
         entry = slots[slot]
@@ -97,7 +97,7 @@ def value_of(
     data: Any, start: int, end: int, one_word: bool,
     slots: Any, texts: Any, bounds: Any, values: Any, is_prefix: Any, prefixes: Any,
 ) -> Any:  # fmt: skip
-    """The value of these bytes, with that of every prefix of a single word; -1 where nothing is known of them."""
+    """The value of ``data[start:end]``, combined for a single word with its matching prefixes; -1 if there is none."""
     entry = find(data, start, end, False, slots, texts, bounds, is_prefix)
     value: Any = np.int64(-1) if entry < 0 else values[entry]
     if one_word:

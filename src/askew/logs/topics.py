@@ -1,8 +1,8 @@
-"""The topic of a query by words that point to it: light, fast, and blind to all it has no word for.
+"""The topic of a query by word lists: fast, but limited to the listed words.
 
-The topic with the most of its words in the query is taken, the one named first where two have as many; a query with
-none of the words is ``other``. There is no notion of meaning in it: "apple pie" counts as technology where "apple" is a
-word of technology only. A column of the log, or a trained classifier, is better where there is one.
+The topic with the most words in the query is chosen, the first one in the file on a tie. A query with none of the words
+is ``other``. The method ignores meaning: "apple pie" counts as technology if "apple" is only listed for technology. A
+topic column of the log or a trained classifier is better.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BLANK = 32
 
 @dataclass(frozen=True)
 class SeedWords:
-    """Topics with the words that point to them, in order."""
+    """Topics in order, each with its list of words."""
 
     words: Mapping[str, Sequence[str]]
     name: str = "topics"
@@ -40,7 +40,7 @@ class SeedWords:
         values: dict[str, int] = {}
         for number, listed in enumerate(self.words.values()):
             for word in map(canonical, listed):
-                # A word of several topics points to the first of them.
+                # A word that several topics list counts for the first of them.
                 values.setdefault(word, number)
         object.__setattr__(self, "_table", build_table({word: v for word, v in values.items() if word}))
 
@@ -56,7 +56,7 @@ class SeedWords:
 
 
 def load_topics(path: Path | None = None) -> SeedWords:
-    """The shipped topics, or those of a TOML file with a table [topics] of lists of words."""
+    """Load the shipped topics, or those of a TOML file with a table [topics] of word lists."""
     where = path or LOG_DATA / "topics-en.toml"
     try:
         data = tomllib.loads(where.read_text(encoding="utf-8-sig"))
@@ -108,9 +108,9 @@ def _classify(
 
 
 def topic_table(events: pl.DataFrame, log: Mapping[str, int], groups: Sequence[str]) -> pl.DataFrame:
-    """Per topic: its share of the log and of the reformulations, the rate between them, % recommended, % per group.
+    """Per topic: searches, share of the log, reformulations, their rate, share recommended, share of each group.
 
-    The rate is relative: 1 is a topic with as many reformulations as its searches would have on average.
+    The rate is the topic's share of the reformulations divided by its share of the log; 1 is the average of the log.
     """
     searches = sum(log.values())
     rows = []
@@ -135,7 +135,7 @@ def topic_table(events: pl.DataFrame, log: Mapping[str, int], groups: Sequence[s
 
 
 def _rate(events: pl.DataFrame, topic: str, searches: int, total: int) -> Estimate:
-    """Share among the reformulations over share in the log; both count with their uncertainty."""
+    """Share of the reformulations divided by share of the log. The interval covers the uncertainty of both shares."""
     found = share((events["topic"] == topic).to_numpy(), events["user"].to_numpy())
     if not searches or not found.n or found.value == 0:
         high = found.high / (searches / total) if searches and found.n else float("nan")
@@ -145,7 +145,7 @@ def _rate(events: pl.DataFrame, topic: str, searches: int, total: int) -> Estima
 
 
 def _known_share(events: pl.DataFrame, column: str, value: str) -> Estimate:
-    """The share of a value among the events where the log says something."""
+    """The share of a value among the events where the column is not empty."""
     said = events.filter(pl.col(column) != "")
     return share((said[column] == value).to_numpy(), said["user"].to_numpy())
 
@@ -158,8 +158,8 @@ def _spread(name: str, found: Estimate) -> dict[str, float | None]:
 
 
 def topic_correlations(table: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
-    """Spearman between the columns of a topic table: does a topic with more reformulations have more of something?"""
-    # Of two groups one share tells both.
+    """Spearman's correlations over topics between rate, share recommended and the shares of the groups."""
+    # With two groups the second share follows from the first.
     told = groups[:1] if len(groups) == 2 else groups
     names = [name for name in ("rate", "recommended", *(f"share_{group}" for group in told)) if name in table.columns]
     rows = []

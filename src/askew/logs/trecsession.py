@@ -1,7 +1,7 @@
 """The XML of the TREC session tracks: sessions, their queries with times, results and clicks.
 
-A session is all that is known of a user, unless it names one (2014). Times are seconds from the start of the session,
-and the last query of a session may have no results (it is the one that systems were asked to answer).
+Only the 2014 data names users. In other years each session counts as a user. Times are seconds from the start of the
+session. The last query of a session may have no results, because it is the query that participants had to answer.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class TrecSessionFormat:
 
 
 class TrecSessionLog:
-    """Reads a few sessions at a time."""
+    """Reader of a TREC session file, a few sessions at a time."""
 
     def __init__(self, blocks: Iterable[bytes], where: str) -> None:
         self._blocks, self.where = blocks, where
 
     def blocks(self) -> Iterator[list[dict[str, Any]]]:
-        """The queries of some sessions."""
+        """Lists of rows, one per query, for a few sessions at a time."""
         rows: list[dict[str, Any]] = []
         number = 0
         for sessions, session in enumerate(self._sessions(), start=1):
@@ -82,7 +82,7 @@ class TrecSessionLog:
                     if element.tag == "session":
                         yield element
                     if above:
-                        # What is read is let go, or a long file would fill the memory.
+                        # Free the memory of elements that have been read.
                         above[-1].clear()
                     fed = 0
                 if fed > _LARGEST_SESSION:

@@ -1,7 +1,7 @@
 """The TripClick log (Rekabsaz et al. 2021): JSON Lines, a record for each click.
 
 Fields read: DateCreated (``/Date(milliseconds)/``), SessionId, Keywords, DocumentId (the clicked document) and
-Documents (those shown). There are no users: a session stands for one.
+Documents (the documents shown). The log has no users, so each session counts as a user.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TripClickFormat:
 
 
 class TripClickLog:
-    """Reads blocks of whole lines."""
+    """Parser of blocks of whole lines of a TripClick log."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -63,7 +63,7 @@ class TripClickLog:
         return LogBatch(batch.table, batch.rows + rejected.counts[_NOT_JSON], rejected)
 
     def _carefully(self, first: int, text: bytes, rejected: Rejected) -> tuple[pa.Table, list[int]]:
-        """Line by line, where the columnar reader has met something odd."""
+        """Parse line by line, if the columnar reader failed on the block."""
         rows, lines = [], []
         for number, line in enumerate(text.split(b"\n"), start=first):
             if not line.strip():
@@ -81,7 +81,7 @@ _TEXT_SCHEMA = pa.schema([(f.name, pa.list_(pa.string()) if f.name == "Documents
 
 
 def _fast(text: bytes) -> pa.Table | None:
-    """All records of a block together; None when one of them is not as the others, or a line is blank."""
+    """Parse all records of a block at once; None if a record does not fit the schema or a line is blank."""
     if b"\n\n" in text or b"\0" in text or not text.strip():
         return None
     options = paj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
@@ -111,7 +111,7 @@ def _record(line: bytes) -> dict[str, Any] | None:
 
 
 def _plain(value: object) -> str:
-    # Half of a character, which JSON can spell, has no bytes; it stays visible as a mark that is not one.
+    # JSON can contain lone surrogates, which have no UTF-8 bytes. They become question marks.
     return str(value).encode("utf-8", "replace").decode()
 
 
@@ -119,7 +119,7 @@ def _roles(table: pa.Table, lines: Any) -> pa.Table:
     stamp = pc.extract_regex(table["DateCreated"].fill_null(""), r"^/Date\((?P<ms>[0-9]{1,15})(?:[+-][0-9]{4})?\)/$")
     ms = pc.struct_field(stamp, "ms")
     clicked = table["DocumentId"].cast(pa.string())
-    # A record without a click has the document 0, or none.
+    # A record without a click has the DocumentId 0 or null.
     there = pc.and_(pc.is_valid(clicked), pc.not_equal(clicked.fill_null("0"), "0"))
     results = table["Documents"].cast(pa.list_(pa.string()))
     return pa.table(

@@ -1,7 +1,7 @@
-"""The compiled walk through a log: rows of a user together, in time order, into searches, pairs, added blocks.
+"""Compiled loops that turn the rows of a log into searches, pairs and added blocks, per user and in time order.
 
-A search is a run of rows of one user with the same query in one session: a click, or the next page of results, repeats
-the query. Two searches that follow each other in a session are a pair.
+A search is a sequence of consecutive rows of one user with the same query in one session: a click, or the next page of
+results, repeats the query. Two consecutive searches of a session are a pair.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from askew.logs.definition import MOST_WORDS
 from askew.logs.termtable import value_of
 from askew.sorting import sort_rows
 
-# What a search is to the one before it in its session.
+# The relation of a search to the previous search of its session.
 FIRST, OTHER, SPECIALIZING, FOR_GROUP = 0, 1, 2, 3
 
 _BLANK = 32
@@ -25,7 +25,7 @@ _HIGH = np.uint64(32)
 
 @compiled
 def mix(user: Any, session: Any) -> Any:
-    """One key for a user's session."""
+    """One key for each user and session."""
     keys = np.empty(len(user), np.uint64)
     for i in range(len(user)):
         keys[i] = (user[i] ^ session[i] >> _HIGH) * _MIX ^ session[i]
@@ -34,7 +34,7 @@ def mix(user: Any, session: Any) -> Any:
 
 @compiled
 def group_rows(keys: Any) -> Any:
-    """The rows with equal keys together, each group in the order of the rows; and where each group begins."""
+    """Group rows by key: the row numbers, in their order within each group, and the start of each group."""
     n = len(keys)
     size = 16
     while size < 2 * n:
@@ -70,9 +70,9 @@ def group_rows(keys: Any) -> Any:
 
 @compiled
 def sort_times(order: Any, starts: Any, times: Any, examples: Any) -> int:
-    """Put the rows of each group in the order of their times; returns how many stood after a later one.
+    """Sort the rows of each group by time, and return how many rows came after a later one.
 
-    The first few of those go to ``examples``.
+    The first few of these rows are written to ``examples``.
     """
     late = 0
     for g in range(len(starts) - 1):
@@ -104,9 +104,9 @@ def _same(data: Any, offsets: Any, i: int, j: int) -> bool:
 
 @compiled
 def find_searches(order: Any, starts: Any, times: Any, gap: int, data: Any, offsets: Any, first: Any, new: Any) -> Any:
-    """Where each search begins in ``order`` and whether it opens a session; returns searches and sessions.
+    """Find where each search begins in ``order`` and whether it opens a session; return both counts.
 
-    A session ends where more than ``gap`` milliseconds pass between two rows; a gap below 0 never ends one.
+    A session ends if more than ``gap`` milliseconds pass between two rows. With a negative gap no session ends so.
     """
     searches, sessions = 0, 0
     for g in range(len(starts) - 1):
@@ -127,7 +127,7 @@ def match_pairs(
     slots: Any, texts: Any, bounds: Any, values: Any, is_prefix: Any, prefixes: Any, longest: int,
     kind: Any, block_start: Any, block_end: Any, mask: Any, group_terms: Any,
 ) -> None:  # fmt: skip
-    """For each search, what it is to the one before it; for a specializing one its block, groups and group terms."""
+    """The relation of each search to the previous one; for a specializing search also its block, groups and terms."""
     read = np.zeros(4, np.int64)
     words = np.empty(MOST_WORDS + 1, np.int64)
     sizes = np.empty(MOST_WORDS + 1, np.int64)
@@ -149,7 +149,7 @@ def match_pairs(
         tail = 0
         while tail < long_a and data[a + long_a - 1 - tail] == data[b + long_b - 1 - tail]:
             tail += 1
-        # The block may stand at every end of a word from long_a - tail to lead.
+        # The block can begin at every word boundary from long_a - tail to lead.
         for place in range(long_a - tail, lead + 1):
             if place == 0:
                 if data[b + added - 1] != _BLANK:
@@ -175,7 +175,7 @@ def _read_block(
     data: Any, start: int, end: int, slots: Any, texts: Any, bounds: Any, values: Any, is_prefix: Any, prefixes: Any,
     longest: int, words: Any, sizes: Any, masks: Any, read: Any,
 ) -> None:  # fmt: skip
-    """The groups of a block to read[0] and its number of group terms to read[1]; both 0 where it is not one."""
+    """Write the mask of a block's groups to read[0] and its group terms to read[1]; 0 if it is not for a group."""
     read[0], read[1] = 0, 0
     count = 1
     words[0] = start
@@ -198,7 +198,7 @@ def _read_block(
             if value >= 0:
                 sizes[i], masks[i] = size, value
                 break
-        # No term reaches over so many words that nothing reads: the whole block is unreadable, as most are.
+        # No term spans this many unreadable words, so the block is not for a group. This ends most blocks early.
         gap = 0 if sizes[i] > 0 else gap + 1
         if gap == longest:
             return

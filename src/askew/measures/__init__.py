@@ -1,1 +1,1 @@
-"""Measures of lean and of effectiveness. Each family is a plugin; ``catalogue`` finds and completes them."""
+"""Measures of lean (bias) and of effectiveness. Each family is a plugin; ``catalogue`` finds and completes them."""

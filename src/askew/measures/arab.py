@@ -1,7 +1,7 @@
 """RaB and ARaB (Rekabsaz and Schedl 2020): the mean lean of the first t documents, and its average over t.
 
-For documents d_1..d_n and a magnitude x of each (group difference of counts: ``tc`` as they are, ``tf``
-their ln(1 + count), ``bool`` whether there is any), T = min(t, n):
+For documents d_1..d_n, T = min(t, n) and a magnitude x of each document: the difference between two groups in counts
+(``tc``), in ln(1 + count) (``tf``) or in presence (``bool``):
 
     RaB_t  = mean of x(d_1) .. x(d_T)          ARaB_t = mean of RaB_1 .. RaB_T
 
@@ -44,7 +44,7 @@ def magnitudes(kind: str, counts: npt.NDArray[np.int32]) -> Floats:
 
 
 class _Running:
-    """What RaB and ARaB have in common."""
+    """The base class of RaB and ARaB."""
 
     name = ""
     about = ""
@@ -52,27 +52,27 @@ class _Running:
     reads = frozenset({"mentions"})
     parameters = {
         "kind": Parameter("tf", "counts (tc), ln(1 + count) (tf) or presence (bool)", KINDS),
-        "groups": Parameter("auto", "which group minus which; one group alone gives its own magnitude"),
-        "sign": Parameter("signed", "signed; absolute value per query; or of each running mean", SIGNS),
+        "groups": Parameter("auto", "the first group minus the second, as in male-female; or one group alone"),
+        "sign": Parameter("signed", "signed; or absolute: per query (abs), or per running mean (running-abs)", SIGNS),
         **relevance_parameters(),
         **lean_parameters("rekabsaz2020"),
     }
 
     def direction(self, measure: Measure) -> Direction:
-        """A signed lean is best at zero; an absolute one is best when small."""
+        """A signed lean is best at zero. For an absolute lean, lower is better."""
         return Direction.ZERO if text(measure, "sign") == "signed" else Direction.DOWN
 
     def bounds(self, measure: Measure) -> Bounds:
-        """Presence is at most 1 a document; counts have no bound."""
+        """The presence of a group is at most 1 per document; counts have no bound."""
         most = 1.0 if text(measure, "kind") == "bool" else math.inf
         one_sided = text(measure, "sign") != "signed" or "-" not in text(measure, "groups")
         return (0.0 if one_sided else -most), most
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
-        """One value per query; NaN for a query left without any known document."""
+        """One value per query; NaN for a query without any document that has a text."""
         mentions = mentions_for(measure, inputs)
         lean = lean_of(measure, magnitudes(text(measure, "kind"), mentions.counts), mentions.groups)
-        lean = np.append(lean, 0.0)  # the padding, ordinal -1
+        lean = np.append(lean, 0.0)  # the value of the padding, which is document -1
         ranked = inputs.ranked(text(measure, "order"))
         rankings = with_texts(measure, inputs, ranked, mentions.known, measure.cutoff)
         rankings = on_relevant(measure, inputs, rankings)
@@ -91,7 +91,7 @@ class _Running:
 def _running_means(
     rankings: Rankings, lean: Floats, k: int | None, absolute: bool
 ) -> Iterator[tuple[Floats, npt.NDArray[np.bool_] | None]]:
-    """RaB_1, RaB_2, ... of all queries at once, and which queries reach so far."""
+    """RaB_1, RaB_2, ... of all queries at once, and which queries have a document at that rank."""
     running = np.zeros(len(rankings))
     for rank, docs, there in rankings.columns(k):
         running += lean[docs]
@@ -114,7 +114,7 @@ class _RaB(_Running):
 
 
 class _ARaB(_Running):
-    """ARaB: the running means averaged."""
+    """ARaB: the average of the running means up to the cutoff."""
 
     name = "ARaB"
     about = "mean of the rank bias at 1..t (average rank bias)"

@@ -1,6 +1,6 @@
-"""Measures that ir_measures computes: what it knows, what is installed for it, and how it is asked.
+"""Measures that ir_measures computes: their names and parameters, the installed providers, and the calls.
 
-Whatever goes wrong in one of its many providers comes out as one line that names the measure.
+An error in one of the providers is reported as one line that names the measure.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from askew.core.measure import LARGEST, Measure
 from askew.core.ranking import Floats, Rankings
 from askew.plugins.kinds import Judgements, Parameter
 
-# gdeval calls a higher grade a format error: its ERR is a probability only up to this one.
+# gdeval reports a higher grade as a format error: its ERR is a probability only up to this grade.
 _HIGHEST_OF_GDEVAL = 4
 _holds_back = contextvars.ContextVar("holds_back", default=False)
 
 
 def ir_measures() -> Any:
-    """The library, imported when it is first needed."""
+    """The library ir_measures, imported on the first call."""
     import ir_measures as library
 
     return library
 
 
 def own_parameters(found: Any) -> dict[str, Parameter]:
-    """The parameters of a measure of ir_measures, less the cutoff."""
+    """The parameters of a measure of ir_measures, without the cutoff."""
     own = {}
     for key, info in found.SUPPORTED_PARAMS.items():
         if key == found.AT_PARAM:
             continue
-        # Another name may stand for a measure with a parameter set: SetRelP is SetP(relative=True).
+        # A name may be an alias for a measure with a parameter value: SetRelP is SetP(relative=True).
         given = found.params.get(key, info.default)
         default = given if isinstance(given, str | int | float | bool) else None
         about = str(info.desc or "")
@@ -54,9 +54,9 @@ def own_parameters(found: Any) -> dict[str, Parameter]:
 
 
 def effectiveness_names(available: bool = False) -> list[str]:
-    """The names that ir_measures knows, without those that askew plugs into it.
+    """The names of the measures of ir_measures, without the measures that askew adds to it.
 
-    ``available``: only those that some installed provider computes.
+    With ``available``, only measures that an installed provider computes.
     """
     library = ir_measures()
     names = {
@@ -72,7 +72,7 @@ def effectiveness_names(available: bool = False) -> list[str]:
 
 
 def check_computable(measure: Measure, own: Measure) -> None:
-    """Raise ConfigError where no provider that is installed computes the measure."""
+    """Raise ConfigError if no installed provider computes the measure."""
     found = ir_measures().measures.registry[measure.name]
     cutoff = found.SUPPORTED_PARAMS.get("cutoff")
     if cutoff is None and measure.cutoff is not None:
@@ -100,23 +100,23 @@ def _who_could(providers: list[Any]) -> str:
 
 
 def compute(measure: Measure, own: Measure, rankings: Rankings, judged: Judgements) -> Floats:
-    """One value per query, by whichever provider of ir_measures computes the measure.
+    """One value per query, computed by a provider of ir_measures.
 
-    Queries and documents go by their numbers: some providers write them to files and take only numbers back.
+    Queries and documents are passed as numbers: some providers write them to files and accept only numbers there.
     """
     values = np.zeros(len(rankings))
     if _provider(own) == "gdeval":
         _refuse_high_grades(own, rankings, judged)
     with _one_line(measure, own, DataError):
         for metric in ir_measures().iter_calc([_as_theirs(own)], _qrels(own, rankings, judged), _run(rankings)):
-            # Some providers also give the mean of all queries, under a name.
+            # Some providers also return the mean of all queries, under a name.
             if metric.query_id.isdecimal() and 1 <= int(metric.query_id) <= len(rankings):
                 values[int(metric.query_id) - 1] = metric.value
     return values
 
 
 def _provider(own: Measure) -> str:
-    """The name of the provider that ir_measures takes for a measure: the first that computes it and is installed."""
+    """The name of the provider that ir_measures uses for a measure: the first installed one that computes it."""
     asked = _as_theirs(own)
     there = (one for one in ir_measures().DefaultPipeline.providers if one.is_available() and one.supports(asked))
     return next((str(one.NAME) for one in there), "")
@@ -129,21 +129,21 @@ def _refuse_high_grades(own: Measure, rankings: Rankings, judged: Judgements) ->
         raise DataError(
             f"measure {own}: gdeval, which computes it, takes grades up to {_HIGHEST_OF_GDEVAL}, and query "
             f"{rankings.query_ids[row].as_py()!r} has a judgement of grade {judged.relevance[high[0]]}; "
-            f"ask for nDCG@{own.cutoff}, which takes any grade, or give judgements with lower grades"
+            f"use nDCG@{own.cutoff}, which takes any grade, or give judgements with lower grades"
         )
 
 
 def _as_theirs(own: Measure) -> Any:
     found = ir_measures().measures.registry[own.name]
     info = found.SUPPORTED_PARAMS
-    # 1 is as good as 1.0, but not for ir_measures.
+    # ir_measures does not accept 1 for 1.0.
     params = {key: float(value) if key in info and info[key].dtype is float else value for key, value in own.params}
     return found(**params) if own.cutoff is None else found(**params, cutoff=own.cutoff)
 
 
 @contextlib.contextmanager
 def _one_line(measure: Measure, own: Measure, fault: type[AskewError]) -> Iterator[None]:
-    """Whatever a provider raises, and what a program it starts says on stderr, as one error."""
+    """Turn the exception of a provider, with the stderr output of its program, into one error of one line."""
     with tempfile.TemporaryFile() as said:
         try:
             with _stderr_to(said):
@@ -162,10 +162,11 @@ def _one_line(measure: Measure, own: Measure, fault: type[AskewError]) -> Iterat
 
 @contextlib.contextmanager
 def quiet_programs() -> Iterator[None]:
-    """Within this, what programs behind measures say on stderr is held back, and told only when they fail.
+    """Inside the block, capture the stderr output of the programs that compute measures.
 
-    For the command line, which owns the process. A library call leaves the file descriptors of its caller alone: other
-    threads write to them.
+    If a program fails, the error message quotes the output. Otherwise the output is written to ``sys.stderr`` at the
+    end of the computation. Only the command line uses this: a library call must not redirect the file descriptors of
+    its caller, because other threads write to them.
     """
     token = _holds_back.set(True)
     try:
@@ -176,10 +177,10 @@ def quiet_programs() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _stderr_to(file: IO[bytes]) -> Iterator[None]:
-    """Programs write to the file descriptor, not to sys.stderr."""
+    """Redirect file descriptor 2 to the file if ``quiet_programs`` is active. Programs do not use ``sys.stderr``."""
     try:
         before = os.dup(2) if _holds_back.get() else None
-    except OSError:  # there is no stderr to turn
+    except OSError:  # the process has no stderr
         before = None
     if before is None:
         yield
@@ -193,10 +194,10 @@ def _stderr_to(file: IO[bytes]) -> Iterator[None]:
 
 
 def _qrels(own: Measure, rankings: Rankings, judged: Judgements) -> dict[str, dict[str, int]]:
-    """Grades below zero as 0 for measures that weigh grades, and as -1 for those that have a level of relevance.
+    """The judgements for ir_measures. Grades below zero become -1 for measures with a relevance level, 0 for others.
 
-    Bpref and infAP take -1 as pooled but not judged, the others as not relevant. Lower grades alone can make the code
-    of trec_eval write beyond its memory, which ends the process.
+    Bpref and infAP interpret -1 as pooled but not judged, other measures as not relevant. Lower grades can make the
+    code of trec_eval write beyond its memory, which ends the process.
     """
     lowest = -1 if "rel" in ir_measures().measures.registry[own.name].SUPPORTED_PARAMS else 0
     docs, relevance = [str(doc) for doc in judged.docs.tolist()], np.maximum(judged.relevance, lowest).tolist()
@@ -208,7 +209,9 @@ def _qrels(own: Measure, rankings: Rankings, judged: Judgements) -> dict[str, di
 
 
 def _run(rankings: Rankings) -> dict[str, dict[str, float]]:
-    """Scores that say the rank: no ties are left for anybody to break. Queries without a document are left out."""
+    """The run for ir_measures. Its scores are negative ranks, so there are no ties. Queries without results are left
+    out.
+    """
     docs, edges = [str(doc) for doc in rankings.docs.tolist()], rankings.offsets.tolist()
     return {
         str(row + 1): {doc: float(-rank) for rank, doc in enumerate(docs[edges[row] : edges[row + 1]])}

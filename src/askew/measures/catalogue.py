@@ -1,4 +1,4 @@
-"""From the text a user writes to a complete measure: family found, parameters checked and filled in."""
+"""Turns the text of a measure into a complete measure: finds the family, checks the parameters and adds defaults."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from askew.plugins.kinds import MeasureFamily
 
 _PRESETS = DATA / "presets.toml"
 ALIASES = {"LIWC": "LexiconShare"}
-# How a signature names a background run; what follows is the fingerprint of its content.
+# The prefix of a background run in a signature. The fingerprint of its content follows.
 _RUN = "run@"
 _LEXICON_ID = re.compile(r".+@[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A published way of measuring, as data."""
+    """The settings of a published way of measuring."""
 
     name: str
     title: str
@@ -45,7 +45,7 @@ class Preset:
 
 @cache
 def presets() -> dict[str, Preset]:
-    """The presets that come with askew."""
+    """The presets that ship with askew."""
     data = tomllib.loads(_PRESETS.read_text(encoding="utf-8"))
     return {name: Preset(name=name, **{**entry, "measures": tuple(entry["measures"])}) for name, entry in data.items()}
 
@@ -58,7 +58,7 @@ def find_preset(name: str) -> Preset:
 
 @dataclass(frozen=True)
 class MeasureRequest:
-    """A measure as asked for, as it is computed, and by whom."""
+    """A requested measure: its text, the complete measure, and the family that computes it."""
 
     text: str
     measure: Measure
@@ -67,14 +67,14 @@ class MeasureRequest:
 
     @property
     def signature(self) -> str:
-        """The full text: two numbers with the same signature are comparable, unless a run is its own background."""
+        """The complete text. Two values with the same signature are comparable, unless a run is its own background."""
         return str(self.measure.with_params(self.shown))
 
     @property
     def shown(self) -> dict[str, Value]:
-        """The parameters that stand in the signature.
+        """The parameters that the signature contains.
 
-        ``background`` names the background run by its content, once it is read.
+        Once the background run is read, ``background`` has the fingerprint of its content.
         """
         unread = self.family.unread(self.measure) if hasattr(self.family, "unread") else ()
         shown = {key: value for key, value in self.measure.params if key not in unread and not self._goes_without(key)}
@@ -84,10 +84,10 @@ class MeasureRequest:
 
     @property
     def unsaid(self) -> dict[str, Value]:
-        """The parameters of the signature that are neither the usual ones nor in the text that was asked for."""
+        """The parameters of the signature that differ from the defaults and are not in the requested text."""
         written = Measure.parse(self.text)
         said, usual = _named(written, self.family), _usual(written, self.family)
-        # In the family's own order: what matters most comes first.
+        # In the order of the family's parameters, the most important first.
         return {
             key: self.shown[key]
             for key in self.family.parameters
@@ -100,37 +100,37 @@ class MeasureRequest:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The groups that the measure compares; none where it reads no mentions."""
+        """The groups that the measure compares; empty if it does not read mentions."""
         given = self.measure.param("groups")
         return tuple(re.split("[-+]", str(given))) if "mentions" in self.family.reads and given else ()
 
     @property
     def direction(self) -> Direction:
-        """Which way is better."""
+        """Which values of the measure are better."""
         return self.family.direction(self.measure)
 
     @property
     def bounds(self) -> Bounds:
-        """The lowest and the highest value that a query can have; infinite where the family states none."""
+        """The lowest and the highest value that a query can have; infinite if the family does not state them."""
         low, high = self.family.bounds(self.measure) if hasattr(self.family, "bounds") else UNBOUNDED
         digits = self.measure.param("digits")
         if not isinstance(digits, int):
             return low, high
-        # Rounding may carry a value past the bound itself.
+        # Rounding can move a value beyond the bound.
         return min(low, round(low, digits)), max(high, round(high, digits))
 
     def check(self) -> None:
-        """Raise ConfigError where the measure can never be computed here, whatever the data."""
+        """Raise ConfigError if the measure cannot be computed on this installation for any data."""
         if hasattr(self.family, "check"):
             self.family.check(self.measure)
 
 
 @dataclass
 class Catalogue:
-    """Completes measures. ``overrides`` are the command's options; the measure's own text wins over them.
+    """Completes measures. ``overrides`` are the command's options; the text of a measure takes precedence over them.
 
-    ``lexicons`` are those at hand, by their ids: a measure that names one of them gets it, whatever its file is called.
-    ``groups`` are those that measures count unless their own text says otherwise.
+    ``lexicons`` are the loaded lexicons by id. A measure that names such an id uses this lexicon, without its file.
+    ``groups`` are the groups of every measure with a text that names no others.
     """
 
     preset: Preset | None = None
@@ -142,7 +142,7 @@ class Catalogue:
         """Each measure with all its parameters."""
         asked = [self._complete(text) for text in texts]
         if not asked:
-            raise ConfigError("no measure was asked for: give some with measures=, for instance 'RR@10 ARaB(tf)@10'")
+            raise ConfigError("no measure requested: give one or more with measures=, for instance 'RR@10 ARaB(tf)@10'")
         return asked
 
     def _complete(self, text: str) -> MeasureRequest:
@@ -192,13 +192,13 @@ class Catalogue:
             check_name("tokenizer", str(params["tokens"]), known, f"measure {text}")
 
     def _with_lexicon(self, family: MeasureFamily, params: dict[str, Value]) -> dict[str, Value]:
-        """Name the lexicon by its content, and the groups by their names."""
+        """Replace the lexicon by its id, and the default of ``groups`` by the names of the groups."""
         if "lexicon" not in params:
             return params
         lexicon = self._lexicon(str(params["lexicon"]))
         self.lexicons[lexicon.id] = lexicon
         complete: dict[str, Value] = {**params, "lexicon": lexicon.id}
-        # The default tells how a family writes its groups; a plugin may have its own way.
+        # The default shows how a family writes its groups. A plugin may write them in another way.
         way = family.parameters["groups"].default if "groups" in params else None
         if way == "auto":
             probe = Measure(family.name).with_params(complete)
@@ -215,22 +215,22 @@ class Catalogue:
             return self.lexicons[text]
         if _LEXICON_ID.fullmatch(text) and text.partition("@")[0] not in shipped_lexicons():
             given = "none" if self.groups is None else self.groups.lexicon.id
-            raise DataError(f"lexicon {text!r} was asked for: give its file with lexicon=; given: {given}")
+            raise DataError(f"lexicon {text!r} was requested: give its file with lexicon=; given: {given}")
         return load_lexicon(text)
 
 
 class UnknownMeasure(UnknownName):
-    """A measure that nothing here has. The message names those of lean and the nearest, not the whole long list."""
+    """A measure is unknown. The message lists only the plugins and the closest names, since the full list is long."""
 
     def __init__(self, name: str) -> None:
         names = {known.lower(): known for known in family_names()}
         near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.6)
         super().__init__("measure", name, {*registry.names("measure"), *(names[found] for found in near)})
-        self.args = (f"{self.args[0]}, and those that askew list measures shows",)
+        self.args = (f"{self.args[0]}, and all others that 'askew list measures' shows",)
 
 
 def find_family(name: str) -> MeasureFamily:
-    """The family of a name: a plugin, or one of ir_measures."""
+    """The family of a measure by name: a plugin, or a measure of ir_measures."""
     name = ALIASES.get(name, name)
     if name in registry.names("measure"):
         return cast(MeasureFamily, registry.load("measure", name))
@@ -241,18 +241,18 @@ def find_family(name: str) -> MeasureFamily:
 
 
 def family_names(available: bool = False) -> list[str]:
-    """All names a measure may have, or only those that can be computed with what is installed."""
+    """The names of all measures, or only of those that this installation can compute."""
     return sorted({*registry.names("measure"), *ALIASES, *COLUMNAR, *effectiveness_names(available)})
 
 
 def is_shipped(lexicon_id: str) -> bool:
-    """Whether an id is that of a lexicon that comes with askew, by name and content."""
+    """Whether a lexicon with this id, thus with this name and content, ships with askew."""
     name = lexicon_id.partition("@")[0]
     return name in shipped_lexicons() and load_lexicon(name).id == lexicon_id
 
 
 def _with_resolver(text: str, params: dict[str, Value]) -> dict[str, Value]:
-    """Name the classes of mentions in their order, and the resolver by its content; none where all mentions count."""
+    """Put the classes of mentions in order, and replace the resolver by its id. If no resolver is needed, remove it."""
     if "who" not in params:
         return params
     who = "+".join(classes_of(str(params["who"]), f"measure {text}"))
@@ -264,21 +264,21 @@ def _with_resolver(text: str, params: dict[str, Value]) -> dict[str, Value]:
 
 
 def _usual(measure: Measure, family: MeasureFamily) -> dict[str, Value | None]:
-    """The parameters of a measure of which only the name and the cutoff are given, with no option and no preset."""
+    """The parameters of this measure if only its name and cutoff are given, without options and presets."""
     bare = Measure(measure.name, (), measure.cutoff)
     try:
         (asked,) = Catalogue(overrides={"background": "self"}).complete([str(bare)])
     except AskewError:
-        # A plugin's measure may need to be told something, such as a lexicon: it has no usual form.
+        # A plugin's measure may have a required parameter, such as a lexicon.
         return {key: parameter.default for key, parameter in family.parameters.items()}
     return dict(asked.measure.params)
 
 
 def _named(measure: Measure, family: MeasureFamily) -> dict[str, Value]:
-    """Positional values by their names."""
+    """The parameters in the measure's text, positional ones included, by name."""
     if len(measure.positional) > len(family.positional):
         takes = ", ".join(family.positional) or "none"
-        raise ConfigError(f"measure {measure.name}: too many values without a name; it takes {takes}")
+        raise ConfigError(f"measure {measure.name}: too many positional values; it takes {takes}")
     named: dict[str, Any] = dict(zip(family.positional, measure.positional, strict=False))
     for key, value in measure.params:
         if key in named:

@@ -1,4 +1,4 @@
-"""What the measures of lean share: parameters, missing documents, magnitudes."""
+"""Code that lean measures share: parameters, the handling of documents without text, and the choice of groups."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from askew.plugins.kinds import DocMentions, Inputs, Parameter
 MISSING = ("error", "zero", "drop", "skip")
 READING = Parameter(
     "strict",
-    "how files are read: what cannot be understood is an error, or as the published scripts read",
+    "how files are read: a malformed line is an error (strict), or is read as in the published scripts (published)",
     ("strict", "published"),
     quiet=True,
 )
 
-# More decimals than a 64-bit number has would only add noise.
+# A 64-bit float has no more significant decimals.
 MOST_DIGITS = 15
 TARGETS = Parameter("equal", "the share each group should have, such as 'female:0.5,male:0.5'")
-DIGITS = Parameter(None, "round the value of each query to so many decimals", number="whole", least=0, most=MOST_DIGITS)
+DIGITS = Parameter(None, "round each query's value to this many decimals", number="whole", least=0, most=MOST_DIGITS)
 
 
 def lean_parameters(lexicon: str) -> dict[str, Parameter]:
-    """The parameters that every measure of lean has."""
+    """The parameters that every lean measure has."""
     return {
         "lexicon": Parameter(lexicon, "which words name which group"),
-        "tokens": Parameter(TOKENIZER, "tokenizer by name"),
+        "tokens": Parameter(TOKENIZER, "the name of the tokenizer"),
         "overlap": Parameter("all", "a term of several groups counts for all of them or the first", ("all", "first")),
         "who": Parameter(
-            ANY, "which mentions count, by estimate: real, fictional, generic, name, other, joined by +", quiet=True
+            ANY, "which estimated classes count: real, fictional, generic, name, other, joined by +", quiet=True
         ),
-        "resolver": Parameter(RESOLVER, "what tells who a mention points to: light or neural", quiet=True),
+        "resolver": Parameter(RESOLVER, "the model that estimates these classes: light or neural", quiet=True),
         "missing": Parameter(
             "error",
-            "a ranked document without text: an error; counts as naming no group (zero); taken out before "
-            "the cutoff so that later ones move up (drop); or taken out after the cutoff (skip)",
+            "a ranked document without text: an error; counts as naming no group (zero); removed before "
+            "the cutoff, so that later documents move up (drop); or removed after the cutoff (skip)",
             MISSING,
         ),
-        "order": Parameter("score", "by score as trec_eval does, or as the lines come in the file", ORDERS),
+        "order": Parameter("score", "by score as in trec_eval, or in the order of the lines in the file", ORDERS),
         "digits": DIGITS,
         "reading": READING,
         "fields": Parameter(
-            "", "the fields that make up a text, such as title+text; by default the one that holds the text", quiet=True
+            "", "the fields that form the text, such as title+text; by default the collection's text field", quiet=True
         ),
     }
 
@@ -58,21 +58,21 @@ def relevance_parameters() -> dict[str, Parameter]:
     """The parameters of measures that can be limited to relevant documents."""
     return {
         "on": Parameter(
-            "any", "which documents count: any, those judged relevant (judged), or those judged or, without a "
-            "judgement, estimated to be relevant (relevant); others keep their rank and count as naming no group",
+            "any", "which documents count: any; those judged relevant (judged); or those judged relevant and, without "
+            "a judgement, those estimated as relevant (relevant); others keep their rank and count as naming no group",
             ("any", "judged", "relevant"), quiet=True,
         ),
-        "rel": Parameter(1, "with on: the lowest grade that is relevant", number="whole", least=1, quiet=True),
+        "rel": Parameter(1, "with on: the lowest grade that counts as relevant", number="whole", least=1, quiet=True),
     }  # fmt: skip
 
 
 def text(measure: Measure, key: str) -> str:
-    """A parameter that is a text."""
+    """The value of a parameter as a text."""
     return str(measure.param(key))
 
 
 def number(measure: Measure, key: str) -> float:
-    """A parameter that must be a number."""
+    """The value of a parameter that must be a number."""
     value = measure.param(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigError(f"measure {measure}: {key} must be a number, found {value!r}")
@@ -80,33 +80,33 @@ def number(measure: Measure, key: str) -> float:
 
 
 def rounded(measure: Measure, values: Floats) -> Floats:
-    """Rounded where the measure says so."""
+    """The values, rounded if the measure has the parameter ``digits``."""
     digits = measure.param("digits")
     return values if digits is None else np.round(values, int(number(measure, "digits")))
 
 
 def mentions_for(measure: Measure, inputs: Inputs) -> DocMentions:
-    """The mentions a measure asks for."""
+    """The mentions that a measure needs, by its lexicon, tokenizer, overlap and classes of mentions."""
     who = str(measure.param("who", ANY))
     told = () if who == ANY else (who, text(measure, "resolver"))
     return inputs.mentions(text(measure, "lexicon"), text(measure, "tokens"), text(measure, "overlap"), *told)
 
 
 def known_to(measure: Measure, mentions: DocMentions) -> npt.NDArray[np.bool_]:
-    """Which documents have a text, as this measure sees it."""
+    """Which documents have a text. With ``malformed=missing``, a document with a malformed line has none."""
     if mentions.malformed is None or measure.param("malformed") != "missing":
         return mentions.known
     return mentions.known & ~mentions.malformed
 
 
 def way_of_reading(measure: Measure) -> tuple[object, ...]:
-    """Measures with the same way of reading look up the texts of the same documents."""
+    """A key of the documents that a measure reads: measures with the same key read the same documents."""
     named = (measure.param(key) for key in ("background", "order", "depth"))
     return measure.cutoff, measure.param("missing") == "drop", *named
 
 
 def documents_read(measure: Measure, inputs: Inputs) -> npt.NDArray[np.bool_]:
-    """Which documents a measure of lean looks up the texts of, those of its background included."""
+    """Which documents a lean measure reads, those of its background included."""
     background = measure.param("background")
     whole = background == "self" or measure.param("missing") == "drop"
     order = text(measure, "order")
@@ -122,7 +122,7 @@ def documents_read(measure: Measure, inputs: Inputs) -> npt.NDArray[np.bool_]:
 def with_texts(
     measure: Measure, inputs: Inputs, rankings: Rankings, known: npt.NDArray[np.bool_], k: int | None
 ) -> Rankings:
-    """The rankings cut at k, ranked documents without text dealt with as the measure says."""
+    """The rankings cut at k. Documents without text are treated as the parameter ``missing`` says."""
     policy = text(measure, "missing")
     if policy == "drop":
         return rankings.keep(known[rankings.docs]).cut(k)
@@ -135,7 +135,7 @@ def with_texts(
 
 
 def on_relevant(measure: Measure, inputs: Inputs, rankings: Rankings) -> Rankings:
-    """The rankings with -1 in place of documents that do not count: where -1 points to is a lean of zero."""
+    """The rankings with -1 in place of documents that do not count by the parameter ``on``. -1 has a lean of zero."""
     on = measure.param("on", "any")
     if on == "any":
         return rankings
@@ -155,12 +155,15 @@ def _refuse_unknown(measure: Measure, inputs: Inputs, rankings: Rankings, known:
     raise DataError(
         f"{inputs.run_name}: {share} ranked documents that {measure.name} reads have no text, the first is document "
         f"{doc!r} at rank {rank} of query {rankings.query_ids[row].as_py()!r}; "
-        "give the missing documents, or say what to do with missing= zero, drop or skip"
+        "give the missing documents, or set missing= to zero, drop or skip"
     )
 
 
 def pick_groups(measure: Measure, groups: tuple[str, ...]) -> tuple[int, int | None]:
-    """``male-female`` as two columns, ``female`` as one. ``auto`` is male minus female, or second minus first."""
+    """The columns of the groups: two for ``male-female``, one for ``female``.
+
+    ``auto`` is male minus female if the lexicon has both, otherwise the second of two groups minus the first.
+    """
     asked = text(measure, "groups")
     if asked == "auto":
         if set(groups) >= {"female", "male"}:
@@ -182,7 +185,7 @@ def pick_groups(measure: Measure, groups: tuple[str, ...]) -> tuple[int, int | N
 
 
 def lean_of(measure: Measure, per_group: Floats, groups: tuple[str, ...]) -> Floats:
-    """One number per document from one number per document and group."""
+    """The lean of each document: the value of one group, or of the first group minus that of the second."""
     first, second = pick_groups(measure, groups)
     return per_group[:, first] if second is None else per_group[:, first] - per_group[:, second]
 
@@ -207,15 +210,15 @@ def target_shares(measure: Measure, groups: tuple[str, ...]) -> Floats:
 
 
 def chosen_groups(measure: Measure, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """The groups that a measure of several groups at once takes, of those of its lexicon."""
+    """The groups of the lexicon that a measure of several groups uses."""
     asked = text(measure, "groups")
     chosen = groups if asked == "all" else tuple(asked.split("+"))
     check_names("group", chosen, groups, f"measure {measure.name}")
     if len(chosen) < 2 or len(set(chosen)) < len(chosen):
-        raise ConfigError(f"measure {measure.name}: it is about two groups or more, each named once; found {asked!r}")
+        raise ConfigError(f"measure {measure.name}: expected two groups or more, each named once; found {asked!r}")
     return chosen
 
 
 def discount(rank: int) -> float:
-    """How much a rank counts."""
+    """The weight of a rank: 1 / log2(rank + 1)."""
     return 1.0 / math.log2(rank + 1)

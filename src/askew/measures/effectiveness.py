@@ -1,7 +1,7 @@
-"""Effectiveness: measures of ir_measures, and RR and AP also by a columnar path for large jobs.
+"""Effectiveness: the measures of ir_measures. RR and AP are computed here over columns, which is faster for large jobs.
 
-All of them see the ranking under askew's order rule. ir_measures' own providers break ties in three
-different ways; here tied documents are put in order before any of them looks.
+All of them get the ranking in askew's order. The providers of ir_measures break ties in three different ways, so tied
+documents are ordered before a provider gets them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ COLUMNAR = ("RR", "AP")
 UNJUDGED = ("error", "zero", "absent")
 UNANSWERED = ("zero", "absent")
 NO_RELEVANT = ("absent", "zero")
-# Measures of ir_measures whose values lie between 0 and 1, whatever the run.
+# Measures of ir_measures with values between 0 and 1 for every run.
 _WITHIN_ONE = frozenset({
     "AP", "AP_IA", "Accuracy", "Bpref", "Compat", "ERR", "ERR_IA", "IPrec", "Judged", "P", "P_IA", "R", "RBP", "RR",
     "Rprec", "SetAP", "SetF", "SetP", "SetR", "StRecall", "Success", "alpha_nDCG", "infAP", "nDCG", "nERR_IA", "nNRBP",
 })  # fmt: skip
-# Those that say something of a query without any relevant document.
+# Measures that are meaningful for a query without any relevant document.
 _NEED_NO_RELEVANT = frozenset({"Judged", "NumQ", "NumRel", "NumRet"})
 _SHARED = {
-    "order": Parameter("score", "by score as trec_eval does, or as the lines come in the file", ORDERS),
+    "order": Parameter("score", "by score as in trec_eval, or in the order of the lines in the file", ORDERS),
     "unjudged": Parameter("error", "a query without judgements: an error, zero, or left out", UNJUDGED),
     "unanswered": Parameter("zero", "a judged query for which the run has no document: zero, or left out", UNANSWERED),
     "no_relevant": Parameter("absent", "a judged query without any relevant document: left out, or zero", NO_RELEVANT),
@@ -47,12 +47,12 @@ class Effectiveness:
     reads = frozenset({"judgements"})
 
     def __init__(self, name: str) -> None:
-        """``name`` may be another name for the measure: MRR is RR, and NumRelRet is NumRet with a relevance."""
+        """``name`` may be an alias: MRR is RR, and NumRelRet is NumRet with a relevance level."""
         found = ir_measures().measures.registry[name]
         self.name = str(found.NAME)
         self.about = str(getattr(found, "SHORT_DESC", "")) or str(getattr(found, "PRETTY_NAME", name))
         if self.name in COLUMNAR:
-            about = "the lowest relevance that counts as relevant"
+            about = "the lowest grade that counts as relevant"
             own = {"rel": Parameter(1, about, number="whole", least=-LARGEST, most=LARGEST)}
         else:
             own = own_parameters(found)
@@ -64,11 +64,11 @@ class Effectiveness:
         return Direction.UP
 
     def bounds(self, measure: Measure) -> Bounds:
-        """Most measures lie between 0 and 1; counts and sums that are not normalized have no bound."""
+        """Most measures are between 0 and 1. Counts and sums that are not normalized have no upper bound."""
         return (0.0, 1.0) if self.name in _WITHIN_ONE else (0.0, math.inf)
 
     def check(self, measure: Measure) -> None:
-        """Whether something that is installed computes this measure with these parameters."""
+        """Raise ConfigError if no installed provider computes this measure with these parameters."""
         if self.name not in COLUMNAR:
             check_computable(measure, own_part(measure))
 
@@ -88,7 +88,7 @@ class Effectiveness:
         return rounded(measure, np.where(self._left_out(measure, rankings, inputs.judgements), np.nan, values))
 
     def _left_out(self, measure: Measure, rankings: Rankings, judged: Judgements) -> npt.NDArray[np.bool_]:
-        """The judged queries that do not count: without a relevant document, or without an answer."""
+        """The judged queries that do not count: those without a relevant document, or without results."""
         left_out = np.zeros(len(rankings), np.bool_)
         if text(measure, "unanswered") == "absent":
             left_out |= judged.judged & (rankings.lengths == 0)
@@ -104,7 +104,7 @@ def relevance_level(measure: Measure) -> int:
 
 
 def own_part(measure: Measure) -> Measure:
-    """The measure as ir_measures knows it: without the parameters that askew adds."""
+    """The measure as ir_measures defines it, without the parameters that askew adds."""
     return measure.with_params({key: value for key, value in measure.params if key not in _SHARED})
 
 
@@ -119,7 +119,7 @@ def _refuse_unjudged(inputs: Inputs, rankings: Rankings, judged: Judgements) -> 
 
 
 def columnar(measure: Measure, rankings: Rankings, judged: Judgements) -> Floats:
-    """RR and AP over columns. Equal to trec_eval's, the order of addition included."""
+    """RR and AP over columns. The values equal those of trec_eval, because terms are added in the same order."""
     relevant = _Relevant(judged, int(number(measure, "rel")), rankings)
     values = np.zeros(len(rankings))
     for rows, part in rankings.parts():
@@ -136,9 +136,9 @@ def columnar(measure: Measure, rankings: Rankings, judged: Judgements) -> Floats
 
 
 class _Relevant:
-    """Which documents are relevant to which query, to be asked for a column of documents at a time."""
+    """The relevant documents of each query, for lookups of a whole column of documents."""
 
-    # Up to so many relevant documents a query, comparing with each of them beats a binary search.
+    # With at most this many relevant documents per query, comparing with each of them is faster than a binary search.
     FEW = 4
 
     def __init__(self, judged: Judgements, level: int, rankings: Rankings) -> None:
@@ -156,7 +156,7 @@ class _Relevant:
                 column[rows[place == i]] = docs[place == i]
 
     def at(self, rows: slice, docs: Ints) -> npt.NDArray[np.bool_]:
-        """Whether the document of each of these rows is relevant; -1 never is."""
+        """Whether the document of each of these rows is relevant. Document -1 never is."""
         if self.each is not None:
             hits = np.zeros(len(docs), np.bool_)
             for column in self.each:
@@ -168,7 +168,7 @@ class _Relevant:
 
 
 def find_effectiveness(name: str) -> Effectiveness:
-    """The family of this name, or an error that names the nearest."""
+    """The measure of ir_measures with this name. An unknown name is an error that suggests the closest name."""
     if name not in ir_measures().measures.registry:
         raise UnknownName("measure", name, effectiveness_names())
     return Effectiveness(name)

@@ -1,6 +1,7 @@
 """AWRF, EXP and TExFAIR: how much attention the groups get, by the ranks of the documents that belong to them.
 
-With m_g(d) how far a document belongs to a group (see ``askew.measures.membership``) and w(r) the attention of rank r:
+m_g(d) is the degree to which document d belongs to group g (see ``askew.measures.membership``), and w(r) the attention
+of rank r:
 
     exposure_g = sum over ranks r <= t of m_g(d_r) w(r)          share_g = exposure_g / sum of all exposures
 
@@ -12,8 +13,8 @@ With m_g(d) how far a document belongs to a group (see ``askew.measures.membersh
 
 AWRF: Sapiezynski et al. 2019; with Jensen-Shannon divergence: Overview of the TREC 2021 and 2022 Fair Ranking Tracks.
 EXP: Singh and Joachims 2018; ratio and difference as in FairRankTune (Cachel and Rundensteiner 2023). TExFAIR:
-Abolghasemi et al. 2024; the product of term share and attention is published so, while w, B and F are a reading of the
-paper's description and not checked against its code, which is not public. D is 1 for two groups with equal targets.
+Abolghasemi et al. 2024. The product of term share and attention is that of the paper. w, B and F follow the paper's
+description; its code is not public, so they are not checked against it. D is 1 for two groups with equal targets.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def jensen_shannon(shares: Floats, targets: Floats) -> Floats:
 
 
 def distance(measure: Measure, shares: Floats, targets: Floats) -> Floats:
-    """How far each row is from the targets."""
+    """The distance of each row of shares from the targets."""
     kind = text(measure, "distance")
     if kind == "tv":
         return np.asarray(np.abs(shares - targets).sum(axis=1)) / 2
@@ -72,15 +73,15 @@ def distance(measure: Measure, shares: Floats, targets: Floats) -> Floats:
 
 
 class _Exposed(GroupShares):
-    """A measure with a model of attention."""
+    """The base class of measures with a parameter for the attention model."""
 
     def unread(self, measure: Measure) -> frozenset[str]:
-        """Only the geometric model has a parameter."""
+        """The parameters without effect: ``p``, unless the attention is geometric."""
         return frozenset(() if text(measure, "attention") == "geometric" else ("p",))
 
 
 class _AWRF(_Exposed):
-    """AWRF: the attention that each group gets, against targets."""
+    """AWRF: the share of attention that each group gets, compared with targets."""
 
     name = "AWRF"
     about = "attention-weighted rank fairness: group exposure against a target"
@@ -102,16 +103,16 @@ class _AWRF(_Exposed):
     }
 
     def direction(self, measure: Measure) -> Direction:
-        """1 is the target itself."""
+        """Higher is better: at 1 the shares equal the targets."""
         return Direction.UP
 
     def bounds(self, measure: Measure) -> Bounds:
-        """The farthest from the targets is a list of one group alone."""
+        """A list of only one group is farthest from the targets."""
         targets = self.targets(measure)
         return 1.0 - float(distance(measure, np.eye(len(targets)), targets).max()), 1.0
 
     def summarize(self, measure: Measure, rankings: Rankings, members: Floats, targets: Floats) -> Floats:
-        """One minus the distance of the shares of attention."""
+        """One minus the distance between the shares of attention and the targets."""
         exposure = np.zeros((len(rankings), len(targets)))
         for rank, docs, _ in rankings.columns(measure.cutoff):
             exposure += members[docs] * attention(measure, rank)
@@ -119,7 +120,7 @@ class _AWRF(_Exposed):
 
 
 class _EXP(_Exposed):
-    """EXP: mean exposure of the groups, the least exposed against the most exposed."""
+    """EXP: the mean exposure of the least exposed group compared with that of the most exposed group."""
 
     name = "EXP"
     about = "exposure parity: mean exposure of the least exposed group / the most"
@@ -144,11 +145,11 @@ class _EXP(_Exposed):
         return Direction.UP if text(measure, "combine") == "ratio" else Direction.DOWN
 
     def bounds(self, measure: Measure) -> Bounds:
-        """No mean is above the attention of the first rank."""
+        """A mean exposure is at most the attention of rank 1."""
         return 0.0, 1.0 if text(measure, "combine") == "ratio" else attention(measure, 1)
 
     def summarize(self, measure: Measure, rankings: Rankings, members: Floats, targets: Floats) -> Floats:
-        """Ratio or difference; a group without any document in the list has no exposure."""
+        """The ratio or the difference. A group without any document in the list has an exposure of 0."""
         exposure, mass = np.zeros((2, len(rankings), len(targets)))
         for rank, docs, _ in rankings.columns(measure.cutoff):
             exposure += members[docs] * attention(measure, rank)
@@ -161,14 +162,14 @@ class _EXP(_Exposed):
 
 
 class _TExFAIR(GroupShares):
-    """TExFAIR: the exposure of the terms of each group, against targets."""
+    """TExFAIR: the exposure of the terms of each group, compared with targets."""
 
     name = "TExFAIR"
     about = "term exposure of the groups against a target, neutral documents discounted"
     parameters = {"groups": GROUPS, "targets": TARGETS, **lean_parameters("rekabsaz2021")}
 
     def direction(self, measure: Measure) -> Direction:
-        """1 is the target itself, or a list that names no group."""
+        """Higher is better: at 1 the shares equal the targets, or the list names no group."""
         return Direction.UP
 
     def members(self, measure: Measure, mentions: DocMentions) -> Floats:
@@ -178,7 +179,7 @@ class _TExFAIR(GroupShares):
         return np.asarray(counts / np.maximum(mentions.tokens, 1)[:, None])
 
     def summarize(self, measure: Measure, rankings: Rankings, members: Floats, targets: Floats) -> Floats:
-        """One minus the bias, which the attention of documents that name no group makes smaller."""
+        """One minus the bias. The attention of documents that name no group reduces the bias."""
         exposure = np.zeros((len(rankings), len(targets)))
         named, whole = np.zeros((2, len(rankings)))
         for rank, docs, _ in rankings.columns(measure.cutoff):

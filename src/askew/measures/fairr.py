@@ -1,12 +1,12 @@
-"""FaiRR and NFaiRR (Rekabsaz, Kopeinik and Schedl 2021): discounted neutrality, and against the best possible.
+"""FaiRR and NFaiRR (Rekabsaz, Kopeinik and Schedl 2021): discounted neutrality, as a sum and normalized by an ideal.
 
-    neutrality(d) = 1                                   if all mentions together are at most the threshold
+    neutrality(d) = 1                                   if the mentions of all groups are at most the threshold
                   = 1 - sum_g |share_g - target_g| / D  otherwise, D = 2 (1 - the smallest target)
     FaiRR_t  = sum over ranks r <= t of neutrality(d_r) / log2(r + 1)
     NFaiRR_t = FaiRR_t / IFaiRR_t, the same sum over the most neutral documents of a background
 
-D is 1 for two groups with equal targets, which is the published formula; with more groups it keeps
-neutrality within 0 and 1.
+The published formula is for two groups with equal targets, where D is 1. With more groups, D keeps neutrality between
+0 and 1.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from askew.plugins.kinds import Inputs, Parameter
 
 _FEW_COLUMNS = 24
 _NEUTRALITY = {
-    "threshold": Parameter(1, "a document with at most so many mentions is fully neutral", number="any", least=0),
-    "groups": Parameter("all", "the groups that share a document, joined by '+'"),
+    "threshold": Parameter(1, "a document with at most this many mentions is fully neutral", number="any", least=0),
+    "groups": Parameter("all", "the groups that are compared, joined by '+'"),
     "targets": TARGETS,
     "neutrality_digits": Parameter(
         None,
@@ -50,7 +50,7 @@ _NEUTRALITY = {
     ),
     "malformed": Parameter(
         "zero",
-        "a document line that the published reading finds is not two columns: an empty text, or no text at all",
+        "with reading=published, a document line that does not have two columns: an empty text, or no text",
         ("zero", "missing"),
         quiet=True,
     ),
@@ -70,19 +70,20 @@ def neutrality(counts: npt.NDArray[np.int32], targets: Floats, threshold: float 
 
 
 def as_written(values: Floats, digits: int) -> Floats:
-    """Numbers as they come back from a file with so many decimals.
+    """Numbers as they are read from a file that was written with this many decimals.
 
-    NumPy's rounding scales first and is off by one in the last place now and then; there are few distinct values.
+    NumPy's rounding scales the numbers first and is sometimes off by one in the last digit. There are few distinct
+    values, so formatting each of them is fast.
     """
     distinct, where = np.unique(values, return_inverse=True)
     return np.array([float(f"{value:.{digits}f}") for value in distinct.tolist()], np.float64)[where]
 
 
 class _FaiRR:
-    """FaiRR: discounted neutrality, not normalised."""
+    """FaiRR: discounted neutrality, not normalized."""
 
     name = "FaiRR"
-    about = "discounted neutrality of the ranking, not normalised"
+    about = "discounted neutrality of the ranking, not normalized"
     positional: tuple[str, ...] = ()
     reads = frozenset({"mentions"})
     parameters = _NEUTRALITY
@@ -97,45 +98,47 @@ class _FaiRR:
         return 0.0, math.inf if k is None else math.fsum(discount(rank) for rank in range(1, k + 1))
 
     def check(self, measure: Measure) -> None:
-        """The groups and their targets must fit, whatever the documents say."""
+        """Raise ConfigError if the groups and their targets do not match."""
         groups = tuple(text(measure, "groups").split("+"))
         target_shares(measure, chosen_groups(measure, groups))
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
-        """One value per query; NaN for a query left without any known document."""
+        """One value per query; NaN for a query without any document that has a text."""
         known, neutral = _neutralities(measure, inputs)
         ranked = inputs.ranked(text(measure, "order"))
         return rounded(measure, _reached(measure, inputs, ranked, known, neutral))
 
 
 class _NFaiRR(_FaiRR):
-    """NFaiRR: FaiRR against the most neutral ranking of a background."""
+    """NFaiRR: FaiRR divided by that of the most neutral ranking of a background's documents."""
 
     name = "NFaiRR"
-    about = "discounted neutrality against the best order of a background run"
+    about = "FaiRR divided by that of the most neutral documents of a background run"
     reads = frozenset({"mentions", "background"})
     parameters = {
         **_NEUTRALITY,
         "background": Parameter(
-            "run", "the background run, or each run itself; self where none is given", ("run", "self")
+            "run",
+            "the background run (run) or the measured run itself (self); default: run if one is given",
+            ("run", "self"),
         ),
         "depth": Parameter(
             200, "how many documents of each background query count", number="whole", least=1, most=LARGEST
         ),
-        "unmatched": Parameter("error", "a query the background lacks: an error, or left out", ("error", "absent")),
+        "unmatched": Parameter("error", "a query not in the background: an error, or left out", ("error", "absent")),
         "zero_ideal": Parameter("absent", "an ideal of zero: the query is left out, or an error", ("absent", "error")),
     }
 
     def bounds(self, measure: Measure) -> Bounds:
-        """At most 1 against the run itself; documents that a background run lacks can be more neutral than its own."""
+        """At most 1 if the run is its own background. Its documents can be more neutral than those of another run."""
         return 0.0, 1.0 if text(measure, "background") == "self" else math.inf
 
     def unread(self, measure: Measure) -> frozenset[str]:
-        """What is said of a background run makes no difference to a run that is its own background."""
+        """The parameters without effect: those of a background run, if the run is its own background."""
         return frozenset({"depth", "unmatched"} if text(measure, "background") == "self" else ())
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
-        """One value per query; NaN where the parameters say that a query is left out."""
+        """One value per query; NaN for a query that the parameters leave out."""
         known, neutral = _neutralities(measure, inputs)
         ranked = inputs.ranked(text(measure, "order"))
         reached = _reached(measure, inputs, ranked, known, neutral)
@@ -144,7 +147,7 @@ class _NFaiRR(_FaiRR):
         if text(measure, "zero_ideal") == "error" and zero.any():
             query = ranked.query_ids[int(np.flatnonzero(zero)[0])].as_py()
             raise DataError(
-                f"{inputs.run_name}: the background of query {query!r} has no neutral document at all, so "
+                f"{inputs.run_name}: the background of query {query!r} has only documents of neutrality 0, so "
                 "NFaiRR would be 0/0 (the published script gives nan); "
                 "leave such queries out with NFaiRR(zero_ideal=absent)"
             )
@@ -159,7 +162,7 @@ class _NFaiRR(_FaiRR):
             return _best(own, neutral, measure.cutoff)
         background = inputs.background_ranked(text(measure, "order"))
         if background is None:
-            raise ConfigError("NFaiRR needs a background run: give background=, or ask for NFaiRR(background=self)")
+            raise ConfigError("NFaiRR needs a background run: give background=, or use NFaiRR(background=self)")
         background = background.cut(int(number(measure, "depth")))
         rows = _rows_of(background, ranked)
         if (rows < 0).any() and text(measure, "unmatched") == "error":
@@ -183,7 +186,7 @@ def _neutralities(measure: Measure, inputs: Inputs) -> tuple[npt.NDArray[np.bool
     neutral = neutrality(counts, target_shares(measure, groups), number(measure, "threshold"))
     if measure.param("neutrality_digits") is not None:
         neutral = as_written(neutral, int(number(measure, "neutrality_digits")))
-    return known_to(measure, mentions), np.append(neutral, 0.0)  # the padding, ordinal -1
+    return known_to(measure, mentions), np.append(neutral, 0.0)  # the value of the padding, which is document -1
 
 
 def _reached(
@@ -195,7 +198,7 @@ def _reached(
     for rows, part in rankings.parts():
         for rank, docs, _ in part.columns(measure.cutoff):
             values[rows] += neutral[docs] * discount(rank)
-    # No document is not the same as documents of no neutrality.
+    # A query without documents has no value; 0 would mean documents of neutrality 0.
     values[rankings.lengths == 0] = np.nan
     return values
 
@@ -211,7 +214,7 @@ def _best(rankings: Rankings, neutral: Floats, k: int | None) -> Floats:
 
 
 def _highest_first(columns: list[Floats]) -> list[Floats]:
-    """Each row sorted downwards. Few columns are sorted by exchanging whole columns, which is ten times faster."""
+    """Each row sorted in descending order. Few columns are sorted by swapping whole columns: ten times faster."""
     if len(columns) > _FEW_COLUMNS:
         return list(np.sort(np.stack(columns), axis=0)[::-1])
     for last in range(len(columns) - 1, 0, -1):
@@ -222,7 +225,7 @@ def _highest_first(columns: list[Floats]) -> list[Floats]:
 
 
 def _distinct(rankings: Rankings) -> Rankings:
-    """A background is a set: a document that occurs twice counts once."""
+    """The rankings of a background without repeated documents, so that each document counts once."""
     if not rankings.may_repeat:
         return rankings
     query = np.repeat(np.arange(len(rankings)), rankings.lengths)
@@ -232,7 +235,7 @@ def _distinct(rankings: Rankings) -> Rankings:
 
 
 def _rows_of(background: Rankings, ranked: Rankings) -> Ints:
-    """Where each query stands in the background; -1 where it does not."""
+    """The row of each query in the background; -1 if the background does not have the query."""
     if background.query_ids.equals(ranked.query_ids):
         return np.arange(len(ranked))
     found = pc.index_in(ranked.query_ids, value_set=background.query_ids)

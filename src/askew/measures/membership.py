@@ -1,9 +1,9 @@
-"""What the measures of group shares have in common: to which groups a document belongs, and which shares are wanted.
+"""Code that the measures of group shares have in common: the groups of a document, and the target shares.
 
-Only mentions are known, so that a document belongs to groups in part: by the share of its mentions that name each
-(``member=share``: every document that names a group counts once), or once for each mention (``member=mentions``). A
-document that names no group belongs to none and keeps its rank (``neutral=drop``), or to a group of its own
-(``neutral=group``).
+Only mentions are known, so a document can belong partly to several groups. It belongs to a group by the share of its
+mentions that name the group (``member=share``: every document that names a group counts once), or once for each
+mention (``member=mentions``). A document that names no group belongs to no group and keeps its rank
+(``neutral=drop``), or belongs to an additional group (``neutral=group``).
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ NO_GROUP = Parameter(
 
 
 def member_parameters() -> dict[str, Parameter]:
-    """The parameters of a measure that holds the groups of documents against targets."""
+    """The parameters of a measure that compares the groups of documents with targets."""
     return {
         "groups": GROUPS, "targets": TARGETS, "member": MEMBER, "neutral": NO_GROUP, **lean_parameters("rekabsaz2021")
     }  # fmt: skip
 
 
 def compared(measure: Measure, groups: tuple[str, ...] | None = None) -> tuple[str, ...]:
-    """The groups that are compared, of those of the lexicon; the neutral one comes last."""
+    """The groups of the lexicon that are compared. With ``neutral=group``, the neutral group is the last."""
     chosen = chosen_groups(measure, groups or tuple(text(measure, "groups").split("+")))
     if measure.param("neutral") != "group":
         return chosen
     if NEUTRAL in chosen:
-        raise ConfigError(f"measure {measure.name}: the lexicon has a group '{NEUTRAL}' itself; give neutral=drop")
+        raise ConfigError(f"measure {measure.name}: the lexicon already has a group '{NEUTRAL}'; give neutral=drop")
     return (*chosen, NEUTRAL)
 
 
 def memberships(measure: Measure, mentions: DocMentions) -> Floats:
-    """How far each document belongs to each group that is compared."""
+    """The degree to which each document belongs to each compared group."""
     chosen = chosen_groups(measure, mentions.groups)
     counts = mentions.counts[:, [mentions.groups.index(group) for group in chosen]].astype(np.float64)
     total = counts.sum(axis=1, keepdims=True)
@@ -69,23 +69,23 @@ def memberships(measure: Measure, mentions: DocMentions) -> Floats:
 
 
 def divided(amounts: Floats, by: Floats, otherwise: float = math.nan) -> Floats:
-    """Each amount divided, or the other value where there is nothing to divide by."""
+    """Each amount divided by its divisor; ``otherwise`` if the divisor is 0."""
     return np.asarray(np.divide(amounts, by, out=np.full(amounts.shape, otherwise), where=by > 0))
 
 
 def shares_of(amounts: Floats) -> Floats:
-    """Amounts by group as shares of their sum; NaN where there is none at all."""
+    """The amounts of the groups as shares of their sum; NaN if the sum is 0."""
     return divided(amounts, amounts.sum(axis=1, keepdims=True))
 
 
 def relative_entropy(shares: Floats, others: Floats) -> Floats:
-    """The Kullback-Leibler divergence of each row, in bits; a share of 0 adds nothing."""
+    """The Kullback-Leibler divergence of each row from ``others``, in bits. A share of 0 adds nothing."""
     ratio = np.divide(shares, others, out=np.ones(shares.shape), where=shares > 0)
     return np.asarray((shares * np.log2(ratio)).sum(axis=1))
 
 
 class GroupShares:
-    """What the families have in common; each says how the documents of many queries become a value of each."""
+    """The base class of these families. A family defines in ``summarize`` how each query gets its value."""
 
     name = ""
     positional: tuple[str, ...] = ()
@@ -95,11 +95,11 @@ class GroupShares:
     positive_targets = False
 
     def bounds(self, measure: Measure) -> Bounds:
-        """A share, unless a family says otherwise."""
+        """From 0 to 1, unless a family overrides it."""
         return 0.0, 1.0
 
     def targets(self, measure: Measure, groups: tuple[str, ...] | None = None) -> Floats:
-        """The share that each compared group should have; equal ones for a family that has no targets."""
+        """The share that each compared group should have. A family without targets has equal shares."""
         names = compared(measure, groups)
         if "targets" not in self.parameters:
             return np.full(len(names), 1.0 / len(names))
@@ -112,27 +112,27 @@ class GroupShares:
         return found
 
     def check(self, measure: Measure) -> None:
-        """The groups, their targets and the kind of membership must fit, whatever the documents say."""
+        """Raise ConfigError if the groups, their targets and the kind of membership do not match."""
         self.targets(measure)
         if measure.param("neutral") == "group" and measure.param("member") == "mentions":
             raise ConfigError(f"measure {measure.name}: a neutral document has no mention to count; give member=share")
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
-        """One value per query; NaN where the formula is not defined for a query."""
+        """One value per query; NaN if the formula is not defined for a query."""
         mentions = mentions_for(measure, inputs)
         targets = self.targets(measure, mentions.groups)
         members = self.members(measure, mentions)
-        members = np.vstack([members, np.zeros((1, members.shape[1]))])  # the padding, ordinal -1
+        members = np.vstack([members, np.zeros((1, members.shape[1]))])  # the padding, document -1
         ranked = inputs.ranked(text(measure, "order"))
         rankings = with_texts(measure, inputs, ranked, mentions.known, measure.cutoff)
         values = np.full(len(rankings), np.nan)
         for rows, part in rankings.parts():
             values[rows] = self.summarize(measure, part, members, targets)
-        # Sums of fractions may pass a bound in the last digit.
+        # Rounding in sums can exceed a bound in the last digit.
         return rounded(measure, np.clip(values, *self.bounds(measure)))
 
     def members(self, measure: Measure, mentions: DocMentions) -> Floats:
-        """How far each document belongs to each group."""
+        """The degree to which each document belongs to each group."""
         return memberships(measure, mentions)
 
     def summarize(self, measure: Measure, rankings: Rankings, members: Floats, targets: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """Measures as Python objects: ``nDCG @ 10``, ``ARaB("tf", sign="abs") @ 10``, ``RR(rel=2) @ 10``.
 
-Every measure that a text can name can also be made with ``Measure("NAME")``; these are the usual ones.
+These are the most common measures. Any other is made with ``Measure("NAME")``.
 """
 
 from __future__ import annotations

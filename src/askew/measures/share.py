@@ -1,12 +1,12 @@
-"""LexiconShare: how much of the text names one group rather than another (the published "LIWC" measure).
+"""LexiconShare: the share of tokens that name one group minus that of another (the published "LIWC" measure).
 
     share_g(d) = mentions of g in d / tokens of d          (0 for an empty text)
     LexiconShare_t = 100 |mean over the first t documents of (share_male - share_female)|
 
-Signed, positive leans male, as in ARaB.
+With ``sign=signed``, a positive value leans male, as in ARaB.
 
-LIWC itself is proprietary; with its ``.dic`` file as the lexicon and the tokens ``seyedsalehi`` this is
-the published figure, with any open lexicon it is the same measure on other words.
+LIWC itself is proprietary. With its ``.dic`` file as the lexicon and the tokenizer ``seyedsalehi`` the values are
+those published. With an open lexicon it is the same measure on other words.
 """
 
 from __future__ import annotations
@@ -39,20 +39,22 @@ class _LexiconShare:
     positional: tuple[str, ...] = ()
     reads = frozenset({"mentions"})
     parameters = {
-        "groups": Parameter("auto", "which group minus which"),
+        "groups": Parameter("auto", "the first group minus the second, as in male-female"),
         "sign": Parameter("abs", "absolute value per query, or signed", ("abs", "signed")),
         "scale": Parameter(100, "100 for percentages, 1 for shares", number="any", least=1e-9, most=1e9),
-        "empty": Parameter("absent", "a query with no known document: left out, or zero", ("absent", "zero")),
+        "empty": Parameter(
+            "absent", "a query without documents that have a text: left out, or zero", ("absent", "zero")
+        ),
         **relevance_parameters(),
         **lean_parameters("gender"),
     }
 
     def direction(self, measure: Measure) -> Direction:
-        """A signed share is best at zero; an absolute one is best when small."""
+        """A signed share is best at zero. For an absolute share, lower is better."""
         return Direction.ZERO if text(measure, "sign") == "signed" else Direction.DOWN
 
     def bounds(self, measure: Measure) -> Bounds:
-        """None that helps: a share cannot exceed ``scale``, but values lie far below it and it would say nothing."""
+        """No upper bound is given: no value exceeds ``scale``, but values are so far below it that it is no help."""
         one_sided = text(measure, "sign") != "signed" or "-" not in text(measure, "groups")
         return (0.0 if one_sided else -math.inf), math.inf
 

@@ -1,12 +1,12 @@
-"""Skew and NDKL (Geyik, Ambler and Kenthapadi 2019): the share of each group in the top documents, against targets.
+"""Skew and NDKL (Geyik, Ambler and Kenthapadi 2019): the share of each group in the top documents versus its target.
 
 With share_g(i) the share of group g in the first i documents (see ``askew.measures.membership``) and T = min(t, n):
 
     Skew_g = ln(share_g(T) / target_g)              MaxSkew, MinSkew: the largest and the smallest of the groups
     NDKL   = sum over i <= T of KL(shares(i), targets) / log2(i + 1), divided by the sum of 1 / log2(i + 1)
 
-The logarithm of a group that is not there would be minus infinity: a ratio below ``floor`` counts as ``floor``. Ranks
-above the first document that names a group have no shares; NDKL sums over the others.
+For an absent group the logarithm would be minus infinity, so a ratio below ``floor`` counts as ``floor``. The ranks
+before the first document that names a group have no shares; NDKL leaves them out of both sums.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ _ENDS = {"max": Direction.DOWN, "min": Direction.UP}
 
 
 class _Skew(GroupShares):
-    """Skew: the logarithm of share / target of a group, or of the group with the largest or the smallest."""
+    """Skew: the logarithm of share / target for one group, or the largest or smallest over all groups."""
 
     name = "Skew"
     about = "ln(share of a group in the top / its target): MaxSkew, MinSkew, or a group"
     positional = ("of",)
     positive_targets = True
     parameters = {
-        "of": Parameter("max", "the largest of the groups (max), the smallest (min), or one group by name"),
+        "of": Parameter("max", "the largest value of the groups (max), the smallest (min), or that of a named group"),
         "floor": Parameter(
-            0.001, "a ratio of share and target below this counts as this", number="any", least=1e-12, most=1.0
+            0.001, "the least share / target: a lower ratio counts as this value", number="any", least=1e-12, most=1.0
         ),
         **member_parameters(),
     }
 
     def direction(self, measure: Measure) -> Direction:
-        """All are best at 0; the largest is never below, the smallest never above."""
+        """All are best at 0. The largest value is never below 0, the smallest never above 0."""
         return _ENDS.get(text(measure, "of"), Direction.ZERO)
 
     def bounds(self, measure: Measure) -> Bounds:
-        """From the floor to a list of one group alone."""
+        """From the logarithm of the floor to the value of a list of only this group."""
         of, targets = text(measure, "of"), self.targets(measure)
         target = float(targets.min()) if of in _ENDS else float(targets[compared(measure).index(of)])
         return 0.0 if of == "max" else math.log(number(measure, "floor")), 0.0 if of == "min" else -math.log(target)
 
     def check(self, measure: Measure) -> None:
-        """The group must be one of those compared."""
+        """Raise an error if the group in ``of`` is not one of the compared groups."""
         super().check(measure)
         check_name("group", text(measure, "of"), (*_ENDS, *compared(measure)), f"measure {measure.name}")
 
     def summarize(self, measure: Measure, rankings: Rankings, members: Floats, targets: Floats) -> Floats:
-        """Skew of the documents down to the cutoff, whatever their order."""
+        """The skew of the documents up to the cutoff. Their order does not matter."""
         amounts = np.zeros((len(rankings), len(targets)))
         for _, docs, _ in rankings.columns(measure.cutoff):
             amounts += members[docs]
@@ -68,22 +68,22 @@ class _Skew(GroupShares):
 
 
 class _NDKL(GroupShares):
-    """NDKL: the divergence of every prefix of the list from the targets, discounted."""
+    """NDKL: the discounted mean divergence of the group shares in the top 1, 2, ... t from the targets."""
 
     name = "NDKL"
     about = "discounted divergence of the group shares at 1..t from a target"
     positive_targets = True
 
     def direction(self, measure: Measure) -> Direction:
-        """0 is the target at every rank."""
+        """Lower is better: at 0 the shares equal the targets at every rank."""
         return Direction.DOWN
 
     def bounds(self, measure: Measure) -> Bounds:
-        """The farthest from the targets is a list of the group with the smallest target alone."""
+        """A list of only the group with the smallest target is farthest from the targets."""
         return 0.0, -math.log(float(self.targets(measure).min()))
 
     def summarize(self, measure: Measure, rankings: Rankings, members: Floats, targets: Floats) -> Floats:
-        """The weighted mean over the ranks at which a group has been named."""
+        """The weighted mean over the ranks from the first document that names a group on."""
         amounts = np.zeros((len(rankings), len(targets)))
         total, weight = np.zeros((2, len(rankings)))
         for rank, docs, _ in rankings.columns(measure.cutoff):

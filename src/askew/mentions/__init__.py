@@ -1,1 +1,1 @@
-"""How often each document names each group: a plain reference and a compiled scan that agrees with it."""
+"""Counts how often each document names each group: a plain reference, and a compiled scan with the same results."""

@@ -1,4 +1,4 @@
-"""Count mentions in a batch of texts: one door, two engines that agree exactly."""
+"""Counts mentions in a batch of texts, with one of two engines that give the same counts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from askew.core.vocabulary import GroupVocabulary, build_vocabulary
 from askew.mentions.layout import NEEDS_REFERENCE, READ_AHEAD
 from askew.plugins import registry
 
-# The compiled scan knows these rules; any other tokenizer goes through the plain loop.
+# The tokenizers of the compiled scan. All others use the plain loop.
 _COMPILED: tuple[Tokenizer, ...] = (blank, word, unclipped, seyedsalehi)
 
-# Below this much text the plain loop is done before the compiled one has been loaded.
+# For less text than this, the plain loop is faster than loading the compiled scan.
 SMALL_BYTES = 4 << 20
 
 Counts = np.ndarray[Any, np.dtype[np.int32]]
@@ -29,7 +29,7 @@ Counts = np.ndarray[Any, np.dtype[np.int32]]
 
 @dataclass(frozen=True)
 class Mentions:
-    """Row i belongs to text i: how often each group is named, and how many tokens there are."""
+    """For each text (row) the number of mentions of each group, and the number of tokens."""
 
     groups: tuple[str, ...]
     counts: Counts
@@ -37,7 +37,7 @@ class Mentions:
 
 
 class MentionCounter:
-    """Counts one lexicon under one tokenizer. Build it once, use it for every batch."""
+    """Counts the mentions of one lexicon with one tokenizer. Create it once and use it for every batch."""
 
     def __init__(
         self, lexicon: Lexicon, tokenizer: str | Tokenizer = TOKENIZER, threads: int | None = None, engine: str = "auto"
@@ -56,7 +56,10 @@ class MentionCounter:
         return self.vocabulary.groups
 
     def count(self, texts: pa.Array | pa.ChunkedArray, size: int = 0) -> Mentions:
-        """Count a batch. A null text counts as an empty one. ``size``: the bytes of all texts, if these are a part."""
+        """Count the mentions in a batch. A null text counts as empty.
+
+        If the batch is a part of more texts, ``size`` is the number of bytes of all of them. It decides the engine.
+        """
         array = _one_array(texts)
         small = max(size, array.nbytes) < SMALL_BYTES
         if self.engine == "reference" or (self.engine == "auto" and small):
@@ -102,7 +105,7 @@ class MentionCounter:
                 counts[a:b], tokens[a:b],
             )  # fmt: skip
 
-        # The scan reads whole blocks: the texts at the very end get a padded copy of their bytes.
+        # The scan reads whole blocks, so the last texts are scanned in a padded copy of their bytes.
         safe = int(np.searchsorted(offsets[1:], len(data) - READ_AHEAD, side="right"))
         tail = np.concatenate([data[offsets[safe] :], np.zeros(READ_AHEAD, np.uint8)])
         work(tail, offsets[safe:-1] - offsets[safe], offsets[safe + 1 :] - offsets[safe], safe, len(texts))
@@ -116,7 +119,7 @@ class MentionCounter:
 
 
 def counter_for(lexicon: Lexicon, tokens: str, overlap: str, **how: Any) -> MentionCounter:
-    """The counter behind the parameters lexicon, tokens and overlap of a measure; ``how`` as of ``MentionCounter``."""
+    """The counter for the parameters lexicon, tokens and overlap of a measure. ``how`` goes to ``MentionCounter``."""
     return MentionCounter(lexicon.exclusive() if overlap == "first" else lexicon, tokens, **how)
 
 

@@ -1,7 +1,8 @@
-"""What the light resolver reads of a mention: hashed features of the words around it, compiled.
+"""The features of the light resolver: hashed features of the words around a mention, in compiled code.
 
-A feature is a template (which words, where) and the words that fill it, hashed to 32 bits. The same code makes them
-in training and in use. Plain Python manages a few thousand mentions a second, this loop more than a hundred thousand.
+A feature is a template (which words, at which positions) and the words that fill it, hashed to 32 bits. Training and
+prediction use the same code. Plain Python processes a few thousand mentions a second, this loop more than a hundred
+thousand.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from askew.compiled import compiled
 LEFT_BYTES, LEFT_TOKENS = 260, 40
 RIGHT_BYTES, RIGHT_TOKENS = 180, 25
 START_BYTES, START_TOKENS = 160, 26
-# The nearest tokens have features of their own place; those within NEAR tokens before the word a shared one.
+# The PLACES nearest tokens on each side have one template for each position. The NEAR tokens before the word also
+# share a template.
 PLACES, NEAR = 4, 14
 MOST_FEATURES = 16 + 6 * PLACES + 4 * (LEFT_TOKENS + RIGHT_TOKENS + START_TOKENS)
 
@@ -24,7 +26,7 @@ _DIGIT, _CAPITALS, _CAPITAL, _SIGN, _LOWER = 1, 2, 3, 4, 5
 _OFFSET, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(32)
-# Hashes of the pronouns: for these the words around matter otherwise than for nouns.
+# Some features are separate for pronouns, since the words around a pronoun have another meaning than around a noun.
 _PRONOUNS = ("he", "him", "his", "himself", "she", "her", "hers", "herself", "they", "them", "their", "theirs")
 
 
@@ -40,7 +42,7 @@ _PRONOUN_HASHES = np.array(sorted(_plain_hash(word) for word in _PRONOUNS), np.u
 
 @compiled(forceinline=True)
 def _kind_of(byte: int) -> int:
-    """0 for a blank, 1 for a letter (or any byte beyond ASCII), 2 for a digit, 3 for a sign."""
+    """The kind of a byte: 0 for a blank, 1 for a letter (or any byte beyond ASCII), 2 for a digit, 3 for a sign."""
     if byte <= 32:
         return 0
     if byte >= 128 or 97 <= byte <= 122 or 65 <= byte <= 90:
@@ -50,13 +52,13 @@ def _kind_of(byte: int) -> int:
 
 @compiled(forceinline=True)
 def _is_sign_of_three(data: Any, at: int, end: int) -> bool:
-    """Whether typographic quotes, dashes or dots (U+2000 to U+203F) stand here."""
+    """Whether a typographic quote, dash or dot (U+2000 to U+203F) begins at this byte."""
     return bool(at + 2 < end and data[at] == 0xE2 and data[at + 1] == 0x80)
 
 
 @compiled
 def _tokens(data: Any, at: int, end: int, most: int, keep_last: bool, hashes: Any, shapes: Any) -> int:
-    """Hash and shape of the tokens of a stretch of text: the first or the last ``most`` of them."""
+    """Write the hash and the shape of the first (or last) ``most`` tokens of ``data[at:end]``; return their number."""
     count = 0
     while at < end and (keep_last or count < most):
         kind = _kind_of(data[at])
@@ -72,7 +74,7 @@ def _tokens(data: Any, at: int, end: int, most: int, keep_last: bool, hashes: An
             at = _one_token(data, at, end, kind, slot, hashes, shapes)
         count += 1
     if count > most:
-        # The ring is turned so that the oldest kept token comes first.
+        # The ring buffer is rotated so that the first kept token comes first.
         turned = np.empty(most, np.uint64)
         turned_shapes = np.empty(most, np.int64)
         for i in range(most):
@@ -119,7 +121,7 @@ def _feature(template: int, value: Any) -> Any:
 
 @compiled
 def _each_once(template: int, hashes: Any, first: int, last: int, out: Any, n: int) -> int:
-    """One feature for each different token."""
+    """Add one feature for each distinct token."""
     for i in range(first, last):
         again = False
         for j in range(first, i):
@@ -136,9 +138,10 @@ def _each_once(template: int, hashes: Any, first: int, last: int, out: Any, n: i
 def features_of(
     data: Any, text_start: int, text_end: int, start: int, end: int, hashes: Any, shapes: Any, out: Any
 ) -> int:
-    """Write the features of the mention ``data[start:end]`` to ``out``; how many there are.
+    """Write the features of the mention ``data[start:end]`` to ``out``, and return their number.
 
-    ``hashes`` and ``shapes`` are working space: rows for the word, before it, after it, and the text's beginning.
+    ``hashes`` and ``shapes`` are working space. Their rows are for the word, the tokens before it, the tokens after it,
+    and the beginning of the text.
     """
     _tokens(data, start, end, 1, False, hashes[0], shapes[0])
     word, shape = hashes[0, 0], shapes[0, 0]
@@ -159,14 +162,14 @@ def features_of(
     n = _each_once(42, hashes[2], 0, right, out, n)
     n = _each_once(43, hashes[3], 0, first, out, n)
     n = _capitals(kind, left, shapes, out, n)
-    # Words anywhere around, before or after: what the passage is about.
+    # Words before or after the mention, with one template for both: they show the topic of the passage.
     n = _each_once(46, hashes[1], 0, left, out, n)
     return int(_each_once(46, hashes[2], 0, right, out, n))
 
 
 @compiled
 def _near(kind: int, word: Any, shape: int, left: int, right: int, hashes: Any, shapes: Any, out: Any, n: int) -> int:
-    """The tokens next to the word, each by its place, and the pairs with the word."""
+    """Add features of the tokens next to the word by position, and of pairs of neighboring tokens."""
     for place in range(PLACES):
         at = left - 1 - place
         if at >= 0:
@@ -198,7 +201,7 @@ def _near(kind: int, word: Any, shape: int, left: int, right: int, hashes: Any, 
 
 @compiled
 def _capitals(kind: int, left: int, shapes: Any, out: Any, n: int) -> int:
-    """How many capitalized words stand before: many in a biography, few in advice."""
+    """Add features of the number of capitalized words before the mention: many in a biography, few in advice."""
     near, far = 0, 0
     for i in range(left):
         if shapes[1, i] == _CAPITAL:
@@ -221,9 +224,9 @@ def scratch() -> Any:
 
 @compiled
 def extract(data: Any, texts: Any, mentions: Any, out: Any, counts: Any) -> None:
-    """The features of all mentions: row i of ``out`` has ``counts[i]`` of them.
+    """Write the features of all mentions: row i of ``out`` gets ``counts[i]`` features.
 
-    ``texts[i]`` are start and end of the text, ``mentions[i]`` of the word, as byte positions in ``data``.
+    ``texts[i]`` has the start and end of the text, ``mentions[i]`` those of the word, as byte positions in ``data``.
     """
     hashes, shapes, row = scratch()
     for i in range(len(mentions)):
@@ -236,7 +239,7 @@ def extract(data: Any, texts: Any, mentions: Any, out: Any, counts: Any) -> None
 def score(data: Any, texts: Any, mentions: Any, keys: Any, rows: Any, weights: Any, out: Any) -> None:
     """Add the weights of the features of each mention to its row of ``out``.
 
-    ``keys`` is an open-addressing table of feature hashes (0 is empty), ``rows`` the row of ``weights`` of each.
+    ``keys`` is an open-addressing table of feature hashes (0 is empty). ``rows`` has the row of each in ``weights``.
     """
     hashes, shapes, found = scratch()
     mask = len(keys) - 1

@@ -1,4 +1,4 @@
-"""Where a text names a group: the same words that the measures count, with their places."""
+"""The positions of group words in a text. They are the same words that the measures count."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from askew.core.lexicon import Lexicon
 from askew.core.text import Tokenizer, blank, unclipped, without_clipped, word, word_pattern
 from askew.core.vocabulary import build_vocabulary
 
-# Tokenizers whose tokens stand in the text as they are, in order; ``seyedsalehi`` deletes characters inside words.
+# Tokenizers with tokens that occur in the lower-cased text. ``seyedsalehi`` deletes characters inside words.
 _KNOWN: dict[str, Tokenizer] = {"unclipped": unclipped, "word": word, "blank": blank}
 
 
 @dataclass(frozen=True)
 class Mark:
-    """``text[start:end]`` names these groups."""
+    """A word of a lexicon in a text: ``text[start:end]`` names these groups."""
 
     start: int
     end: int
@@ -26,12 +26,12 @@ class Mark:
 
 
 def can_mark(tokens: str) -> bool:
-    """Whether words can be marked that are found by this tokenizer."""
+    """Whether the words that this tokenizer finds can be marked in the text."""
     return tokens in _KNOWN
 
 
 class Marker:
-    """Finds the words of a lexicon in texts: of all its groups, or of those named."""
+    """Finds the words of a lexicon in texts, for all its groups or for the groups in ``names``."""
 
     def __init__(
         self, lexicon: Lexicon, tokens: str = TOKENIZER, overlap: str = "all", names: Sequence[str] | None = None
@@ -46,21 +46,21 @@ class Marker:
         self._single = not many and self._tokenize is not blank
 
     def find(self, text: str) -> list[Mark]:
-        """The words of each group, in the order of the text, by the rule that mentions are counted with."""
+        """The words of the groups in the order of the text, by the same rule as counts of mentions."""
         found = []
         for start, end, mask in self.spans(text):
-            # A word of a group that is not compared is used up all the same, as where mentions are counted.
+            # As in counts of mentions, the words of groups that are not compared are also matched.
             every = [name for bit, name in enumerate(self._vocabulary.groups) if mask >> bit & 1]
             groups = tuple(name for name in every if name in self.groups)
             found += [Mark(start, end, groups)] if groups else []
         return found
 
     def spans(self, text: str) -> list[tuple[int, int, int]]:
-        """Start and end of each word of the lexicon, with one bit for each group of the lexicon that it names."""
+        """The start and end of each word of the lexicon, and a mask with one bit for each group that it names."""
         read = without_clipped(text) if self._tokenize is unclipped else text
         lowered = read.lower()
         if self._single and len(lowered) == len(text):
-            # No phrases, no prefixes: each token is looked up by itself, which is four times as fast.
+            # Without phrases and prefixes each token is looked up separately, which is four times as fast.
             words = self._vocabulary.words
             each = word_pattern(text.isascii()).finditer(lowered)
             return [(*token.span(), words[token[0]]) for token in each if token[0] in words]
@@ -81,9 +81,9 @@ class Marker:
 
 
 def _places(text: str, tokens: list[str]) -> list[tuple[int, int]]:
-    """Where each token stands. Between two tokens is nothing that could be taken for one, so the next find is right."""
+    """The start and end of each token. The text between tokens never looks like a token, so each search is right."""
     lowered = text.lower()
-    # A few characters become two in lower case; then places in the lowered text are not those in the text.
+    # A few characters become two in lower case. Positions in the lowered text then differ from those in the text.
     back = list(range(len(text) + 1)) if len(lowered) == len(text) else _origins(text)
     places, at = [], 0
     for token in tokens:
@@ -94,5 +94,5 @@ def _places(text: str, tokens: list[str]) -> list[tuple[int, int]]:
 
 
 def _origins(text: str) -> list[int]:
-    """For each character of the lowered text the one it came from; then the end."""
+    """The position in the text of each character of the lowered text, and of the end."""
     return [number for number, char in enumerate(text) for _ in char.lower()] + [len(text)]

@@ -1,13 +1,14 @@
-"""Is a document about what a query asks? And why does a mention stand in its results? Estimates, with probabilities.
+"""Estimates whether a document is about the topic of a query, and why a mention appears in the query's results.
 
-Two small regressions on features of the query, the document and the passage around the mention. Trained and measured
-by ``benchmarks/warrant_model.py``; the weights are in ``data/mentions/relevance.json``. A document that is judged
-relevant is on topic; one that is judged not relevant may be on topic without answering, and is estimated.
+Two small regressions use features of the query, the document and the passage around the mention.
+``benchmarks/warrant_model.py`` trains and evaluates them; the weights are in ``data/mentions/relevance.json``. A
+document that is judged relevant is on topic. A document that is judged not relevant may still be on topic, so its
+relevance is estimated.
 
-``offtopic``   the document is not about what was asked
+``offtopic``   the document is not about the topic of the query
 ``asked``      the query asks about this very person, work, group or topic
-``warranted``  the document is on topic, and the mention belongs to it. Mentions that present one group as the default
-               (``stereotype``) are among these: there are too few of them to learn from.
+``warranted``  the document is on topic, and the mention belongs to the topic. This class includes mentions that present
+               one group as the default (``stereotype``), because there are too few of them for training.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ OFFTOPIC = WHY.index("offtopic")
 ASKED = WHY.index("asked")
 WHY_ADAPTER = "minilm-why"
 _WORD = re.compile("[a-z0-9]+")
-# How much of a text is read: all of it as far as an encoder reads, its beginning, and the passage around a mention.
+# How many characters are read: of the text (as many as an encoder reads), of its beginning, and on each side of a
+# mention.
 _WHOLE, _BEGINNING, _AROUND = 1400, 160, 250
 _FOLDER = DATA / "mentions"
 
@@ -46,7 +48,7 @@ def trained() -> dict[str, Any]:
 
 @cache
 def _rarity() -> dict[str, float]:
-    """ln(1 + documents / (1 + documents with the stem)) in an encyclopedia."""
+    """The rarity of each stem in an encyclopedia: ln(1 + documents / (1 + documents with the stem))."""
     with np.load(_FOLDER / "frequencies.npz", allow_pickle=False) as stored:
         words = stored["stems"].tobytes().decode().split("\n")
         return dict(zip(words, (stored["rarity"] / 16).tolist(), strict=True))
@@ -57,7 +59,7 @@ def _stems(text: str) -> list[str]:
 
 
 class WordsOf:
-    """The different words of a query, with how rare each is."""
+    """The distinct word stems of a query, weighted by rarity."""
 
     def __init__(self, query: str) -> None:
         rarity = _rarity()
@@ -67,7 +69,7 @@ class WordsOf:
         self.rarest = int(self.weights.argmax())
 
     def found_in(self, text: str) -> Any:
-        """Which of the words stand in a text."""
+        """Which of the words occur in a text."""
         there = set(_stems(text))
         return np.array([word in there for word in self.words])
 
@@ -80,7 +82,7 @@ _RAREST = 11.0
 
 
 def document_features(query: WordsOf, text: str) -> list[float]:
-    """How far a document covers a query, by its words."""
+    """Features of how much of the query's words a document covers."""
     whole, beginning = query.found_in(text[:_WHOLE]), query.found_in(text[:_BEGINNING])
     left = query.weights[~whole]
     return [
@@ -91,7 +93,10 @@ def document_features(query: WordsOf, text: str) -> list[float]:
 
 
 class Estimator:
-    """Estimates of relevance and of why, by the resolver's name: ``neural`` also compares vectors of MiniLM."""
+    """Estimates relevance, and why mentions appear, with the resolver ``light`` or ``neural``.
+
+    ``neural`` also uses cosines of MiniLM vectors.
+    """
 
     def __init__(self, name: str) -> None:
         self.id = resolver_id(name)
@@ -106,11 +111,11 @@ class Estimator:
         return load_model("dense", MINILM)
 
     def relevance(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
-        """The probability that document i is about what query i asks."""
+        """The probability that document i is about the topic of query i."""
         return apply(trained()[self.name]["relevance"], self.relevance_features(queries, texts))[:, 1]
 
     def relevance_features(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
-        """One row for each pair."""
+        """The features of each pair of query and document, one row per pair."""
         words = {query: WordsOf(query) for query in set(queries)}
         rows = [document_features(words[query], text) for query, text in zip(queries, texts, strict=True)]
         found = np.array(rows).reshape(len(rows), 7)
@@ -123,9 +128,10 @@ class Estimator:
         self, queries: Sequence[str], texts: Sequence[str], starts: Sequence[int], who: Floats, relevance: Floats,
         read: Floats | None = None,
     ) -> Floats:  # fmt: skip
-        """One row for each mention: log odds of relevance, the passage around it, and who it points to.
+        """One row for each mention: log odds of relevance, query words in the passage around it, and who it refers to.
 
-        ``neural`` also has what the adapter ``minilm-why`` reads of query and passage; ``read`` takes its place.
+        ``neural`` also uses the class probabilities of the adapter ``minilm-why``. ``read`` gives them if they are
+        already computed.
         """
         words = {query: WordsOf(query) for query in set(queries)}
         around = [text[max(0, at - _AROUND) : at + _AROUND] for text, at in zip(texts, starts, strict=True)]
@@ -143,7 +149,7 @@ class Estimator:
     ) -> Floats:  # fmt: skip
         """The probability of each class of ``WHY`` for each mention.
 
-        ``relevance`` is a probability; it is 1 where a document is judged relevant, which is then not off topic.
+        ``relevance`` is a probability. It is 1 for a document judged relevant; such a document is never off topic.
         """
         if not len(starts):
             return np.zeros((0, len(WHY)))
@@ -152,7 +158,7 @@ class Estimator:
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def read(self, queries: Sequence[str], texts: Sequence[str], starts: Sequence[int]) -> Floats:
-        """The probability of each class by the network that reads the query and the passage."""
+        """The probability of each class from the network that reads the query and the passage."""
         placed = [after_query(*one) for one in zip(queries, texts, starts, strict=True)]
         whole, begins = [text for text, _ in placed], np.array([at for _, at in placed], np.int64)
         ends = np.array([end_of_word(text, at) for text, at in placed], np.int64)
@@ -177,13 +183,13 @@ class Estimator:
 
 
 def after_query(query: str, text: str, at: int) -> tuple[str, int]:
-    """A text with the query before it, as the network reads it, and where the mention is then."""
+    """The text with the query before it, as the network reads it, and the new position of the mention."""
     before = f"{query} | "
     return before + text, len(before) + at
 
 
 def apply(model: Any, features: Floats) -> Floats:
-    """Probabilities of the classes of a regression whose features are brought to mean 0 and spread 1."""
+    """The class probabilities of a regression. Features are first standardized to mean 0 and spread 1."""
     scaled = (features - np.array(model["mean"])) / np.array(model["spread"])
     logits = scaled @ np.array(model["weights"]).T + np.array(model["bias"])
     logits -= logits.max(axis=1, keepdims=True)
@@ -192,7 +198,7 @@ def apply(model: Any, features: Floats) -> Floats:
 
 
 def asks_about(why: Floats, rows: Flags) -> Floats:
-    """A query that names a group asks about it: mentions of that group (``rows``) that are on topic are asked for."""
+    """Correct the probabilities for a query that names a group: its on-topic mentions (``rows``) count as ``asked``."""
     found = why.copy()
     found[rows, ASKED] = 1.0 - found[rows, OFFTOPIC]
     found[rows, WHY.index("warranted")] = 0.0
@@ -200,18 +206,18 @@ def asks_about(why: Floats, rows: Flags) -> Floats:
 
 
 def confusion(name: str, kind: str) -> Floats:
-    """How often each class (row) was taken for each (column) where it is known: counts, for ``who`` or ``why``."""
+    """The confusion matrix for ``who`` or ``why``: counts of true classes (rows) by estimated classes (columns)."""
     found = np.array(trained()[name]["confusion"][kind], np.float64)
     return found if kind == "who" else merge_classes(name, merge_classes(name, found).T).T
 
 
 def why_parts(name: str) -> tuple[str, ...]:
-    """The parts that a resolver tells apart: ``light`` cannot tell what is asked for from what is on topic."""
+    """The classes that a resolver distinguishes: ``light`` cannot distinguish ``asked`` from ``warranted``."""
     return WHY if name == "neural" else ("offtopic", "ontopic")
 
 
 def merge_classes(name: str, by_class: Floats) -> Floats:
-    """Columns of ``WHY`` put together to those of ``why_parts``."""
+    """Sum the columns of ``WHY`` into the columns of ``why_parts``."""
     if name == "neural":
         return by_class
     return np.stack([by_class[:, OFFTOPIC], by_class.sum(axis=1) - by_class[:, OFFTOPIC]], axis=1)

@@ -1,9 +1,9 @@
-"""Who mentions point to: the one way in for all resolvers.
+"""Resolvers, which estimate who mentions refer to.
 
 ``light``   a linear model of the words around a mention, compiled: about a hundred thousand mentions a second
 ``neural``  MiniLM with the shipped adapter ``minilm-who``: more accurate, and slow; needs the extra ``neural``
 
-Clipped words ("channels.he remains") are ``other`` by rule, whatever the model says.
+A rule assigns clipped words ("channels.he remains") to ``other``, independent of the model.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from askew.core.text import end_of_word, is_clipped, is_word_character
 from askew.core.who import WHO, resolver_id
 
 OTHER = WHO.index("other")
-# Below so many mentions one thread is done before a second one has started.
+# Below this many mentions one thread is faster than starting several.
 _SMALL = 20_000
 
 
@@ -36,11 +36,11 @@ class Resolver(Protocol):
     id: str
 
     def probabilities(self, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
-        """One row for each mention: characters ``starts[i]`` up to ``ends[i]`` of ``texts[text_of[i]]``."""
+        """One row for each mention. Mention i is ``texts[text_of[i]][starts[i]:ends[i]]``."""
 
 
 class LightResolver:
-    """A linear model of hashed features of the words around; ``data/mentions/README.md`` says how it was trained."""
+    """A linear model of hashed features of the words around; ``data/mentions/README.md`` describes its training."""
 
     def __init__(self, weights: Path | None = None) -> None:
         self.id = resolver_id("light") if weights is None else str(weights)
@@ -79,12 +79,12 @@ def open_resolver(name: str) -> Resolver:
 
 
 def default_resolver() -> str:
-    """``neural`` where its extra is installed, else ``light``."""
+    """``neural`` if its extra is installed, otherwise ``light``."""
     return "neural" if find_spec("torch") and find_spec("transformers") else "light"
 
 
 def class_probabilities(resolver: Resolver, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
-    """The probability of each class of each mention, with the rule for clipped words."""
+    """The probability of each class for each mention, after the rule for clipped words."""
     found = resolver.probabilities(texts, text_of, starts, ends) if len(text_of) else np.zeros((0, len(WHO)))
     clipped = _clipped(texts, text_of, starts)
     found[clipped] = 0.0
@@ -93,10 +93,11 @@ def class_probabilities(resolver: Resolver, texts: Sequence[str], text_of: Ints,
 
 
 def resolve_mentions(mentions: Sequence[tuple[str, int]], resolver: str | None = None) -> list[str]:
-    """Who each mention points to: real, fictional, generic, name or other.
+    """Who each mention refers to: real, fictional, generic, name or other.
 
     A mention is a text and the character position at which the word begins. ``resolver`` is ``light`` or ``neural``;
-    by default ``neural`` where the extra is installed. The classes are estimates: the documentation has the accuracy.
+    the default is ``neural`` if its extra is installed, otherwise ``light``. The classes are estimates; the
+    documentation gives their accuracy.
     """
     texts = list(dict.fromkeys(text for text, _ in mentions))
     number = {text: place for place, text in enumerate(texts)}
@@ -109,7 +110,7 @@ def resolve_mentions(mentions: Sequence[tuple[str, int]], resolver: str | None =
 
 def _end(text: str, at: int, row: int) -> int:
     inside = 0 <= at < len(text) and is_word_character(text[at])
-    # In the middle of "she" begins no "he".
+    # A position inside a word is an error: the "he" in "she" is not a word.
     if not inside or (at and is_word_character(text[at - 1])):
         raise DataError(f"mentions: expected the position at which a word begins, found {at} (mention {row})")
     return end_of_word(text, at)
@@ -121,7 +122,7 @@ def _clipped(texts: Sequence[str], text_of: Ints, starts: Ints) -> Flags:
 
 
 def as_bytes(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> tuple[Any, Ints, Ints]:
-    """All texts as one array of UTF-8 bytes; start and end of the text and of the word of each mention in it."""
+    """All texts as one array of UTF-8 bytes, with the start and end of each mention's text and word in the array."""
     encoded = [text.encode() for text in texts]
     offsets = np.concatenate([[0], np.cumsum([len(one) for one in encoded])]).astype(np.int64)
     bounds = np.stack([offsets[text_of], offsets[text_of + 1]], axis=1) if len(text_of) else np.zeros((0, 2), np.int64)

@@ -1,6 +1,7 @@
-"""Who mentions point to, by a small trained model: MiniLM with the adapter ``minilm-who``. Needs the extra neural.
+"""The neural resolver, which estimates who mentions refer to: MiniLM with the adapter ``minilm-who``.
 
-Trained on English texts and on words for women and men; its card (data/adapters/minilm-who) says how well it does.
+Needs the extra neural. The adapter was trained on English texts and on words for women and men. Its card
+(data/adapters/minilm-who) reports its accuracy.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from askew.models.find import need
 from askew.models.mention import MentionTokens, encode_mentions, pad_mentions
 
 WHO_ADAPTER = "minilm-who"
-# So many mentions are encoded together and sorted by length: memory stays flat, and little is padded.
+# This many mentions are encoded together and sorted by length. This limits memory and padding.
 _BLOCK = 4096
 _BATCH = 64
 
 
 class NeuralResolver:
-    """Probabilities of classes of mentions. ``adapter`` is the name of a shipped one or a folder."""
+    """Estimates the class probabilities of mentions. ``adapter`` is the name of a shipped adapter, or a folder."""
 
     def __init__(
         self, adapter: str = WHO_ADAPTER, model: str = MINILM, device: str | None = None, classes: Sequence[str] = WHO
@@ -55,7 +56,7 @@ class NeuralResolver:
 
 
 def _batches(encoded: Sequence[MentionTokens]) -> Iterator[Ints]:
-    """Rows of mentions of about the same length, the longest first."""
+    """The rows of mentions in batches of similar length, the longest first."""
     order = np.argsort([-len(one.ids) for one in encoded], kind="stable")
     for first in range(0, len(order), _BATCH):
         yield order[first : first + _BATCH]
@@ -64,14 +65,14 @@ def _batches(encoded: Sequence[MentionTokens]) -> Iterator[Ints]:
 def _check(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> None:
     if not len(text_of) == len(starts) == len(ends):
         raise DataError(
-            f"mentions: expected as many texts of mentions, starts and ends, found {len(text_of)}, {len(starts)}, "
+            f"mentions: expected text_of, starts and ends of the same length, found {len(text_of)}, {len(starts)}, "
             f"{len(ends)}"
         )
     if not len(text_of):
         return
     if text_of.min() < 0 or text_of.max() >= len(texts):
         raise DataError(
-            f"mentions: expected numbers of texts from 0 to {len(texts) - 1}, found {text_of.min()} to {text_of.max()}"
+            f"mentions: expected text_of from 0 to {len(texts) - 1}, found {text_of.min()} to {text_of.max()}"
         )
     lengths = np.array([len(text) for text in texts])[text_of]
     wrong = np.flatnonzero((starts < 0) | (starts >= ends) | (ends > lengths))

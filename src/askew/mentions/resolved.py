@@ -1,4 +1,4 @@
-"""Count mentions by who they point to. The counts of all classes add up to the plain count, always."""
+"""Counts mentions by who they refer to. The counts of all classes always add up to the plain count."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from askew.mentions.resolve import class_probabilities, open_resolver
 
 @dataclass(frozen=True)
 class ResolvedMentions(Mentions):
-    """Mentions with ``by_class``: texts x groups x classes of ``WHO``."""
+    """Mentions with counts by class: ``by_class`` has the shape texts x groups x classes of ``WHO``."""
 
     by_class: Counts
 
 
 @dataclass(frozen=True)
 class FoundMentions:
-    """Each mention of some texts: its text, its place in it, and one bit for each group that it names."""
+    """The mentions in some texts: the text of each, its start and end, and a mask with one bit per group."""
 
     text_of: Ints
     starts: Ints
@@ -36,19 +36,19 @@ class FoundMentions:
 
 
 def find_mentions(marker: Marker, texts: list[str]) -> FoundMentions:
-    """Every word of the lexicon in the texts."""
+    """All words of the lexicon in the texts."""
     found = [(row, *span) for row, text in enumerate(texts) for span in marker.spans(text)]
     columns = np.array(found, np.int64).reshape(len(found), 4).T
     return FoundMentions(*columns)
 
 
 class ResolvedCounter:
-    """Counts one lexicon under one tokenizer, and who the mentions point to. The last batch is remembered."""
+    """Counts the mentions of one lexicon with one tokenizer, by who they refer to. The last batch is cached."""
 
     def __init__(self, lexicon: Lexicon, tokens: str, overlap: str, resolver: str, **how: Any) -> None:
         if not can_mark(tokens):
             raise ConfigError(
-                f"who=: the tokenizer {tokens!r} does not tell where its words stand in the text; "
+                f"who=: the tokenizer {tokens!r} does not give the positions of its words in the text; "
                 "give tokens= unclipped, word or blank, or leave out who="
             )
         self._marker = Marker(lexicon, tokens, overlap)
@@ -66,8 +66,8 @@ class ResolvedCounter:
         return open_resolver(self._name)
 
     def count(self, texts: pa.Array | pa.ChunkedArray) -> ResolvedMentions:
-        """Count a batch. A null text counts as an empty one."""
-        # Several threads may count: what another one remembers meanwhile is not this one's answer.
+        """Count the mentions in a batch. A null text counts as empty."""
+        # Another thread may replace the cached batch meanwhile, so this method reads ``_last`` only once.
         found = self._last
         if found is None or found[0] is not texts:
             found = self._last = texts, self._count(texts)
@@ -101,7 +101,9 @@ class WhoCounter:
 
 
 class Counters:
-    """Counters by what they count; those that differ in the class of mentions alone resolve each text once."""
+    """Makes counters. Counters that differ only in the classes of mentions share a resolver, so each text is resolved
+    once.
+    """
 
     def __init__(self, **how: Any) -> None:
         self._how = how
@@ -110,7 +112,7 @@ class Counters:
     def of(
         self, lexicon: Lexicon, tokens: str, overlap: str, who: str = ANY, resolver: str = ""
     ) -> MentionCounter | WhoCounter:
-        """The counter behind the parameters of a measure."""
+        """The counter for these parameters of a measure."""
         if who == ANY:
             return counter_for(lexicon, tokens, overlap, **self._how)
         key = lexicon.id, tokens, overlap, resolver

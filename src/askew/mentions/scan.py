@@ -1,11 +1,11 @@
-"""The compiled scan: counts lexicon terms straight in the UTF-8 bytes of a batch of texts.
+"""The compiled scan: counts lexicon terms directly in the UTF-8 bytes of a batch of texts.
 
-Why by hand: a Counter over split tokens costs about a microsecond per six words, and a regular
-expression over 326 words gains less once Unicode word boundaries must be exact. Here the bytes of a
-document become a bit mask, one bit for each byte inside a token (a loop the compiler turns into SIMD
-for ASCII text; a table-driven pass over code points otherwise). Token starts are read off 64 bytes at a
-time, and nearly every token is dismissed by one look-up on its first eight bytes. Documents whose lower-casing
-depends on context (capital sigma, dotted capital I) are handed back to the reference.
+Why not a library: a Counter over split tokens needs about a microsecond for six words, and a regular expression of
+326 words is hardly faster if Unicode word boundaries must be exact. Here the bytes of a document become a bit mask,
+with one bit for each byte inside a token. For ASCII text the compiler turns this loop into SIMD; other text needs a
+table-driven pass over code points. Token starts are found 64 bytes at a time, and one look-up of the first eight bytes
+rejects nearly every token. The reference counts documents with characters that need context for lower-casing (capital
+sigma, dotted capital I).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from askew.mentions.layout import (
     TO,
 )
 
-# The compiler takes a number for a signed one unless told.
+# Without the explicit type the compiler would treat these numbers as signed.
 _MULTIPLIER = np.uint64(MULTIPLIER)
 _SLOT = np.uint64(SLOT_SHIFT)
 _ONE = np.uint64(1)
@@ -65,12 +65,10 @@ _high_mask = mask_of_64(lambda builder, block: builder.icmp_signed("<", block, e
 
 @compiled(forceinline=True)
 def _mark(data: Any, base: int, length: int, split_on_blank: bool, marks: Any) -> Any:
-    """Set a bit in ``marks`` for each ASCII byte inside a token; returns 0 if there is no byte beyond ASCII.
+    """Set a bit in ``marks`` for each ASCII byte inside a token; returns 0 if no byte is beyond ASCII.
 
-    Another value only says that there is one: it is no number of them, and a byte read ahead may be the reason.
-
-    Whole blocks of 64 are read: ``data`` is read up to 63 bytes past the text, and what lies there is
-    cleared by the caller.
+    Another value is not the number of such bytes, and its reason may be a byte after the text: whole blocks of 64
+    bytes are read, so up to 63 bytes after the text. The caller clears the marks of those bytes.
     """
     high = np.uint64(0)
     for first in range(0, length, 64):
@@ -81,7 +79,7 @@ def _mark(data: Any, base: int, length: int, split_on_blank: bool, marks: Any) -
 
 @compiled
 def _mark_others(data: Any, base: int, length: int, marks: Any, lower: Any, word: Any) -> bool:
-    """Mark the characters beyond ASCII in place; False when one of them has another lower case."""
+    """Mark the characters beyond ASCII in place; returns False if lower-casing would change one of them."""
     for first in range(0, length, 64):
         high = _high_mask(data, base + first)
         while high != 0:
@@ -121,7 +119,7 @@ def _drop_clipped(data: Any, base: int, length: int, marks: Any) -> None:
             stops &= stops - _ONE
             if at < 1 or at + 1 >= length or not 97 <= data[base + at + 1] <= 122:
                 continue
-            # A word that was just cleared is a word all the same.
+            # A full stop after a cleared word also follows a word.
             if at == cleared or _is_marked(marks, at - 1) or _is_closing(data[base + at - 1]):
                 cleared = at + 1
                 while cleared < length and _is_marked(marks, cleared):
@@ -170,9 +168,12 @@ def _rewrite(
     data: Any, base: int, length: int, split_on_blank: bool, unclipped: bool, line: Any, marks: Any, lower: Any,
     word: Any,
 ) -> int:  # fmt: skip
-    """The slow way: the text in lower case to ``line``, marked; the length written, or NEEDS_REFERENCE."""
+    """Write the lower-cased text to ``line`` and mark its tokens; returns its length, or NEEDS_REFERENCE.
+
+    This is the slow path for text that lower-casing changes beyond ASCII.
+    """
     at, written = 0, 0
-    # Whether a full stop ends a sentence here, whether one was just read, and whether a clipped word is passed over.
+    # Whether a full stop here would end a sentence, whether one was just read, and whether a clipped word is skipped.
     ends, stopped, clipped = False, False, False
     marks[: (length + length // 2 >> 6) + 2] = 0
     while at < length:
@@ -196,7 +197,7 @@ def _rewrite(
 
 @compiled(forceinline=True)
 def _key(data: Any, base: int, start: int, length: int) -> Any:
-    """The first eight bytes, ASCII letters folded to lower case (and a few signs folded with them)."""
+    """The first eight bytes, with ASCII letters folded to lower case. A few signs are folded as well."""
     if length >= 8:
         return load8(data, base + start) | _FOLD
     return (load8(data, base + start) | _FOLD) << np.uint64(64 - 8 * length)
@@ -204,7 +205,7 @@ def _key(data: Any, base: int, start: int, length: int) -> Any:
 
 @compiled(forceinline=True)
 def _lower8(word: Any) -> Any:
-    """Eight bytes with ASCII capitals made small and nothing else changed."""
+    """Eight bytes with ASCII capitals in lower case and all other bytes unchanged."""
     low = word & np.uint64(0x7F7F7F7F7F7F7F7F)
     above_z = low + np.uint64(0x2525252525252525)
     from_a = low + np.uint64(0x3F3F3F3F3F3F3F3F)
@@ -214,7 +215,7 @@ def _lower8(word: Any) -> Any:
 
 @compiled(forceinline=True)
 def _find_short(data: Any, base: int, start: int, size: Any, slots: Any, entries: Any) -> int:
-    """As ``_find`` for a token of fewer than eight bytes, which one comparison decides."""
+    """Like ``_find``, for a token of fewer than eight bytes, where one comparison is enough."""
     shift = np.uint64(64) - size * np.uint64(8)
     word = load8(data, base + start)
     key = (word | _FOLD) << shift
@@ -230,7 +231,7 @@ def _find_short(data: Any, base: int, start: int, size: Any, slots: Any, entries
 
 @compiled(forceinline=True)
 def _find(data: Any, base: int, start: int, length: int, prefix: bool, slots: Any, entries: Any, texts: Any) -> int:
-    """The entry for these bytes, or -1. The key narrows it down; the bytes themselves decide."""
+    """The entry for these bytes, or -1. The key selects candidates; then all bytes are compared."""
     key = _key(data, base, start, length)
     size = len(slots)
     slot = np.int64(key * _MULTIPLIER >> _SLOT) & (size - 1)
@@ -258,7 +259,7 @@ def _find(data: Any, base: int, start: int, length: int, prefix: bool, slots: An
 def _longest_phrase(
     data: Any, base: int, length: int, end: int, node: int, marks: Any, slots: Any, entries: Any, texts: Any, edges: Any
 ) -> Any:
-    """Walk the phrase trie over the following tokens; the mask and end of the longest phrase, or 0."""
+    """Walk the phrase trie over the following tokens. Returns the longest phrase's mask (0 if none) and its end."""
     best_mask, best_end = np.int64(0), end
     while True:
         while end < length and not _is_marked(marks, end):
@@ -291,7 +292,7 @@ def _match(
     edges: Any,
     prefixes: Any,
 ) -> Any:
-    """The group mask of the term that starts at this token, and where that term ends."""
+    """The group mask of the term that starts at this token (0 if none), and the end of the term."""
     end = start
     while end < length and _is_marked(marks, end):
         end += 1
@@ -313,9 +314,10 @@ def _match(
 
 @compiled(forceinline=True)
 def _candidates(data: Any, base: int, length: int, marks: Any, maybe: Any, everything: int, found: Any) -> Any:
-    """Collect the tokens that may start a term; how many, and how many tokens there are in all.
+    """Collect the tokens that may start a term. Returns their number, and the number of all tokens.
 
-    Writing every start and moving on only past a candidate needs no branch to guess wrong.
+    Every start is written, but only a candidate advances the write position. This avoids a branch that the CPU would
+    often mispredict.
     """
     tokens, kept = np.int64(0), np.int64(0)
     before = np.uint64(0)
@@ -327,7 +329,7 @@ def _candidates(data: Any, base: int, length: int, marks: Any, maybe: Any, every
             bit = lowest_bit(starts)
             starts &= starts - _ONE
             tokens += 1
-            # The marks from this start on; shifting by 64 is undefined, hence the two steps.
+            # The marks from this start on. A shift by 64 is undefined, so the shift has two steps.
             window = mask >> bit | (ahead << _ONE) << (_TOP - bit)
             size = lowest_bit(~window | _EIGHTH)
             start = block * 64 + np.int64(bit)
@@ -355,7 +357,7 @@ def _count_terms(
     counts: Any,
     row: int,
 ) -> int:
-    """Count into a row of ``counts``; returns the number of tokens."""
+    """Add the counts of a text to a row of ``counts``; returns the number of tokens."""
     marks[(length + 63) >> 6] = 0
     if length & 63:
         marks[length >> 6] &= (_ONE << np.uint64(length & 63)) - _ONE
@@ -381,7 +383,7 @@ def _count_terms(
         for group in range(counts.shape[1]):
             counts[row, group] += mask >> group & 1
     if split_on_blank:
-        # Every blank ends a token, an empty one too.
+        # Every blank ends a token, which may be empty.
         tokens = length + 1
         for i in range((length + 63) >> 6):
             tokens -= np.int64(count_bits(marks[i]))
@@ -406,14 +408,14 @@ def scan(
     counts: Any,
     tokens: Any,
 ) -> None:
-    """Fill ``counts`` (documents x groups) and ``tokens``; NEEDS_REFERENCE in tokens hands a document back.
+    """Fill ``counts`` (documents x groups) and ``tokens``. NEEDS_REFERENCE in ``tokens`` means: not counted.
 
-    ``data`` must go on for READ_AHEAD bytes after the last text.
+    ``data`` must have READ_AHEAD bytes after the last text.
     """
     longest = 0
     for i in range(len(starts)):
         longest = max(longest, ends[i] - starts[i])
-    # Lower-casing may lengthen a character by half (two bytes to three); a little is read ahead.
+    # Lower-casing may turn two bytes of a character into three, and the scan reads beyond the end of a text.
     room = longest + longest // 2 + 192
     line = np.zeros(room, np.uint8)
     marks = np.zeros((room >> 6) + 2, np.uint64)

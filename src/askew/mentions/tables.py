@@ -1,4 +1,4 @@
-"""The arrays behind the compiled scan: a hash table of tokens, a trie of phrases, Unicode tables."""
+"""The arrays of the compiled scan: a hash table of tokens, a trie of phrases, Unicode tables."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from askew.mentions.layout import (
 )
 
 _CODE_POINTS = 0x110000
-# The two characters whose lower case is not one character for one: see the scan.
+# Two characters that cannot be lower-cased one by one; see ``askew.mentions.scan``.
 _CONTEXT_SENSITIVE = (0x0130, 0x03A3)
 _Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)
 class ScanTables:
-    """What the scan reads; see ``askew.mentions.layout`` for the columns."""
+    """The arrays of a vocabulary that the scan reads; see ``askew.mentions.layout`` for their columns."""
 
     maybe: _Array
     slots: _Array
@@ -51,7 +51,7 @@ class ScanTables:
 
 
 class _Entries:
-    """Tokens and prefixes, numbered as they come."""
+    """Numbers tokens and prefixes in the order of their first use."""
 
     def __init__(self) -> None:
         self.numbers: dict[tuple[bytes, bool], int] = {}
@@ -61,7 +61,7 @@ class _Entries:
 
 
 def build_scan_tables(vocabulary: GroupVocabulary) -> ScanTables:
-    """Lay a vocabulary out as flat arrays."""
+    """Convert a vocabulary to flat arrays."""
     found = _Entries()
     masks = {found.number(word): mask for word, mask in vocabulary.words.items()}
     masks |= {found.number(prefix, True): mask for prefix, mask in vocabulary.prefixes.items()}
@@ -95,7 +95,7 @@ def _build_trie(vocabulary: GroupVocabulary, number: Callable[[str], int]) -> tu
                 node = nodes.setdefault((node, entry), len(nodes))
             masks[node] = mask
     rows = [(start, entry, to, masks.get(to, 0)) for (start, entry), to in nodes.items()]
-    # A root must not look like "no phrase starts here" (-1) nor like another node.
+    # The number of a root must differ from -1 ("no phrase starts here") and from the number of any other node.
     renumbered = {root: len(nodes) + i for i, root in enumerate(roots.values())}
     rows = [(renumbered.get(start, start), entry, to, mask) for start, entry, to, mask in rows]
     edges = np.array(rows, np.int64).reshape(len(rows), EDGE_COLUMNS)
@@ -103,7 +103,7 @@ def _build_trie(vocabulary: GroupVocabulary, number: Callable[[str], int]) -> tu
 
 
 def _build_table(numbers: dict[tuple[bytes, bool], int]) -> tuple[_Array, _Array, _Array]:
-    """Open addressing on the first eight bytes; entries that share them are chained."""
+    """A hash table with open addressing on the first eight bytes. Entries with the same first bytes are chained."""
     size = 1 << max(6, (8 * max(len(numbers), 1)).bit_length())
     slots = np.full((size, 2), ALL_BITS, np.uint64)
     entries = np.zeros((max(len(numbers), 1), ENTRY_COLUMNS), np.int64)
@@ -127,20 +127,20 @@ def _hashed(key: int) -> int:
 
 
 def _key(text: bytes) -> int:
-    """As the scan has it: the first eight bytes, folded, moved to the upper end where there are fewer."""
+    """The key as in the scan: the first eight bytes, folded. Fewer bytes are shifted to the upper end."""
     start = bytes(byte | 0x20 for byte in text[:8])
     return int.from_bytes(start, "little") << (64 - 8 * len(start))
 
 
 def _exact(text: bytes) -> int:
-    """The first eight bytes as they are, laid out as in ``_key``, as a signed number."""
+    """The first eight bytes without folding, in the layout of ``_key``, as a signed number."""
     value = int.from_bytes(text[:8], "little") << (64 - 8 * len(text[:8]))
     return value - (1 << 64) if value >> 63 else value
 
 
 @cache
 def lower_table() -> _Array:
-    """Lower case by code point; -1 where it depends on context."""
+    """The lower case of each code point; -1 if it depends on context."""
     lower = np.arange(_CODE_POINTS, dtype=np.int32)
     for point in range(0x20000):
         lowered = chr(point).lower()

@@ -1,1 +1,1 @@
-"""Mitigation methods that reorder the first results of a search by the groups that documents name."""
+"""Mitigation methods that reorder the results of a first search by the groups that documents name."""

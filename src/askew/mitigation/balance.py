@@ -1,7 +1,7 @@
 # mypy: allow-untyped-decorators
 """Reorder results so that the groups balance from the top: a greedy window, and maximal marginal relevance.
 
-Both need one search and no model. They count words: they know the groups, and nothing of the query.
+Both need one search and no model. They count the words of the groups in documents and ignore the query.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from askew.plugins.mitigation import MitigationTask
 class GreedyWindow:
     """At each rank after the first, takes the document that brings the running lean closest to zero.
 
-    ``strength`` is the size of the window: how many of the best documents that are left are compared at each rank. With
-    1 the order stays as it is. The running lean is the sum of ln(1 + count) of each group over the ranks so far; of
-    more than two groups, the difference between the largest and the smallest sum.
+    ``strength`` is the size of the window: how many of the best remaining documents are compared at each rank. With 1
+    the order does not change. For each group, ln(1 + count) is summed over the ranks so far; the running lean is the
+    difference between the largest and the smallest sum.
     """
 
     strengths: ClassVar[tuple[float, ...]] = (2, 3, 5, 10)
@@ -31,7 +31,7 @@ class GreedyWindow:
         self._window = int(strength)
 
     def rank(self, task: MitigationTask) -> Hits:
-        """The first results in another order."""
+        """Return the results of the first search in a new order."""
         order = np.arange(len(task.first.docs), dtype=np.int64)
         _greedy(np.asarray(task.first.offsets, np.int64), task.weights(), self._window, order)
         return task.reordered(order)
@@ -40,9 +40,9 @@ class GreedyWindow:
 class MarginalRelevance:
     """Maximal marginal relevance with balance in place of novelty (after Carbonell and Goldstein, 1998).
 
-    At each rank the document with the highest (1 - strength) * relevance - strength * lean: relevance is the score of
-    the base from 0 to 1 within the list; lean is that of all documents so far with this one, per rank, as a share of
-    the largest lean of a document in the list.
+    Takes at each rank the document with the highest (1 - strength) * relevance - strength * lean. Relevance is the
+    score of the first search, scaled to 0..1 within the list. Lean is that of all documents so far including this one,
+    divided by the rank and by the largest lean of a document in the list.
     """
 
     strengths: ClassVar[tuple[float, ...]] = (0.25, 0.5, 0.75, 0.9)
@@ -51,7 +51,7 @@ class MarginalRelevance:
         self._strength = float(strength)
 
     def rank(self, task: MitigationTask) -> Hits:
-        """The first results in another order."""
+        """Return the results of the first search in a new order."""
         offsets = np.asarray(task.first.offsets, np.int64)
         order = np.arange(len(task.first.docs), dtype=np.int64)
         _mmr(offsets, _relevance(offsets, task.first.scores), task.weights(), self._strength, order)
@@ -59,7 +59,7 @@ class MarginalRelevance:
 
 
 def _relevance(offsets: Ints, scores: Any) -> Floats:
-    """Scores from 0 to 1 within each list; 1 where all of a list are equal."""
+    """Scale the scores of each list to 0..1; to 1 if all scores of a list are equal."""
     values = np.asarray(scores, np.float64)
     if not len(values):
         return values
@@ -72,7 +72,7 @@ def _relevance(offsets: Ints, scores: Any) -> Floats:
 
 @compiled
 def _lean(sums: Any) -> Any:
-    """How far apart the groups are; of one group, its sum."""
+    """Return the difference between the largest and the smallest sum; for one group, its sum."""
     return sums[0] if len(sums) == 1 else sums.max() - sums.min()
 
 
@@ -83,7 +83,7 @@ def _greedy(offsets: Any, weights: Any, window: int, order: Any) -> None:
         if stop == start:
             continue
         sums = weights[start].copy()
-        # The next documents by score that are left, best first.
+        # The best remaining documents by score, best first.
         waiting = np.empty(window, np.int64)
         held, following = 0, start + 1
         for place in range(start + 1, stop):

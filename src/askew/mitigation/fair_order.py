@@ -1,12 +1,13 @@
 # mypy: allow-untyped-decorators
-"""Fair reranking: each group of documents gets its share of every first k places, at the least cost of scores.
+"""Reranking by target shares: each group of documents gets its share of every top k, at the least cost in scores.
 
-DetConstSort of Geyik, Ambler and Kenthapadi (2019): after k places a group with the target share p has at least
-floor(k p) of them, where it has documents left. A place is given when a group's minimum rises; the document then moves
-up past those with lower scores as far as their own deadlines allow. Documents that no minimum asks for follow by score.
+DetConstSort of Geyik, Ambler and Kenthapadi (2019): in the top k, a group with the target share p has at least
+floor(k p) documents, as long as it has documents left. A place is assigned when a group's minimum rises; the document
+then moves up past documents with lower scores as far as their deadlines allow. Documents that no minimum requires
+follow by score.
 
-The targets ``even`` take a query's own share of neutral documents and divide the rest evenly between the groups, so
-that nothing is asked of the list that it does not have. This is a baseline: it knows the groups, not the query.
+The targets ``even`` keep the share of neutral documents in each list and divide the remaining share evenly between the
+groups, so that the number of neutral documents fits the list. This is a baseline: it ignores the query.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SLACK = 1e-9
 
 
 def read_targets(given: str | Mapping[str, float], names: Sequence[str]) -> Floats | None:
-    """``male:0.3,female:0.3,neutral:0.4`` as shares in the order of ``names``; None for ``even``."""
+    """Read ``male:0.3,female:0.3,neutral:0.4`` as shares in the order of ``names``; None for ``even``."""
     if given == EVEN:
         return None
     try:
@@ -44,7 +45,7 @@ def read_targets(given: str | Mapping[str, float], names: Sequence[str]) -> Floa
 
 
 def even_targets(offsets: Ints, groups: Ints, names: int, neutral: int = 0) -> Floats:
-    """For each list its own share of neutral documents, the rest divided evenly."""
+    """Return the targets of each list: its own share of neutral documents, and the remaining share divided evenly."""
     lists = len(offsets) - 1
     row = np.repeat(np.arange(lists), np.diff(offsets))
     count = np.bincount(row, weights=(groups == neutral).astype(np.float64), minlength=lists)
@@ -55,10 +56,11 @@ def even_targets(offsets: Ints, groups: Ints, names: int, neutral: int = 0) -> F
 
 
 def fair_order(offsets: Ints, scores: npt.ArrayLike, groups: Ints, targets: Floats, k: int | None = None) -> Ints:
-    """The places of each list's documents in their new order, list after list.
+    """Return the positions of each list's documents in their new order, list after list.
 
     List i is ``offsets[i]:offsets[i + 1]``, best first; ``groups`` numbers the group of each document; ``targets`` is
-    one row of shares for all lists, or one for each. The first ``k`` places meet the minimums, the rest goes by score.
+    one row of shares for all lists, or one row for each. The top ``k`` meets the minimums; all other documents follow
+    by score.
     """
     values = np.ascontiguousarray(scores, np.float64)
     lists, shares = len(offsets) - 1, np.atleast_2d(np.asarray(targets, np.float64))
@@ -85,16 +87,16 @@ def _order(offsets: Any, scores: Any, groups: Any, by_score: Any, targets: Any, 
 
 @compiled
 def _one(scores: Any, groups: Any, docs: Any, targets: Any, most: int, order: Any) -> None:
-    """One list: ``docs`` by score; ``order`` is filled."""
+    """Order one list: ``docs`` are sorted by score, and ``order`` is filled."""
     names, size = len(targets), len(docs)
-    next_of = np.zeros(names, np.int64)  # where the search for a group's next document goes on
+    next_of = np.zeros(names, np.int64)  # the position of each group's next document
     least = np.zeros(names, np.int64)
     deadline = np.zeros(size + 1, np.int64)
     taken = np.zeros(size, np.bool_)
     for group in range(names):
         next_of[group] = _following(groups, docs, group, 0)
     filled, k = 0, 0
-    # A minimum may come due after the last place: floors leave places that later minimums fill.
+    # A minimum may be due after the last place, because floors leave places that later minimums fill.
     while filled < most and k < 2 * size + names:
         k += 1
         while filled < most:

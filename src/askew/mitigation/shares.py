@@ -1,7 +1,7 @@
 # mypy: allow-untyped-decorators
 """Reorder results so that groups of documents get a share of the top ranks: DetConstSort and FA*IR.
 
-A document belongs to the group that it names most; to none where it names no group, or two equally often.
+A document belongs to the group that it names most, or to no group if it names none, or two equally often.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def own_shares(offsets: Ints, groups: Ints, names: int) -> Floats:
 
 
 class _ByShares:
-    """What methods by target shares have in common: the targets, and how far lists are moved to them."""
+    """Base of the methods with target shares: the targets, and how far lists are moved toward them."""
 
     strengths: ClassVar[tuple[float, ...]] = (0.25, 0.5, 0.75, 1.0)
 
@@ -65,27 +65,27 @@ class _ByShares:
 
 
 class DetConstSort(_ByShares):
-    """Each group gets its target share of every top k, at the least cost of scores (Geyik et al. 2019).
+    """Gives each group its target share of every top k, at the least cost in scores (Geyik et al. 2019).
 
-    ``targets``: ``even``, or shares such as ``neutral:0.5,male:0.25,female:0.25``. ``strength`` moves the targets from
-    the shares that a list has (0) to these (1).
+    ``targets``: ``even``, or shares such as ``neutral:0.5,male:0.25,female:0.25``. ``strength`` interpolates from the
+    shares that a list has (0) to the targets (1).
     """
 
     def __init__(self, strength: Share = 1.0, targets: str | Mapping[str, float] = EVEN) -> None:
         super().__init__("detconstsort", strength, targets)
 
     def rank(self, task: MitigationTask) -> Hits:
-        """The first results in another order."""
+        """Return the results of the first search in a new order."""
         groups, shares = self._wanted(task)
         return task.reordered(fair_order(task.first.offsets, -task.ranks.astype(np.float64), groups, shares))
 
 
 class FairTopK(_ByShares):
-    """Each group has as many of every top k as a fair draw would give it at least (FA*IR, Zehlike et al. 2017).
+    """Gives each group a minimum number of documents in every top k by a binomial test (FA*IR, Zehlike et al. 2017).
 
-    A list fails the test at k where a group has fewer documents than the quantile ``alpha`` of the binomial
-    distribution of its target share; then its best document is moved up. Unlike the published method, any number of
-    groups has a minimum, and ``alpha`` is not adjusted for the tests at all k.
+    A list fails the test at k if a group has fewer documents than the quantile ``alpha`` of the binomial distribution
+    of its target share; then the group's best document is moved up. Unlike the published method, any number of groups
+    has a minimum, and ``alpha`` is not adjusted for the tests at all k.
     """
 
     def __init__(self, strength: Share = 1.0, alpha: Share = 0.1, targets: str | Mapping[str, float] = EVEN) -> None:
@@ -93,7 +93,7 @@ class FairTopK(_ByShares):
         self._alpha = alpha
 
     def rank(self, task: MitigationTask) -> Hits:
-        """The first results in another order."""
+        """Return the results of the first search in a new order."""
         from scipy.stats import binom
 
         groups, shares = self._wanted(task)
@@ -109,7 +109,7 @@ class FairTopK(_ByShares):
 
 @compiled(parallel=True)
 def _with_minimums(offsets: Any, groups: Any, least: Any, at: Any, order: Any) -> None:
-    """``least[at[i, g], k]`` documents of group g + 1 stand in the top k + 1 of list i, while it has any."""
+    """Put ``least[at[i, g], k]`` documents of group g + 1 in the top k + 1 of list i, as long as it has any."""
     for i in prange(len(offsets) - 1):
         start, stop = offsets[i], offsets[i + 1]
         names = at.shape[1]
@@ -129,7 +129,7 @@ def _with_minimums(offsets: Any, groups: Any, least: Any, at: Any, order: Any) -
 
 @compiled
 def _next_of(groups: Any, taken: Any, start: int, stop: int, group: int) -> int:
-    """The best entry of a group that is left, of any group for -1; -1 where there is none."""
+    """Return the best remaining entry of a group, or of any group for -1; -1 if there is none."""
     for entry in range(start, stop):
         if not taken[entry - start] and (group < 0 or groups[entry] == group):
             return entry

@@ -1,4 +1,4 @@
-"""Neural models by name: found, loaded, and told apart by their weights. The one door to the neural libraries."""
+"""Find, load and identify neural models by name. Other packages use the neural libraries through this one."""
 
 from askew.models.classify import Loaded, load_classifier
 from askew.models.encode import load_model

@@ -1,8 +1,8 @@
 """Adapters of encoders: low-rank changes to linear layers and a head, in one file. Needs PyTorch.
 
-A file has for each adapted linear layer two matrices, ``enc.LAYER.a`` (rank, inputs) and ``enc.LAYER.b`` (outputs,
-rank), which are added to the weights of the encoder as b times a when it is loaded; and the weights of the head. A
-network is any module with the encoder as ``enc`` and the head as ``head``.
+A file has the weights of the head, and two matrices for each adapted linear layer: ``enc.LAYER.a`` (rank, inputs) and
+``enc.LAYER.b`` (outputs, rank). Their product b a is added to the weights of the encoder when it is loaded. A network
+is any module with the encoder as ``enc`` and the head as ``head``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FIRST = "head.1.weight"
 
 
 def find_encoder_adapter(name: str, shipped: str) -> Path:
-    """The folder of an adapter of an encoder: one that askew ships, by its name, or a folder."""
+    """The folder of an adapter of an encoder, given as the name of a shipped adapter or as a folder."""
     folder = ADAPTERS / name if (ADAPTERS / name).is_dir() else Path(name)
     if not (folder / WEIGHTS).is_file():
         raise ConfigError(f"adapter {name!r}: expected {shipped} or a folder with {WEIGHTS}")
@@ -38,7 +38,7 @@ def load_adapted(
 ) -> tuple[Any, Any]:
     """A network with the adapter of a folder added to the encoder's weights, and the tokenizer.
 
-    ``make(encoder, hidden)`` builds the network. Without a device: the GPU where there is one.
+    ``make(encoder, hidden)`` builds the network. The default device is the GPU if there is one.
     """
     device = best_device(device)
     encoder, tokenizer = open_encoder(model, device, "neural")
@@ -56,17 +56,17 @@ def load_adapted(
 
 
 def mean_over(states: Any, marked: Any) -> Any:
-    """The mean of the states of marked tokens; zero where none is marked."""
+    """The mean of the states of marked tokens; zero if no token is marked."""
     weights = marked.unsqueeze(-1).to(states.dtype)
     return (states * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
 def add_adapter(network: Any, weights: Mapping[str, Any]) -> None:
-    """Add each low-rank product to the weights it belongs to, and put the head in place."""
+    """Add each low-rank product to the weights of its layer, and load the weights of the head."""
     layers = {name[:-2] for name in weights if name.startswith("enc.") and name.endswith((".a", ".b"))}
     head = {name.removeprefix("head."): one.float() for name, one in weights.items() if name.startswith("head.")}
     if len(weights) != 2 * len(layers) + len(head):
-        raise ValueError("a tensor of no known part")
+        raise ValueError("a tensor belongs to no adapted layer and not to the head")
     with torch.no_grad():
         for layer in sorted(layers):
             target = network.get_submodule(layer).weight

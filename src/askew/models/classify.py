@@ -1,4 +1,4 @@
-"""Classifiers of texts: any checkpoint for sequence classification."""
+"""Load classifiers of texts: any checkpoint for sequence classification."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Loaded:
 
 @cache
 def load_classifier(name: str, revision: str | None = None, device: str | None = None) -> Loaded:
-    """A classifier by folder or hub id. One whose head is not in its weights is refused: it would answer at random."""
+    """A classifier by folder or hub id. A model without a trained head is an error, as it would predict at random."""
     need("transformers", f"the model {name!r}")
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 

@@ -1,4 +1,4 @@
-"""Sampling tokens: the choice of one token per row, and the decoding of many short texts that share a prompt."""
+"""Sample tokens: choose one token per row, and decode many short texts that share a prompt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCK = 64
 
 @dataclass(frozen=True)
 class Sampling:
-    """How texts are drawn. ``top_k`` 0 and ``top_p`` 1 leave all possible, temperature 0 takes the likeliest."""
+    """Sampling settings. ``top_k`` 0 and ``top_p`` 1 allow all tokens; temperature 0 takes the most likely token."""
 
     max_new_tokens: int = 32
     min_new_tokens: int = 1
@@ -36,21 +36,21 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Stops:
-    """Tokens that end a text: ``ends`` are no part of it, ``breaks`` (those with a line break in them) are."""
+    """Tokens that end a text: ``ends`` do not belong to the text, ``breaks`` (tokens with a line break) do."""
 
     ends: frozenset[int]
     breaks: frozenset[int] = frozenset()
 
 
 def noise(seed: int, rows: int, how: Sampling) -> Any:
-    """A number between 0 and 1 for each step and row. Always drawn on the CPU, so that all devices draw the same."""
+    """A random number between 0 and 1 for each step and row, drawn on the CPU so that it is the same on all devices."""
     import torch
 
     return torch.rand(how.max_new_tokens, rows, generator=torch.Generator(device="cpu").manual_seed(seed))
 
 
 def choose(logits: Any, drawn: Any, how: Sampling, stops: Stops, step: int) -> Any:
-    """One token for each row of logits, by the number drawn for the row."""
+    """Choose one token for each row of logits, by the random number of the row."""
     import torch
 
     if step < how.min_new_tokens:
@@ -60,19 +60,19 @@ def choose(logits: Any, drawn: Any, how: Sampling, stops: Stops, step: int) -> A
         return logits.argmax(dim=-1)
     best, tokens = _largest(logits, how.top_k or logits.shape[-1])
     shares = torch.softmax(best / how.temperature, dim=-1)
-    # A token is left out where those before it reach top_p already; the first always stays.
+    # A token is excluded if the tokens before it already reach top_p; the first one is always kept.
     shares[torch.cumsum(shares, dim=-1) - shares >= how.top_p] = 0.0
     reached = torch.cumsum(shares, dim=-1)
     at = (reached <= drawn.unsqueeze(-1) * reached[:, -1:]).sum(-1, keepdim=True)
-    # Rounding must not lead past the last token that is possible.
+    # Rounding must not select a position after the last allowed token.
     at = torch.minimum(at, (shares > 0).sum(-1, keepdim=True) - 1)
     return tokens.gather(-1, at).squeeze(-1)
 
 
 def _largest(logits: Any, count: int) -> tuple[Any, Any]:
-    """The largest logits of each row in falling order, and their tokens.
+    """The largest logits of each row in descending order, and their tokens.
 
-    They lie in the blocks with the largest maxima, so most of a large vocabulary need not be looked at twice.
+    They are in the blocks with the largest maxima, so only these blocks of a large vocabulary are searched.
     """
     rows, width = logits.shape
     count = min(count, width)
@@ -88,7 +88,10 @@ def _largest(logits: Any, count: int) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Prompts in one memory: the prefix, then each ending. ``owner`` is the ending of a column, -1 for the prefix."""
+    """The columns of prompts in one memory: the prefix, then each ending.
+
+    ``owner`` is the ending of a column, -1 for the prefix.
+    """
 
     positions: Any
     owner: Any
@@ -109,13 +112,13 @@ class _Layout:
         return cls(*(torch.tensor(one, device=device) for one in (positions, owner, last, starts)))
 
     def seen_by(self, ending: Any) -> Any:
-        """Which columns belong to the prompt that ends so: (rows, columns)."""
+        """Which columns belong to the prompt with the given ending: (rows, columns)."""
         return (self.owner == -1) | (self.owner == ending.unsqueeze(-1))
 
 
 @dataclass(frozen=True)
 class _Fill:
-    """How many columns of each prefix are filled up; none where all prefixes are of one length."""
+    """The left padding of each prefix; ``widths`` is None if all prefixes have the same length."""
 
     widths: Any | None
 
@@ -131,7 +134,9 @@ class _Fill:
         return positions if self.widths is None else (positions - self.widths).clamp(min=0)
 
     def mask(self, visible: Any, own: Any | None = None) -> Any:
-        """The mask of each text. ``own`` is the column of each row: a filled row sees itself, since it must see one."""
+        """The attention mask of each text. ``own`` is the column of each row; padding sees itself, as every row needs
+        at least one visible column.
+        """
         if self.widths is None:
             return _mask(visible)
         import torch
@@ -147,10 +152,10 @@ def decode(
     network: Llama, prefixes: Sequence[Sequence[int]], endings: Sequence[Sequence[int]], count: int,
     seeds: Sequence[int], how: Sampling, stops: Stops,
 ) -> list[list[list[int]]]:  # fmt: skip
-    """Tokens for each prefix, ending after ending, ``count`` texts each. Shorter prefixes are filled up on the left.
+    """The tokens of ``count`` texts for each prefix and ending, in the order of the endings.
 
-    Prompts are read once. A row leaves the batch when its text has ended for every prefix: all prefixes have the same
-    rows.
+    Shorter prefixes are padded on the left. Prompts are read once. All prefixes have the same rows, so a row leaves the
+    batch when its text has ended for every prefix.
     """
     import torch
 
@@ -191,7 +196,7 @@ def decode(
 def append_tokens(
     texts: list[list[int]], is_open: list[bool], live: Sequence[int], tokens: list[int], stops: Stops
 ) -> None:
-    """Add one token to each text that is still open, and close those that end with it."""
+    """Append one token to each text that is still open, and close the texts that end with it."""
     for row, token in zip(live, tokens, strict=True):
         if is_open[row] and token not in stops.ends:
             texts[row].append(token)

@@ -1,4 +1,4 @@
-"""Encoders and rerankers through sentence-transformers. Code inside a model's folder is never run."""
+"""Load encoders and rerankers with sentence-transformers. Code inside a model's folder is never run."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _CLASSES = {
     "multivector": "MultiVectorEncoder",
     "cross": "CrossEncoder",
 }
-# What a library may raise for a folder that is not what it should be.
+# The errors that the libraries may raise for a folder without a suitable model.
 LOADING = (OSError, ValueError, RuntimeError, KeyError, AttributeError, TypeError)
 
 
 @cache
 def load_model(kind: str, name: str, revision: str | None = None, device: str | None = None) -> Any:
-    """A model of a kind: dense, sparse, multivector or cross. The same one is loaded once."""
+    """A model of a kind: dense, sparse, multivector or cross. Each model is loaded once."""
     need("sentence_transformers", f"the model {name!r}")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import sentence_transformers
@@ -32,7 +32,7 @@ def load_model(kind: str, name: str, revision: str | None = None, device: str | 
     made = getattr(sentence_transformers, _CLASSES[kind], None)
     if made is None:
         raise ConfigError(
-            f"a model of kind {kind!r} needs a newer sentence-transformers: {_CLASSES[kind]} is not in it"
+            f"a model of kind {kind!r} needs a newer sentence-transformers: the installed one has no {_CLASSES[kind]}"
         )
     place = locate(name)
     modules = _bare_multivector(place) if kind == "multivector" else None
@@ -49,9 +49,9 @@ def load_model(kind: str, name: str, revision: str | None = None, device: str | 
 
 
 def _bare_multivector(place: str) -> list[Any] | None:
-    """A sentence encoder's own token vectors, without the projection that nobody has trained.
+    """The modules of a sentence encoder that return token vectors without a projection.
 
-    sentence-transformers would add one with random weights; a model made for late interaction brings its own.
+    sentence-transformers would add a projection with random weights; a model for late interaction has a trained one.
     """
     listed = Path(place) / "modules.json"
     if not listed.exists() or "Pooling" not in listed.read_text(encoding="utf-8"):
@@ -63,7 +63,7 @@ def _bare_multivector(place: str) -> list[Any] | None:
 
 
 def _refuse_untrained(model: Any, kind: str, name: str) -> None:
-    """A head that is missing from the weights would be made of random numbers, and rank by them."""
+    """Raise if the model has no trained head: a new head would have random weights."""
     wanted = {"cross": ("ForSequenceClassification", "ForCausalLM"), "sparse": ("ForMaskedLM",)}.get(kind)
     if wanted is None:
         return

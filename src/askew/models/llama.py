@@ -1,9 +1,9 @@
-"""The Llama network for sampling: fused weights and one pass over tokens that share what was read before.
+"""A fast Llama network for sampling, with fused weights and a shared cache of keys and values.
 
-``transformers`` spends most of its time on a network this small outside the matrix products. Here the query, key and
-value weights are one matrix, those of the gate and the second projection another, and the CPU gets them in the layout
-that its matrix products read fastest. Numbers are 16-bit (bfloat16) where the processor multiplies them natively and
-the network is large enough to gain from it, 32-bit elsewhere.
+For a network this small, ``transformers`` spends most of its time outside the matrix products. Here the query, key and
+value weights are one matrix, the weights of the gate and the up projection are another, and on the CPU they have the
+layout that its matrix products read fastest. Numbers are 16-bit (bfloat16) if the processor supports them natively and
+the network is large enough to gain from it, otherwise 32-bit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ROPES = ("default", "linear", "llama3")
 
 
 def can_decode(model: Any) -> bool:
-    """Whether a model of transformers is a plain Llama, which ``Llama`` computes."""
+    """Whether a model of transformers is a plain Llama, which the class ``Llama`` supports."""
     config = model.config
     rope = getattr(config, "rope_parameters", None) or {}
     return (
@@ -30,7 +30,7 @@ def can_decode(model: Any) -> bool:
 
 
 def fast_dtype(device: Any, weights: int) -> Any:
-    """The numbers that a device multiplies fastest without a visible change of the texts."""
+    """The data type that is fastest on a device without a visible change of the generated texts."""
     import torch
 
     if weights < _LARGE:
@@ -43,7 +43,7 @@ def fast_dtype(device: Any, weights: int) -> Any:
 
 @dataclass
 class Memory:
-    """Keys and values of what was read: (layer, text, head, column, size), filled up to ``used`` columns."""
+    """Cached keys and values, (layer, text, head, column, size); the first ``used`` columns are filled."""
 
     keys: Any
     values: Any
@@ -53,8 +53,8 @@ class Memory:
 class Llama:
     """The weights of a Llama model, prepared for decoding.
 
-    A pass reads tokens of equal positions for one or more texts; a mask says which columns of the memory each sees.
-    So samples and prompt endings lie side by side in one memory, and what they share is kept once.
+    A pass reads the same number of tokens for one or more texts; a mask says which columns of the memory each token
+    can see. Samples and prompt endings are columns of one memory, so their shared prefix is stored once.
     """
 
     def __init__(self, model: Any, dtype: Any | None = None) -> None:
@@ -79,7 +79,7 @@ class Llama:
         attention, mlp = layer.self_attn, layer.mlp
 
         def paired(weight: Any, heads: int) -> Any:
-            """Pairs of rotated numbers side by side: then a rotation is one product of complex numbers."""
+            """Make rotated pairs adjacent, so that a rotation is one product of complex numbers."""
             halves = weight.detach().float().view(heads, 2, self._size // 2, -1)
             return halves.transpose(1, 2).reshape(heads * self._size, -1)
 
@@ -95,21 +95,21 @@ class Llama:
         """An empty memory."""
         import torch
 
-        # In 32 bits on the CPU: its attention is no faster in 16, and the rounding is saved.
+        # In 32 bits on the CPU, because attention is not faster there in 16 bits.
         dtype = torch.float32 if self.device.type == "cpu" else self.dtype
         shape = (len(self._layers), texts, self._shared, columns, self._size)
         return Memory(*(torch.empty(shape, dtype=dtype, device=self.device) for _ in range(2)))
 
     def read(self, tokens: Any, positions: Any, mask: Any, memory: Memory, keep: Any | None = None) -> Any:
-        """The logits after each token, (texts, tokens, vocabulary); after the tokens at ``keep`` only where given."""
+        """The logits after each token, (texts, tokens, vocabulary); with ``keep``, only after the tokens there."""
         states = self.states(tokens, positions, mask, memory)
         return self._head(states if keep is None else states[:, keep]).float()
 
     def states(self, tokens: Any, positions: Any, mask: Any, memory: Memory) -> Any:
         """The hidden states after each token, (texts, tokens, width).
 
-        ``tokens`` is (texts, tokens). ``positions`` (tokens) and ``mask`` (tokens, columns so far) hold for every text;
-        or each text has its own: (texts, tokens) and (texts, 1, tokens, columns).
+        ``tokens`` is (texts, tokens). ``positions`` (tokens) and ``mask`` (tokens, columns so far) are shared by all
+        texts, or each text has its own: (texts, tokens) and (texts, 1, tokens, columns).
         """
         import torch
         from torch.nn.functional import rms_norm, scaled_dot_product_attention, silu
@@ -140,7 +140,7 @@ class Llama:
 
 
 def _linear(weight: Any, dtype: Any) -> Callable[[Any], Any]:
-    """A matrix product with these weights, which on the CPU are reordered once for it where oneDNN is there."""
+    """A matrix product with these weights; on the CPU they are reordered once if oneDNN is available."""
     import torch
 
     plain = weight.detach().to(dtype).contiguous()
@@ -149,7 +149,7 @@ def _linear(weight: Any, dtype: Any) -> Callable[[Any], Any]:
             multiply = torch.ops.mkldnn._linear_pointwise.default
             packed = torch.ops.mkldnn._reorder_linear_weight(plain, 16)
             multiply(plain[:1], packed, None, "none", [], "")
-        except (AttributeError, RuntimeError):  # another build of torch, or a processor that oneDNN does not serve
+        except (AttributeError, RuntimeError):  # a different build of torch, or a processor without support by oneDNN
             pass
         else:
             return lambda x: multiply(x.to(dtype), packed, None, "none", [], "")

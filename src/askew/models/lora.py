@@ -1,6 +1,6 @@
-"""LoRA adapters of generators in peft's format, added to the weights of a model when it is loaded.
+"""LoRA adapters of generators in the format of peft, added to the weights of a model when it is loaded.
 
-peft itself does the same in seconds where this takes a moment; what goes beyond plain low-rank matrices is left to it.
+This is faster than peft, which takes seconds. Adapters with more than plain low-rank matrices are loaded with peft.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from askew.models.find import need
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _PREFIX, _A, _B = "base_model.model.", ".lora_A.weight", ".lora_B.weight"
-# Settings of peft that change what the matrices mean.
+# Settings of peft that change the meaning of the matrices.
 _MORE = ("use_dora", "use_rslora", "fan_in_fan_out", "modules_to_save", "rank_pattern", "alpha_pattern", "lora_bias")
 
 
 def add_lora(model: Any, folder: Path, name: str) -> Any:
-    """The model with the adapter of a folder in its weights."""
+    """Add the adapter of a folder to the weights of a model, and return the model."""
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     plain = config.get("peft_type") == "LORA" and not any(config.get(one) for one in _MORE)
     weights = _read(folder / WEIGHTS) if plain and (folder / WEIGHTS).is_file() else {}

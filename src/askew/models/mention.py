@@ -1,7 +1,7 @@
-"""How a mention is shown to an encoder: first how its text begins, then the passage around the mention.
+"""Encode a mention for an encoder: first the beginning of its text, then the passage around the mention.
 
-The mention stands between two signs: ``^`` where it begins with a capital letter, which an uncased encoder could not
-see, and ``*`` elsewhere. Training and use agree on every token.
+The mention is enclosed in two signs: ``^`` if it begins with a capital letter, which an uncased encoder could not
+see, and ``*`` otherwise. Training and use have the same tokens.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-# How much of a text is shown: words of its beginning, characters before and after the mention, and of each the most
-# tokens.
+# Limits of the shown text: words of its beginning, characters before and after the mention, and tokens of each part.
 BEGINNING_WORDS = 22
 CHARACTERS_BEFORE, CHARACTERS_AFTER = 360, 240
 BEGINNING_TOKENS, TOKENS_BEFORE, MENTION_TOKENS, TOKENS_AFTER = 40, 72, 8, 44
-# With the first token, two separators and two signs.
+# All parts, the first token, two separators and two signs.
 MOST_TOKENS = BEGINNING_TOKENS + TOKENS_BEFORE + MENTION_TOKENS + TOKENS_AFTER + 5
 CAPITAL, SMALL = "^", "*"
-# A text without blanks is not read to its end in search of words.
+# The beginning is searched for words up to this character, for texts without blanks.
 _BEGINNING_CHARACTERS = 4000
 
 Numbers = npt.NDArray[np.int64]
 
 
 class MentionTokens(NamedTuple):
-    """The tokens of a mention: the passage begins at ``passage``, the mention is from ``start`` up to ``end``."""
+    """The tokens of a mention: the passage begins at ``passage``, the mention is the range ``start`` to ``end``."""
 
     ids: list[int]
     passage: int
@@ -36,9 +35,9 @@ class MentionTokens(NamedTuple):
 
 
 class MentionBatch(NamedTuple):
-    """Mentions padded to the longest: token ids, segment (0 beginning, 1 passage), which are tokens, which the mention.
+    """A padded batch of mentions: token ids, segments (0 beginning, 1 passage), and masks of tokens and mention.
 
-    All four have the shape (mentions, tokens).
+    All four arrays have the shape (mentions, tokens).
     """
 
     ids: Numbers
@@ -91,7 +90,7 @@ def _beginning(text: str) -> str:
 
 
 def _tokens(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    # Not verbose: parts are cut after they are encoded, so a long one is no mistake.
+    # Without warnings about long texts, because the parts are cut after encoding.
     encoded = tokenizer(
         texts, add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False, verbose=False
     )

@@ -1,4 +1,4 @@
-"""The network that says who a mention points to: an encoder with a low-rank adapter, and a head. Needs PyTorch.
+"""The network that classifies the referent of a mention: an encoder with a low-rank adapter, and a head. Needs PyTorch.
 
 The head reads three vectors: the mean over the mention, the mean over all tokens, the first token.
 """

@@ -1,8 +1,8 @@
-"""The network that judges a reformulation beside its query: SmolLM2 with a low-rank adapter and a head. Needs PyTorch.
+"""The network that compares a reformulation with its query: SmolLM2 with a low-rank adapter and a head. Needs PyTorch.
 
-The query is read first, then the reformulation, in the words that the rewriting model is shown. The head reads the
-state after the last token. Its two logits are for *same* (the reformulation asks for the same thing) and *natural* (a
-person could type it). Many pairs lie side by side in one pass, and the reformulations of a query share its part.
+The input is the query and then the reformulation, in the prompt format of the rewriting model. The head reads the
+state after the last token. Its two logits are for *same* (the reformulation expresses the same information need) and
+*natural* (a person could type it). One pass processes many pairs, and the reformulations of a query share its tokens.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ OUTPUTS = ("same", "natural")
 HEAD = "head.safetensors"
 MOST_QUERY, MOST_TEXT = 64, 48
 _KIND = "paraphrase"
-# Columns of one pass: more cost more attention, fewer leave the matrix products of the CPU idle.
+# Tokens of one pass: more tokens make attention slower, fewer do not use the CPU's matrix products fully.
 _COLUMNS = 384
 _PASSES_ON_GPU = 64
 
 
 def make_head(width: int, hidden: int, dropout: float = 0.1) -> nn.Sequential:
-    """The layers that make two logits of a state."""
+    """The layers from a hidden state to two logits."""
     return nn.Sequential(
         nn.Dropout(dropout), nn.Linear(width, hidden), nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden, len(OUTPUTS))
     )
 
 
 class PairTokens:
-    """The tokens of queries and reformulations as the network reads them."""
+    """The tokens of queries and reformulations for the network."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
@@ -52,11 +52,11 @@ class PairTokens:
         return self._of(kind_ending(_KIND)), self._of("\n")
 
     def query(self, text: str) -> list[int]:
-        """The part that the reformulations of a query share."""
+        """The tokens of a query, which its reformulations share."""
         return self._of(query_prefix(text))[:MOST_QUERY]
 
     def reformulation(self, text: str) -> list[int]:
-        """What follows the query."""
+        """The tokens of a reformulation, which follow those of the query."""
         before, after = self._around
         return [*before, *self._of(" " + " ".join(text.split()))[:MOST_TEXT], *after]
 
@@ -86,7 +86,7 @@ class PairJudge:
         return found
 
     def _passes(self, originals: Sequence[str], candidates: Sequence[str]) -> Iterator[_Pass]:
-        """The pairs in passes, those of one query together."""
+        """The pairs, divided into passes; pairs of the same query are adjacent."""
         by_query: dict[str, list[int]] = {}
         for row, original in enumerate(originals):
             by_query.setdefault(original, []).append(row)
@@ -126,7 +126,7 @@ class PairJudge:
 
 
 class _Pass:
-    """Pairs side by side: for each column its token, its position, and which query and reformulation it is of."""
+    """The pairs of one pass: for each column, its token, its position, its query and its reformulation."""
 
     def __init__(self) -> None:
         self.tokens: list[int] = []
@@ -138,13 +138,13 @@ class _Pass:
         self._lengths: list[int] = []
 
     def begin(self, query: Sequence[int]) -> int:
-        """A query; its number."""
+        """Add a query and return its number."""
         self._put(query, 0, len(self._lengths), -1)
         self._lengths.append(len(query))
         return len(self._lengths) - 1
 
     def add(self, group: int, row: int, text: Sequence[int]) -> None:
-        """A reformulation of a query, for a row of the result."""
+        """Add a reformulation of a query, for a row of the result."""
         self._put(text, self._lengths[group], group, len(self.rows))
         self.rows.append(row)
         self.last.append(len(self.tokens) - 1)
@@ -157,7 +157,7 @@ class _Pass:
 
 
 def load_pair_judge(folder: Path, model: str = SMOLLM, device: str | None = None) -> PairJudge:
-    """The judge whose adapter and head lie in a folder. Without a device: on the GPU where there is one."""
+    """Load a judge from a folder with an adapter and a head. By default it uses the GPU if there is one."""
     made = open_generator(model, "causal", str(folder), None, device)
     try:
         head = _read_head(folder / HEAD, made.model.config.hidden_size)
@@ -167,7 +167,7 @@ def load_pair_judge(folder: Path, model: str = SMOLLM, device: str | None = None
             f"{folder / HEAD}: expected the weights of the equivalence head ({reason}); install askew again, or give "
             "adapter= another folder"
         ) from None
-    # In 32 bits: with 16 the probability of a pair depends, in its second digit, on the pairs beside it.
+    # In 32 bits: in 16 bits, the second digit of a probability would depend on the other pairs of the pass.
     return PairJudge(Llama(made.model, torch.float32), made.tokenizer, head)
 
 

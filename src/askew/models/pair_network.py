@@ -1,8 +1,8 @@
-"""The network that judges a reformulation beside its query: a cross-encoder with a low-rank adapter. Needs PyTorch.
+"""The network that compares a reformulation with its query: a cross-encoder with a low-rank adapter. Needs PyTorch.
 
 Both texts are read together; the head reads the first token, the mean over each text, and the absolute difference and
-the product of the two means. Its two logits are for *same* (the reformulation asks for the same thing) and *natural* (a
-person could type it).
+the product of the two means. Its two logits are for *same* (the reformulation expresses the same information need) and
+*natural* (a person could type it).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from askew.models.adapted import load_adapted, mean_over
 
 MOST_TOKENS = 96
 OUTPUTS = ("same", "natural")
-# Brings the products of means, which are small, to about the spread of the other inputs.
+# Scales the products of means, which are small, to about the spread of the other inputs.
 _PRODUCT = 10.0
 
 
@@ -37,7 +37,7 @@ class PairNetwork(nn.Module):  # type: ignore[misc, unused-ignore]
         )  # fmt: skip
 
     def forward(self, batch: Any) -> Any:
-        """Logits (pairs, outputs) of what a tokenizer made of pairs."""
+        """Logits (pairs, outputs) for tokenized pairs."""
         states = self.enc(**batch).last_hidden_state
         second = batch["token_type_ids"] * batch["attention_mask"]
         left, right = mean_over(states, batch["attention_mask"] - second), mean_over(states, second)
@@ -52,7 +52,7 @@ def load_pair_network(model: str, folder: Path, device: str | None = None) -> tu
 def pair_logits(
     network: PairNetwork, tokenizer: Any, originals: Sequence[str], candidates: Sequence[str], batch_size: int = 64
 ) -> npt.NDArray[np.float64]:
-    """Logits of each pair. Pairs of about the same length are read together, so that little is padded."""
+    """Logits of each pair. Pairs of similar length are batched together, to reduce padding."""
     count_model_calls(len(originals))
     found = np.zeros((len(originals), len(OUTPUTS)))
     lengths = np.array([len(a) + len(b) for a, b in zip(originals, candidates, strict=True)])

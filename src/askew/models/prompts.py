@@ -1,4 +1,4 @@
-"""What the query model is shown. Training and use must agree to the letter, so the words stand here and only here."""
+"""The prompts of the query models. They are defined only here, because training and use need identical prompts."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ _MOST_QUERY_WORDS = 40
 
 
 def from_passage(passage: str) -> str:
-    """Asks for a query that the passage answers."""
+    """The prompt for a query that the passage answers."""
     return f"Passage: {_clip(passage, _MOST_PASSAGE_WORDS)}\nQuestion:"
 
 
 def from_query(query: str) -> str:
-    """Asks for the same question in other words."""
+    """The prompt for a paraphrase of a query."""
     return f"Question: {_clip(query, _MOST_QUERY_WORDS)}\nThe same question in other words:"
 
 
 def query_prefix(query: str) -> str:
-    """What the rewriting model is shown of a query, whatever kind is asked for."""
+    """The first part of the prompt of the rewriting model, which is the same for every kind."""
     return f"Query: {_clip(query, _MOST_QUERY_WORDS)}\n"
 
 
 def kind_ending(kind: str) -> str:
-    """Asks for one kind of reformulation; it follows ``query_prefix``."""
+    """The end of the prompt, which names the kind of reformulation; it follows ``query_prefix``."""
     return f"{kind}:"
 
 
 def _clip(text: str, most: int) -> str:
-    """At most so many words, all on one line: a line break inside would read as the end of the text."""
+    """At most ``most`` words on one line: the model would read a line break as the end of the text."""
     return " ".join(text.split()[:most])

@@ -1,6 +1,6 @@
-"""The network that says which group a query asks about: an encoder with a low-rank adapter, and a head. Needs PyTorch.
+"""The network that predicts the group a query is about: an encoder with a low-rank adapter, and a head. Needs PyTorch.
 
-The head reads the first token, the mean over all tokens, and some numbers that were counted in the text.
+The head reads the first token, the mean over all tokens, and some counts from the text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class QueryNetwork(nn.Module):  # type: ignore[misc, unused-ignore]
         )  # fmt: skip
 
     def forward(self, batch: Any, counts: Any) -> Any:
-        """Logits (queries, classes) of what a tokenizer made of queries, and of the counts of each."""
+        """Logits (queries, classes) for tokenized queries and the counts of each query."""
         states = self.enc(**batch).last_hidden_state
         mean = mean_over(states, batch["attention_mask"])
         return self.head(torch.cat([states[:, 0], mean, counts.to(states.dtype)], dim=1))
@@ -47,7 +47,7 @@ def load_query_network(model: str, folder: Path, device: str | None = None) -> t
 
 
 def query_batch(network: QueryNetwork, tokenizer: Any, texts: Sequence[str], counts: npt.NDArray[np.float32]) -> Any:
-    """What the network reads of queries."""
+    """The inputs of the network for some queries."""
     batch = tokenizer(list(texts), padding=True, truncation=True, max_length=MOST_TOKENS, return_tensors="pt")
     return batch.to(network.enc.device), torch.from_numpy(counts).to(network.enc.device)
 
@@ -55,7 +55,7 @@ def query_batch(network: QueryNetwork, tokenizer: Any, texts: Sequence[str], cou
 def query_logits(
     network: QueryNetwork, tokenizer: Any, texts: Sequence[str], counts: npt.NDArray[np.float32], batch_size: int
 ) -> npt.NDArray[np.float64]:
-    """Logits of each query. Queries of about the same length are read together, so that little is padded."""
+    """Logits of each query. Queries of similar length are batched together, to reduce padding."""
     found = np.zeros((len(texts), len(CLASSES)))
     order = np.argsort([-len(text) for text in texts], kind="stable")
     for first in range(0, len(order), batch_size):

@@ -1,9 +1,9 @@
-"""How relevant a document is to a query, by a linear head on an encoder whose weights stay as they are.
+"""Score the relevance of a document to a query with a linear head on a frozen encoder.
 
-``joint``  the query and the document as one sequence, and the vector of its first token: what was published for BERT,
-           which has learned from pairs of texts. An encoder of single texts has not: it knows little of relevance here.
-``apart``  the query and the document each by itself: the products of their numbers, and the cosine. A linear head on
-           these can weigh what two texts share.
+``joint``  the query and the document as one sequence; the feature vector is the one of the first token. This was
+           published for BERT, which is pretrained on pairs of texts. It works poorly for encoders of single texts.
+``apart``  the query and the document are encoded separately; the features are the elementwise products of their
+           vectors and the cosine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def encode_pairs(
     queries: Sequence[str], documents: Sequence[str], model: str, layout: str, cache: Path | None = None,
     device: str = "cpu",
 ) -> Vectors:  # fmt: skip
-    """One row for each query and its document. ``cache`` is a folder that keeps what was encoded."""
+    """One row of features for each query and its document. ``cache`` is a folder that stores the features."""
     if layout not in LAYOUTS:
         raise ConfigError(f"adapter: expected the layout {' or '.join(LAYOUTS)}, found {layout!r}")
     key = fingerprint([identify(model), layout, list(queries), list(documents), MOST_TOKENS])
@@ -51,7 +51,7 @@ def encode_pairs(
 
 
 def joint(queries: Sequence[str], documents: Sequence[str], model: str, device: str = "cpu") -> Vectors:
-    """The vector of the first token of both texts together."""
+    """The vector of the first token of the query and the document as one sequence."""
     encoder, tokenizer = open_encoder(model, device)
     rows = [
         _states(encoder, tokenizer, queries[at : at + _BATCH], documents[at : at + _BATCH])[0][:, 0]
@@ -61,14 +61,14 @@ def joint(queries: Sequence[str], documents: Sequence[str], model: str, device: 
 
 
 def apart(queries: Sequence[str], documents: Sequence[str], model: str, device: str = "cpu") -> Vectors:
-    """Products and cosine of the two vectors; each text is encoded once, however often it occurs."""
+    """The products and the cosine of the two vectors; each distinct text is encoded once."""
     encoder, tokenizer = open_encoder(model, device)
     left, right = (_means(encoder, tokenizer, texts) for texts in (queries, documents))
     return combine(left, right)
 
 
 def combine(left: Vectors, right: Vectors) -> Vectors:
-    """The features of two rows of vectors of length one; the factors bring them all to a spread of about one."""
+    """The features of pairs of unit vectors, scaled to a standard deviation of about one."""
     width = np.sqrt(left.shape[1])
     products = left * right
     return np.hstack([products * width, products.sum(1, keepdims=True) * width / 4]).astype(np.float32)
@@ -99,7 +99,7 @@ def _states(encoder: Any, tokenizer: Any, texts: Sequence[str], others: Sequence
 
 
 def room(model: Any, tokenizer: Any, most: int = MOST_TOKENS) -> int:
-    """How many tokens a model may be shown: as many as wanted, and as it has places for."""
+    """The maximum number of tokens for a model: ``most``, or fewer if the model or tokenizer allows fewer."""
     places = getattr(model.config, "max_position_embeddings", None) or most
     return min(most, int(places), int(tokenizer.model_max_length))
 
@@ -122,7 +122,7 @@ def open_encoder(model: str, device: str = "cpu", extra: str = "train") -> tuple
 
 @dataclass(frozen=True)
 class RelevanceHead:
-    """A trained head: a logit above zero says that the document is relevant."""
+    """A trained head; a logit above zero means that the document is relevant."""
 
     model: str
     layout: str
@@ -131,7 +131,7 @@ class RelevanceHead:
     bias: float
 
     def logits(self, queries: Sequence[str], documents: Sequence[str], device: str = "cpu") -> npt.NDArray[np.float64]:
-        """One logit for each query and its document; where ``with_title``, a document begins with its title."""
+        """One logit for each query and its document; with ``with_title``, a document must begin with its title."""
         rows = encode_pairs(queries, documents, self.model, self.layout, None, device)
         if rows.shape[1] != len(self.weights):
             raise ConfigError(

@@ -1,7 +1,7 @@
-"""Rewriters: a query in, reformulations out, learned from pairs. What they know, how they are kept and loaded.
+"""Trained rewriters, which write reformulations of a query: their vocabulary, and how they are saved and loaded.
 
-``acg`` and ``hred-qs`` read and write words (``askew.models.rewrite_networks``); ``seq2seq`` and ``causal`` are models
-of transformers that were taught to rewrite.
+``acg`` and ``hred-qs`` read and write words (``askew.models.rewrite_networks``); ``seq2seq`` and ``causal`` are
+fine-tuned models of transformers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def split_words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of a network. ``written``: words it can write of itself; ``read``: words it knows when it reads."""
+    """The sizes of a network. ``written`` is the size of the output vocabulary, ``read`` of the input vocabulary."""
 
     embedding: int = 300
     hidden: int = 512
@@ -51,20 +51,20 @@ class Sizes:
         whole = (self.embedding, self.hidden, self.session, self.written, self.most_words)
         if min(whole) < 1 or self.read < self.written or not 0 <= self.dropout < 1:
             raise ConfigError(
-                f"rewriter: expected sizes of 1 or more, read of written or more, and 0 <= dropout < 1; found {self}"
+                f"rewriter: expected sizes of 1 or more, read >= written and 0 <= dropout < 1; found {self}"
             )
 
 
 @dataclass(frozen=True)
 class Words:
-    """The words a network knows; the numbers below ``written`` are those it can write. Four numbers are marks."""
+    """The vocabulary of a network. Numbers below ``written`` can be written; the first four are special tokens."""
 
     words: tuple[str, ...]
     written: int
 
     @classmethod
     def of(cls, sources: Sequence[str], targets: Sequence[str], sizes: Sizes) -> Words:
-        """The most frequent words of the targets, then those of both sides; equal ones by the alphabet."""
+        """The most frequent words of the targets, then of both sides; equally frequent words in alphabetical order."""
         wanted = Counter(word for text in targets for word in split_words(text))
         known = wanted + Counter(word for text in sources for word in split_words(text))
         first = _frequent(wanted)[: sizes.written]
@@ -81,16 +81,16 @@ class Words:
         return len(self.words) + _MARKS
 
     def read(self, words: Sequence[str]) -> list[int]:
-        """The numbers of words as a network reads them."""
+        """The numbers of words in the input of a network."""
         return [self.numbers.get(word, UNKNOWN) for word in words]
 
     def extras(self, words: Sequence[str]) -> dict[str, int]:
-        """Numbers beyond the vocabulary for the words of one query that cannot be written, only copied."""
+        """Numbers beyond the output vocabulary for the words of one query that can only be copied."""
         others = dict.fromkeys(word for word in words if self.numbers.get(word, len(self)) >= self.written)
         return {word: self.written + i for i, word in enumerate(others)}
 
     def write(self, words: Sequence[str], extras: Mapping[str, int]) -> list[int]:
-        """The numbers of words as a network writes them: a word that it can neither write nor copy is unknown."""
+        """The numbers of words in the output of a network; a word that can be neither written nor copied is unknown."""
         found = (self.numbers.get(word, len(self)) for word in words)
         return [
             number if number < self.written else extras.get(word, UNKNOWN)
@@ -109,7 +109,7 @@ def _frequent(counted: Counter[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class WordRewriter:
-    """A network with its words."""
+    """A word network with its vocabulary."""
 
     kind: str
     network: Any
@@ -119,18 +119,18 @@ class WordRewriter:
 
     @classmethod
     def new(cls, kind: str, words: Words, sizes: Sizes) -> WordRewriter:
-        """With weights by the seed of the moment."""
+        """A new network; its weights depend on the current seed."""
         from askew.models.rewrite_networks import NETWORKS
 
         return cls(kind, NETWORKS[kind](sizes, len(words), words.written), words, sizes)
 
     @property
     def copying(self) -> bool:
-        """Whether it can copy words that it cannot write."""
+        """Whether the network can copy words outside its output vocabulary."""
         return self.kind == "acg"
 
     def session(self, text: str, before: Sequence[str] = ()) -> list[list[str]]:
-        """The queries that the network reads, as words: those before, where it reads them, then the one to rewrite."""
+        """The queries that the network reads, as words: earlier queries (for hred-qs), then the one to rewrite."""
         asked = [*before, text] if self.kind == "hred-qs" else [text]
         cut = [split_words(one)[: self.sizes.most_words] for one in asked]
         return [query for query in cut[:-1] if query] + [cut[-1] or [""]]
@@ -139,7 +139,7 @@ class WordRewriter:
         self, texts: Sequence[str], before: Sequence[Sequence[str]] | None = None, beams: int = 1,
         batch_size: int = 256,
     ) -> list[list[str]]:  # fmt: skip
-        """For each text at most as many others as there are beams, likeliest first."""
+        """For each text, at most ``beams`` rewritten texts, the most likely one first."""
         import torch
 
         from askew.models.rewrite_networks import pad_batch, search
@@ -161,14 +161,14 @@ class WordRewriter:
         return made
 
     def known_extras(self, extras: Sequence[Mapping[str, int]]) -> npt.NDArray[np.int64]:
-        """As which number each extra word of each row is read; one column at least."""
+        """The input number of each extra word of each row; at least one column."""
         numbers = np.full((len(extras), max(1, *map(len, extras))), UNKNOWN, np.int64)
         for row, extra in enumerate(extras):
             numbers[row, : len(extra)] = self.words.read(list(extra))
         return numbers
 
     def save(self, folder: Path) -> None:
-        """Weights, words and sizes."""
+        """Write the weights, the vocabulary and the sizes to a folder."""
         from safetensors.torch import save_file
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -178,13 +178,13 @@ class WordRewriter:
 
 
 def shown_to(kind: str, text: str, prefix: str = "") -> str:
-    """What a model of transformers is shown of a query; training and use agree to the letter."""
+    """The prompt of a model of transformers for a query, the same in training and use."""
     return prefix + text if kind == "seq2seq" else from_query(text)
 
 
 @dataclass(frozen=True)
 class TextRewriter:
-    """A sequence-to-sequence or causal language model that was taught to rewrite; ``prefix`` stands before a query."""
+    """A sequence-to-sequence or causal model fine-tuned to rewrite; ``prefix`` is put before each query."""
 
     kind: str
     writer: Generator
@@ -192,13 +192,13 @@ class TextRewriter:
 
     @property
     def id(self) -> str:
-        """The model, told apart by its weights."""
+        """The identifier of the model, which depends on its weights."""
         return self.writer.id
 
     def write(
         self, texts: Sequence[str], before: Sequence[Sequence[str]] | None = None, beams: int = 1
     ) -> list[list[str]]:
-        """For each text as many others as there are beams, likeliest first. What was asked before is not read."""
+        """For each text, ``beams`` rewritten texts, the most likely one first. ``before`` is not used."""
         import torch
 
         model, tokenizer = self.writer.model, self.writer.tokenizer
@@ -207,7 +207,7 @@ class TextRewriter:
             options["pad_token_id"] = tokenizer.eos_token_id
         count_model_calls(len(texts) * beams)
         made = []
-        for text in texts:  # one by one: padding would change the last digits, and with them a close choice
+        for text in texts:  # one by one: padding would change the last digits of scores, and so sometimes the text
             shown = shown_to(self.kind, text, self.prefix)
             encoded = tokenizer(
                 shown, return_tensors="pt", truncation=True, max_length=self.writer.most_tokens,
@@ -225,13 +225,13 @@ Rewriter = WordRewriter | TextRewriter
 
 
 def write_about(folder: Path, about: Mapping[str, Any]) -> None:
-    """Say what the weights in a folder are."""
+    """Write ``rewriter.json``, the description of the weights in a folder."""
     text = json.dumps({"form": _FORM, **about}, ensure_ascii=False)
     (folder / ABOUT).write_text(text, encoding="utf-8")
 
 
 def read_about(folder: str) -> dict[str, Any]:
-    """What ``rewriter.json`` in a folder says."""
+    """The content of ``rewriter.json`` in a folder."""
     file = Path(folder) / ABOUT
     try:
         about = json.loads(file.read_text(encoding="utf-8"))
@@ -239,15 +239,15 @@ def read_about(folder: str) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         known = False
     if not known:
-        raise ConfigError(f"rewriter {folder!r}: expected a folder with {ABOUT}, as askew train rewriter makes it")
+        raise ConfigError(f"rewriter {folder!r}: expected a folder with {ABOUT}, as written by askew train rewriter")
     return dict(about)
 
 
 @cache
 def load_rewriter(folder: str, device: str | None = None) -> Rewriter:
-    """A trained rewriter; the same one is loaded once.
+    """A trained rewriter; each one is loaded once.
 
-    Without a device a language model is on the GPU where there is one, a network of words on the CPU.
+    By default a language model uses the GPU if there is one, and a word network uses the CPU.
     """
     about = read_about(folder)
     if about["kind"] == "seq2seq":

@@ -1,10 +1,11 @@
-"""The networks of word rewriters, and the search for the texts they find likeliest. Needs PyTorch when imported.
+"""The networks of word rewriters, and beam search for their most likely texts. Needs PyTorch when imported.
 
-``acg``      one LSTM reads the query, another writes; each step attends to the words read (Luong's general form: the
-             state times a matrix times what was read) and mixes two ways to go on: write a word of the vocabulary, or
-             copy one that was read. After Dehghani et al. (2017), Learning to Attend, Copy, and Generate.
-``hred-qs``  one LSTM reads each query of a session, a second reads their vectors in turn, a third writes from there;
-             no attention, no copying. After Sordoni et al. (2015), A Hierarchical Recurrent Encoder-Decoder.
+``acg``      one LSTM encodes the query and another one decodes. Each step attends to the encoded words (Luong's general
+             attention) and mixes two distributions: over the words of the vocabulary, and over the words of the query
+             to copy. After Dehghani et al. (2017), Learning to Attend, Copy, and Generate.
+``hred-qs``  one LSTM encodes each query of a session, a second one encodes the sequence of their vectors, and a third
+             one decodes; no attention and no copying. After Sordoni et al. (2015), A Hierarchical Recurrent
+             Encoder-Decoder.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _LEAST = 1e-20  # keeps the logarithm of an impossible word finite
 def pad_batch(
     words: Words, sessions: Sequence[Sequence[Sequence[str]]], copying: bool
 ) -> tuple[dict[str, Any], list[dict[str, int]]]:
-    """Sessions (queries as words, the last is the one to rewrite) as tensors; and the extra words of each.
+    """Sessions (queries as words, the last is the one to rewrite) as tensors; and the extra words of each session.
 
-    ``source`` (rows, queries, words) has what is read, ``lengths`` how many words each query has (0: none), ``copies``
-    the numbers under which the words of the last query can be written, ``extra`` how many there are beyond the rest:
-    none for a network that does not copy.
+    ``source`` (rows, queries, words) has the input numbers, ``lengths`` the number of words of each query (0: no
+    query), ``copies`` the output numbers of the words of the last query, and ``extra`` the largest number of extra
+    words in a session (0 for a network that does not copy).
     """
     deep = max(len(session) for session in sessions)
     wide = max(len(query) for session in sessions for query in session)
@@ -48,28 +49,29 @@ def pad_batch(
 
 
 def last_states(lstm: Any, vectors: Any, lengths: Any) -> tuple[Any, tuple[Any, Any]]:
-    """All states of an LSTM over rows of different lengths (1 or more), and the last of each row."""
+    """All states of an LSTM over rows of different lengths (1 or more), and the last state of each row."""
     packed = pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
     states, last = lstm(packed)
     return pad_packed_sequence(states, batch_first=True, total_length=vectors.shape[1])[0], last
 
 
 def attend(matrix: Any, states: Any, read: Any, there: Any) -> Any:
-    """Weights over what was read for each state: softmax of state x matrix x read, nothing where nothing is there."""
+    """Attention weights over the encoded words for each state: softmax of state x matrix x read, 0 for padding."""
     scores = torch.einsum("bth,bsh->bts", matrix(states), read)
     return torch.softmax(scores.masked_fill(~there[:, None, :], -torch.inf), dim=-1)
 
 
 def mix(write: Any, weights: Any, gate: Any, copies: Any, extra: int) -> Any:
-    """The chance of every word, those beyond the vocabulary last: (1 - gate) times writing, gate times copying."""
+    """The probability of every word, extra words last: (1 - gate) times writing plus gate times copying."""
     chances = nn.functional.pad(write * (1 - gate), (0, extra))
     return chances.scatter_add(-1, copies[:, None, :].expand_as(weights), weights * gate)
 
 
 class _Network(nn.Module):  # type: ignore[misc, unused-ignore]
-    """What both have in common: embeddings, a decoder, the loss.
+    """The common parts of both networks: embeddings, a decoder, the loss.
 
-    ``begin`` reads and gives what stays the same while writing, and the first state; ``chances`` goes on from a state.
+    ``begin`` encodes the input and returns the encodings and the first state of the decoder. ``chances`` returns the
+    probabilities of the next words after a state.
     """
 
     def __init__(self, sizes: Sizes, known: int, written: int) -> None:
@@ -80,7 +82,7 @@ class _Network(nn.Module):  # type: ignore[misc, unused-ignore]
         self.drop = nn.Dropout(sizes.dropout)
 
     def forward(self, source: Any, lengths: Any, copies: Any, extra: int, given: Any, wanted: Any) -> dict[str, Any]:
-        """The mean loss of a wanted word, the words before it being given. A wanted PAD does not count."""
+        """The mean loss per target word, with the target words before it as input. PAD does not count."""
         kept, state = self.begin(source, lengths, copies)
         chances, _ = self.chances(kept, state, given, int(extra))
         each = -torch.log(chances.gather(-1, wanted.unsqueeze(-1)).squeeze(-1) + _LEAST)
@@ -88,7 +90,7 @@ class _Network(nn.Module):  # type: ignore[misc, unused-ignore]
         return {"loss": (each * there).sum() / there.sum()}
 
     def vectors(self, numbers: Any) -> Any:
-        """The embeddings of words; one that was copied from beyond the vocabulary is read as it is known."""
+        """The embeddings of words, given by their input numbers."""
         return self.drop(self.embed(numbers))
 
 
@@ -104,7 +106,7 @@ class Acg(_Network):
         self.gate = nn.Linear(sizes.hidden, 1)
 
     def begin(self, source: Any, lengths: Any, copies: Any) -> tuple[Any, Any]:
-        """Read the last query of each session."""
+        """Encode the last query of each session."""
         read, last = last_states(self.encoder, self.vectors(source[:, -1]), lengths[:, -1])
         there = torch.arange(source.shape[-1], device=source.device) < lengths[:, -1:]
         return (read, there, copies), last
@@ -132,11 +134,11 @@ class HredQs(_Network):
         self.out = nn.Linear(sizes.embedding, written)
 
     def begin(self, source: Any, lengths: Any, copies: Any) -> tuple[Any, Any]:
-        """Read all queries of each session, first to last."""
+        """Encode all queries of each session, first to last."""
         real = lengths > 0
         _, (queries, _) = last_states(self.encoder, self.vectors(source[real]), lengths[real])
         count = real.sum(dim=1)
-        # The queries of a session stand at the end of its row; the second LSTM reads them from the front.
+        # The queries of a session are at the end of its row; the second LSTM needs them at the front.
         front = torch.arange(real.shape[1], device=real.device) < count[:, None]
         rows = torch.zeros(*real.shape, self.sizes.hidden, device=source.device, dtype=queries.dtype)
         rows[front] = queries[0]
@@ -153,9 +155,9 @@ class HredQs(_Network):
 
 
 def search(network: Any, batch: Mapping[str, Any], beams: int, known: Any, most: int) -> list[list[list[int]]]:
-    """For each row the likeliest word numbers that ``beams`` at a time find, best first, by mean log chance of a word.
+    """Beam search: for each row, the most likely texts as word numbers, best first by mean log probability per word.
 
-    ``known`` (rows, extras) says as which number an extra word is read once it is written.
+    ``known`` (rows, extras) has the input number of each extra word, for the step after it is written.
     """
     device, rows = batch["source"].device, len(batch["source"])
     kept, state = network.begin(batch["source"], batch["lengths"], batch["copies"])
@@ -172,7 +174,7 @@ def search(network: Any, batch: Mapping[str, Any], beams: int, known: Any, most:
         logs[:, _NEVER] = -torch.inf
         logs = logs.view(rows, beams, -1)
         logs[done] = -torch.inf
-        logs[..., PAD] = torch.where(done, 0.0, logs[..., PAD])  # what has ended stays as it is
+        logs[..., PAD] = torch.where(done, 0.0, logs[..., PAD])  # a finished text stays as it is
         totals, places = (totals.unsqueeze(-1) + logs).view(rows, -1).topk(beams, dim=1)
         beam, word = places // logs.shape[-1], places % logs.shape[-1]
         made = torch.cat([made.gather(1, beam.unsqueeze(-1).expand(-1, -1, made.shape[-1])), word.unsqueeze(-1)], -1)
@@ -186,7 +188,7 @@ def search(network: Any, batch: Mapping[str, Any], beams: int, known: Any, most:
     lengths = (made != PAD).sum(-1).clamp(min=1)
     best = torch.sort(totals / lengths, dim=1, descending=True, stable=True)
     found = made.gather(1, best.indices.unsqueeze(-1).expand_as(made)).cpu().numpy()
-    possible = torch.isfinite(best.values).sum(1).tolist()  # more beams than texts leave some without one
+    possible = torch.isfinite(best.values).sum(1).tolist()  # with more beams than texts, some beams have none
     return [[[int(n) for n in line if n not in (PAD, END)] for line in found[i, : possible[i]]] for i in range(rows)]
 
 

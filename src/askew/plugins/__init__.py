@@ -1,1 +1,1 @@
-"""What can be plugged in, and the one door by which built-ins and strangers come in."""
+"""The plugin interfaces, and the registry that loads both built-in and third-party plugins."""

@@ -1,1 +1,1 @@
-"""A dataset of query pairs as a folder that others can load, read, cite and check: ``publish`` and ``verify``."""
+"""Publish a dataset of query pairs as a folder (``publish``), and check such a folder (``verify``)."""

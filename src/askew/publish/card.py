@@ -1,6 +1,6 @@
-"""The dataset card (README.md): what it is, how it was made, what was measured, what it is not good for.
+"""Write the dataset card (README.md): the content, how it was made, the measured values, intended use and limits.
 
-The head in YAML tells ``datasets.load_dataset`` which files belong to which split; it never contains query text.
+The YAML header names the files of each split for ``datasets.load_dataset``. It never contains query text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from askew.publish.pairs import about_columns
 
 _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
-# What a file holds, by its place and the end of its name.
+# The content of a file, by its folder and the end of its name.
 _LAYOUTS = (
     ("json/", "", "a subset in the layout of the Refairmulate paper"),
     ("tsv/", "", "all pairs of a group in the layout of the Refairmulate paper"),
@@ -53,13 +53,13 @@ USES = (
 
 
 def group_limit(groups: Sequence[str]) -> str:
-    """What measures that count these groups cannot see; ``groups`` may be unknown."""
+    """The sentence on people and documents that measures of lean do not count; ``groups`` may be empty."""
     counted = f"The measures of lean count these groups: {', '.join(groups)}. " if groups else ""
     return f"{counted}People and documents outside the groups of the lexicons are not seen by measures of lean."
 
 
 def card(pairs: PairNumbers, facts: Facts, splits: Mapping[str, str], more: Iterable[str] = ()) -> str:
-    """The text of README.md; ``splits`` gives the file of each split, ``more`` the names of further files."""
+    """The text of README.md; ``splits`` maps each split to its file, ``more`` names the other files."""
     parts = (
         _head(pairs, facts, splits), _what(pairs, facts), _numbers(pairs, facts), _examples(pairs, facts),
         _columns(pairs, facts), _making(facts), _splitting(pairs, facts), _uses(facts), _license(facts),
@@ -78,26 +78,26 @@ def _head(pairs: PairNumbers, facts: Facts, splits: Mapping[str, str]) -> list[s
         "tags:\n- information-retrieval\n- query-reformulation\n- fairness\n- askew",
         "configs:\n- config_name: default\n  data_files:",
     ]
-    # A split without rows cannot be loaded by the package datasets, so its file is there and is not announced.
+    # The package datasets cannot load a split without rows, so the header does not list the file of such a split.
     filled = {split for split in splits if pairs.every.splits[split]} or set(splits)
     lines += [f"  - split: {split}\n    path: {file}" for split, file in splits.items() if split in filled]
     return [*lines, "---", ""]
 
 
 def license_id(facts: Facts) -> str:
-    """The license as an identifier: ``other`` where it is none, ``unknown`` where no license is stated."""
+    """The license as an identifier: ``other`` if the text is no identifier, ``unknown`` if no license is stated."""
     stated = facts.text("license", "unknown").strip().lower()
     return stated if _LICENSE.fullmatch(stated) else "other"
 
 
 def creators(facts: Facts) -> list[str]:
-    """Who made it."""
+    """The names of the people who made the dataset."""
     stated = facts.stated.get("creators", [])
     return [str(name) for name in (stated if isinstance(stated, list) else [stated])]
 
 
 def language(facts: Facts) -> str:
-    """The language as a code."""
+    """The language as a code of two or three letters; ``und`` if the stated text is no such code."""
     stated = facts.text("language", "en").strip().lower()
     return stated if _LANGUAGE.fullmatch(stated) else "und"
 
@@ -112,7 +112,7 @@ def _what(pairs: PairNumbers, facts: Facts) -> list[str]:
 
 
 def _joining() -> list[str]:
-    """For a dataset without the texts of the original queries: where they come from."""
+    """How to join the texts of the original queries to a dataset that is published without them."""
     lines = [
         "import polars as pl", 'pairs = pl.read_parquet("path/to/this/folder/data/*.parquet").drop("original_text")',
         'pairs = pairs.join(queries, on="query_id")  # queries of the collection: columns query_id and original_text',
@@ -138,7 +138,7 @@ def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
 
 
 def _held_out(facts: Facts) -> list[str]:
-    """The first figures of the card."""
+    """The held-out figures, which come before all other figures of the card."""
     found = numbers.held_out_table(facts)
     if not found:
         return []
@@ -281,7 +281,7 @@ def _settings(stated: dict[str, Any]) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A fact in a line: names and numbers in code type, sentences as text."""
+    """Format a fact for one line: as code if it has no blank and is not alphanumeric, else as escaped text."""
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         value = ", ".join(value)
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)

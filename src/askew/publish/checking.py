@@ -1,8 +1,8 @@
-"""``verify``: does a released folder hold what it says, and does every rule of its subsets hold?
+"""``verify``: check that the files of a released folder agree with each other and with the rules of its subsets.
 
-Checksums first, then schema, rules of the subsets, splits, and whether the papers' layouts, the card and the metadata
-say the same as the Parquet rows. Whatever is wrong is one line. Nothing in the folder is run, and nothing outside it
-is read. Checksums find accidents and careless changes; they are no signature.
+It checks the checksums, then the schema, the rules of the subsets and the splits. Then it compares the papers' layouts,
+the card and the metadata with the Parquet rows. Each problem is one line. Nothing in the folder is run, and nothing
+outside it is read. Checksums find accidental changes; they are not a signature.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from askew.publish.splits import SALT, check_shares, leaks, with_split
 
 @dataclass
 class Report:
-    """What is wrong, what could not be checked, and how much was looked at."""
+    """The problems, notes on what could not be checked, and the numbers of checked files and pairs."""
 
     folder: Path
     wrong: list[str] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Statement:
-    """What askew.json says."""
+    """The content of askew.json."""
 
     facts: Facts
     shares: dict[str, float]
@@ -103,7 +103,7 @@ def _checksums(found: dict[str, Path], digests: dict[str, str]) -> Iterator[str]
 
 
 def read_statement(found: dict[str, Path]) -> Statement:
-    """The facts of a release from askew.json, one of its files by name; DataError where its format is another."""
+    """Read askew.json from the files of a release, given by name; DataError if its format is not the present one."""
     stated = files.read_json(found, "askew.json")
     if not isinstance(stated, dict) or stated.get("format") != FORMAT:
         form = stated.get("format") if isinstance(stated, dict) else None
@@ -122,7 +122,7 @@ def read_statement(found: dict[str, Path]) -> Statement:
 
 
 def _pairs(found: dict[str, Path], stated: Statement) -> pl.DataFrame:
-    """The pairs of all splits with the split they stand in."""
+    """The pairs of all splits, with the split of each pair."""
     parts = [_read(found, name, stated.facts, split) for split, name in split_files(stated.shares).items()]
     schema = parts[0].schema
     for part, name in zip(parts, split_files(stated.shares).values(), strict=True):
@@ -170,7 +170,7 @@ def _look(
 
 
 def _told(check: Iterator[str]) -> Iterator[str]:
-    """What a check finds; a file that it cannot read is one more line."""
+    """The problems that a check finds; a file that it cannot read is one more problem."""
     try:
         yield from check
     except DataError as error:
@@ -185,18 +185,18 @@ def _splits(table: pl.DataFrame, stated: Statement) -> Iterator[str]:
     wrong = named.filter(pl.col("split") != pl.col("stands"))
     if wrong.height:
         first = wrong.row(0, named=True)
-        where = f"query {first['query_id'][:60]!r} stands in {first['stands']}, its text names {first['split']}"
-        yield f"splits: {wrong.height} of {table.height} pairs stand where their text does not name; first: {where}"
+        where = f"query {first['query_id'][:60]!r} is in {first['stands']}, its text belongs to {first['split']}"
+        yield f"splits: {wrong.height} of {table.height} pairs are not in the split of their text; first: {where}"
 
 
 def _sizes(report: Report, stated: Statement, table: pl.DataFrame) -> Iterator[str]:
     sizes = {split: table.filter(pl.col("split") == split).height for split in stated.shares}
     if stated.pairs != {"splits": sizes, "subsets": report.subsets}:
-        yield "askew.json: the numbers of pairs are not those of the Parquet rows"
+        yield "askew.json: the stated numbers of pairs differ from the Parquet rows"
 
 
 def _papers(found: dict[str, Path], table: pl.DataFrame, facts: Facts) -> list[Iterator[str]]:
-    """The checks of the papers' own files that the scheme has."""
+    """The checks of the files in the papers' layouts, as far as the scheme has such files."""
     if facts.scheme == BOXES:
         return [_repair(found, table, facts)]
     if facts.scheme != REFAIRMULATE:
@@ -228,9 +228,9 @@ def _card(found: dict[str, Path], table: pl.DataFrame, stated: Statement) -> Ite
         ("robust pairs", numbers.robust_table(counted)),
     ):
         if "\n".join(lines) not in text:
-            yield f"README.md: its table of {what} is not that of the Parquet rows"
+            yield f"README.md: its table of {what} differs from the Parquet rows"
     if "\n".join(numbers.held_out_table(stated.facts)) not in text:
-        yield "README.md: its table of held-out figures is not that of askew.json"
+        yield "README.md: its table of held-out figures differs from askew.json"
 
 
 def _croissant(found: dict[str, Path], digests: dict[str, str], table: pl.DataFrame) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What subsets of any selection may promise: boxes by a criterion, fronts, a least gain, one pair for each query."""
+"""Rules for the subsets of any selection: boxes by a criterion, Pareto fronts, a least gain, one pair per query."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from askew.publish.rules import CLOSE, Broken, broken, once, values
 
 
 def stated(facts: Facts) -> dict[str, bool]:
-    """For each subset, whether anything is stated of what puts a pair into it."""
+    """For each subset, whether the facts state a criterion for its pairs."""
     selection = facts.selection
     known = {*selection.boxes, *selection.at_least, *selection.fronts}
-    return {f"what puts a pair into {subset} (selection)": subset in known for subset in facts.subsets}
+    return {f"the criterion for pairs of {subset} (selection)": subset in known for subset in facts.subsets}
 
 
 def absent(facts: Facts) -> list[str]:
-    """What no release can show, for the candidates that were not chosen are not in it."""
+    """Notes on fronts: a release lacks the candidates that were not chosen, so a front is checked in part only."""
     return [
-        f"{subset}: candidates that were not chosen are not here, so only chosen ones were compared"
+        f"{subset}: candidates that were not chosen are not in the release, so only chosen ones were compared"
         for subset in facts.selection.fronts
     ]
 
@@ -45,7 +45,7 @@ def _boxes(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
 
 
 def _tested(pairs: pl.DataFrame, facts: Facts) -> Flags:
-    """Which pairs must be in the boxes that they fit."""
+    """The pairs that must be in every box with a criterion that they meet: all, or only the best of each query."""
     if facts.selection.every:
         return np.ones(pairs.height, np.bool_)
     is_best = pairs["is_best"] if "is_best" in pairs.columns else None
@@ -82,19 +82,22 @@ def _fronts(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset, front in facts.selection.fronts.items():
         chosen, shown = pairs.filter(subset), facts.shown(subset)
         names = [gain_column(measure) for measure in front.measures]
-        said = f"no {shown} pair of a query is as good as another in {' and '.join(front.measures)} and better in one"
+        said = f"no {shown} pair is dominated by another of its query in {' and '.join(front.measures)}"
         yield from broken(chosen, dominated(chosen, names[0], names[1]), said, *names)
         if front.original:
             first, second = (values(chosen, name) for name in names)
             beaten = (first <= 0) & (second <= 0) & ((first < 0) | (second < 0))
-            yield from broken(chosen, beaten, f"no {shown} pair is beaten by its original", *names)
+            yield from broken(chosen, beaten, f"no {shown} pair is dominated by its original", *names)
 
 
 def dominated(pairs: pl.DataFrame, first: str, second: str) -> pl.Series:
-    """Which pairs another of their query dominates. Equal points dominate nobody; one without a gain has no place."""
+    """Which pairs are dominated by another pair of their query. Equal pairs do not dominate each other.
+
+    A pair with an unknown gain counts as dominated.
+    """
     keys = ["query_id", first, second]
     points = pairs.select(keys).unique().sort(keys, descending=[False, True, True])
-    # Whoever stands before a point is better in the first gain, or the same there and better in the second.
+    # A point that is sorted before another is better in the first gain, or equal in the first and better in the second.
     before = pl.col(second).cum_max().shift(1).over("query_id")
     unknown = pl.col(first).is_null() | pl.col(second).is_null()
     beaten = points.with_columns(((before >= pl.col(second)).fill_null(False) | unknown).alias("beaten"))

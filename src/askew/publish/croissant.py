@@ -18,7 +18,7 @@ from askew.publish.facts import Facts
 from askew.publish.numbers import PairNumbers
 from askew.publish.pairs import about_columns
 
-# The terms of the format; a term without a namespace of its own is one of schema.org.
+# The terms of the namespace cr; all other terms without a prefix belong to schema.org.
 _TERMS = (
     "citeAs", "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty", "fileSet", "format",
     "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex",
@@ -47,7 +47,7 @@ _TYPES: dict[Any, str] = {
 def croissant(
     pairs: PairNumbers, facts: Facts, splits: Mapping[str, str], digests: Mapping[str, str], sizes: Mapping[str, int]
 ) -> dict[str, Any]:
-    """The metadata; ``splits`` gives the file of each split, ``digests`` and ``sizes`` are those of all data files."""
+    """The metadata; ``splits`` maps each split to its file, ``digests`` and ``sizes`` cover all data files."""
     found = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -103,7 +103,7 @@ def _records(pairs: PairNumbers, facts: Facts, split: str, file: str) -> dict[st
 
 
 def _slug(name: str, taken: set[str]) -> str:
-    """A name that is no address to JSON-LD, once."""
+    """A unique name that JSON-LD does not read as an address."""
     plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "column"
     while plain in taken:
         plain += "_"
@@ -155,7 +155,7 @@ def _annotation(facts: Facts) -> str:
 
 
 def _lexicon(row: Mapping[str, Any]) -> str:
-    """A lexicon with its groups, license and source, as far as they are stated."""
+    """Describe a lexicon: its groups, license and source, as far as they are stated."""
     groups = [f"groups {', '.join(map(str, row['groups']))}"] if row.get("groups") else []
     more = [*groups, *(f"{name} {row[name]}" for name in ("license", "source") if row.get(name))]
     return f"{row.get('id', 'not named')} ({'; '.join(more)})" if more else str(row.get("id", "not named"))
@@ -181,16 +181,17 @@ def _personal(pairs: PairNumbers, facts: Facts) -> list[str]:
     ]
     if "context" in pairs.schema:
         lines.append(
-            f"The column context says who asked and when, in {pairs.contexts} pairs and {pairs.told.counts()[0]} "
-            "different texts: the queries of one person can be put together by it. Look at it before you pass it on."
+            f"The column context says who sent the query and when. It is filled in {pairs.contexts} pairs, with "
+            f"{pairs.told.counts()[0]} different texts. It can link the queries of one person: review it before you "
+            "publish the dataset."
         )
     if others:
-        lines.append(one_line(f"Columns that the run added, to be looked at before the texts are passed on: {others}."))
+        lines.append(one_line(f"Columns that the run added; review them before you publish the dataset: {others}."))
     return lines
 
 
 def croissant_problems(found: Any, digests: Mapping[str, str], columns: list[str]) -> Iterator[str]:
-    """One line for each way in which the metadata does not tell of the files and columns that are there."""
+    """One line for each difference between the metadata and the files and columns of the release."""
     try:
         files = {one["contentUrl"]: one["sha256"] for one in found["distribution"]}
         fields = [[field["name"] for field in records["field"]] for records in found["recordSet"]]
@@ -199,6 +200,6 @@ def croissant_problems(found: Any, digests: Mapping[str, str], columns: list[str
         return
     wrong = sorted(str(name)[:60] for name, digest in files.items() if digests.get(name) != digest)
     if wrong:
-        yield f"croissant.json: {len(wrong)} files have another SHA-256 or are missing; first: {wrong[0]!r}"
+        yield f"croissant.json: {len(wrong)} files have a different SHA-256 or are missing; first: {wrong[0]!r}"
     if not fields or any(names != columns for names in fields):
-        yield "croissant.json: the fields of a record set are not the columns of the Parquet files"
+        yield "croissant.json: the fields of a record set differ from the columns of the Parquet files"

@@ -1,4 +1,4 @@
-"""How many different texts there are, among any number of them: exactly, with a part of them in memory at a time."""
+"""Count distinct texts exactly, also if they do not fit into memory."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import polars as pl
 
-# So many texts are held; then they are written to files by their hash, so that equal texts are in one file.
+# The number of texts kept in memory. Beyond it, texts are written to files by hash, so equal texts share a file.
 _HELD = 1 << 17
 _FILES = 64
 
 
 class DistinctTexts:
-    """Counts different texts, and those of them that each pattern finds something in."""
+    """Counts distinct texts, and for each pattern the distinct texts that contain a match."""
 
     def __init__(self, *patterns: re.Pattern[str]) -> None:
         self._patterns = patterns
@@ -24,7 +24,7 @@ class DistinctTexts:
         self._spilled = 0
 
     def add(self, *texts: pl.Series) -> None:
-        """More texts; nulls are none."""
+        """Add texts; nulls are ignored."""
         self._held.append(pl.concat([one.alias("text") for one in texts]).drop_nulls().unique())
         self._size += len(self._held[-1])
         if self._size > _HELD:
@@ -43,7 +43,7 @@ class DistinctTexts:
         self._held, self._size = [], 0
 
     def counts(self) -> tuple[int, ...]:
-        """The number of different texts, then that of those which match each pattern."""
+        """The number of distinct texts, then for each pattern the number of distinct texts with a match."""
         if self._folder is None:
             return self._counted(pl.concat(self._held) if self._held else pl.Series("text", [], pl.String))
         self._spill()
@@ -57,7 +57,7 @@ class DistinctTexts:
         return tuple(totals)
 
     def close(self) -> None:
-        """Take the files away."""
+        """Delete the temporary files."""
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None

@@ -1,4 +1,4 @@
-"""Texts from elsewhere, made harmless: in Markdown a query is words, never a link, a tag or a new table cell."""
+"""Escape texts of unknown origin: in Markdown a query is shown as words, never as a link, a tag or a table cell."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 import re
 import unicodedata
 
-# Kept as they are: they mean nothing to Markdown or HTML inside a line that begins with something else. A link needs
-# one of the others, except for bare names such as www.example.com, so a dot within a word is written as a number too.
+# These characters are not escaped: they have no meaning in Markdown or HTML unless they begin a line. A link needs
+# another character, except for bare names such as www.example.com, so a dot within a word is escaped as well.
 _HARMLESS = frozenset(" ,;?'\"-()/%+=")
 _INNER_DOT = re.compile(r"\.(?=\S)")
 _LIST = re.compile(r"[-+=]|\d+(?=[.)])")
@@ -17,12 +17,12 @@ _LONG = 300
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks, controls and marks that turn the direction; runs of blanks are one blank."""
+    """The text on one line: without control characters and direction marks, with runs of blanks as one blank."""
     return " ".join("".join(char if _shown(char) else " " for char in text).split())
 
 
 def markdown(text: object, longest: int = _LONG) -> str:
-    """Text for a line or a table cell of Markdown: every character stands for itself."""
+    """Escape a text for a line or a table cell of Markdown, so that every character is shown literally."""
     line = one_line(str(text))
     line = line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
     inner = {found.start() for found in _INNER_DOT.finditer(line)} | _first_mark(line)
@@ -30,19 +30,19 @@ def markdown(text: object, longest: int = _LONG) -> str:
 
 
 def _first_mark(line: str) -> set[int]:
-    """Where a line would begin a list or a heading."""
+    """The positions of the characters that would make the line a list item or a heading."""
     found = _LIST.match(line)
     return set() if found is None else {0, found.end()} if line[0].isdigit() else {0}
 
 
 def code(text: object) -> str:
-    """A name in code type where it is plain, else as escaped text; fits in a table cell."""
+    """A name as inline code if it has plain characters only, else as escaped text; fits in a table cell."""
     shown = str(text)
     return f"`{shown}`" if len(shown) <= _LONG and _PLAIN_CODE.fullmatch(shown) else markdown(shown)
 
 
 def fenced(text: str, language: str = "") -> list[str]:
-    """Lines of a code block whose fence is longer than any run of backticks in the text."""
+    """The lines of a code block; its fence is longer than any run of backticks in the text."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     lines = ["".join(char if char == "\t" or _shown(char) else " " for char in line) for line in text.splitlines()]
@@ -50,7 +50,7 @@ def fenced(text: str, language: str = "") -> list[str]:
 
 
 def yaml_text(text: str) -> str:
-    """A YAML value in double quotes; what is not printable is written as an escape."""
+    """A YAML value in double quotes; characters that are not printable are escaped."""
     quoted = json.dumps(one_line(text), ensure_ascii=False)
     return "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in quoted)
 

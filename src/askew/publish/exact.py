@@ -1,4 +1,4 @@
-"""Sums without rounding, of numbers that come in pieces: the same as ``math.fsum`` of all of them, in any order."""
+"""Exact sums of numbers that are added in blocks: equal to ``math.fsum`` of all numbers, in any order."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _LOW = 26
 
 
 class ExactSum:
-    """The sum of finite numbers, and how many there are. By exponent, so that whole numbers are added."""
+    """The sum and the number of finite values. Integer mantissas are summed for each exponent, without rounding."""
 
     def __init__(self) -> None:
         self.n = 0
         self._sums: defaultdict[int, int] = defaultdict(int)
 
     def add(self, values: Floats) -> None:
-        """More numbers."""
+        """Add numbers."""
         self.n += len(values)
         parts, exponents = np.frexp(values)
         whole = np.ldexp(parts, _DIGITS).astype(np.int64)
         for exponent in np.unique(exponents):
             some = whole[exponents == exponent]
-            # In two halves, so that the sums of a block fit into 64 bits.
+            # High and low bits are summed separately, so that the sums of a block fit into 64 bits.
             high, low = int((some >> _LOW).sum()), int((some & ((1 << _LOW) - 1)).sum())
             self._sums[int(exponent)] += (high << _LOW) + low
 
@@ -39,5 +39,5 @@ class ExactSum:
 
     @property
     def mean(self) -> float:
-        """The mean; NaN where there is nothing."""
+        """The mean; NaN if there are no numbers."""
         return self.total / self.n if self.n else float("nan")

@@ -1,28 +1,29 @@
-"""What a run says of itself: the facts that the card, the metadata and the checks are made of.
+"""The facts of a run: the statements from which the card, the metadata and the checks of a release are made.
 
-Facts are a mapping of JSON-like values. Needed: ``title``, ``description``, ``collection``, ``ranker`` and ``measures``
-(text of the measure -> ``signature``, ``direction`` up, down or zero, and optionally ``key``, its name in the papers'
-files). Understood where given:
+Facts are a mapping of JSON-like values. Required: ``title``, ``description``, ``collection``, ``ranker`` and
+``measures`` (name of the measure -> ``signature``, ``direction`` up, down or zero, and optionally ``key``, its name in
+the papers' files). Optional:
 
-``subsets``     the columns that say what a pair is chosen for; without it, those of Refairmulate
-``scheme``      whose columns, rules and files they come with: ``refairmulate`` (its four subsets, with group, label and
-                score), ``boxes`` (RePair; ``selection.boxes`` says which) or ``plain`` (the subsets alone)
-``selection``   how pairs were chosen, see ``askew.publish.selection``; what it states, ``verify`` checks
-``robust_rankers``, ``robust_measures``   the rankers, the one named above first, and the measures that the column
-                ``robust`` is told by
+``subsets``     the Boolean columns that say for which subsets a pair is chosen; by default the subsets of Refairmulate
+``scheme``      the layout of the columns, rules and files: ``refairmulate`` (the four subsets of the paper, with group,
+                label and score), ``boxes`` (RePair; ``selection.boxes`` defines the boxes) or ``plain`` (subsets only)
+``selection``   how pairs were chosen, see ``askew.publish.selection``; ``verify`` checks every statement in it
+``robust_rankers``, ``robust_measures``   the rankers (``ranker`` first) and the measures from which the column
+                ``robust`` is computed
 ``held_out``    list of mappings with ``subset``, ``measure``, ``figures`` (held-out or in-sample), ``old_mean``,
                 ``new_mean``, ``change``, ``low`` and ``high`` in percent, ``words_change``, ``ranks_change``,
-                ``in_sample_change``: what the pairs gain on data that did not choose them
+                ``in_sample_change``: the gains of the pairs on data that were not used to choose them
 ``held_out_gains``   the measures that have a column ``held_out_gain_...``
-``query_text``  false: the release has no text of an original query, see ``askew.publish.withheld``; true if not given
-``lexicons``    list of mappings with ``id``, ``groups`` (the names of those that were counted), ``license``, ``source``
+``query_text``  false if the release has no text of an original query, see ``askew.publish.withheld``; default true
+``lexicons``    list of mappings with ``id``, ``groups`` (the names of the counted groups), ``license``, ``source``
 ``sources``     list of mappings with ``name``, ``license`` and ``note``: where the texts and judgements come from
 ``recipe``      the text of the recipe
 ``seeds``, ``counts``, ``dropped``, ``versions``   mappings of names to values
 ``license``, ``contact``, ``homepage``, ``citation``, ``version``, ``date``, ``language``, ``creators``   texts, for the
-                metadata; without a license, that of the queries applies
+                metadata; without ``license``, the license of the queries applies
 
-Anything else is kept in askew.json and shown in the card. No time, host or path enters a release by itself.
+All other facts are kept in askew.json and shown in the card. A release contains no time, host or path that the facts
+do not state.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from askew.publish.stated import is_number, mapping, rows, some_of, text, truth,
 
 REFAIRMULATE, BOXES, PLAIN = SCHEMES = ("refairmulate", "boxes", "plain")
 SUBSETS = ("optimal", "effective", "fair", "negative")
-# The columns that every pair has beside those of its scheme, its subsets and its measures.
+# Column names that a subset may not have: the columns of pairs that belong to no scheme, subset or measure.
 RESERVED = (
     "query_id", "variant_id", "original_text", "text", "method", "outcome", "doc_id", "context", "robust", "split",
     "source_judged", "kind", "p_same", "p_natural",
@@ -51,7 +52,7 @@ RESERVED = (
 _FAMILIES = {"ARaB": "ARAB", "LexiconShare": "LIWC"}
 PUBLISHED = ("RR10", "AP10", "LIWC10", "ARAB-tc10", "ARAB-tf10", "ARAB-bool10")
 _TEXTS = ("license", "contact", "homepage", "citation", "version", "date", "language", "recipe")
-# Changes beside the first held-out figure.
+# The changes that a table shows beside the main held-out change.
 _BESIDE = ("words_change", "ranks_change", "in_sample_change")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _SUBSET = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}")
@@ -69,7 +70,7 @@ class MeasureFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """Checked facts; ``stated`` is all of them as they were given."""
+    """Checked facts; ``stated`` has all facts as they were given."""
 
     stated: dict[str, Any]
     title: str
@@ -87,13 +88,13 @@ class Facts:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The groups that the measures count, where the lexicons say which."""
+        """The groups that the measures count, as far as the lexicons name them."""
         named = [name for row in self.rows("lexicons") for name in row.get("groups", [])]
         return tuple(dict.fromkeys(map(str, named)))
 
     @property
     def main(self) -> str:
-        """The subset that stands for the chosen pairs."""
+        """The subset that is used where one subset represents the chosen pairs."""
         return "fair" if self.scheme == REFAIRMULATE else self.subsets[0]
 
     def shown(self, subset: str) -> str:
@@ -114,17 +115,17 @@ class Facts:
 
 
 def canonical_json(value: Any) -> str:
-    """The one text of a JSON value: keys sorted, two blanks deep, a line break at the end."""
+    """The canonical text of a JSON value: sorted keys, an indent of two blanks, a line break at the end."""
     try:
         found = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         found.encode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"facts: expected values that JSON has, found something else ({_first(error)})") from None
+        raise ConfigError(f"facts: expected JSON values only, found something else ({_first(error)})") from None
     return found
 
 
 def read_facts(facts: Mapping[str, Any]) -> Facts:
-    """Check the facts; ConfigError says which one is wrong."""
+    """Check the facts; a ConfigError names the wrong one."""
     stated = json.loads(canonical_json(mapping(facts, "facts")))
     title, about, collection, ranker = (text(stated, name) for name in ("title", "description", "collection", "ranker"))
     for name in _TEXTS:
@@ -162,7 +163,7 @@ def _subsets(stated: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _held_out(stated: dict[str, Any], known: list[str], subsets: tuple[str, ...]) -> tuple[str, ...]:
-    """Checked; the measures whose held-out gain every pair has."""
+    """Check the held-out facts and return the measures that have a column of held-out gains."""
     for row in stated.get("held_out", []):
         some_of(row.get("measure"), known, "held_out, measure", "measures")
         some_of(row.get("subset"), subsets, "held_out, subset", "subsets")
@@ -187,7 +188,7 @@ def _scheme(stated: dict[str, Any], subsets: tuple[str, ...], selection: Selecti
 
 
 def _robust(stated: dict[str, Any], known: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The rankers and the measures of the column ``robust``, where there is one."""
+    """The rankers and the measures of the column ``robust``; both empty if there is no such column."""
     if "robust_rankers" not in stated:
         return (), ()
     rankers = stated["robust_rankers"]
@@ -199,7 +200,7 @@ def _robust(stated: dict[str, Any], known: list[str]) -> tuple[tuple[str, ...], 
 def key_of(name: str) -> str:
     """The papers' name of a measure: RR@10 is RR10, ARaB(tf)@10 is ARAB-tf10, LexiconShare@10 is LIWC10.
 
-    Parameters beyond the kind follow as ``-name=value``; a name that is no measure text stays as it is.
+    Parameters other than the kind follow as ``-name=value``. A name that cannot be parsed as a measure stays as it is.
     """
     try:
         measure = Measure.parse(name)
@@ -218,7 +219,7 @@ def _measures(stated: Any) -> tuple[MeasureFacts, ...]:
     keys = [one.key for one in found]
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:
-        raise ConfigError(f"facts: two measures have the key {twice[0]!r} in the papers' files; give one another 'key'")
+        raise ConfigError(f"facts: two measures have the key {twice[0]!r} in the papers' files; set another 'key'")
     place = {key: i for i, key in enumerate(PUBLISHED)}
     return tuple(sorted(found, key=lambda one: (place.get(one.key, len(place)), one.name)))
 

@@ -1,6 +1,6 @@
-"""Files of a release: a folder that appears whole, its checksums, and reading one that may be hostile.
+"""The files of a release: write a folder atomically, checksums, and read a folder from an untrusted source.
 
-Nothing outside the folder is read: names come from walking it, links are refused and not followed.
+Nothing outside the folder is read: file names come from listing it, and links are reported and not followed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  (\S(?:.*\S)?)")
 
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
-    """A folder to write to, which becomes ``out`` when all went well and disappears when not."""
+    """A temporary folder to write to. It is renamed to ``out`` on success and deleted after an error."""
     refuse_full(out)
     target = out.resolve()
     temporary = target.parent / f"{HALF_WRITTEN}{secrets.token_hex(4)}-{target.name}"
@@ -44,7 +44,7 @@ def new_folder(out: Path) -> Iterator[Path]:
 
 
 def refuse_no_parent(out: Path, made: bool = False) -> None:
-    """Say which folder is missing, not which file of ours could not be written. ``made``: missing ones will be made."""
+    """Raise an error that names the missing parent folder. ``made``: missing parent folders will be created."""
     there = next((one for one in out.parents if one.exists()), out.parent)
     if there.exists() and not there.is_dir():
         raise ConfigError(f"{out}: expected a folder {there}, found a file; give another place")
@@ -53,7 +53,7 @@ def refuse_no_parent(out: Path, made: bool = False) -> None:
 
 
 def refuse_full(out: Path) -> None:
-    """A release never goes where something is already, nor below a file."""
+    """Raise if ``out`` is a link, a file or a folder that is not empty, or if one of its parents is a file."""
     refuse_no_parent(out, made=True)
     if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
         raise ConfigError(f"{out}: expected a new or an empty folder, found something there; give another one")
@@ -67,7 +67,7 @@ def _flush_all(folder: Path) -> None:
 
 
 def place(folder: Path, name: str) -> Path:
-    """Where a file of the release goes."""
+    """The path of a file of the release; its folder is created."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
@@ -80,7 +80,7 @@ def write(folder: Path, name: str, data: bytes | str) -> None:
 
 
 def walk(folder: Path) -> tuple[dict[str, Path], list[str]]:
-    """The plain files of a folder by their names in it, and a line for whatever else is there."""
+    """The plain files of a folder by their relative names, and one line for each link or special file."""
     found: dict[str, Path] = {}
     refused: list[str] = []
     waiting = [("", folder)]
@@ -101,12 +101,12 @@ def walk(folder: Path) -> tuple[dict[str, Path], list[str]]:
 
 
 def checksum_text(digests: Mapping[str, str]) -> str:
-    """The file that ``sha256sum -c`` reads, sorted by name."""
+    """The text of the file that ``sha256sum -c`` reads, sorted by name."""
     return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
 
 
 def read_checksums(text: str) -> tuple[dict[str, str], list[str]]:
-    """Digests by name, and a line for what is wrong; a name that leads out of the folder is wrong."""
+    """Digests by name, and one line for each problem, such as a name that points outside the folder."""
     found: dict[str, str] = {}
     wrong: list[str] = []
     lines = text.removesuffix("\n").split("\n") if text else []
@@ -130,7 +130,7 @@ def _inside(name: str) -> bool:
 
 
 def checksum_problems(stated: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
-    """Missing, extra and altered files, each by its name."""
+    """One line for each missing, extra or altered file."""
     for name in sorted(stated.keys() | found.keys() - {CHECKSUMS}):
         if name not in found:
             yield f"checksums: {name!r} is missing"
@@ -151,7 +151,7 @@ def read_text(files: Mapping[str, Path], name: str) -> str:
 
 
 def read_json(files: Mapping[str, Path], name: str) -> Any:
-    """The value of a JSON file; a key that is there twice is an error."""
+    """The value of a JSON file; a repeated key is an error."""
     text = read_text(files, name)
     try:
         return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)

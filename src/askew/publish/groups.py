@@ -20,7 +20,7 @@ _MIXED_SIGN = 2
 
 
 def stated(facts: Facts) -> dict[str, bool]:
-    """What of the scheme can be checked where it is stated, and whether it is."""
+    """The optional rules of the scheme, and whether the facts state what is needed to check them."""
     selection = facts.selection
     return {
         "labels accepted by group (selection.accepted)": bool(selection.accepted),
@@ -54,7 +54,7 @@ def _accepted(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
 
 
 def _is_in(labels: pl.Series, wanted: frozenset[Label]) -> Flags:
-    """Which labels are among the wanted ones; a number is never a text."""
+    """Which labels are among the wanted ones; a number never equals a text."""
     kind = int if labels.dtype.is_integer() else str
     hits = [label for label in labels.unique() if isinstance(label, kind) and label in wanted]
     return labels.is_in(hits).to_numpy() if hits else np.zeros(len(labels), bool)
@@ -76,11 +76,11 @@ def _labels(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for outcome, label in selection.labels.items():
         right |= (decides == outcome).fill_null(False).to_numpy() & _is_in(pairs["label"], frozenset([label]))
     what = "gains" if selection.labels_by else "outcome"
-    yield from broken(pairs, ~right, f"the label is that of the {what}", "label", "outcome")
+    yield from broken(pairs, ~right, f"the label follows from the {what}", "label", "outcome")
 
 
 def _decided(pairs: pl.DataFrame, facts: Facts) -> pl.Series:
-    """The outcome by the measures that decide the label; null where one of them has no value."""
+    """The outcome by the measures that decide the label; null if one of these measures has no value."""
     selection = facts.selection
     sides = [_unanimous(pairs, selection.labels_by[side], selection.tolerance) for side in SIDES]
     known = np.logical_and.reduce([side != UNKNOWN_SIGN for side in sides])
@@ -93,7 +93,7 @@ def _decided(pairs: pl.DataFrame, facts: Facts) -> pl.Series:
 
 
 def _unanimous(pairs: pl.DataFrame, measures: tuple[str, ...], tolerance: float) -> npt.NDArray[np.int8]:
-    """The sign that all measures of a side share."""
+    """The common sign of all measures of a side; the mixed sign if they differ, the unknown sign if one is unknown."""
     each = np.stack([signs(values(pairs, gain_column(name)), tolerance) for name in measures])
     shared = np.where((each == each[0]).all(axis=0), each[0], np.int8(_MIXED_SIGN))
     return np.where((each == UNKNOWN_SIGN).any(axis=0), np.int8(UNKNOWN_SIGN), shared)
@@ -106,11 +106,11 @@ def _groups(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     directions = {one.name: one.direction for one in facts.measures}
     effective, unbiased = (_reaches(pairs, sides[side], directions) for side in SIDES)
     group = np.where(effective, np.where(unbiased, 1, 2), np.where(unbiased, 3, 4))
-    yield from broken(pairs, group != pairs["group"].to_numpy(), "the group is that of the old values", "group")
+    yield from broken(pairs, group != pairs["group"].to_numpy(), "the group follows from the old values", "group")
 
 
 def _reaches(pairs: pl.DataFrame, thresholds: dict[str, float], directions: dict[str, Direction]) -> Flags:
-    """Whether the old value of every measure is as good as its threshold; an unknown value reaches nothing."""
+    """Whether the old value of every measure is as good as its threshold; an unknown value reaches no threshold."""
     reached = np.ones(pairs.height, bool)
     for measure, threshold in thresholds.items():
         old = values(pairs, old_column(measure))

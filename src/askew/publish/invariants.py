@@ -1,4 +1,4 @@
-"""What holds of every pair of a release. Each broken rule is one line: how many pairs, and the first of them."""
+"""The rules that every pair of a release follows. Each broken rule is one line: the number of pairs and the first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_TEXTS = (
 
 
 class Problems:
-    """Every rule that pairs break. They come in blocks; all pairs of a query are in one."""
+    """Collects the broken rules of pairs that are checked in blocks; a block has all pairs of its queries."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -29,7 +29,7 @@ class Problems:
         self._found: dict[str, Broken] = {}
 
     def look(self, pairs: pl.DataFrame) -> None:
-        """Check more pairs."""
+        """Check a block of pairs."""
         for rule in self._rules if pairs.height else ():
             for one in rule(pairs, self._facts):
                 self._found[one.said] = self._found[one.said] + one if one.said in self._found else one
@@ -40,7 +40,7 @@ class Problems:
 
 
 def problems(pairs: pl.DataFrame, facts: Facts) -> list[str]:
-    """Every rule that the pairs break."""
+    """One line for each rule that the pairs break."""
     found = Problems(facts)
     found.look(pairs)
     return found.lines()
@@ -51,7 +51,7 @@ def _of_the_scheme(facts: Facts) -> tuple[groups.Rule, ...]:
 
 
 def unchecked(facts: Facts) -> list[str]:
-    """What nobody can check: what the facts do not state, and what is not in the release."""
+    """Notes on rules that cannot be checked, because the facts do not state them or the release lacks the data."""
     stated = {"outcomes by gains (selection.effectiveness, bias, outcomes)": _has_outcomes(facts)}
     stated |= groups.stated(facts) if facts.scheme == REFAIRMULATE else chosen.stated(facts)
     missing = [f"not stated, so not checked: {what}" for what, there in stated.items() if not there]
@@ -72,7 +72,7 @@ def _gains(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         names = pair_columns(one.name)
         old, new, gain = (values(pairs, name) for name in names)
         right = np.isclose(gain, one.direction.gain(old, new), rtol=CLOSE, atol=CLOSE, equal_nan=True)
-        yield from broken(pairs, ~right, f"the gain of {one.name} is that of its direction", *names)
+        yield from broken(pairs, ~right, f"the gain of {one.name} follows from old and new", *names)
 
 
 def _has_outcomes(facts: Facts) -> bool:
@@ -81,7 +81,7 @@ def _has_outcomes(facts: Facts) -> bool:
 
 
 def _outcomes(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
-    """The outcome is that of the gains; where one of them is missing there is none."""
+    """The outcome follows from the gains; a pair with a missing gain has no outcome."""
     selection = facts.selection
     if not _has_outcomes(facts):
         return
@@ -91,11 +91,11 @@ def _outcomes(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for name, wanted in selection.outcomes.items():
         fits = np.logical_and.reduce([sign == 1 - SIGNS.index(one) for sign, one in zip(signs, wanted, strict=True)])
         right |= fits & (pairs["outcome"] == name).fill_null(False).to_numpy()
-    yield from broken(pairs, ~right, "the outcome is that of the gains", "outcome", *sides[0], *sides[1])
+    yield from broken(pairs, ~right, "the outcome follows from the gains", "outcome", *sides[0], *sides[1])
 
 
 def _robust(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
-    """What is robust is worse under no ranker; the values under the first of them are here."""
+    """A robust pair is worse under no ranker; the release only has the values under the first ranker."""
     if not facts.robust_rankers:
         return
     names = [gain_column(name) for name in facts.robust_measures]

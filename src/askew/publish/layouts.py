@@ -1,12 +1,13 @@
-"""The same pairs in the files of the Refairmulate paper; those of RePair are in ``askew.publish.repair``.
+"""Write and check the pairs in the file layouts of Refairmulate; ``askew.publish.repair`` has the layouts of RePair.
 
 JSON (Optimal, Effective, Fair): {group: {query id: {query_text, metrics, score, org_query_text}}} with groups "1" to
-"4", metrics Orig_KEY and New_KEY for each measure, then Label and Group. One pair stands on one line. A query may have
-an Optimal and an Effective pair; the published layout has one place for each query, so Fair.json has the Optimal one
-there and the Effective one in a list under ``also``: nothing is lost, and what reads the published files reads ours.
+"4", metrics Orig_KEY and New_KEY for each measure, then Label and Group. Each pair is one line. A query may have an
+Optimal and an Effective pair, but the published layout has one entry for each query. Fair.json therefore has the
+Optimal pair as the entry, and the Effective pair in a list under its key ``also``. No pair is lost, and code that reads
+the published files can read these files.
 
-TSV (group_1 to group_4): every pair of the group, the published six measures first, further measures behind them in
-both blocks; a measure that was not taken has no column, and a value that could not be measured is an empty field.
+TSV (group_1 to group_4): every pair of the group. The six published measures come first in both blocks of columns,
+further measures after them. A measure that was not computed has no column, and a missing value is an empty field.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ Entries = dict[str, dict[str, Any]]
 
 
 def entries(pairs: pl.DataFrame, facts: Facts, subset: str) -> Entries:
-    """A subset in the published nesting."""
+    """The pairs of a subset in the nesting of the published JSON files."""
     found: Entries = {str(group): {} for group in GROUPS}
-    # Optimal pairs come first, so that they take the place of their query.
+    # Optimal pairs are sorted first, so that they become the entry of their query.
     rows = pairs.filter(subset).sort("query_id", pl.col("optimal").not_(), "variant_id")
     for row in rows.iter_rows(named=True):
         place, one = found[str(row["group"])], _entry(row, facts)
@@ -53,12 +54,12 @@ def _entry(row: dict[str, Any], facts: Facts) -> dict[str, Any]:
 
 
 def json_lines(queries: Mapping[str, Any]) -> str:
-    """The queries of a group, one pair a line."""
+    """The queries of a group as JSON, one pair per line."""
     return ",\n".join(f"        {_dump(query)}: {_dump(entry)}" for query, entry in queries.items())
 
 
 def json_pieces(groups: Mapping[str, Iterator[str]]) -> Iterator[str]:
-    """The text of a subset's file; the lines of each group come in pieces."""
+    """The text of a subset's file in pieces; the lines of each group are given in pieces."""
     for number, (group, pieces) in enumerate(groups.items()):
         yield f'{"," if number else "{"}\n    "{group}": {{'
         first = next(pieces, "")
@@ -69,7 +70,7 @@ def json_pieces(groups: Mapping[str, Iterator[str]]) -> Iterator[str]:
 
 
 def json_text(subset: Entries) -> str:
-    """The text of a subset's file: one pair a line."""
+    """The text of a subset's file, one pair per line."""
     return "".join(json_pieces({group: iter([json_lines(queries)]) for group, queries in subset.items()}))
 
 
@@ -78,7 +79,7 @@ def _dump(value: Any) -> str:
 
 
 def entry_problems(found: Any, expected: Entries, name: str) -> Iterator[str]:
-    """One line if a JSON file says something else than the Parquet rows."""
+    """One line if a JSON file differs from the Parquet rows."""
     if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
         yield f"{name}: expected groups of queries, found another layout"
         return
@@ -105,14 +106,14 @@ def group_tsv(pairs: pl.DataFrame, facts: Facts, group: int) -> str:
 
 
 def group_lines(pairs: pl.DataFrame, facts: Facts, group: int) -> str:
-    """The pairs of a group as lines."""
+    """The pairs of a group as lines of TSV."""
     values = [name(one.name) for name in (old_column, new_column) for one in facts.measures]
     rows = pairs.filter(pl.col("group") == group).select("query_id", "text", "label", *values, "original_text")
     return tsv_text(rows.iter_rows())
 
 
 def tsv_problems(found: str, expected: str, name: str) -> Iterator[str]:
-    """One line if a TSV file says something else than the Parquet rows."""
+    """One line if a TSV file differs from the Parquet rows."""
     here, there = found.split("\n"), expected.split("\n")
     if here == there:
         return

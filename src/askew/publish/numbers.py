@@ -1,4 +1,4 @@
-"""Every number of a card, computed from the pairs; none is typed. Pairs come in blocks of whole queries."""
+"""Compute every number of a card from the pairs. Pairs are added in blocks; a block has all pairs of its queries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALL = "all"
 
 
 class SubsetNumbers:
-    """What is counted of one subset, or of all pairs."""
+    """The counts and sums of one subset, or of all pairs."""
 
     def __init__(self, facts: Facts) -> None:
         self._measures = [one.name for one in facts.measures]
@@ -37,7 +37,7 @@ class SubsetNumbers:
         self.sums = {name: tuple(ExactSum() for _ in range(3)) for name in self._measures}
 
     def add(self, part: pl.DataFrame) -> None:
-        """More pairs of the subset."""
+        """Add pairs of the subset."""
         self.pairs += part.height
         self.queries += part["query_id"].n_unique()
         self.splits.update(dict(part["split"].value_counts().iter_rows()))
@@ -69,7 +69,7 @@ class PairNumbers:
 
     @classmethod
     def of(cls, pairs: pl.DataFrame, facts: Facts, splits: Iterable[str]) -> PairNumbers:
-        """Of pairs that are one table."""
+        """The numbers of pairs that are given in one table."""
         found = cls(facts, splits)
         found.add(pairs)
         return found
@@ -80,7 +80,7 @@ class PairNumbers:
         return self.subsets[ALL]
 
     def add(self, block: pl.DataFrame) -> None:
-        """More pairs, all of some queries."""
+        """Add a block of pairs; it must have all pairs of its queries."""
         self.schema = self.schema or dict(block.schema)
         main = self.facts.main
         for name, one in self.subsets.items():
@@ -102,12 +102,12 @@ class PairNumbers:
             self.told.add(block["context"])
 
     def close(self) -> None:
-        """Let go of files."""
+        """Delete the temporary files."""
         self.texts.close()
         self.told.close()
 
     def sizes(self, subset: str) -> dict[str, int]:
-        """The pairs of a subset in each split."""
+        """The number of pairs of a subset in each split."""
         return {split: self.subsets[subset].splits[split] for split in self.splits}
 
     def shown(self) -> list[tuple[str, SubsetNumbers]]:
@@ -115,7 +115,7 @@ class PairNumbers:
         return [(name if name == ALL else self.facts.shown(name), one) for name, one in self.subsets.items()]
 
     def column_counts(self, column: str) -> list[tuple[str, int, int]]:
-        """Each value of a column with its pairs and those of them in the main subset, most frequent first."""
+        """For each value of a column, the number of pairs and of pairs in the main subset; most frequent first."""
         counts = self.counts[column]
         values = {value for value, _ in counts}
         found = [(one, counts[one, True] + counts[one, False], counts[one, True]) for one in values]
@@ -123,7 +123,7 @@ class PairNumbers:
 
 
 def counts_table(found: PairNumbers) -> list[str]:
-    """Pairs and queries of each subset, by split, and by group of the query where there are groups."""
+    """A table of the pairs and queries of each subset, by split, and by group of the query if there are groups."""
     groups = GROUPS if found.facts.scheme == REFAIRMULATE else ()
     rows = [
         [name, one.pairs, one.queries, *(one.splits[split] for split in found.splits),
@@ -134,7 +134,7 @@ def counts_table(found: PairNumbers) -> list[str]:
 
 
 def means_table(found: PairNumbers) -> list[str]:
-    """Mean old and new value and gain of each measure in each subset, with n."""
+    """A table of the mean old value, new value and gain of each measure in each subset, with n."""
     rows = [
         [name, code(measure), sums[2].n, *(shown(one.mean) for one in sums)]
         for name, subset in found.shown()
@@ -144,7 +144,7 @@ def means_table(found: PairNumbers) -> list[str]:
 
 
 def held_out_table(facts: Facts) -> list[str]:
-    """The held-out change of each measure in each chosen subset, the in-sample one beside it; none where not stated."""
+    """A table of the held-out and in-sample change of each measure in each subset; empty if the facts state none."""
     rows = []
     for row in facts.rows("held_out"):
         means = (_stated(row.get(name)) for name in ("old_mean", "new_mean"))
@@ -169,7 +169,10 @@ def _ends(row: Mapping[str, Any]) -> str:
 
 
 def robust_table(found: PairNumbers) -> list[str]:
-    """Of the pairs of each subset that are known under every ranker, how many are robust; none without rankers."""
+    """A table of the share of robust pairs in each subset, of the pairs with a value under every ranker.
+
+    It is empty if the facts name no rankers for ``robust``.
+    """
     if not found.facts.robust_rankers:
         return []
     rows = []
@@ -185,17 +188,17 @@ def _percent(share: float) -> str:
 
 
 def size_category(rows: int) -> str:
-    """The size as Hugging Face names it."""
+    """The size category of Hugging Face for a number of rows."""
     names = ["n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B"]
     return names[min(max(len(str(rows)) - 3, 0), len(names) - 1)]
 
 
 def shown(value: float) -> str:
-    """A number for a reader; a dash where there is none."""
+    """A number with four decimals; a dash for NaN."""
     return "-" if math.isnan(value) else f"{value:.4f}".replace("-0.0000", "0.0000")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lines of a Markdown table. The cells are escaped already."""
+    """Lines of a Markdown table; the caller escapes the cells."""
     lines = [header, ["---"] * len(header), *rows]
     return ["| " + " | ".join(map(str, line)) + " |" for line in lines]

@@ -1,9 +1,10 @@
-"""The table of pairs: which columns it has, in which order and of which types.
+"""The columns of the table of pairs: their order, types and meaning.
 
 One row is one pair: the original query (``original_text``) and a reformulation of it (``text``). For each measure there
-are three columns, for instance ``old_RR_10``, ``new_RR_10`` and ``gain_RR_10``, the same as in the store of the build;
-the facts have the texts of the measures. A gain is positive where new is better. A value that could not be measured is
-null in all that depends on it. Measures by which pairs were chosen may have a fourth, ``held_out_gain_RR_10``.
+are three columns, for instance ``old_RR_10``, ``new_RR_10`` and ``gain_RR_10``, as in the store of the build; the facts
+map these names to measures. A gain is positive if the new value is better. If a value could not be measured, it and
+every column that depends on it are null. Measures by which pairs were chosen may have a fourth column,
+``held_out_gain_RR_10``.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def measure_columns(facts: Facts) -> dict[str, str]:
 
 
 def about_columns(facts: Facts) -> dict[str, str]:
-    """The meaning of every column that we know, of those too that a release may have."""
+    """The meaning of every known column, including the optional ones."""
     return _FURTHER | _MAYBE | _MADE | columns_of(facts)
 
 
@@ -105,12 +106,12 @@ def _about_subset(subset: str, facts: Facts) -> str:
         return f"in the box {subset}: {facts.selection.boxes[subset].text}"
     front = facts.selection.fronts.get(subset)
     if front is not None:
-        return f"none of its query is as good in {' and '.join(front.measures)} and better in one of them"
+        return f"no other pair of its query is as good in {' and '.join(front.measures)} and better in one of them"
     return _FURTHER.get(subset, f"in the subset {subset}")
 
 
 def canonical(pairs: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-    """The pairs with the columns in order, of one type each, sorted by query and variant."""
+    """The pairs with columns in the order and types of a release, sorted by query and variant."""
     _check_columns(pairs, facts)
     named = [name for name in _MAYBE if name in pairs.columns]
     known = [*_FIRST, *named, *(name for name in columns_of(facts) if name not in _FIRST)]
@@ -157,14 +158,14 @@ def _typed(pairs: pl.DataFrame, name: str, facts: Facts) -> pl.Expr:
 
 
 def _other(name: str, found: pl.DataType) -> pl.Expr:
-    """A column that we do not know: kept, in the widest type of its kind."""
+    """Keep a column without a fixed type; integers become Int64 and other numbers Float64."""
     if found in _PLAIN:
         return pl.col(name)
     return pl.col(name).cast(pl.Int64 if found.is_integer() else pl.Float64)
 
 
 def _check_values(pairs: pl.DataFrame, facts: Facts) -> None:
-    # The outcome of a pair is not known where a measure of it is missing; Refairmulate chooses by all of them.
+    # A pair with a missing measure has no outcome. Refairmulate chooses by all measures, so it needs an outcome always.
     free = {"robust", *measure_columns(facts), *(() if facts.scheme == REFAIRMULATE else ("outcome",))}
     free |= set() if facts.query_text else {"original_text"}
     for name in columns_of(facts):
@@ -185,7 +186,7 @@ def _check_values(pairs: pl.DataFrame, facts: Facts) -> None:
 
 
 def check_withheld(pairs: pl.DataFrame, facts: Facts) -> None:
-    """Refuse pairs that have the text of an original query, or a column of texts that may have one."""
+    """Raise if a pair has the text of an original query, or if an unknown text column might contain one."""
     told = pairs["original_text"].count()
     if told:
         raise DataError(f"pairs, column 'original_text': expected no text (query_text: false), found {told}")
@@ -199,7 +200,7 @@ def check_withheld(pairs: pl.DataFrame, facts: Facts) -> None:
 
 
 class PairFile:
-    """One Parquet file, written block by block; the same rows give the same bytes under the same pyarrow."""
+    """A Parquet file that is written in blocks; with the same pyarrow version, the same rows give the same bytes."""
 
     def __init__(self, path: Path | pa.NativeFile) -> None:
         self._path = path
@@ -207,7 +208,7 @@ class PairFile:
         self._waiting: list[pl.DataFrame] = []
 
     def add(self, pairs: pl.DataFrame) -> None:
-        """More pairs. Row groups have the same number of rows, however many come at a time."""
+        """Add pairs. The size of the row groups does not depend on the size of the blocks."""
         self._waiting.append(pairs)
         rows = pl.concat(self._waiting) if len(self._waiting) > 1 else pairs
         full = rows.height - rows.height % _ROW_GROUP
@@ -217,18 +218,18 @@ class PairFile:
     def _write(self, pairs: pl.DataFrame) -> None:
         table = _arrow(pairs)
         if self._writer is None:
-            # Without the stored Arrow schema, large_string and string are one type in the file.
+            # The Arrow schema is not stored, so that large_string and string are the same type in the file.
             self._writer = pq.ParquetWriter(
                 self._path, table.schema, version="2.6", data_page_version="1.0", compression="zstd",
                 compression_level=3, use_dictionary=True, write_statistics=True, write_page_checksum=True,
                 store_schema=False,
             )  # fmt: skip
-        # The package datasets stops at a row group without rows, and reads a file without row groups.
+        # The package datasets fails at an empty row group, but can read a file without row groups.
         if table.num_rows:
             self._writer.write_table(table, row_group_size=_ROW_GROUP)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining rows and close the file."""
         waiting, self._waiting = self._waiting, []
         for rows in waiting:
             self._write(rows)
@@ -237,7 +238,7 @@ class PairFile:
 
 
 def parquet_bytes(pairs: pl.DataFrame) -> bytes:
-    """The file of some pairs."""
+    """The bytes of a Parquet file with these pairs."""
     sink = pa.BufferOutputStream()
     file = PairFile(sink)
     file.add(pairs)

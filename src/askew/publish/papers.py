@@ -1,4 +1,4 @@
-"""The papers' own files of a release, written as the pairs come, a block at a time."""
+"""Write the files of a release in the layouts of the papers, one block of pairs at a time."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Papers(Protocol):
     """Writes the files of a paper."""
 
     def add(self, block: pl.DataFrame) -> None:
-        """More pairs, all of some queries."""
+        """Add a block of pairs; it must have all pairs of its queries."""
 
     def finish(self) -> None:
-        """Write what is left; raise where the files would not agree with the pairs."""
+        """Write the remaining content; raise if the files do not agree with the pairs."""
 
     def close(self) -> None:
-        """Let go of files, whatever has happened."""
+        """Close all files, also after an error."""
 
 
 def papers_of(folder: Path, facts: Facts, repair: Tables | None) -> Papers:
-    """The files that the scheme of a release has."""
+    """The writer of the papers' files for the scheme of a release."""
     if facts.scheme == BOXES:
         return _Repair(folder, facts, repair)
     return _Refairmulate(folder, facts) if facts.scheme == REFAIRMULATE else _None()
@@ -56,7 +56,7 @@ class _None:
 
 
 class _TextFiles:
-    """Text files below a folder that are written bit by bit, under their names."""
+    """Text files in a folder that are written in pieces, addressed by name."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._open, self._stack = folder, dict[str, IO[str]](), ExitStack()
@@ -76,7 +76,7 @@ class _Refairmulate:
 
     def __init__(self, folder: Path, facts: Facts) -> None:
         self._folder, self._facts, self._texts = folder, facts, _TextFiles(folder)
-        # In a JSON file the groups come one after the other, so each has a file of its own first.
+        # A JSON file has the groups one after the other, so each group is first written to a temporary file.
         self._place = tempfile.TemporaryDirectory(prefix="askew-")
         self._lines = _TextFiles(Path(self._place.name))
         for group in GROUPS:

@@ -1,11 +1,11 @@
-"""``publish``: pairs and facts in, a folder out, whole or not at all.
+"""``publish``: write pairs and facts as a folder, either completely or not at all.
 
     data/SPLIT-00000-of-00001.parquet   the pairs
-    json/, tsv/                         the same in the layouts of the Refairmulate paper, where it has its subsets
-    repair/                             the same in those of the RePair paper, where it has boxes
-    README.md, croissant.json           for people and for machines
-    askew.json                          the facts, and how the pairs were split
-    checksums.sha256                    of all of these
+    json/, tsv/                         the pairs in the layouts of Refairmulate, if the scheme is refairmulate
+    repair/                             the pairs in the layouts of RePair, if the scheme is boxes
+    README.md, croissant.json           the dataset card, and metadata for machines
+    askew.json                          the facts, the shares of the splits and the numbers of pairs
+    checksums.sha256                    the SHA-256 of all other files
 
 The same pairs and facts give the same bytes: rows are sorted, and no time, host or path is written.
 """
@@ -37,13 +37,16 @@ from askew.publish.withheld import Withholding, named_by_text
 # 2: columns of measures are identifiers (gain_RR_10), and licenses are under the key license.
 FORMAT = 2
 _SHOWN = 10
-# Pairs from the beginning, in blocks, each time it is called.
+# A function that returns all pairs in blocks; each call starts again from the first block.
 Blocks = Callable[[], Iterator[pl.DataFrame]]
 
 
 @dataclass(frozen=True)
 class Published:
-    """What was published, how many pairs each split and subset has, and how many would have given a query away."""
+    """A published folder: the number of pairs in each split and subset, and the number of omitted pairs.
+
+    ``left_out`` counts the pairs that were omitted because they would reveal the text of an original query.
+    """
 
     folder: Path
     splits: dict[str, int]
@@ -60,10 +63,10 @@ def publish(
 ) -> Published:
     """Write a release of the pairs to the new or empty folder ``out``.
 
-    ``shares`` are the sizes of the splits; ``repair`` what RePair publishes beside the pairs, for the scheme boxes.
-    Where the facts say ``query_text: false``, the texts of the original queries are checked, split by, and not written.
-    Pairs may come in blocks: a function that gives them from the beginning each time it is called, in the order of the
-    query ids, all pairs of a query in one block.
+    ``shares`` are the shares of the splits. ``repair`` has the further tables of RePair, for the scheme boxes. If the
+    facts say ``query_text: false``, the texts of the original queries are used for checks and splits, but not written.
+    ``pairs`` may be a function that returns the pairs in blocks, from the beginning each time it is called. Blocks must
+    be in the order of the query ids, with all pairs of a query in one block.
     """
     out = Path(out)
     files.refuse_full(out)
@@ -75,7 +78,7 @@ def _blocks(pairs: pl.DataFrame | Blocks) -> Blocks:
 
 
 class _Writing:
-    """Looks at all pairs, then writes them, a block at a time."""
+    """Checks all pairs, then writes them, one block at a time."""
 
     def __init__(self, blocks: Blocks, facts: Facts, shares: dict[str, float], repair: Tables | None) -> None:
         self._blocks, self.facts, self.shares, self.repair = blocks, facts, shares, repair
@@ -83,7 +86,7 @@ class _Writing:
         self._texts: Withholding | None = None
 
     def publish(self, out: Path) -> Published:
-        """Write the folder whole, or raise."""
+        """Write the complete folder, or raise and write nothing."""
         self._check()
         more: dict[str, int] = {}
         if not self.facts.query_text:
@@ -97,7 +100,7 @@ class _Writing:
         return Published(out, numbers.sizes(ALL), _subset_sizes(numbers), left_out)
 
     def _whole(self) -> Iterator[pl.DataFrame]:
-        """The pairs as they are checked: with all texts, and their split."""
+        """The pairs with all texts and their split, as the checks need them."""
         whole = replace(self.facts, query_text=True)
         for block in self._blocks():
             yield with_split(canonical(block, whole), self.shares)
@@ -141,11 +144,11 @@ def split_files(shares: Mapping[str, float]) -> dict[str, str]:
 def _refuse(broken: list[str]) -> None:
     if broken:
         more = f"\n... and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
-        raise DataError("pairs: not published, for these rules do not hold:\n" + "\n".join(broken[:_SHOWN]) + more)
+        raise DataError("pairs: not published, because these rules are broken:\n" + "\n".join(broken[:_SHOWN]) + more)
 
 
 def _describe(folder: Path, numbers: PairNumbers, facts: Facts, shares: dict[str, float]) -> None:
-    """What people and machines read about the data, and the checksums of all."""
+    """Write the card, the metadata, the facts and the checksums."""
     splits, data = split_files(shares), files.walk(folder)[0]
     digests = {name: digest_file(path) for name, path in data.items()}
     sizes = {name: path.stat().st_size for name, path in data.items()}

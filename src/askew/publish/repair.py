@@ -1,12 +1,13 @@
-"""The same pairs in the files of the RePair paper, named by ranker r and measure m (its key in the papers' files).
+"""Write and check the pairs in the file layouts of RePair. File names have the ranker r and the key m of the measure.
 
     repair/Q.r.m.agg.all.tsv           qid, order, query, r.m: each original (order -1), then its candidates (pred.i)
-    repair/Q.r.m.agg.gold.tsv          the same, with those candidates only that are gold
+    repair/Q.r.m.agg.gold.tsv          the same, with gold candidates only
     repair/r.m.boxes/BOX.tsv           qid, query, value, query_, value_: the pairs of a box; no header
     repair/r.m.boxes/BOX.qrels.tsv     the judgements of its queries as TREC writes them: qid, 0, docid, relevance
 
-Boxes follow from the pairs of the release. The aggregated tables also hold candidates that were not chosen, so
-``verify`` asks whether every pair of the release is in them with its values, and whether gold is what all makes it.
+The files of the boxes are computed from the pairs of the release. The aggregated tables also have candidates that were
+not chosen. ``verify`` checks that they contain every pair of the release with its values, and that the gold table has
+exactly the gold candidates of the table ``all``.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class Tables:
-    """What RePair publishes beyond the pairs of a release.
+    """The tables that RePair publishes in addition to the pairs of a release.
 
-    ``aggregated``: ``all`` and ``gold``, each with qid, order, query and a value; ``judgements``: query_id, doc_id and
-    relevance, where they may be passed on.
+    ``aggregated`` has the tables ``all`` and ``gold``, each with qid, order, query and a value. ``judgements`` has
+    query_id, doc_id and relevance; it is None if the judgements may not be published.
     """
 
     aggregated: Mapping[str, pl.DataFrame]
@@ -50,7 +51,7 @@ class Tables:
 
 
 def value_name(facts: Facts) -> str:
-    """``r.m``: the ranker and the measure, as names of files and columns have them."""
+    """``r.m``: the ranker and the measure, as they appear in names of files and columns."""
     keys = {one.name: one.key for one in facts.measures}
     return f"{_file_part(facts.ranker)}.{_file_part(keys[facts.selection.measure])}"
 
@@ -70,13 +71,13 @@ def box_file(facts: Facts, box: str, what: str = "tsv") -> str:
 
 
 def agg_files(facts: Facts, tables: Tables | None) -> dict[str, str]:
-    """The text of the aggregated tables by their names."""
+    """The texts of the aggregated tables by file name."""
     given = {} if tables is None else tables.aggregated
     return {agg_file(facts, kind): agg_text(table, facts, kind) for kind, table in given.items()}
 
 
 def box_lines(pairs: pl.DataFrame, facts: Facts, tables: Tables | None) -> dict[str, str]:
-    """For some pairs, all of some queries, the lines of the boxes and of their judgements by the names of the files."""
+    """The lines of the boxes and of their judgements by file name, for a block with all pairs of its queries."""
     found = {box_file(facts, box): box_text(pairs, facts, box) for box in facts.subsets}
     if tables is not None and tables.judgements is not None:
         for box in facts.subsets:
@@ -92,7 +93,7 @@ def box_text(pairs: pl.DataFrame, facts: Facts, box: str) -> str:
 
 
 def agg_text(table: pl.DataFrame, facts: Facts, kind: str) -> str:
-    """An aggregated table; rows keep their order, and the value gets its published name."""
+    """The text of an aggregated table; rows keep their order, and the value column gets its published name."""
     if kind not in AGGREGATED or table.columns[:-1] != _AGG_COLUMNS:
         raise DataError(
             f"RePair table {kind!r}: expected all or gold, with qid, order, query and a value; "
@@ -108,7 +109,7 @@ def _qrels_text(judgements: pl.DataFrame, queries: pl.Series) -> str:
 
 
 def repair_problems(texts: Mapping[str, str], pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
-    """One line for each thing that the files of a release say otherwise than its pairs."""
+    """One line for each difference between the RePair files of a release and its pairs."""
     for box in facts.subsets:
         name = box_file(facts, box)
         if name not in texts:
@@ -124,7 +125,7 @@ def repair_problems(texts: Mapping[str, str], pairs: pl.DataFrame, facts: Facts)
 
 
 class Agreement:
-    """Whether aggregated tables agree with each other and with the pairs, which come in blocks."""
+    """Checks that the aggregated tables agree with each other and with the pairs, which are added in blocks."""
 
     def __init__(self, texts: Mapping[str, str], facts: Facts) -> None:
         self._name, self._measure = agg_file(facts, "all"), facts.selection.measure
@@ -134,16 +135,16 @@ class Agreement:
         self._missing: dict[str, tuple[int, str]] = {}
 
     def look(self, pairs: pl.DataFrame) -> None:
-        """Compare more pairs."""
+        """Compare a block of pairs with the tables."""
         for what, missing in _overlap(self._every, pairs, self._measure) if self._every is not None else ():
             count, first = self._missing.get(what, (0, missing["qid"][0][:_SHOWN]))
             self._missing[what] = count + missing.height, first
 
     @property
     def problems(self) -> list[str]:
-        """One line for each thing that does not agree."""
+        """One line for each difference."""
         return self._first + [
-            f"{self._name}: {count} {what} of the Parquet rows are not in it with their values; first: query {first!r}"
+            f"{self._name}: {count} {what} of the Parquet rows are missing or differ; first: query {first!r}"
             for what, (count, first) in self._missing.items()
         ]
 
@@ -170,7 +171,7 @@ def _text_problems(read: Mapping[str, pl.DataFrame], names: Mapping[str, str]) -
 
 
 def read_agg(text: str, name: str, value: str) -> pl.DataFrame:
-    """Columns qid, order, query, value; DataError where the text is no aggregated table."""
+    """A table with qid, order, query and value; DataError if the text is no aggregated table."""
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True))
     except csv.Error as error:
@@ -190,7 +191,7 @@ def read_agg(text: str, name: str, value: str) -> pl.DataFrame:
 
 
 def _check_originals(table: pl.DataFrame, name: str) -> None:
-    """Each query has its original first, once; what follows are its candidates."""
+    """Check that each query has exactly one original, which comes before its candidates."""
     is_original = (table["order"] == ORIGINAL).to_numpy()
     other = table.filter(~(pl.Series(is_original) | table["order"].str.starts_with("pred.")))
     if other.height:
@@ -198,7 +199,7 @@ def _check_originals(table: pl.DataFrame, name: str) -> None:
     if not table.height:
         return
     owner = table["qid"].gather(_place_of_original(is_original))
-    # An original that comes a second time, and a candidate that does not follow its own.
+    # Wrong rows: a second original of a query, and a candidate that does not follow its own original.
     again = pl.Series(is_original) & ~table.select(pl.struct("qid", "order").is_first_distinct()).to_series()
     alone = table.filter(again | (owner != table["qid"]) | pl.Series(~np.maximum.accumulate(is_original)))
     if alone.height:
@@ -207,7 +208,7 @@ def _check_originals(table: pl.DataFrame, name: str) -> None:
 
 
 def _place_of_original(is_original: Flags) -> pl.Series:
-    """For each row the row of the last original; the first row where there is none yet."""
+    """For each row, the position of the last original up to it; the first row if there is none yet."""
     places = np.maximum.accumulate(np.where(is_original, np.arange(len(is_original)), 0))
     return pl.Series(places)
 
@@ -217,27 +218,28 @@ def _gold_problems(gold: pl.DataFrame, every: pl.DataFrame | None, names: Mappin
     if worse.height:
         first = worse["qid"][0][:_SHOWN]
         yield (
-            f"{names['gold']}: {worse.height} candidates are not above zero or below their original; first: {first!r}"
+            f"{names['gold']}: {worse.height} candidates are not above zero, or are below their original; "
+            f"first: {first!r}"
         )
     elif every is not None and not gold.equals(every.filter(pl.Series(_is_gold(every)))):
-        yield f"{names['gold']}: its rows are not those of {names['all']} that are gold"
+        yield f"{names['gold']}: its rows differ from the gold rows of {names['all']}"
 
 
 def _is_gold(table: pl.DataFrame) -> Flags:
-    """Originals, and candidates that are gold."""
+    """Which rows are originals or gold candidates."""
     is_original, values = (table["order"] == ORIGINAL).to_numpy(), table["value"].to_numpy()
     original = values[_place_of_original(is_original).to_numpy()]
     return np.asarray(is_original | Criterion.parse(CRITERIA["gold"]).met(values, original))
 
 
 def _overlap(every: pl.DataFrame, pairs: pl.DataFrame, measure: str) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The originals and chosen candidates of the release that are not in the table with their text and value."""
+    """The originals and candidates of the release that the table lacks, or has with another text or value."""
     is_original = pl.col("order") == ORIGINAL
     for what, value, text, rows in (
         ("originals", old_column(measure), "original_text", every.filter(is_original)),
         ("candidates", new_column(measure), "text", every.filter(~is_original)),
     ):
-        # An original whose text is not published is an empty field in the table.
+        # The text of an original is an empty field in the table if it is not published.
         wanted = pairs.select(qid="query_id", query=pl.col(text).fill_null(""), value=value).unique(maintain_order=True)
         missing = wanted.join(rows, on=["qid", "query", "value"], how="anti", maintain_order="left")
         if missing.height:

@@ -1,4 +1,4 @@
-"""What all rules of a release share: a broken one is one line with the number of pairs and the first of them."""
+"""Functions that the rules of a release share. A broken rule is one line: the number of pairs and the first pair."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import polars as pl
 
 from askew.core.ranking import Flags, Floats
 
-# Gains and scores are sums of two or three numbers; anything beyond rounding is an error.
+# Gains and scores are sums of two or three numbers; a difference larger than the rounding error breaks a rule.
 CLOSE = 1e-9
 _SHOWN = 60
 
 
 @dataclass(frozen=True)
 class Broken:
-    """How many pairs break a rule, of how many that it is about, and the first of them."""
+    """How many pairs break a rule, how many pairs the rule applies to, and the first pair that breaks it."""
 
     said: str
     wrong: int
@@ -33,7 +33,7 @@ class Broken:
 
 
 def broken(pairs: pl.DataFrame, wrong: Flags | pl.Expr | pl.Series, said: str, *shown: str) -> Iterator[Broken]:
-    """Which pairs are wrong; ``shown`` are the columns of which the first one's values are told."""
+    """Count the pairs that break a rule; ``shown`` names the columns to report for the first of these pairs."""
     mask = pl.Series(wrong) if isinstance(wrong, np.ndarray) else wrong
     rows = pairs.filter(mask)
     where = ""
@@ -50,11 +50,11 @@ def _short(value: Any) -> str:
 
 
 def values(pairs: pl.DataFrame, name: str) -> Floats:
-    """A column with NaN for what is missing."""
+    """A column as floats, with NaN for missing values."""
     return pairs[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 
 def once(pairs: pl.DataFrame, subset: str, shown: str) -> Iterator[Broken]:
-    """A query has one pair of the subset at most."""
+    """Check that a query has at most one pair of the subset."""
     chosen = pairs.filter(subset)
     yield from broken(chosen, pl.col("query_id").is_duplicated(), f"a query has one {shown} pair at most")

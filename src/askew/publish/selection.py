@@ -1,33 +1,33 @@
-"""What a run states of its selection, and what ``verify`` therefore checks. All of it may be absent.
+"""The statements of a run on its selection, which ``verify`` checks. Each of them is optional.
 
-Of any selection
-    ``effectiveness``, ``bias``   the measures of the two sides of the outcome, one or several
+For any selection
+    ``effectiveness``, ``bias``   the measures of the two sides of the outcome, one or several for each side
     ``tolerance``                 gains of at most this size count as "same"
-    ``outcomes``                  name of the outcome -> [sign of effectiveness, sign of bias], of better, same, worse.
-                                  Of several measures a side is worse where one is, and better where one is and none is
-                                  worse
-    ``single``                    subsets of which a query has one pair at most
+    ``outcomes``                  name of the outcome -> [sign of effectiveness, sign of bias]; a sign is better, same
+                                  or worse. A side with several measures is worse if one measure is worse, and better if
+                                  one is better and none is worse
+    ``single``                    subsets with at most one pair per query
     ``at_least``                  subset -> measure -> the least gain of its pairs
-    ``smaller_by``                subset -> measure -> by which share of its old size the measure is smaller, at least;
-                                  it is smaller in any case
-    ``fronts``                    subset -> {"measures": [...], "original": true}: no pair of a query is as good as
-                                  another in all of these measures and better in one; with original, nor is its original
-Of the scheme refairmulate
-    ``labels``      name of the outcome -> label, where the outcome alone decides the label
-    ``labels_by``   {"effectiveness": [...], "bias": [...]}: the measures that decide the label, if not those of the
-                    outcome. All of a side must say the same; where they do not, the label is that of "mixed"
+    ``smaller_by``                subset -> measure -> the least share of its old size by which the measure decreases;
+                                  it must decrease even if the share is 0
+    ``fronts``                    subset -> {"measures": [...], "original": true}: no pair is dominated in these
+                                  measures by another pair of its query; with ``original``, nor by the original query
+For the scheme refairmulate
+    ``labels``      name of the outcome -> label, if the outcome alone decides the label
+    ``labels_by``   {"effectiveness": [...], "bias": [...]}: the measures that decide the label, if they are not the
+                    measures of the outcome. If the measures of a side disagree, the label is the one for "mixed"
     ``accepted``    subset -> group -> accepted labels
     ``optimal``     measure -> the new value that every Optimal pair has
-    ``groups``      {"effectiveness": {measure: threshold}, "bias": {measure: threshold}}: a query reaches a threshold
-                    where its old value is as good or better; 1 reaches both sides, 2 the first only, 3 the second only,
-                    4 neither wholly
-    ``weights``     measure -> weight: the score is the sum of weight times gain (Optimal pairs may have a fixed score,
-                    as in the published files, and are not checked)
-Of the scheme boxes
+    ``groups``      {"effectiveness": {measure: threshold}, "bias": {measure: threshold}}: a query reaches a side if
+                    each of its old values is as good as the threshold or better. Group 1 reaches both sides, 2
+                    effectiveness only, 3 bias only, 4 neither
+    ``weights``     measure -> weight: the score is the sum of weight times gain. Scores of Optimal pairs are not
+                    checked, because they may be a constant, as in the published files
+For the scheme boxes
     ``measure``     the measure of the boxes
     ``boxes``       box -> criterion on the refined and the original value (``askew.core.expression``)
-    ``every``       whether every pair that meets the criterion is in the box, or only the best of its query, which the
-                    column ``is_best`` names
+    ``every``       true if every pair that meets the criterion is in the box; false if only the best pair of its query
+                    can be, which the column ``is_best`` marks
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MIXED = "mixed"
 
 @dataclass(frozen=True)
 class Front:
-    """Pairs of which none beats another of its query; ``original``: nor does the original."""
+    """A Pareto front: no pair is dominated by another pair of its query; with ``original``, nor by the original."""
 
     measures: tuple[str, ...]
     original: bool
@@ -56,7 +56,7 @@ class Front:
 
 @dataclass(frozen=True)
 class Selection:
-    """What is stated, checked; see above."""
+    """The checked statements on the selection; see the module's docstring."""
 
     effectiveness: tuple[str, ...] = ()
     bias: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Selection:
 
 
 class _Reader:
-    """Reads the parts of a selection, of which measures and subsets are known."""
+    """Reads the parts of a selection and checks their measures and subsets against the known names."""
 
     def __init__(self, stated: dict[str, Any], measures: Collection[str], subsets: Collection[str]) -> None:
         self.stated, self.known, self.subsets = stated, measures, subsets
@@ -170,7 +170,7 @@ class _Reader:
 
 
 def read_selection(stated: dict[str, Any], measures: Collection[str], subsets: Collection[str]) -> Selection:
-    """Check what is stated; ConfigError says what does not fit."""
+    """Check the statements on a selection; a ConfigError names the wrong one."""
     read = _Reader(stated, measures, subsets)
     outcomes = read.outcomes()
     return Selection(

@@ -1,7 +1,7 @@
-"""Training, development and test parts, by query and leakage-checked.
+"""Split the pairs by query into training, development and test parts, and check the parts for leakage.
 
-The part of a query is told from its normalised text, not from its id: two queries that ask the same words go together,
-whatever they are called. A text is normalised by Unicode NFKC, case folding and keeping its words only.
+The part of a query is determined by its normalized text, not by its id, so queries with the same words are in the same
+part. A text is normalized by Unicode NFKC and case folding, and by keeping its words only.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 
 
 def normal(text: str) -> str:
-    """The words of a text, so that two texts which differ in case, blanks or punctuation only are one."""
+    """The normalized text: texts that differ only in case, blanks or punctuation become equal."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return " ".join(word(folded)) or " ".join(folded.split())
 
 
 def check_shares(shares: Mapping[str, float] | None) -> dict[str, float]:
-    """The shares by the names of the parts, which become names of files."""
+    """Check the shares of the parts and return them; the names of the parts become names of files."""
     parts = dict(SHARES if shares is None else shares)
     for name in parts:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise ConfigError(f"shares: expected names of small letters and digits such as train, found {name!r}")
+            raise ConfigError(f"shares: expected names of lowercase letters and digits such as train, found {name!r}")
     part_of("", parts, SALT)
     return parts
 
@@ -45,20 +45,20 @@ def with_split(pairs: pl.DataFrame, shares: Mapping[str, float]) -> pl.DataFrame
 
 
 def normals(texts: pl.Series) -> pl.Series:
-    """The normalised form of each text, null where there is none; each different text is normalised once."""
+    """The normalized form of each text; null stays null. Each distinct text is normalized once."""
     unique = texts.drop_nulls().unique()
     lookup = pl.DataFrame([unique.alias("text"), pl.Series("normal", map(normal, unique), pl.String)])
     return pl.DataFrame([texts.alias("text")]).join(lookup, on="text", how="left", maintain_order="left")["normal"]
 
 
 class Originals:
-    """The original queries of a release: their normalised texts and the part each is in."""
+    """The original queries of a release: their normalized texts and parts."""
 
     def __init__(self) -> None:
         self._found: list[pl.DataFrame] = []
 
     def look(self, pairs: pl.DataFrame) -> None:
-        """More pairs with their part."""
+        """Add pairs that have the column ``split``."""
         queries = pairs.select("query_id", "split", "original_text").unique(maintain_order=True)
         self._found.append(
             queries.select("query_id", "split", normals(queries["original_text"]).alias("normal")).unique()
@@ -66,12 +66,12 @@ class Originals:
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """One row for each query, or more where it has several texts or parts."""
+        """One row for each query; more than one if it has several texts or parts."""
         return pl.concat(self._found)
 
     @cached_property
     def texts(self) -> pl.Series:
-        """The normalised texts."""
+        """The normalized texts."""
         return self.table["normal"].unique()
 
     @cached_property
@@ -79,23 +79,23 @@ class Originals:
         return self.table.select("normal", pl.col("split").alias("other")).unique()
 
     def echoes(self, pairs: pl.DataFrame) -> int:
-        """How many pairs have a rewritten text that is, normalised, an original query of another part."""
+        """How many pairs have a rewritten text that is, normalized, an original query of another part."""
         own = pairs.select(normals(pairs["text"]).alias("normal"), "split")
-        # A normalised original stands in one part only, so the join adds no rows.
+        # A normalized original is in one part only, so the join adds no rows.
         return own.join(self._parts, on="normal").filter(pl.col("split") != pl.col("other")).height
 
     def leaks(self) -> Iterable[str]:
         """One line for each kind of leakage between the parts."""
-        for key, what in (("query_id", "query ids"), ("normal", "normalised original texts")):
+        for key, what in (("query_id", "query ids"), ("normal", "normalized original texts")):
             found = several(self.table.drop_nulls(key), key)
             if found.height:
                 first = found.row(0, named=True)
                 shown = f"{str(first[key])[:60]!r} in {', '.join(first['split'])}"
-                yield f"splits: {found.height} {what} stand in more than one split; first: {shown}"
+                yield f"splits: {found.height} {what} are in more than one split; first: {shown}"
 
 
 def several(pairs: pl.DataFrame, key: str) -> pl.DataFrame:
-    """The values of a column that stand in more than one part, with their parts."""
+    """The values of a column that are in more than one part, with their parts."""
     parts = pairs.group_by(key).agg(pl.col("split").unique().sort())
     return parts.filter(pl.col("split").list.len() > 1).sort(key)
 

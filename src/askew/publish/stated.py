@@ -1,4 +1,4 @@
-"""Small checks of what facts state; each error names the place, what was expected and what was found."""
+"""Small checks of the values of facts; each error names the fact, the expected value and the found value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SHOWN = 80
 
 
 def wrong(where: str, expected: str, found: Any) -> ConfigError:
-    """The error for a fact that does not fit."""
+    """The error for a fact with a wrong value."""
     shown = repr(found)
     return ConfigError(
         f"facts, {where}: expected {expected}, found {shown[:_SHOWN]}{'...' if len(shown) > _SHOWN else ''}"
@@ -19,21 +19,21 @@ def wrong(where: str, expected: str, found: Any) -> ConfigError:
 
 
 def mapping(value: Any, where: str) -> dict[str, Any]:
-    """A mapping with texts as keys."""
+    """Return the value as a dictionary, or raise if it is no mapping with texts as keys."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise wrong(where, "a mapping with texts as keys", value)
     return dict(value)
 
 
 def rows(value: Any, where: str) -> list[dict[str, Any]]:
-    """A list of mappings."""
+    """Return the value as a list of dictionaries, or raise if it is no list of mappings."""
     if not isinstance(value, list):
         raise wrong(where, "a list of mappings", value)
     return [mapping(row, where) for row in value]
 
 
 def text(stated: dict[str, Any], name: str, prefix: str = "") -> str:
-    """A text that says something."""
+    """Return the text of a fact, or raise if it is missing or blank."""
     value = stated.get(name)
     if not isinstance(value, str) or not value.strip():
         raise wrong(f"{prefix}{name}", "a text", value)
@@ -41,7 +41,7 @@ def text(stated: dict[str, Any], name: str, prefix: str = "") -> str:
 
 
 def some_of(value: Any, known: Collection[str], where: str, what: str) -> tuple[str, ...]:
-    """A list of known names, each once; one name may stand alone."""
+    """Return known names, each once, from a list of names or a single name; raise for other values."""
     found = [value] if isinstance(value, str) else value
     right = isinstance(found, list) and all(isinstance(one, str) and one in known for one in found)
     if not right or not found or len(set(found)) < len(found):
@@ -50,7 +50,7 @@ def some_of(value: Any, known: Collection[str], where: str, what: str) -> tuple[
 
 
 def numbers(value: Any, where: str, known: Collection[str]) -> dict[str, float]:
-    """A number for each of some known names."""
+    """Return a mapping of known names to numbers, or raise if a name is unknown or a value is no number."""
     found = mapping(value, where)
     for name, one in found.items():
         if name not in known or not is_number(one):
@@ -59,12 +59,12 @@ def numbers(value: Any, where: str, known: Collection[str]) -> dict[str, float]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number; true and false are none."""
+    """Whether the value is a number; Boolean values do not count as numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def truth(value: Any, where: str) -> bool:
-    """True or false."""
+    """Return the value, or raise if it is not true or false."""
     if not isinstance(value, bool):
         raise wrong(where, "true or false", value)
     return value

@@ -1,8 +1,8 @@
-"""A release without the texts of the original queries (``query_text: false``), for queries that may not be passed on.
+"""Releases without the texts of the original queries (``query_text: false``), if the texts may not be published.
 
-The column ``original_text`` stays, with nulls: every release has the same columns and types, so that
-``datasets.load_dataset`` reads both kinds alike and the texts can be joined by query id. What would give a text away
-in another column is left out: who asked it, and reformulations in the words of an original query.
+The column ``original_text`` stays, with nulls. Every release then has the same columns and types,
+``datasets.load_dataset`` can read both kinds, and users can join the texts by query id. Other content that would
+identify or reveal a query is left out: the column ``context``, and reformulations with the words of an original query.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ _SAME = "same words as an original query (query_text = false)"
 
 
 def no_texts(where: object) -> DataError:
-    """The error of a reader that needs the texts of the original queries."""
+    """The error for a release without the texts of the original queries, where they are needed."""
     return DataError(
-        f"{where}: the texts of the original queries are not there (published with query_text = false); join them by "
+        f"{where}: the texts of the original queries are missing (published with query_text = false); join them by "
         "query_id from the queries of the collection: pairs.drop('original_text').join(queries, on='query_id')"
     )
 
 
 class Withholding:
-    """Leaves the texts out of pairs and of RePair's tables, and counts what would have given one away.
+    """Removes the texts of original queries from pairs and from RePair's tables.
 
-    ``originals`` are the normalised texts of all original queries.
+    Rewritten queries that have, normalized, the same text as an original query are removed and counted. ``originals``
+    are the normalized texts of all original queries.
     """
 
     def __init__(self, originals: pl.Series, tables: Tables | None) -> None:
@@ -44,7 +45,7 @@ class Withholding:
         self.left_out = 0
 
     def pairs(self, pairs: pl.DataFrame, facts: Facts) -> pl.DataFrame:
-        """The pairs without the texts."""
+        """The pairs without the texts of the original queries."""
         kept = pairs.filter(~normals(pairs["text"]).is_in(self._texts))
         self.left_out += pairs.height - kept.height
         kept = kept.drop("context", strict=False).with_columns(original_text=pl.lit(None, pl.String))
@@ -52,7 +53,7 @@ class Withholding:
         return kept
 
     def tables(self, tables: Tables | None) -> tuple[Tables | None, dict[str, int]]:
-        """RePair's tables without the texts, and how many rows of each were left out."""
+        """RePair's tables without the texts of the original queries, and the number of rows removed from each."""
         if tables is None:
             return None, {}
         ours = {kind: _without_texts(table, self._texts) for kind, table in self._aggregated.items()}
@@ -62,14 +63,14 @@ class Withholding:
         return replace(tables, aggregated=ours), left_out
 
     def counted(self, facts: Facts, more: Mapping[str, int]) -> Facts:
-        """The facts with the number of those left out."""
+        """The facts with the number of removed pairs and rows."""
         found = {f"publish: {_SAME}": self.left_out, **more}
         known = {reason: count for reason, count in found.items() if count}
         return replace(facts, stated={**facts.stated, "dropped": {**facts.mapping("dropped"), **known}})
 
 
 def named_by_text(pairs: pl.DataFrame) -> int:
-    """How many pairs have a query id that is the text of their query."""
+    """How many pairs have a query id that is, normalized, the text of their query."""
     return int((normals(pairs["query_id"]) == normals(pairs["original_text"])).sum())
 
 
@@ -78,7 +79,7 @@ def _originals(table: pl.DataFrame) -> pl.Series:
 
 
 def _without_texts(table: pl.DataFrame, originals: pl.Series) -> pl.DataFrame:
-    """An aggregated table whose originals have no text."""
+    """An aggregated table without the texts of its originals and without candidates that repeat such a text."""
     is_original = pl.col("order") == ORIGINAL
     kept = table.filter(is_original | ~normals(table["query"]).is_in(originals))
     return kept.with_columns(query=pl.when(is_original).then(pl.lit("")).otherwise("query"))

@@ -1,1 +1,1 @@
-"""Rankers: queries in, a run out. BM25 is our own engine; the others stand behind their extras."""
+"""Rankers search a collection for queries. BM25 is implemented here; most other rankers need an extra."""

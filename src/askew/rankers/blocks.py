@@ -1,8 +1,8 @@
-"""Checksums of blocks: each block of a file of an index is compared with what was written before it is first used.
+"""Checksums of blocks: each block of an index file is compared with its checksum before its first use.
 
-A file has one CRC-32 for every 256 KiB. Every change of up to 32 adjacent bits in a block is noticed, and so is every
-single bit. A block is compared once for each time an index is opened; what changes on the disk afterwards is noticed by
-the next opening.
+A file has one CRC-32 for every 256 KiB. It detects every change of a single bit, and every change within 32 adjacent
+bits of a block. A block is checked once after an index is opened. Later changes on disk are detected when the index is
+opened again.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ import numpy as np
 from askew.core.errors import StoreError
 
 BLOCK = 1 << 18
-# Files up to this size are compared whole when an index is opened, the blocks of larger ones when they are first read.
+# Files up to this size are checked completely when an index is opened, larger ones block by block at first use.
 CHECK_WHOLE = 1 << 26
 Known = dict[str, Any]
 
 
 def remedy(path: Path) -> str:
-    """What to do about a damaged file or folder of an index."""
+    """How to repair a damaged file or folder of an index, for error messages."""
     folder = path if path.is_dir() else path.parent
     while (folder.parent / "header.json").exists():
         folder = folder.parent
-    if (folder.parent / "plans").is_dir():  # an index of a store, which knows how it is made
+    if (folder.parent / "plans").is_dir():  # an index inside a store, which can rebuild it
         folder = folder.parent
     return f"index anew: askew verify {folder} --repair"
 
 
 def describe_file(path: Path) -> Known:
-    """What is remembered of a file: its size and the checksum of each of its blocks."""
+    """The size of a file and the checksum of each of its blocks."""
     with path.open("rb") as file:
         sums = [f"{zlib.crc32(block):08x}" for block in iter(lambda: file.read(BLOCK), b"")]
     return {"size": path.stat().st_size, "blocks": "".join(sums)}
 
 
 class BlockWriter:
-    """A new file whose checksums are computed while it is written: ``known`` is what ``describe_file`` would say."""
+    """Writes a file and computes its checksums on the way. ``known`` equals the result of ``describe_file``."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
@@ -65,11 +65,11 @@ class BlockWriter:
 
     @property
     def known(self) -> Known:
-        """What is remembered of the file, once it is closed."""
+        """The size and checksums of the file, after it is closed."""
         return {"size": self._size, "blocks": "".join(self._sums)}
 
     def close(self) -> None:
-        """End the file."""
+        """Close the file."""
         if self._room < BLOCK:
             self._end_block()
         self._file.close()
@@ -82,12 +82,12 @@ class BlockWriter:
 
 
 def is_lazy(known: Known) -> bool:
-    """Whether the blocks of a file are compared as they are read, and not all at once."""
+    """Whether the blocks of a file are checked at first use and not when the index is opened."""
     return "blocks" in known and int(known["size"]) > CHECK_WHOLE
 
 
 def check_size(path: Path, known: Known) -> None:
-    """Refuse a file that is missing or of another size."""
+    """Raise an error if a file is missing or has the wrong size."""
     try:
         size, expected = path.stat().st_size, int(known["size"])
     except (OSError, KeyError, TypeError, ValueError):
@@ -99,9 +99,9 @@ def check_size(path: Path, known: Known) -> None:
 
 
 def check_file(path: Path, known: Known) -> None:
-    """Read a whole file and refuse it where it is not as it was written.
+    """Read a whole file and raise an error if it does not match its checksums.
 
-    Before format 2 a file had one checksum, of all its bytes; it is compared then.
+    Before format 2, a file had one checksum of all its bytes.
     """
     check_size(path, known)
     try:
@@ -117,7 +117,7 @@ def check_file(path: Path, known: Known) -> None:
     except OSError as error:
         raise StoreError(f"{path}: cannot be read ({error.strerror or error}); {remedy(path)}") from None
     if found != known.get("crc"):
-        raise StoreError(f"{path}: the file is damaged (its checksum is another); {remedy(path)}")
+        raise StoreError(f"{path}: the file is damaged (its checksum is wrong); {remedy(path)}")
 
 
 def _checksums(path: Path, known: Known) -> Any:
@@ -139,7 +139,7 @@ def _compare(path: Path, number: int, data: Any, sums: Any) -> None:
 
 
 class BlockChecker:
-    """Knows which blocks of a file in memory were compared, and compares the others when they are needed."""
+    """Checks the blocks of a memory-mapped file when they are needed, each block once."""
 
     def __init__(self, path: Path, data: Any, known: Known) -> None:
         self.path, self._data = path, data
@@ -148,7 +148,7 @@ class BlockChecker:
         self._compared = np.zeros(len(self._sums), np.bool_)
 
     def check(self, starts: Any, stops: Any) -> None:
-        """Compare all blocks that ranges of bytes are in; an error where one is not as it was written."""
+        """Check all blocks that overlap the given byte ranges, and raise an error if one is damaged."""
         if self.complete:
             return
         starts, stops = np.atleast_1d(starts), np.atleast_1d(stops)
@@ -163,19 +163,19 @@ class BlockChecker:
         for number in np.flatnonzero(needed).tolist():
             _compare(self.path, number, self._data[number * BLOCK : (number + 1) * BLOCK], self._sums)
             self._compared[number] = True
-        # Asked of all blocks and not counted: two threads may compare the same block at once.
+        # A counter would be wrong here: two threads may check the same block at the same time.
         self.complete = bool(self._compared.all())
 
     def check_all(self) -> None:
-        """Compare every block."""
+        """Check every block."""
         self.check(0, len(self._sums) * BLOCK)
 
 
 class CheckedArray:
-    """A memory-mapped array whose parts are compared with their checksums before they are given out.
+    """A memory-mapped array that checks its blocks before it returns elements.
 
-    ``raw`` is the array itself, for compiled loops: ``check`` the places first that they read. With ``width`` it has
-    rows of so many numbers.
+    ``raw`` is the unchecked array for compiled loops; call ``check`` for the ranges that they read first. With
+    ``width``, the array has rows of that many numbers.
     """
 
     def __init__(self, path: Path, dtype: Any, known: Known, width: int | None = None) -> None:
@@ -187,18 +187,18 @@ class CheckedArray:
 
     @classmethod
     def of(cls, array: Any) -> CheckedArray:
-        """An array that is in memory: there is nothing to compare."""
+        """Wrap an array in memory, which needs no checks."""
         made = cls.__new__(cls)
         made.raw, made._row, made._guard = array, array.itemsize, BlockChecker(Path(), b"", {})
         return made
 
     def check(self, starts: Any, stops: Any) -> None:
-        """Compare the blocks of ranges of elements or rows."""
+        """Check the blocks of ranges of elements or rows."""
         if not self._guard.complete:
             self._guard.check(np.asarray(starts, np.int64) * self._row, np.asarray(stops, np.int64) * self._row)
 
     def whole(self) -> Any:
-        """The array, every block of it compared."""
+        """The whole array, after checking every block."""
         self._guard.check_all()
         return self.raw
 

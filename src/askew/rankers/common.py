@@ -1,4 +1,4 @@
-"""What several rankers share: texts as they come in, answers put together, names that fit a run."""
+"""Helpers that several rankers share: query texts, joined and sorted results, and names for runs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from askew.models import identify
 
 
 def query_texts(texts: Sequence[str] | pa.Array) -> list[str]:
-    """Queries as plain texts; a missing one is empty."""
+    """Convert queries to a list of texts. A null becomes an empty text."""
     return [text or "" for text in (texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else texts)]
 
 
 def check_k(k: int) -> None:
-    """A number of answers must be one."""
+    """Raise an error if k is less than 1."""
     if k < 1:
         raise ConfigError(f"k must be 1 or more, found {k}")
 
 
 def join_hits(parts: Sequence[Hits]) -> Hits:
-    """The answers of several batches, one after the other."""
+    """Concatenate the results of several batches."""
     sizes = np.concatenate([np.diff(part.offsets) for part in parts]) if parts else np.zeros(0, np.int64)
     return Hits(
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
@@ -37,19 +37,19 @@ def join_hits(parts: Sequence[Hits]) -> Hits:
 
 
 def check_weights(header: dict[str, Any], folder: Path) -> None:
-    """Vectors of one model cannot be searched with another that happens to have its name."""
+    """Raise an error if the model has other weights than the one that made the index, even under the same name."""
     now = identify(header["model"], header["revision"])
     if now != header["weights"]:
         raise ConfigError(f"index {folder}: made with the model {header['weights']}, found {now}; index anew")
 
 
 def one_word(text: str) -> str:
-    """A name fit for the last column of a run."""
+    """Convert a name to one word, for the last column of a run."""
     return re.sub(r"[^A-Za-z0-9.@_-]+", "_", text)
 
 
 def ranked(rows: Any, docs: Any, scores: Any, queries: int, k: int) -> Hits:
-    """Scored documents of queries in any order, as answers: best first, equal scores in the order of the collection."""
+    """Sort scored documents by query and score, and keep k per query. Ties follow the order of the collection."""
     scores = np.asarray(scores, np.float32)
     order = np.lexsort((docs, -scores, rows))
     rows, docs, scores = np.asarray(rows)[order], np.asarray(docs)[order], scores[order]

@@ -1,7 +1,7 @@
-"""A cross-encoder reads query and document together: too slow for a collection, it reranks what another ranker found.
+"""A cross-encoder reads a query and a document together. It is too slow for a collection, so it reranks other results.
 
-Ids such as ``cross-encoder/ms-marco-MiniLM-L6-v2`` or ``BAAI/bge-reranker-base``; a model trained with ``askew train``
-by its folder. An encoder without a trained head is refused.
+The model is an id such as ``cross-encoder/ms-marco-MiniLM-L6-v2`` or ``BAAI/bge-reranker-base``, or the folder of a
+model trained with ``askew train``. An encoder without a trained head is refused.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ DEFAULT = "cross-encoder/ms-marco-MiniLM-L6-v2"
 
 
 class CrossEncoderRanker:
-    """Reranks the first ``depth`` documents of another ranker; what lies below them is left out.
+    """Reranks the top ``depth`` documents of another ranker and leaves out all others.
 
-    Texts are those kept in an index, or given as a mapping from document id to text.
+    The texts are stored in an index, or given as a mapping from document id to text.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class CrossEncoderRanker:
         if depth < 1:
             raise ConfigError(f"crossencoder: expected a depth of 1 or more, found {depth}")
         if (index is None) == (texts is None):
-            raise ConfigError("crossencoder: expected an index with texts, or the texts themselves, one of the two")
+            raise ConfigError("crossencoder: expected either an index with texts or the texts themselves")
         self._first, self._depth, self._batch = first, depth, batch_size
         self.doc_ids = first.doc_ids
         if texts is not None:

@@ -1,10 +1,10 @@
-"""Dense retrieval with any sentence-transformers model: exact by default, or by a FAISS index.
+"""Dense retrieval with any sentence-transformers model: exact by default, or with a FAISS index.
 
-``all-MiniLM-L6-v2`` is the default. Others by their hub id, for instance
+``all-MiniLM-L6-v2`` is the default. Other models are given by their hub id, for instance
 ``sentence-transformers/msmarco-distilbert-base-tas-b``,
 ``sentence-transformers/msmarco-roberta-base-ance-firstp`` (ANCE),
-``castorini/tct_colbert-v2-hnp-msmarco`` (TCT-ColBERT; mean pooling is added) or ``BAAI/bge-base-en-v1.5``. Prompts come
-from the model; where it has none, ``query_prompt`` and ``doc_prompt`` set them.
+``castorini/tct_colbert-v2-hnp-msmarco`` (TCT-ColBERT; mean pooling is added) or ``BAAI/bge-base-en-v1.5``. By default
+the prompts of the model are used; ``query_prompt`` and ``doc_prompt`` replace them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def make_index(
     documents: Iterable[pa.Table], folder: Path, model: str = MINILM, revision: str | None = None,
     query_prompt: str = "", doc_prompt: str = "", faiss: str = "", batch_size: Count = 64, device: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Encode documents into a folder. ``faiss`` is a factory text such as HNSW32 or IVF1024,Flat for an index of it."""
+    """Encode documents into a folder. ``faiss`` is a factory string, such as HNSW32, to also make a FAISS index."""
     new_folder(folder)
     encoder = load_model("dense", model, revision, device)
     ids: list[pa.Array] = []
@@ -64,7 +64,7 @@ def make_index(
 
 
 class DenseRanker:
-    """Vectors of a sentence encoder, searched exactly (``search='exact'``) or by FAISS (``search='faiss'``)."""
+    """Dense retrieval, exact (``search='exact'``) or with FAISS (``search='faiss'``)."""
 
     def __init__(
         self, index: Path | str, search: Annotated[str, OneOf(_SEARCHES)] = "exact", nprobe: Count = 32,
@@ -96,7 +96,7 @@ class DenseRanker:
 
 
 def search_exactly(queries: Any, vectors: Any, k: int) -> Hits:
-    """The k documents of the highest inner product, block by block."""
+    """The k documents with the highest inner products, computed block by block."""
     parts = []
     for start in range(0, len(queries), _QUERIES):
         part = queries[start : start + _QUERIES]
@@ -146,7 +146,7 @@ def _make_faiss(vectors: Any, factory: str, path: Path) -> None:
 
 def _open_faiss(folder: Path, header: dict[str, Any], nprobe: int) -> Any:
     if not header["faiss"]:
-        raise ConfigError(f"index {folder}: it has no FAISS part; index with the setting faiss=HNSW32, or search=exact")
+        raise ConfigError(f"index {folder}: it has no FAISS index; index again with faiss=HNSW32, or set search=exact")
     index = _faiss().read_index(str(folder / "faiss.index"))
     if hasattr(index, "nprobe"):
         index.nprobe = nprobe
@@ -158,7 +158,7 @@ def _open_faiss(folder: Path, header: dict[str, Any], nprobe: int) -> Any:
 def _search_faiss(index: Any, vectors: Any, k: int) -> Hits:
     scores, docs = index.search(vectors, k)
     found = docs >= 0
-    # FAISS leaves equal scores in any order; ours is the order of the collection.
+    # FAISS returns equal scores in any order. Here they follow the order of the collection.
     order = np.lexsort((docs, -scores), axis=1)
     scores, docs, found = (np.take_along_axis(a, order, axis=1) for a in (scores, docs, found))
     offsets = np.concatenate([[0], np.cumsum(found.sum(axis=1))]).astype(np.int64)

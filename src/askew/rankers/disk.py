@@ -1,8 +1,8 @@
-"""The files of an index: strings to be memory-mapped, headers, checksums.
+"""The files of an index: memory-mapped strings, headers and checksums.
 
-Every index is a folder with a ``header.json``, written last, that names its kind, its format and its files. Format 1
-had one checksum for each file and is read whole when it is opened; format 2 has one for each block of each file (see
-``askew.rankers.blocks``) and one of the header itself.
+Every index is a folder with a ``header.json``, which is written last and names its kind, its format and its files.
+Format 1 has one checksum per file, and whole files are read when the index is opened. Format 2 has one checksum per
+block of each file (see ``askew.rankers.blocks``) and one of the header itself.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _TEXTS_BATCH = 1 << 13
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
-    """One array of a column in pieces."""
+    """Convert a chunked column to one array."""
     chunks = column.combine_chunks()
     return pa.concat_arrays(chunks.chunks) if isinstance(chunks, pa.ChunkedArray) else chunks
 
 
 def write_strings(path: Path, values: pa.Array) -> None:
-    """Strings as an Arrow file that can be memory-mapped."""
+    """Write strings as an Arrow file that can be memory-mapped."""
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, pa.schema([("value", values.type)])) as writer:
         writer.write_batch(pa.record_batch([values], names=["value"]))
 
 
 def read_strings(path: Path) -> pa.Array:
-    """Strings straight from disk."""
+    """Read strings as a memory-mapped array."""
     try:
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
     except (pa.ArrowInvalid, OSError) as error:
@@ -49,19 +49,19 @@ def read_strings(path: Path) -> pa.Array:
 
 
 def read_doc_ids(folder: Path) -> pa.Array:
-    """The document ids of an index of any kind, checked: for who does not open the index."""
+    """Read and check the document ids of an index of any kind, without opening the index."""
     path = folder / "doc_ids.arrow"
     check_file(path, read_header(folder)["files"].get(path.name, {}))
     return read_strings(path)
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a header whole or not at all."""
+    """Write a JSON file completely or not at all."""
     write_whole(path, json.dumps(value, indent=1, sort_keys=True))
 
 
 def new_folder(folder: Path) -> Path:
-    """A folder to write an index to; one that has an index is refused."""
+    """Create a folder for an index. A folder that already has an index is refused."""
     if (folder / "header.json").exists():
         raise StoreError(f"index {folder}: there is an index already; give another folder or delete it")
     folder.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def write_header(
 
 
 def write_sealed(path: Path, header: dict[str, Any]) -> None:
-    """Write a header with a checksum of what it says."""
+    """Write a header with a checksum of its content."""
     write_json(path, {**header, "checksum": _checksum(header)})
 
 
@@ -89,7 +89,7 @@ def _checksum(header: dict[str, Any]) -> int:
 
 
 def read_sealed(path: Path, what: str) -> dict[str, Any]:
-    """A header that names files, checked; ``what`` is for a message."""
+    """Read and check a header that names files. Error messages name ``what``."""
     try:
         header = json.loads(path.read_text(encoding="utf-8"))
         number, _ = header.setdefault("format", 1), dict(header["files"])
@@ -104,7 +104,7 @@ def read_sealed(path: Path, what: str) -> dict[str, Any]:
 
 
 def read_header(folder: Path) -> dict[str, Any]:
-    """The header of an index of any kind."""
+    """Read the header of an index of any kind."""
     path = folder / "header.json"
     if not path.exists():
         raise DataError(f"index {folder}: there is no index (no header.json); make one with askew index")
@@ -112,9 +112,10 @@ def read_header(folder: Path) -> dict[str, Any]:
 
 
 def open_header(folder: Path, kind: str, lazily: Collection[str] = ()) -> dict[str, Any]:
-    """The header of an index of one kind, its files checked.
+    """Read the header of an index of the given kind, and check its files.
 
-    Large files named by ``lazily`` are not: who reads them compares the blocks (``CheckedArray``, ``StoredTexts``).
+    Large files named in ``lazily`` are not checked here: their readers (``CheckedArray``, ``StoredTexts``) check each
+    block.
     """
     header = read_header(folder)
     if header["kind"] != kind:
@@ -124,14 +125,14 @@ def open_header(folder: Path, kind: str, lazily: Collection[str] = ()) -> dict[s
 
 
 def check_files(folder: Path, header: dict[str, Any], lazily: Collection[str] = ()) -> None:
-    """Compare the files that a header names with what it knows of them."""
+    """Compare the files that a header names with their sizes and checksums."""
     for name, known in header["files"].items():
         check = check_size if name in (*lazily, TEXTS) and is_lazy(known) else check_file
         check(folder / name, known)
 
 
 def refuse_repeats(doc_ids: pa.Array) -> None:
-    """A document id is one document."""
+    """Raise an error if a document id occurs more than once."""
     if pc.count_distinct(doc_ids).as_py() < len(doc_ids):
         counts = pc.value_counts(doc_ids)
         twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"].as_py()
@@ -139,7 +140,7 @@ def refuse_repeats(doc_ids: pa.Array) -> None:
 
 
 def keeping_texts(batches: Iterable[pa.Table], folder: Path) -> Iterator[pa.Table]:
-    """Hand documents on while writing their texts beside the index, for rerankers, feedback and people."""
+    """Yield documents and write their texts beside the index, for rerankers, feedback and display."""
     with written_whole(folder / TEXTS) as temporary, TextsWriter(temporary) as writer:
         for batch in batches:
             writer.write(flat(batch["text"]))
@@ -147,7 +148,7 @@ def keeping_texts(batches: Iterable[pa.Table], folder: Path) -> Iterator[pa.Tabl
 
 
 class TextsWriter:
-    """Writes texts in batches of one size, so that the file does not depend on how they came."""
+    """Writes texts in batches of a fixed size, so that the file does not depend on the batches of the input."""
 
     def __init__(self, path: Path) -> None:
         self._schema = pa.schema([("value", pa.large_string())])
@@ -157,7 +158,7 @@ class TextsWriter:
         self._rows = 0
 
     def write(self, texts: pa.Array) -> None:
-        """Append texts; a missing one is empty."""
+        """Append texts. A null becomes an empty text."""
         self._waiting.append(texts.cast(pa.large_string()).fill_null(""))
         self._rows += len(texts)
         if self._rows >= _TEXTS_BATCH:
@@ -182,7 +183,7 @@ class TextsWriter:
 
 
 class StoredTexts:
-    """The texts of an index by document ordinal, read from disk as they are asked for and checked before."""
+    """The texts of an index by document ordinal. Each text is checked and read from disk on access."""
 
     def __init__(self, folder: Path | str, documents: int) -> None:
         self._path = path = Path(folder) / TEXTS
@@ -205,13 +206,13 @@ class StoredTexts:
             raise StoreError(f"{path}: {int(self._starts[-1])} texts for {documents} documents; {remedy(path)}")
 
     def _check_footer(self) -> None:
-        """Compare the end of the file, which says where its batches are: a footer, its length and six letters."""
+        """Check the end of the file: the footer with the positions of the batches, its length and six letters."""
         size = self._file.size
         self._guard.check(size - 10, size)
         self._guard.check(size - 10 - int.from_bytes(self._file[-10:-6].to_pybytes(), "little"), size)
 
     def _check_layout(self) -> None:
-        """Compare everything but texts and their offsets: it says where those are."""
+        """Check all bytes except texts and their offsets, which are checked on access."""
         spans = sorted(self._span(batch.buffers()[i]) for batch in self._batches for i in (1, 2) if batch.buffers()[i])
         ends = np.array([0, *(stop for _, stop in spans)])
         begins = np.array([*(start for start, _ in spans), self._file.size])
@@ -241,7 +242,7 @@ class StoredTexts:
 
 
 def _known_texts(path: Path) -> dict[str, Any]:
-    """What the header of an index knows of its texts; texts without an index are taken as they are."""
+    """The size and checksums of the texts in the index header. Texts without an index are not checked."""
     if not (path.parent / "header.json").exists():
         return describe_file(path)
     known = read_header(path.parent)["files"].get(TEXTS)
@@ -252,7 +253,7 @@ def _known_texts(path: Path) -> dict[str, Any]:
 
 
 def places_of(wanted: pa.Array, known: pa.Array, what: str) -> Any:
-    """Where the documents of one list stand in another."""
+    """The positions of the wanted documents in the known ones. A missing document is an error."""
     found = pc.index_in(wanted.cast(pa.string()), value_set=known.cast(pa.string()))
     if found.null_count:
         missing = wanted.filter(pc.is_null(found))

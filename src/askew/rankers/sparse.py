@@ -1,8 +1,9 @@
-"""Learned sparse retrieval: SPLADE and its kin through sentence-transformers' SparseEncoder, on askew's own postings.
+"""Learned sparse retrieval: SPLADE and similar models of sentence-transformers' SparseEncoder, on askew's postings.
 
-Any id that SparseEncoder loads will do, for instance ``naver/splade-v3``, ``naver/splade-cocondenser-ensembledistil``
-or ``opensearch-project/opensearch-neural-sparse-encoding-doc-v3-distill``. The search is exact: the weights of the
-model are the impacts of the postings, and the same skipping as for BM25 finds the best.
+The model is any id that SparseEncoder loads, for instance ``naver/splade-v3``,
+``naver/splade-cocondenser-ensembledistil`` or ``opensearch-project/opensearch-neural-sparse-encoding-doc-v3-distill``.
+The search is exact: the weights of the model are the impacts of the postings, searched by the BM25 search with its
+skipping.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def make_index(
     documents: Iterable[pa.Table], folder: Path, model: str, revision: str | None = None, batch_size: Count = 32,
     most_terms: Count | None = None, device: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Encode documents into postings. ``most_terms`` keeps only so many terms of each document, the heaviest."""
+    """Encode documents into postings. ``most_terms`` limits each document to its terms with the highest weights."""
     new_folder(folder)
     encoder = load_model("sparse", model, revision, device)
     ids: list[pa.Array] = []
@@ -66,7 +67,7 @@ def make_index(
 
 
 class SparseRanker:
-    """Weights that a model gives to the words of its vocabulary, searched exactly on postings."""
+    """Learned sparse retrieval, such as SPLADE: exact search on postings."""
 
     most = MOST
 
@@ -106,7 +107,7 @@ def _sparse(encode: Any, texts: list[str], most_terms: int | None, size: int) ->
 def _encode(
     encoder: Any, side: str, texts: list[str], batch_size: int, most_terms: int | None
 ) -> Iterator[tuple[Any, Any, Any]]:
-    """Row, term and weight of all that a text has; a batch at a time, for the dense form of many is large."""
+    """Rows, terms and weights of texts, one batch at a time, because the dense form of many texts is large."""
     count_model_calls(len(texts))
     encode = encoder.encode_query if side == "query" else encoder.encode_document
     yield np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)

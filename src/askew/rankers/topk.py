@@ -1,7 +1,7 @@
-"""The best k of scores that come block by block, for any number of queries at once.
+"""Select the k best documents from blocks of scores, for any number of queries at once.
 
-A key is the score, as an integer of the same order, above the reversed document number: one comparison settles the
-score and, where scores are equal, the order of the collection.
+A 64-bit key has the score, as an integer of the same order, in its high half and the reversed document number in its
+low half. So one comparison of keys orders by score and, for equal scores, by the order of the collection.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class TopK:
         self._floor = np.zeros(queries, np.uint64)
 
     def offer(self, scores: Any, first: int = 0) -> None:
-        """Take the scores of all queries for the documents ``first, first + 1, ...``: a row for each query."""
+        """Add the scores of the documents ``first, first + 1, ...``, with one row per query."""
         bits = np.ascontiguousarray(scores, np.float32).view(np.uint32)
         _offer(bits, first, self.k, self._keys, self._held, self._floor)
 
     def hits(self) -> Hits:
-        """The answers, best first."""
+        """The k best documents of each query, best first."""
         sizes = np.minimum(self._held, self.k)
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         docs, bits = np.empty(int(offsets[-1]), np.int32), np.empty(int(offsets[-1]), np.uint32)

@@ -1,4 +1,4 @@
-"""Is an index as it was written? Every byte of every file is read; and how the index can be made again."""
+"""Verify every byte of an index against its checksums, and find the command that rebuilds the index."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from askew.rankers.blocks import check_file
 from askew.rankers.disk import FORMAT, TEXTS, read_header, read_sealed, write_sealed
 
 SOURCE = "source.json"
-# Names the documents of an index, whatever its kind: the same files, the same documents.
+# These files identify the documents of an index of any kind: equal files mean equal documents.
 _DOCUMENTS = ("doc_ids.arrow", TEXTS)
 
 
 @dataclass
 class IndexCheck:
-    """What was read of an index; ``damaged`` holds a message for each file, by the folder that its header lies in."""
+    """The result of a check. ``damaged`` has a message for each damaged file, by the folder of its header."""
 
     kind: str = "unknown"
     files: int = 0
@@ -28,12 +28,12 @@ class IndexCheck:
 
     @property
     def messages(self) -> list[str]:
-        """One line for each damaged file."""
+        """One message for each damaged file."""
         return [line for lines in self.damaged.values() for line in lines]
 
 
 def check_index(folder: Path) -> IndexCheck:
-    """Compare every file of an index, and of the weights in it, with its checksums."""
+    """Compare every file of an index and of its weights with its checksums."""
     found = IndexCheck()
     for path in sorted(folder.rglob("header.json")):
         try:
@@ -53,12 +53,12 @@ def check_index(folder: Path) -> IndexCheck:
 
 
 def write_source(folder: Path, source: dict[str, Any]) -> None:
-    """Remember what an index is made from, so that it can be made again."""
+    """Save the source and the settings of an index, so that it can be rebuilt."""
     write_sealed(folder / SOURCE, {**source, "format": FORMAT, "files": {}})
 
 
 def read_source(folder: Path) -> dict[str, Any] | None:
-    """What an index was made from; None where that is not known."""
+    """The source and the settings of an index; None if they are not known."""
     try:
         return read_sealed(folder / SOURCE, f"index {folder}")
     except StoreError:
@@ -66,7 +66,7 @@ def read_source(folder: Path) -> dict[str, Any] | None:
 
 
 def rebuild_command(folder: Path, kind: str) -> str:
-    """The command that makes an index again, as far as it is known."""
+    """The command that rebuilds an index, as far as its source is known."""
     source = read_source(folder)
     if source is None:
         more = "" if kind in ("bm25", "unknown") else f" --ranker {kind}"
@@ -80,7 +80,7 @@ def rebuild_command(folder: Path, kind: str) -> str:
 
 
 def same_documents(one: Path, other: Path) -> bool:
-    """Whether two indexes were made of the same documents, as far as their headers can be read."""
+    """Whether two indexes have the same documents; True if a header cannot be read."""
     try:
         files = [read_header(folder)["files"] for folder in (one, other)]
     except AskewError:
@@ -89,7 +89,7 @@ def same_documents(one: Path, other: Path) -> bool:
 
 
 def put_in_place(made: Path, folder: Path) -> None:
-    """An index in the place of a damaged one."""
+    """Replace a damaged index by a new one."""
     retired = folder.with_name(f".{folder.name}.damaged")
     shutil.rmtree(retired, ignore_errors=True)
     folder.rename(retired)

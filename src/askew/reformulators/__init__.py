@@ -1,1 +1,1 @@
-"""Reformulators: reformulations of a query, one file for each family."""
+"""Reformulators: methods that produce reformulations of a query, one file for each family."""

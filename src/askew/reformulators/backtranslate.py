@@ -1,8 +1,9 @@
-"""There and back: a query put into another language and into its own again comes back in other words.
+"""Back-translation: a query is translated into another language and back, which rewords it.
 
-Marian models are one way each (``Helsinki-NLP/opus-mt-en-fr`` and ``opus-mt-fr-en``); NLLB and M2M are one model with
-language codes (``facebook/nllb-200-distilled-600M``, codes such as ``eng_Latn`` and ``fra_Latn``; ReQue's ten languages
-are Persian, French, German, Russian, Malay, Tamil, Swahili, simplified Chinese, Korean and Arabic).
+A Marian model translates in one direction (``Helsinki-NLP/opus-mt-en-fr`` and ``opus-mt-fr-en``). NLLB and M2M are
+single models that take language codes (``facebook/nllb-200-distilled-600M``, with codes such as ``eng_Latn`` and
+``fra_Latn``). The default is ReQue's ten languages: Persian, French, German, Russian, Malay, Tamil, Swahili, simplified
+Chinese, Korean and Arabic.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ REQUE = "pes_Arab fra_Latn deu_Latn rus_Cyrl zsm_Latn tam_Taml swh_Latn zho_Hans
 
 
 class BackTranslateReformulator:
-    """The query translated to another language and back, one candidate for each language.
+    """Translates the query into another language and back, one candidate for each language.
 
-    ``languages`` are the codes of the languages between, separated by blanks; empty where ``model`` and ``back`` are
-    one-way models. ``source`` is the code of the query's language. Without ``device``: on the GPU where there is one.
+    ``languages`` are the codes of the intermediate languages, separated by blanks. Leave it empty if ``model`` and
+    ``back`` are one-way models. ``source`` is the code of the query's language. Without ``device``, the GPU is used if
+    there is one.
     """
 
     method = "backtranslate"
@@ -35,19 +37,22 @@ class BackTranslateReformulator:
     ) -> None:  # fmt: skip
         self._languages = languages.split() or [""]
         if back is not None and len(self._languages) > 1:
-            raise ConfigError("backtranslate: a one-way pair has one language between; leave languages empty")
+            raise ConfigError(
+                "backtranslate: one-way models (settings model and back) use one intermediate language; "
+                "leave languages empty"
+            )
         if beams < 1:
             raise ConfigError(f"backtranslate: expected beams of 1 or more, found {beams}")
         self._there, self._back, self._source = model, back or model, source if languages.split() else ""
         self._beams, self._device = beams, device
 
     def settings(self) -> dict[str, Any]:
-        """What the candidates depend on, the models by their weights."""
+        """Return everything that determines the candidates, with the models identified by their weights."""
         models = [identify(self._there), identify(self._back)]
         return {"models": models, "languages": self._languages, "source": self._source, "beams": self._beams}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """One candidate for each language, where it differs from the query and from the others."""
+        """Return one candidate for each language, if it differs from the query and from the other candidates."""
         there = load_generator(self._there, "seq2seq", None, None, self._device)
         back = load_generator(self._back, "seq2seq", None, None, self._device)
         found = Candidates()

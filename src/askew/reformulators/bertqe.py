@@ -1,8 +1,8 @@
 """Expansion by the chunks of the top-ranked passages that a sentence encoder finds nearest to the query, after BERT-QE.
 
 BERT-QE (Zheng et al. 2020) cuts the top-ranked passages into overlapping chunks, scores them against the query and
-ranks with the best. Here each of the best chunks is appended to the query, which makes one candidate of each, with the
-document the chunk came from. The score is the cosine of the encoder's vectors. ReQue cuts chunks of 5 words that
+ranks with the best. Here each of the best chunks is appended to the query, so each chunk gives one candidate, which
+names the document of the chunk. The score is the cosine of the encoder's vectors. ReQue cuts chunks of 5 words that
 overlap by 2.
 """
 
@@ -22,7 +22,7 @@ from askew.reformulators.passages import NOTHING, add_expanded, positive
 
 
 class BertQe:
-    """Appends a chunk of the top-ranked passages that an encoder finds near to the query, one for each candidate."""
+    """Appends the chunks of the top-ranked passages nearest to the query by a sentence encoder, one per candidate."""
 
     method = "bertqe"
     reads = frozenset({"passages"})
@@ -39,14 +39,14 @@ class BertQe:
         self._model, self._revision, self._batch, self._device = model, revision, batch_size, device
 
     def settings(self) -> Mapping[str, Any]:
-        """What the candidates depend on besides the queries."""
+        """Return everything besides the queries that determines the candidates."""
         return {
             "documents": self._documents, "chunks": self._chunks, "chunk_words": self._chunk_words,
             "overlap": self._overlap, "model": identify(self._model, self._revision),
         }  # fmt: skip
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """For each query its best chunks, each after the query."""
+        """Return one candidate for each of the best chunks of a query: the query followed by the chunk."""
         if asked.passages is None:
             raise ConfigError("bertqe: expected passages of a first search with the queries, found none")
         found = Candidates()
@@ -60,7 +60,7 @@ class BertQe:
         return found
 
     def _cut(self, passages: Sequence[Passage]) -> dict[str, str]:
-        """The distinct chunks in order, each with the first document it stands in."""
+        """Return the distinct chunks in order, each with the id of the first document that contains it."""
         found: dict[str, str] = {}
         for passage in passages:
             for chunk in cut(passage.text, self._chunk_words, self._overlap):
@@ -68,9 +68,9 @@ class BertQe:
         return found
 
     def _best(self, query: str, chunks: list[str]) -> list[str]:
-        """The chunks nearest to the query; equal ones in their order.
+        """Return the chunks nearest to the query; ties keep their order.
 
-        One query at a time: vectors differ in the last digits with the company in which they are computed.
+        One query is encoded at a time, because the last digits of a vector depend on the rest of its batch.
         """
         encoder = load_model("dense", self._model, self._revision, self._device)
         options = {"batch_size": self._batch, "show_progress_bar": False, "normalize_embeddings": True}
@@ -81,8 +81,8 @@ class BertQe:
 
 
 def cut(text: str, size: int, overlap: int) -> list[str]:
-    """A text in chunks of ``size`` words that share ``overlap`` words with the next; the last may be shorter."""
+    """Split a text into chunks of ``size`` words; neighbors share ``overlap`` words, and the last may be shorter."""
     words = one_line(text).split(" ")
-    # A chunk that would begin within the overlap at the end has nothing that the one before does not have.
+    # A chunk that begins within the last ``overlap`` words would have no word that the previous chunk lacks.
     starts = range(0, max(1, len(words) - overlap), size - overlap)
     return [chunk for start in starts if (chunk := " ".join(words[start : start + size]))]

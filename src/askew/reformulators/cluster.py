@@ -1,15 +1,16 @@
 """Feedback by clusters, after ReQue's docluster and termluster.
 
-``docluster``    The top-ranked passages are a graph: an edge where the cosine of their tf-idf is above ``similarity``.
-                 It is cut once (Girvan and Newman); each cluster of more than one passage adds the best ``words`` of
-                 its passages' top words, by tf-idf.
-``termcluster``  The terms of the top-ranked passages with a tf-idf above ``weight`` (without numbers and terms of one
-                 or two letters) are a graph: an edge where two occur together in ``edges`` passages or more, which is
-                 also its weight. Cut by Louvain; each term of the query that is in a cluster adds its best ``words``
-                 neighbors there: most passages together first, then the highest tf-idf.
+``docluster``    Makes a graph of the top-ranked passages, with an edge between two passages if the cosine of their
+                 tf-idf vectors is above ``similarity``, and splits it once (Girvan and Newman). For each cluster of
+                 more than one passage it takes the top term of each passage and adds the ``words`` best by tf-idf.
+``termcluster``  Makes a graph of the terms of the top-ranked passages with a tf-idf above ``weight``, without numbers
+                 and terms of one or two letters. Two terms have an edge if they occur together in ``edges`` passages
+                 or more; the number of these passages is the weight of the edge. Louvain finds the clusters. Each
+                 query term adds its ``words`` best neighbors in its cluster: those with the highest edge weight first,
+                 then those with the highest tf-idf.
 
-tf-idf is tf * ln(documents / document frequency); ReQue reads it cut to a whole number from Anserini. ReQue's last
-passage never has an edge, by an off-by-one; here it has.
+tf-idf is tf * ln(documents / document frequency). ReQue reads it from Anserini, truncated to a whole number. In ReQue
+the last passage never has an edge because of an off-by-one error; here it can have edges.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ class DocCluster:
         self.mixes, self._words, self._similarity = documents, words, similarity
 
     def settings(self) -> Mapping[str, Any]:
-        """What the candidates depend on besides the queries."""
+        """Return everything besides the queries that determines the candidates."""
         return {"documents": self.mixes, "words": self._words, "similarity": self._similarity}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """The query, then the words of its clusters, the cluster of the best passage first."""
+        """Return the query followed by the words of its clusters, the cluster of the top-ranked passage first."""
         reading = Reading(asked, self.method, self.mixes)
         return append_terms(asked, reading, lambda row: self._chosen([reading.tf_idf(b) for b in reading.bags(row)]))
 
@@ -75,11 +76,11 @@ class TermCluster:
         self.mixes, self._words, self._weight, self._edges = documents, words, weight, edges
 
     def settings(self) -> Mapping[str, Any]:
-        """What the candidates depend on besides the queries."""
+        """Return everything besides the queries that determines the candidates."""
         return {"documents": self.mixes, "words": self._words, "weight": self._weight, "edges": self._edges}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """The query, then the neighbors of its words in the order of these."""
+        """Return the query followed by the neighbors of its words, in the order of the words."""
         reading = Reading(asked, self.method, self.mixes)
         return append_terms(asked, reading, lambda row: self._chosen(reading, row))
 
@@ -104,7 +105,7 @@ class TermCluster:
 
 
 def cosines(vectors: list[Weights]) -> Floats:
-    """The cosine of each two vectors; 0 with a vector of zeros."""
+    """Return the cosine of every pair of vectors; 0 if one of them is all zeros."""
     terms = {term: i for i, term in enumerate(sorted({term for vector in vectors for term in vector}))}
     matrix = np.zeros((len(vectors), len(terms)))
     for i, vector in enumerate(vectors):
@@ -116,7 +117,7 @@ def cosines(vectors: list[Weights]) -> Floats:
 
 
 def co_occurrence(passages: list[Weights], least: int) -> tuple[list[str], Floats]:
-    """Terms that stand together in ``least`` passages or more, in order, and in how many each two do."""
+    """Return the sorted terms that occur together in ``least`` passages or more, and the matrix of these counts."""
     pairs = Counter(pair for passage in passages for pair in combinations(sorted(passage), 2))
     kept = {pair: count for pair, count in pairs.items() if count >= least}
     terms = sorted({term for pair in kept for term in pair})
@@ -128,7 +129,7 @@ def co_occurrence(passages: list[Weights], least: int) -> tuple[list[str], Float
 
 
 def _top_words(passages: list[Weights]) -> Weights:
-    """The top term of each passage, with the highest tf-idf it has as one."""
+    """Return the top term of each passage with its tf-idf, or the highest one if it tops several passages."""
     top: Weights = {}
     for passage in passages:
         for term in best_first(passage)[:1]:

@@ -1,9 +1,9 @@
-"""Queries from passages by a model, as docTTTTTquery and Refairmulate make them.
+"""Queries generated from passages by a model, as in docTTTTTquery and Refairmulate.
 
-Checkpoints by hub id or folder: ``castorini/doc2query-t5-base-msmarco`` (the papers'),
-``doc2query/msmarco-t5-small-v1``, or one of your own training. The papers sample with top-k 10 (docTTTTTquery, 64
-tokens) or with top-k 20, top-p 0.9 and other parameters for every call (Refairmulate: ``preset="refairmulate"``). A
-causal model, with or without an adapter, is shown the passage and asked for a question.
+A checkpoint is given by hub id or folder: ``castorini/doc2query-t5-base-msmarco`` (used in the papers),
+``doc2query/msmarco-t5-small-v1``, or a model that you trained. docTTTTTquery samples with top-k 10 and 64 tokens.
+Refairmulate (``preset="refairmulate"``) samples with top-p 0.9 and draws top-k (at most 20), temperature and length for
+every call. A causal model, with or without an adapter, is prompted with the passage and writes a question.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.drawing import Drawing, draw
 
 DEFAULT = "castorini/doc2query-t5-base-msmarco"
-# What the sources set: docTTTTTquery's README, and Refairmulate's generate.py with its randomisation switched on.
+# The values of docTTTTTquery's README, and of Refairmulate's generate.py with its randomization switched on.
 PRESETS = {
     "doctttttquery": (Sampling(64, 1, 10, 1.0, 1.0), False),
     "refairmulate": (Sampling(64, 1, 20, 0.9, 1.0), True),
@@ -27,12 +27,13 @@ PRESETS = {
 
 
 class DocQueryReformulator:
-    """Queries that a T5-class or causal model writes for the top-ranked passages, passage after passage.
+    """Generates queries from the top-ranked passages with a T5-class or causal model, passage by passage.
 
-    ``preset`` sets how texts are drawn (doctttttquery or refairmulate); ``prefix`` is put before each passage, as some
-    checkpoints want it; ``passages`` says how many of the top-ranked passages are read. With ``context`` user and time
-    are put before the passage, as RePair trains its models ("USER: passage"). ``adapter`` is the folder of an
-    adapter that ``askew train generator`` made of a causal model. Without ``device``: on the GPU where there is one.
+    ``preset`` selects the sampling parameters (doctttttquery or refairmulate). ``prefix`` is put before each passage,
+    which some checkpoints need. ``passages`` is the number of top-ranked passages that are read. With ``context`` the
+    user and the time are put before the passage, as in the training of RePair's models ("USER: passage"). ``adapter``
+    is the folder of an adapter for a causal model, made by ``askew train generator``. Without ``device``, the GPU is
+    used if there is one.
     """
 
     method = "docquery"
@@ -53,7 +54,7 @@ class DocQueryReformulator:
         self._passages, self._prefix, self._preset, self._context = passages, prefix, preset, context
 
     def settings(self) -> dict[str, Any]:
-        """What the candidates depend on, the model by its weights."""
+        """Return everything that determines the candidates, with the model identified by its weights."""
         return {
             "model": self._model if self._model == SMOLLM else identify(self._model, self._revision),
             "adapter": None if self._adapter is None else identify(str(find_adapter(self._adapter))),
@@ -63,7 +64,7 @@ class DocQueryReformulator:
         }  # fmt: skip
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """Distinct queries for each, in the order they were drawn."""
+        """Return distinct generated queries for each query, in the order of sampling."""
         kind = "causal" if self._model == SMOLLM else kind_of(self._model, self._revision)
         writer = load_generator(self._model, kind, self._adapter, self._revision, self._device)
         shown = from_passage if kind == "causal" else str

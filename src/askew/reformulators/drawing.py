@@ -1,4 +1,4 @@
-"""Drawing distinct candidates from a model that writes texts: passage after passage, until there are enough."""
+"""Sampling of distinct candidates from a generative model, passage by passage, until there are enough."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _MOST_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class Drawing:
-    """How many candidates are wanted for a query, and how hard to try.
+    """The number of candidates per query, and how they are sampled.
 
-    ``attempts`` bounds the texts drawn for one query: a model that always says the same would never come to an end.
+    ``attempts`` is the maximum number of texts sampled for one query. Without it, sampling from a model that always
+    writes the same text would never end.
     """
 
     count: int = 10
@@ -44,7 +45,7 @@ def draw(
     how: Drawing,
     method: str,
 ) -> Candidates:
-    """Candidates for every query. ``prompts(row)`` gives each prompt with the document it shows."""
+    """Sample candidates for every query. ``prompts(row)`` returns its prompts, each with the id of its document."""
     found = Candidates()
     for row, query_id in enumerate(asked.query_ids):
         shown = [pair for pair in prompts(row) if pair[0].strip()]
@@ -73,13 +74,13 @@ def draw(
 
 
 def clean(text: str) -> str:
-    """The first line with something on it, without what no query has."""
+    """Return the first line that is not blank, without control characters, and quotes and list marks around it."""
     lines = (_CONTROL.sub(" ", line).strip(" \"'“”`*-") for line in text.split("\n"))
     return " ".join(next((line for line in lines if line), "").split())
 
 
 def refuse(line: str, seen: set[str], original: str) -> str:
-    """Why a line is no candidate of its query; empty where it is one."""
+    """Return the reason why a line is not accepted as a candidate; empty if it is accepted."""
     if not line:
         return "empty"
     if len(line) > _MOST_CHARACTERS:
@@ -90,12 +91,12 @@ def refuse(line: str, seen: set[str], original: str) -> str:
 
 
 def plain(text: str) -> str:
-    """What two queries share that differ only in case, blanks and the mark at the end."""
+    """Normalize a query: texts that differ only in case, blanks and final punctuation become equal."""
     return " ".join(text.lower().split()).rstrip("?.! ")
 
 
 def _varied(sampling: Sampling, how: Drawing, seed: int) -> Sampling:
-    """Other parameters for each call, from the ranges of Refairmulate's generator."""
+    """Return the parameters of one call; with ``randomize``, drawn from the ranges of Refairmulate's generator."""
     if not how.randomize:
         return sampling
     rng = random.Random(seed)

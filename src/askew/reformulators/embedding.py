@@ -1,13 +1,14 @@
-"""Expansion by word vectors: to each word of a query the words that lie nearest to it.
+"""Expansion by word vectors: each query word is expanded with the words whose vectors are nearest to its own.
 
-With any file of vectors (see ``askew.reformulators.vectorfiles``) this is ReQue's word2vec and glove (``similarity``
-"euclidean"; ReQue counts the word itself among its 3 nearest, so its 3 is our 2), its anchor (vectors trained on anchor
-texts) and the nearest-entities part of its wiki (vectors of categories and entities).
+With a suitable file of vectors (see ``askew.reformulators.vectorfiles``) this covers four methods of ReQue: word2vec
+and glove (``similarity`` "euclidean"; ReQue counts the word itself among its 3 nearest, so its 3 is ``topn=2`` here),
+anchor (vectors trained on anchor texts), and the nearest-entities part of wiki (vectors of categories and entities).
 
-No neighbors are: words of the same stem as the word or as a nearer neighbor (``rough_stem`` says when), stop words,
-and what is not a word: one begins with a letter and holds letters, digits, hyphens and apostrophes; ``_`` joins several
-and is written as a blank. What the query has, or a word before has brought, is not repeated. Stop words and words
-without a letter are never expanded. Neighbors are written in lower case.
+These are not used as neighbors: words with the same stem (``rough_stem``) as the query word or as a nearer neighbor,
+stop words, and strings that are not words. A word begins with a letter and consists of letters, digits, hyphens and
+apostrophes; ``_`` joins several words and is written as a blank. A neighbor is also left out if its stems are already
+in the query or were added for an earlier word. Stop words and words without a letter are not expanded. Neighbors are
+written in lower case.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from askew.reformulators.lexical import one_line
 from askew.reformulators.passages import NOTHING, positive
 from askew.reformulators.vectors import SIMILARITIES, WordVectors, files_of, load_vectors
 
-# Articles, pronouns, auxiliaries, question words, prepositions and conjunctions: what has no synonyms worth adding.
+# Articles, pronouns, auxiliaries, question words, prepositions and conjunctions: words without useful synonyms.
 _STOP_WORDS_LINES = """
 a an the this that these those some any no each every all both such own same other another
 i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her hers herself
@@ -40,16 +41,16 @@ whether yet s t d ll re ve m don
 """
 STOP_WORDS = frozenset(_STOP_WORDS_LINES.split())
 _JOINS = "-'’ "
-# How many neighbors are looked at first: most of those in front are forms of the word itself.
+# The first lookup reads this many neighbors more than topn: most of the nearest are forms of the word itself.
 _AHEAD = 16
 
 
 class Embedding:
-    """Adds to each word of the query, or puts in its place, the words whose vectors are nearest.
+    """Expands each query word with the words whose vectors are nearest, or replaces it by them.
 
-    One candidate for a query, with the neighbors of all its words; with ``each`` one for every neighbor. ``replace``
-    puts neighbors where the word was, and keeps a word that has none. ``vocabulary`` is the file of words of an .npy
-    matrix (vocab.txt beside it where not given).
+    A query gets one candidate with the neighbors of all its words; with ``each``, one candidate per neighbor.
+    ``replace`` puts the neighbors in the place of the word; a word without neighbors stays. ``vocabulary`` is the file
+    with the words of an .npy matrix; the default is vocab.txt in the folder of the matrix.
     """
 
     method = "embedding"
@@ -68,11 +69,11 @@ class Embedding:
         files_of(self._path, self._words_path)
         self._topn, self._replace, self._each = topn, replace, each
         self._similarity, self._minimum = similarity, minimum
-        # Only words that have a vector are remembered: however many are asked for, there are no more of them.
+        # Only words that have a vector are cached, so the cache is never larger than the vocabulary.
         self._known: dict[str, list[str]] = {}
 
     def settings(self) -> Mapping[str, Any]:
-        """What the candidates depend on besides the queries; files by their content."""
+        """Return everything besides the queries that determines the candidates, with files identified by content."""
         return {
             "vectors": self._digests, "topn": self._topn, "replace": self._replace, "similarity": self._similarity,
             "minimum": self._minimum, "each": self._each,
@@ -100,7 +101,7 @@ class Embedding:
         return found
 
     def _look_up(self, words: Sequence[str]) -> None:
-        """Find the neighbors of words, all at once; go further for those of which too few may stay."""
+        """Find the neighbors of all words at once; look further for words with too few usable neighbors."""
         spelled = {word: form for word in words if (form := _spelled(word, self._vectors)) is not None}
         waiting, count = list(spelled), self._topn + _AHEAD
         while waiting:
@@ -124,7 +125,7 @@ class Embedding:
 
 
 class _Query:
-    """A query in pieces, and which of its words may be expanded."""
+    """A query split at blanks, and the words of it that may be expanded."""
 
     def __init__(self, text: str) -> None:
         self.text = one_line(text)
@@ -134,7 +135,7 @@ class _Query:
         self.expandable = [word for word in words if word not in STOP_WORDS and any(map(str.isalpha, word))]
 
     def written(self, known: Mapping[str, Sequence[str]], replace: bool, each: bool) -> list[str]:
-        """The texts that the neighbors of the query's words make."""
+        """Return the candidate texts made with the neighbors of the query's words."""
         chosen = self._new(known)
         if each:
             alone = [{word: [other]} for word, near in chosen.items() for other in near]
@@ -142,7 +143,7 @@ class _Query:
         return [self._with(chosen, replace)] if chosen else []
 
     def _new(self, known: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-        """The neighbors of each word that bring something which is not there already."""
+        """Return the neighbors of each word that add a stem which is not there yet."""
         have, chosen = set(self._stems), {}
         for word in self.expandable:
             new = []
@@ -167,10 +168,11 @@ class _Query:
 
 
 def rough_stem(word: str) -> str:
-    """A word without its commonest English endings: near to Porter's stem where words are inflected, and small.
+    """Remove the most common English endings; for inflected words the result is close to Porter's stem.
 
-    Harman's s-stemmer (1991) for plurals; then -ing and -ed where three letters with a vowel stay (a doubled consonant
-    is halved, and short stems get their -e back: making, make), or -ion where five stay; then -e where four stay.
+    Harman's s-stemmer (1991) removes plurals. Then -ing or -ed is removed if three letters with a vowel remain: a
+    doubled consonant becomes single, and a short stem gets its -e back (making, make). Then -ion is removed if five
+    letters remain, and -e if four remain.
     """
     stem = _without_s(word)
     for ending in ("ing", "ed"):
@@ -205,12 +207,12 @@ def _stems(phrase: str) -> set[str]:
 
 
 def _spelled(word: str, vectors: WordVectors) -> str | None:
-    """The word as the vectors have it: in lower case, or else as a name or an abbreviation is written."""
+    """Return the word as the vectors spell it: lower case, else capitalized, else upper case; None if it is missing."""
     return next((form for form in (word, word.capitalize(), word.upper()) if form in vectors), None)
 
 
 def _plain(name: str) -> str | None:
-    """A word of the vectors as it may stand in a query; None where it is not a word, or one that says nothing."""
+    """Return a word of the vectors as it is written in a query; None if it is not a word or only stop words."""
     text = one_line(name.replace("_", " ")).lower()
     if not text or not text[0].isalpha() or not all(is_word_character(c) or c in _JOINS for c in text):
         return None

@@ -1,8 +1,9 @@
-"""Queries taken out of passages without any model: the words of a passage, arranged as a person would type them.
+"""Queries extracted from passages, without a model.
 
-Of each passage the sentence that shares most with the query is cut down to its weightiest words, in their order; the
-passage's strongest phrase is put behind the words of the query; and where the query is a question, its opening ("how
-long does") is put before the sentence. Passages take turns until there are enough.
+The sentences of a passage are ranked by the idf of the terms that they share with the query. Each sentence gives up to
+four candidates: its words with the highest idf; the content words of the query followed by a strong phrase of the
+passage; for a question, its opening ("how long does") followed by words of the sentence; and the phrase followed by the
+query words in the sentence. The passages take turns until there are enough candidates.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from askew.reformulators.lexical import question_rules
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\s+--+\s+|\n+")
 _LETTERS = re.compile(r"\w*[^\W\d_]\w*")
 _MOST_PHRASE = 3
-# So many passages are kept as they were read.
+# The maximum number of parsed passages in the cache.
 _MOST_KEPT = 500
 # A word: how it is written, and its term (None for a stop word).
 Word = tuple[str, str | None]
 
 
 class _Sentence:
-    """A sentence and what its terms are worth, whatever the query is."""
+    """A sentence and the idf of its terms, independent of the query."""
 
     def __init__(self, words: tuple[Word, ...], weights: _Weights) -> None:
         self.words = words
@@ -41,16 +42,16 @@ class _Sentence:
         self._weightiest = sorted(self._first, key=lambda term: (-self.values[term], self._first[term]))
 
     def worth(self, own: set[str]) -> float:
-        """What it shares with the query, and a little for what it says besides."""
+        """Return the summed idf of the terms shared with the query, plus a tenth of the mean idf of all terms."""
         return sum(value for term, value in self.values.items() if term in own) + self.base
 
     def cut(self, own: set[str], most: int) -> list[str]:
-        """The weightiest words in their order; those of the query come first into the choice."""
+        """Choose up to ``most`` words, query terms first, then by idf; return them in the order of the sentence."""
         chosen = sorted(self._weightiest, key=lambda term: term not in own)[:most]
         return [self.words[place][0] for place in sorted(self._first[term] for term in chosen)]
 
     def shared(self, own: set[str]) -> list[str]:
-        """The words of the query in it."""
+        """Return the words of the sentence that are in the query."""
         return list(dict.fromkeys(word for word, term in self.words if term in own))
 
 
@@ -78,19 +79,19 @@ class _Passage:
         self._phrases = [(key, shown[key]) for key in sorted(scored, key=lambda key: (-scored[key], key))]
 
     def phrases(self, own: set[str]) -> Iterator[list[str]]:
-        """Runs that are not the query's: often said, seldom elsewhere."""
+        """Yield phrases without query terms; frequent in the passage and rare in the collection come first."""
         used = set(own)
         for key, words in self._phrases:
-            # Each word serves once: "glass roof" and "roof" would be the same proposal twice.
+            # Each word is used once: "glass roof" and "roof" would be almost the same proposal.
             if used.isdisjoint(key):
                 yield words
                 used.update(key)
 
 
 class ExtractReformulator:
-    """Queries cut out of the top-ranked passages: weighty words of the best sentence, strong phrases; no model needed.
+    """Makes queries from the words of the best sentences and phrases of the top-ranked passages, without a model.
 
-    ``count`` candidates at most for each query; ``words`` is the longest a cut sentence may be.
+    ``count`` is the maximum number of candidates per query, ``words`` the maximum number of words from a sentence.
     """
 
     method = "extract"
@@ -105,13 +106,13 @@ class ExtractReformulator:
         self._weights: _Weights | None = None
 
     def settings(self) -> dict[str, Any]:
-        """What the candidates depend on."""
+        """Return the settings that determine the candidates."""
         return {"count": self._count, "words": self._words, "passages": self._passages}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """Up to ``count`` candidates for each query, those of the top-ranked passages first."""
+        """Return up to ``count`` candidates for each query; the passages take turns in rank order."""
         if asked.statistics is None or asked.passages is None:
-            raise ConfigError("extract: it reads the top-ranked passages of each query; give the documents")
+            raise ConfigError("extract: this method reads the top-ranked passages of each query; give the documents")
         found, weights = Candidates(), self._weights
         if weights is None or weights.statistics is not asked.statistics:
             weights = self._weights = _Weights(asked.statistics)
@@ -135,7 +136,7 @@ class ExtractReformulator:
     def _proposals(
         self, query: Sequence[Word], passages: Sequence[Passage], read: Mapping[str, _Passage]
     ) -> Iterator[tuple[list[str], str]]:
-        """Candidates in the order of their promise: the first of every passage, then the second, and so on."""
+        """Yield the first candidate of every passage, then the second of every passage, and so on."""
         own = {term for _, term in query if term}
         content = [word for word, term in query if term]
         opening = _opening(query)
@@ -166,7 +167,7 @@ class ExtractReformulator:
 
 
 class _Weights:
-    """What terms are worth in a collection. Passages are read once, however many queries find them; a few are kept."""
+    """The idf of terms in a collection, and a small cache of parsed passages, which several queries often share."""
 
     def __init__(self, statistics: CollectionStatistics) -> None:
         self.statistics = statistics
@@ -174,19 +175,19 @@ class _Weights:
         self._kept: dict[str, _Passage] = {}
 
     def read(self, texts: Sequence[str]) -> dict[str, _Passage]:
-        """Passages by their text; those that are not kept are split together."""
+        """Return parsed passages by their text; passages that are not in the cache are split in one call."""
         kept = self._kept
         found = {text: kept[text] for text in dict.fromkeys(texts) if text in kept}
         new = [text for text in dict.fromkeys(texts) if text not in found]
         parts = {text: [part for part in _SENTENCE.split(text) if part.strip()] for text in new}
         words = iter(self.split([part for some in parts.values() for part in some]))
         found |= {text: _Passage([tuple(next(words)) for _ in some], self) for text, some in parts.items()}
-        # Another thread may read the old ones still, so a new dictionary takes their place.
+        # Another thread may still read the old dictionary, so it is replaced and not changed.
         self._kept = {**(kept if len(kept) + len(new) <= _MOST_KEPT else {}), **dict(islice(found.items(), _MOST_KEPT))}
         return found
 
     def split(self, texts: Sequence[str]) -> list[list[Word]]:
-        """Words with their terms. More words are without content here than in an index: do, you, have."""
+        """Split texts into words with their terms. There are more stop words here than in an index: do, you, have."""
         stop = self._stop
         return [
             [(word, None if word in stop else term) for word, term in words]
@@ -202,7 +203,7 @@ class _Weights:
 
 
 def _opening(query: Sequence[Word]) -> list[str]:
-    """The words before the first with content, where the query is a question of several words."""
+    """Return the words of a question before its first content word; empty if the query is not a question."""
     opening = []
     for word, term in query:
         if term and word not in _QUESTION:
@@ -217,5 +218,5 @@ _ASKING = frozenset(_ASKING_LINE.split())
 
 
 def _key(words: Any) -> frozenset[str]:
-    """Two candidates of the same words retrieve the same."""
+    """Return the set of words; candidates with the same words retrieve the same documents."""
     return frozenset(words)

@@ -1,20 +1,21 @@
-"""Feedback: the top-ranked passages of a query add their words to it.
+"""Pseudo-relevance feedback: words of the top-ranked passages are added to the query.
 
-``rm3``                 Anserini's RM3. Of each passage the most frequent ``terms`` terms count, as shares of them (L1),
-                        times the passage's score; the best ``terms`` of the sum are brought to shares and mixed with
-                        those of the query: weight = original * query share + (1 - original) * feedback share.
-``rocchio``             Anserini's Rocchio without negative passages: the mean of the passages with all their terms,
-                        each brought to length 1 (L2), its ``terms`` best brought to length 1 again:
-                        weight = alpha * query (length 1) + beta * mean.
-``relevancefeedback``   ReQue's: of each passage the one term of the highest tf-idf.
-``fairfeedback``        RM3 by passages that lean less: instead of its score a passage counts
-                        (1 - lambda) * relevance - lambda * lean, and nothing where that is below zero.
+``rm3``                 Anserini's RM3. The ``terms`` most frequent terms of each passage are L1-normalized and
+                        multiplied by the passage's score. The ``terms`` best of the sum are L1-normalized again and
+                        interpolated with the query: weight = original * query + (1 - original) * feedback.
+``rocchio``             Anserini's Rocchio without negative passages. The passages with all their terms are
+                        L2-normalized and averaged; the ``terms`` best of the mean are L2-normalized again:
+                        weight = alpha * query (L2-normalized) + beta * mean.
+``relevancefeedback``   ReQue's method: the term with the highest tf-idf of each passage.
+``fairfeedback``        RM3 with less weight for passages that lean: the weight of a passage is not its score but
+                        (1 - lambda) * relevance - lambda * lean, or 0 if that is negative.
 
-RM3 and Rocchio take terms of 2 to 20 UTF-16 code units that are in at most a tenth (``common``) of the documents;
-documents whose text is blank are not counted. RM3 takes only terms of the letters a-z and digits. The rankers of these
-names round as Anserini does; here nothing is rounded, so that the order of passages with equal scores has no effect.
-Relevance is the score brought to 0..1 within the query: divided by the highest, which changes no weight of RM3. Where a
-score is below zero, scores are taken for logarithms, as those of query likelihood and of cross-encoders are.
+RM3 and Rocchio use terms of 2 to 20 UTF-16 code units that occur in at most a tenth (``common``) of the documents;
+documents with a blank text are not counted. RM3 uses only terms of the letters a-z and digits. The rankers ``rm3`` and
+``rocchio`` round as Anserini does. Here nothing is rounded, so the order of passages with equal scores has no effect.
+Relevance is the score scaled to 0..1 within the query: it is divided by the highest score, which does not change the
+weights of RM3. If a score is negative, the scores are treated as logarithms, such as those of query likelihood and of
+cross-encoders.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _READS = frozenset({"passages", "statistics"})
 
 
 class _Weighted:
-    """What RM3 and Rocchio share: weights of terms, and the query with its new terms by falling weight."""
+    """Base of RM3 and Rocchio: weights the terms, and appends the new terms to the query by decreasing weight."""
 
     method: str
     reads = _READS
@@ -58,15 +59,15 @@ class _Weighted:
         self.mixes, self._terms, self._common = documents, terms, common
 
     def settings(self) -> Mapping[str, Any]:
-        """What the candidates depend on besides the queries."""
+        """Return everything besides the queries that determines the candidates."""
         return {"documents": self.mixes, "terms": self._terms, "common": self._common}
 
     def weighted(self, asked: QueryBatch) -> list[Weights]:
-        """Each query as weighted terms: its own and those of its passages."""
+        """Return the weighted terms of each query: its own terms and those of its passages."""
         return self._weigh(self._read(asked))
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """The query, then its new terms by falling weight."""
+        """Return the query followed by its new terms, by decreasing weight."""
         reading = self._read(asked)
         chosen = [{term: weight for term, weight in one.items() if weight > 0} for one in self._weigh(reading)]
         return append_terms(asked, reading, lambda row: best_first(chosen[row]))
@@ -82,13 +83,13 @@ class _Weighted:
         ]
 
     def _usable(self, reading: Reading) -> set[str]:
-        """The terms of the passages that may be feedback."""
+        """Return the terms of the passages that may be used as feedback terms."""
         known = reading.document_frequency()
         common = is_common(list(known.values()), reading.statistics.documents, self._common).tolist()
         return {term for term, often in zip(known, common, strict=True) if not often and has_usable_length(term)}
 
     def _counts(self, bag: Bag, usable: set[str]) -> Weights:
-        """What counts of a passage: how often each usable term appears."""
+        """Return how often each usable term occurs in a passage."""
         return {term: float(n) for term, n in bag.counts.items() if term in usable}
 
     def _mix(self, reading: Reading, row: int, documents: Sequence[Weights]) -> Weights:
@@ -96,7 +97,7 @@ class _Weighted:
 
 
 class Rm3Reformulator(_Weighted):
-    """Appends the best terms of the top-ranked passages, counted by the passages' scores (RM3)."""
+    """Appends the best terms of the top-ranked passages, weighted by the passages' scores (RM3)."""
 
     method = "rm3"
 
@@ -106,7 +107,7 @@ class Rm3Reformulator(_Weighted):
         self._original = original
 
     def settings(self) -> Mapping[str, Any]:
-        """What the candidates depend on besides the queries."""
+        """Return everything besides the queries that determines the candidates."""
         return {**super().settings(), "original": self._original}
 
     def _usable(self, reading: Reading) -> set[str]:
@@ -116,7 +117,7 @@ class Rm3Reformulator(_Weighted):
         return best(super()._counts(bag, usable), self._terms)
 
     def _counted(self, reading: Reading, row: int) -> list[float]:
-        """What each passage of a query counts."""
+        """Return the weight of each passage of a query."""
         return relevance([passage.score for passage in reading.passages[row]])
 
     def _mix(self, reading: Reading, row: int, documents: Sequence[Weights]) -> Weights:
@@ -126,11 +127,12 @@ class Rm3Reformulator(_Weighted):
 
 
 class FairFeedback(Rm3Reformulator):
-    """Appends the best terms of the top-ranked passages, counted by score less how far each passage leans to a group.
+    """Appends the best terms of the top-ranked passages (RM3), with less weight for passages that lean to a group.
 
-    ``lambda_`` 0 is RM3; 1 leaves nothing to count by. ``groups`` are the groups compared: a lexicon by name or file,
-    as in "age:old,young"; female and male of the lexicon gender if not given. Words that name a group of the lexicon
-    take no part in the feedback, unless ``keep_group_terms``.
+    With ``lambda_`` 0 the weights are those of RM3; with 1 every passage has weight 0, so nothing is appended.
+    ``groups`` are the compared groups of a lexicon, which is given by name or file, as in "age:old,young"; the default
+    is female and male of the lexicon gender. Words that name a group of the lexicon are not used as feedback terms,
+    unless ``keep_group_terms`` is set.
     """
 
     method = "fairfeedback"
@@ -145,7 +147,7 @@ class FairFeedback(Rm3Reformulator):
         self._leaning = Leaning(Groups.of("gender:female,male" if groups is None else groups))
 
     def settings(self) -> Mapping[str, Any]:
-        """What the candidates depend on besides the queries."""
+        """Return everything besides the queries that determines the candidates."""
         return {
             **super().settings(), "lambda_": self._lambda, "lexicon": self._leaning.lexicon.id,
             "groups": "-".join(self._leaning.groups), "tokens": self._leaning.tokens, "keep_group_terms": self._keep,
@@ -174,7 +176,7 @@ class RocchioReformulator(_Weighted):
         self._alpha, self._beta = alpha, beta
 
     def settings(self) -> Mapping[str, Any]:
-        """What the candidates depend on besides the queries."""
+        """Return everything besides the queries that determines the candidates."""
         return {**super().settings(), "alpha": self._alpha, "beta": self._beta}
 
     def _mix(self, reading: Reading, row: int, documents: Sequence[Weights]) -> Weights:
@@ -183,7 +185,7 @@ class RocchioReformulator(_Weighted):
 
 
 class RelevanceFeedback:
-    """Appends the word of the highest tf-idf of each of the top-ranked passages (ReQue's relevancefeedback)."""
+    """Appends the word with the highest tf-idf of each top-ranked passage (ReQue's relevancefeedback)."""
 
     method = "relevancefeedback"
     reads = _READS
@@ -193,24 +195,24 @@ class RelevanceFeedback:
         self.mixes = documents
 
     def settings(self) -> Mapping[str, Any]:
-        """What the candidates depend on besides the queries."""
+        """Return everything besides the queries that determines the candidates."""
         return {"documents": self.mixes}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """The query, then the new top words in the order of the passages."""
+        """Return the query followed by the new top words, in the order of the passages."""
         reading = Reading(asked, self.method, self.mixes)
         tops = [[term for bag in reading.bags(row) for term in top_term(reading, bag)] for row in range(len(reading))]
         return append_terms(asked, reading, lambda row: tops[row])
 
 
 def top_term(reading: Reading, bag: Bag) -> list[str]:
-    """The term of the highest tf-idf of a passage; none where no term says more than another."""
+    """Return the term with the highest tf-idf of a passage; none if no tf-idf is above 0."""
     weights = reading.tf_idf(bag)
     return [term for term in best_first(weights)[:1] if weights[term] > 0]
 
 
 def relevance(scores: Sequence[float]) -> list[float]:
-    """Scores brought to 0..1 within a query: shares of the highest, or of logarithms their exponentials."""
+    """Scale the scores of a query to 0..1: score / highest, or exp(score - highest) if a score is negative."""
     if not scores:
         return []
     highest = max(scores)
@@ -220,7 +222,7 @@ def relevance(scores: Sequence[float]) -> list[float]:
 
 
 def less_lean(relevance: float, lean: float, lambda_: float) -> float:
-    """What a passage counts: its relevance less its lean, never below zero."""
+    """Return the weight of a passage: its weighted relevance minus its weighted lean, never below zero."""
     return max(0.0, (1 - lambda_) * relevance - lambda_ * lean)
 
 
@@ -235,13 +237,13 @@ def _weighted_sum(one: Weights, a: float, other: Weights, b: float) -> Weights:
 
 
 class Leaning:
-    """How far a passage leans toward a group, counted with a lexicon, and whether a word names a group.
+    """Measures with a lexicon how far a passage leans toward a group, and whether a word names a group.
 
         lean = (mentions of the group named most - mentions of the group named least) / mentions of all groups compared
 
-    It is between 0 (all named alike, or none at all) and 1 (only one is named). Of two groups it is the size of the
-    signed balance |a - b| / (a + b): one minus the neutrality of NFaiRR (Rekabsaz et al. 2021) for equal targets
-    without its threshold.
+    The lean is between 0 (all groups are named equally often, or none is named) and 1 (only one group is named). For
+    two groups it is |a - b| / (a + b), which is one minus the neutrality of NFaiRR (Rekabsaz et al. 2021) with equal
+    targets and without its threshold.
     """
 
     def __init__(self, groups: Groups) -> None:
@@ -251,7 +253,7 @@ class Leaning:
         self._tokenize = cast(Tokenizer, registry.load("tokenizer", groups.tokenizer))
         self._vocabulary = build_vocabulary(self.lexicon, self._tokenize, groups.tokenizer)
         self._named: dict[str, bool] = {}
-        # A passage is found by many queries; the last ones are counted once.
+        # Many queries retrieve the same passage, so recent leans are cached.
         self._leans: dict[str, float] = {}
 
     def counts(self, text: str) -> list[int]:

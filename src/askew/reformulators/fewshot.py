@@ -1,4 +1,4 @@
-"""Queries from passages by any causal language model that is shown a few examples first."""
+"""Queries generated from passages by any causal language model with a few-shot prompt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from askew.models.generate import SMOLLM, Sampling, load_generator
 from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.drawing import Drawing, draw
 
-# Written for askew; short, so that a small model keeps them in mind.
+# Written for askew, and short so that a small model can follow them.
 EXAMPLES = (
     ("The heart of an adult at rest beats sixty to a hundred times a minute; that of a trained runner may be slower.",
      "what is a normal resting heart rate"),
@@ -24,9 +24,9 @@ _MOST_WORDS = 120
 
 
 class FewShotReformulator:
-    """Queries that any causal language model writes for the top-ranked passages after three examples.
+    """Generates queries from the top-ranked passages with any causal language model and three examples.
 
-    Without ``device``: on the GPU where there is one.
+    Without ``device``, the GPU is used if there is one.
     """
 
     method = "fewshot"
@@ -44,12 +44,12 @@ class FewShotReformulator:
         self._how = Drawing(count, per_call, attempts, seed)
 
     def settings(self) -> dict[str, Any]:
-        """What the candidates depend on, the model by its weights."""
+        """Return everything that determines the candidates, with the model identified by its weights."""
         model = self._model if self._model == SMOLLM else identify(self._model, self._revision)
         return {"model": model, "passages": self._passages, **vars(self._sampling), **vars(self._how)}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """Distinct queries for each, in the order they were drawn."""
+        """Return distinct generated queries for each query, in the order of sampling."""
         writer = load_generator(self._model, "causal", None, self._revision, self._device)
 
         def prompts(row: int) -> Sequence[tuple[str, str | None]]:

@@ -1,15 +1,17 @@
-"""Expansion by how far the top-ranked passages depart from chance, after He and Ounis (2007) and ReQue's onfields.
+"""Expansion by divergence from randomness, after He and Ounis (2007) and ReQue's onfields.
+
+The Bose-Einstein weight (Bo1) of a term that occurs tf times in the top-ranked passages is
 
     w = tf * log2((1 + P) / P) + log2(1 + P),     P = frequency in the collection / documents of the collection
 
-is the Bose-Einstein weight (Bo1) of a term that occurs tf times in the top-ranked passages; a frequency of 0 counts
-as 1.
-The published method adds up tf over title, body and anchor texts with a weight for each; a passage here is one field.
+where a frequency of 0 counts as 1. The published method sums tf over title, body and anchor texts with a weight for
+each; here a passage is one field.
 
     AvICTF = mean over the terms of the query of log2(tokens of the collection / frequency in the collection)
 
-tells beforehand how telling a query is. The published adaptive method expands from this collection, from another one
-or not at all, whichever promises most; with one collection it is: expand at ``limit`` or more.
+predicts before the search how specific a query is. The published adaptive method expands from this collection, from
+another one, or not at all, whichever has the best prediction. With one collection, a query is expanded if its AvICTF is
+``limit`` or more.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ NOT_TELLING = "no expansion preferred"
 
 
 class OnFields:
-    """Appends the words of the top-ranked passages that depart most from chance (Bose-Einstein, ReQue's onfields)."""
+    """Appends the words of the top-ranked passages with the highest Bose-Einstein weight (Bo1, ReQue's onfields)."""
 
     method = "onfields"
     reads = frozenset({"passages", "statistics"})
@@ -37,7 +39,7 @@ class OnFields:
         self.mixes, self._words = documents, words
 
     def settings(self) -> Mapping[str, Any]:
-        """What the candidates depend on besides the queries."""
+        """Return everything besides the queries that determines the candidates."""
         return {"documents": self.mixes, "words": self._words}
 
     def weighted(self, asked: QueryBatch) -> list[Weights]:
@@ -45,7 +47,7 @@ class OnFields:
         return self._weigh(Reading(asked, self.method, self.mixes))
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """The query, then its new words by falling weight."""
+        """Return the query followed by its new words, by decreasing weight."""
         reading = Reading(asked, self.method, self.mixes)
         weights = self._weigh(reading)
         return append_terms(asked, reading, lambda row: weights[row])
@@ -62,7 +64,7 @@ class OnFields:
 
 
 class AdaptiveOnFields(OnFields):
-    """Appends the words of onfields to queries whose terms are rare enough, and leaves the others (adaponfields)."""
+    """Appends the words of onfields to queries with rare terms, and does not expand other queries (adaponfields)."""
 
     method = "adaponfields"
 
@@ -73,11 +75,11 @@ class AdaptiveOnFields(OnFields):
         self._limit = limit
 
     def settings(self) -> Mapping[str, Any]:
-        """What the candidates depend on besides the queries."""
+        """Return everything besides the queries that determines the candidates."""
         return {**super().settings(), "limit": self._limit}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """The expanded query where expansion is preferred; the others are counted."""
+        """Return the expanded query if its AvICTF is ``limit`` or more; other queries are counted as rejected."""
         reading = Reading(asked, self.method, self.mixes)
         weights, telling = self._weigh(reading), rarity(reading)
         found = Candidates()
@@ -90,12 +92,12 @@ class AdaptiveOnFields(OnFields):
 
 
 def bose_einstein(tf: float, mean: float) -> float:
-    """The weight of a term that stands ``tf`` times, and ``mean`` times in a document on average."""
+    """Return the Bo1 weight of a term that occurs ``tf`` times in the passages and ``mean`` times per document."""
     return tf * math.log2((1 + mean) / mean) + math.log2(1 + mean)
 
 
 def rarity(reading: Reading) -> list[float]:
-    """AvICTF of each query; 0 for one without terms."""
+    """Return the AvICTF of each query; 0 for a query without terms."""
     terms = sorted({term for row in range(len(reading)) for term in reading.query(row).counts})
     known, tokens = _collection_frequency(reading.statistics, terms), max(1, reading.statistics.tokens)
     found = []

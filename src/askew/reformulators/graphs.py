@@ -1,9 +1,10 @@
-"""Two ways to cut a small graph into clusters. Nodes are numbers; equal choices fall to the lowest.
+"""Two algorithms that cluster a small graph. Nodes are numbers; ties go to the lowest number.
 
-Girvan and Newman (2002): take away the edge that lies on most shortest paths until a part breaks off.
-Louvain (Blondel et al. 2008): move each node where modularity grows most, then treat each cluster as one node, and so
-on. Written here because the graphs have some ten nodes, the answer must not change with a library's random order, and
-the Louvain of networkx 3.6 runs for ever on about one small graph in ten thousand (rounding moves nodes to and fro).
+Girvan and Newman (2002): remove the edge with the most shortest paths until a component splits.
+Louvain (Blondel et al. 2008): move each node to the cluster where modularity grows most, then treat each cluster as one
+node, and repeat. Both are implemented here because the graphs have about ten nodes, the result must not depend on a
+library's random order, and the Louvain of networkx 3.6 never ends on about one small graph in ten thousand (rounding
+moves nodes back and forth).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _LEAST_GAIN = 1e-12
 
 
 def components(neighbors: Sequence[set[int]]) -> Clusters:
-    """The parts of a graph that hang together, each in order, by their lowest node."""
+    """Return the connected components, each sorted, in the order of their lowest nodes."""
     seen: set[int] = set()
     parts = []
     for node in range(len(neighbors)):
@@ -46,7 +47,7 @@ def edge_betweenness(neighbors: Sequence[set[int]]) -> dict[tuple[int, int], flo
             for previous in before[node]:
                 part = paths[previous] / paths[node] * (1 + flow[node])
                 flow[previous] += part
-                # Each path is met from both of its ends.
+                # Each path is counted from both of its ends.
                 flows[min(previous, node), max(previous, node)] += part / 2
     return flows
 
@@ -54,7 +55,7 @@ def edge_betweenness(neighbors: Sequence[set[int]]) -> dict[tuple[int, int], flo
 def _shortest_paths(
     neighbors: Sequence[set[int]], source: int
 ) -> tuple[list[int], dict[int, int], dict[int, list[int]]]:
-    """Nodes from the source outward, how many shortest paths lead to each, and over which nodes they come."""
+    """Return the nodes by distance from the source, the number of shortest paths to each, and its predecessors."""
     order, distance, paths = [source], {source: 0}, {source: 1}
     before: dict[int, list[int]] = {source: []}
     for node in order:
@@ -69,12 +70,12 @@ def _shortest_paths(
 
 
 def first_split(neighbors: Sequence[set[int]]) -> Clusters:
-    """The parts after the first split of Girvan and Newman; a graph without edges falls into its nodes."""
+    """Return the components after the first split of Girvan and Newman; without edges, each node is a component."""
     left: Neighbors = [set(near) for near in neighbors]
     whole = len(components(left))
     while any(left):
         flows = edge_betweenness(left)
-        # Sums of the same parts in another order differ in the last digits: these are equal.
+        # Rounded, because sums of the same values in another order differ in the last digits.
         a, b = min(flows, key=lambda edge: (-round(flows[edge], 9), edge))
         left[a].discard(b)
         left[b].discard(a)
@@ -84,7 +85,7 @@ def first_split(neighbors: Sequence[set[int]]) -> Clusters:
 
 
 def louvain(weights: Floats) -> Clusters:
-    """Clusters of high modularity of a graph given as a symmetric matrix of weights, without loops."""
+    """Return clusters of high modularity; the graph is a symmetric matrix of weights, without loops."""
     clusters: Clusters = [[node] for node in range(len(weights))]
     while True:
         labels = _move_nodes(weights)
@@ -97,7 +98,7 @@ def louvain(weights: Floats) -> Clusters:
 
 
 def _move_nodes(weights: Floats) -> list[int]:
-    """Move nodes, one after the other, to the neighboring cluster that gains most, until none gains."""
+    """Move each node in turn to the neighboring cluster with the highest gain in modularity, until no move gains."""
     degrees, labels = weights.sum(axis=1), np.arange(len(weights))
     moved = bool(weights.any())
     while moved:
@@ -116,6 +117,6 @@ def _move_nodes(weights: Floats) -> list[int]:
 
 
 def _gain(weights: Floats, degrees: Floats, node: int, inside: Flags) -> float:
-    """What modularity gains, but for a factor, when a node with these weights joins the nodes inside."""
+    """Return the gain in modularity, up to a constant factor, if a node with these weights joins the nodes inside."""
     total = degrees.sum()
     return float((weights[inside].sum() - degrees[node] * degrees[inside].sum() / total) / total)

@@ -1,4 +1,4 @@
-"""What the reformulators by words share: the rules for English questions, and the ways to use synonyms."""
+"""Shared code of the lexical reformulators: the rules for English questions, and three modes of using synonyms."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class QuestionRules:
 
     @property
     def hash(self) -> str:
-        """Names the content."""
+        """A fingerprint of the content."""
         return fingerprint([list(self.frames), list(self.closings), sorted(self.stop_words)], length=12)
 
 
 def question_rules(path: str | None = None) -> QuestionRules:
-    """The shipped rules, or those of a user's TOML file of the same shape."""
+    """Return the shipped rules, or the rules of a user's TOML file with the same keys."""
     return _shipped_rules() if path is None else _read_rules(Path(path))
 
 
@@ -53,17 +53,17 @@ def _read_rules(path: Path) -> QuestionRules:
 
 
 def read_text(path: Path, what: str) -> str:
-    """A file as UTF-8 text, or one clear message."""
+    """Read a file as UTF-8 text; an error names the file and the problem."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise DataError(f"{what} file {path}: cannot be read ({error.strerror or error})") from None
     except UnicodeDecodeError as error:
-        raise DataError(f"{what} file {path}: expected UTF-8 text, found another byte at {error.start}") from None
+        raise DataError(f"{what} file {path}: expected UTF-8 text, found an invalid byte at {error.start}") from None
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """A TOML file, or one clear message."""
+    """Read a TOML file; an error names the file and the problem."""
     try:
         return tomllib.loads(read_text(path, what))
     except (ValueError, RecursionError) as error:
@@ -76,7 +76,7 @@ def is_texts(value: object) -> TypeGuard[list[str]]:
 
 
 def one_line(text: str) -> str:
-    """The text with every run of white space as one blank."""
+    """Replace every run of white space by one blank."""
     return " ".join(text.replace("\0", " ").split())
 
 
@@ -90,7 +90,7 @@ def synonym_mode(who: str, topn: int, replace: bool, each: bool) -> str:
 
 
 def first_with_other_stems(head: str, names: Iterable[str], topn: int) -> list[str]:
-    """The first names whose Porter stems differ from those of the head word and of the names already taken."""
+    """Return the first ``topn`` names whose Porter stems differ from the head word's and from each other."""
     seen, taken = {_stems(head)}, []
     for name in names:
         stems = _stems(name)
@@ -107,7 +107,7 @@ def _stems(name: str) -> tuple[str, ...]:
 
 
 def use_synonyms(asked: QueryBatch, lookup: Lookup, mode: str, longest: int = 1) -> Candidates:
-    """Candidates from the synonyms of the words (or of phrases of up to ``longest`` words) of each query."""
+    """Make candidates from the synonyms of each query's words, or of its phrases of up to ``longest`` words."""
     found, known = Candidates(), dict[str, list[str]]()
 
     def remembered(phrase: str) -> list[str]:
@@ -127,7 +127,7 @@ def use_synonyms(asked: QueryBatch, lookup: Lookup, mode: str, longest: int = 1)
 
 
 def _units(words: Sequence[str], lookup: Lookup, longest: int) -> list[str]:
-    """The words of a query, those together that have synonyms together; the longest phrase first."""
+    """Split a query into phrases that have synonyms (the longest possible) and single words."""
     units, at = [], 0
     while at < len(words):
         size = next(
@@ -139,18 +139,18 @@ def _units(words: Sequence[str], lookup: Lookup, longest: int) -> list[str]:
 
 
 def _expand(text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
-    """The query, and after it all synonyms that it does not have yet."""
+    """Append to the query all synonyms that it does not contain yet."""
     new = dict.fromkeys(one for some in synonyms for one in some if one not in units)
     return [" ".join([one_line(text), *new])] if new else []
 
 
 def _replace(text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
-    """Each word makes room for its synonyms; one without any stays."""
+    """Replace each word by its synonyms; a word without synonyms stays."""
     return [" ".join(one for unit, some in zip(units, synonyms, strict=True) for one in (some or [unit]))]
 
 
 def _each(text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
-    """One synonym in the place of one word; the first synonyms of all words come before the second ones."""
+    """Replace one word by one synonym per candidate; the first synonyms of all words come before the second ones."""
     most = max(len(some) for some in synonyms)
     made = [
         " ".join([*units[:at], some[rank], *units[at + 1 :]])

@@ -1,7 +1,7 @@
-"""Queries and passages as terms, for reformulators that append words of the first answers to a query.
+"""Queries and passages as terms, for reformulators that append words of the top-ranked passages to a query.
 
-A term is what the collection's statistics make of a word (for the default index a stem). What is appended are words:
-of each term the form that stands most often in the passages. A term that the query has already is never appended.
+A term is the form of a word in the collection's statistics (for the default index a stem). A term is appended as a
+word: its most frequent form in the passages. A term that the query contains is never appended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOTHING = "nothing found"
 
 @dataclass(frozen=True)
 class Bag:
-    """A text as terms: how often each occurs, and as which words."""
+    """The terms of a text: how often each occurs, and in which word forms."""
 
     counts: Counter[str] = field(default_factory=Counter)
     forms: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -30,7 +30,7 @@ class Bag:
 class Reading:
     """The queries of a batch and their top-ranked passages as terms; each distinct text is split once.
 
-    ``left_out`` says which words of passages take no part.
+    Words of passages for which ``left_out`` is true are ignored.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Reading:
         self.statistics, passages = needed(asked, method)
         self.passages = [found[:documents] for found in passages]
         self._queries = [_bag(words, None) for words in self.statistics.split_many(asked.texts)]
-        # In the order of the passages: a set of texts would be in another order in each process.
+        # A dict keeps the order of the passages; a set would have another order in each process.
         self.texts = tuple(dict.fromkeys(passage.text for found in self.passages for passage in found))
         split = self.statistics.split_many(self.texts)
         self._bags = {text: _bag(words, left_out) for text, words in zip(self.texts, split, strict=True)}
@@ -53,11 +53,11 @@ class Reading:
         return self._queries[row]
 
     def bags(self, row: int) -> list[Bag]:
-        """The terms of each first passage of a query, best first."""
+        """The terms of each top-ranked passage of a query, best first."""
         return [self._bags[passage.text] for passage in self.passages[row]]
 
     def document_frequency(self) -> Mapping[str, int]:
-        """In how many documents of the collection each term of the passages stands: asked for all at once."""
+        """Return the document frequency of each term of the passages; all are looked up at once."""
         if self._documents is None:
             terms = sorted({term for bag in self._bags.values() for term in bag.counts})
             found = self.statistics.document_frequency(terms).tolist() if terms else []
@@ -65,19 +65,19 @@ class Reading:
         return self._documents
 
     def tf_idf(self, bag: Bag) -> Weights:
-        """tf * ln(documents / document frequency) of each term; an unknown term counts as in one document."""
+        """Return tf * ln(documents / document frequency) of each term; an unknown term has document frequency 1."""
         known, documents = self.document_frequency(), max(1, self.statistics.documents)
         return {term: n * math.log(max(1.0, documents / max(1, known[term]))) for term, n in bag.counts.items()}
 
     def new_words(self, row: int, terms: Iterable[str]) -> list[str]:
-        """The terms that a query does not have, in their order, each as its most frequent word in the passages."""
+        """Return the terms that a query lacks, in their order, each as its most frequent word in the passages."""
         own = self.query(row)
         wanted = {term: Counter[str]() for term in terms if term not in own.counts}
         for bag in self.bags(row):
             for (term, word), count in bag.forms.items():
                 if term in wanted:
                     wanted[term][word] += count
-        # Equal counts: the shorter word, then the alphabet, so that the order of the passages plays no part.
+        # Ties: the shorter word, then alphabetically, so that the order of the passages has no effect.
         best = [min(forms, key=lambda word: (-forms[word], len(word), word)) for forms in wanted.values() if forms]
         words = {word for _, word in own.forms}
         return [word for word in dict.fromkeys(best) if word not in words]
@@ -89,7 +89,7 @@ def _bag(words: Iterable[tuple[str, str | None]], left_out: Callable[[str], bool
 
 
 def needed(asked: QueryBatch, method: str) -> tuple[CollectionStatistics, Sequence[Sequence[Passage]]]:
-    """The statistics and passages of a batch, or a clear line where they are not there."""
+    """Return the statistics and passages of a batch; raise a ``ConfigError`` if one is missing."""
     if asked.statistics is None or asked.passages is None:
         missing = "passages of a first search" if asked.passages is None else "statistics of a collection"
         raise ConfigError(f"{method}: expected {missing} with the queries, found none")
@@ -97,7 +97,7 @@ def needed(asked: QueryBatch, method: str) -> tuple[CollectionStatistics, Sequen
 
 
 def append_terms(asked: QueryBatch, reading: Reading, best: Callable[[int], Iterable[str]]) -> Candidates:
-    """One candidate for each query: its text, then the words of the terms that ``best`` gives for its row."""
+    """Make one candidate for each query: its text, then the words of the terms that ``best(row)`` returns."""
     found = Candidates()
     for row, text in enumerate(asked.texts):
         add_expanded(found, row, text, reading.new_words(row, best(row)) if text.strip() else [])
@@ -105,7 +105,7 @@ def append_terms(asked: QueryBatch, reading: Reading, best: Callable[[int], Iter
 
 
 def add_expanded(found: Candidates, row: int, text: str, words: Sequence[str], doc_id: str | None = None) -> None:
-    """The query followed by words; without any the query is counted as one for which nothing was found."""
+    """Add the query followed by words; without words the query is rejected with the reason ``NOTHING``."""
     query, added = one_line(text), one_line(" ".join(words))
     if query and added:
         found.add(row, f"{query} {added}", doc_id)
@@ -114,7 +114,7 @@ def add_expanded(found: Candidates, row: int, text: str, words: Sequence[str], d
 
 
 def best_first(values: Mapping[str, float]) -> list[str]:
-    """Terms by falling value; equal ones in the order of the alphabet."""
+    """Sort terms by decreasing value, ties alphabetically."""
     return sorted(values, key=lambda term: (-values[term], term))
 
 

@@ -1,7 +1,8 @@
-"""Shorter queries: the frame of a question goes ("can you tell me what is the ..."), then all words without content.
+"""Shorter queries: the frame of a question ("can you tell me what is the ...") is removed, then all stop words.
 
-Frames and stop words are data (``data/questions-en.toml``), written for askew; a user's file of the same shape may take
-their place. Verbose queries often retrieve better without their stop structure (Huston and Croft, SIGIR 2010).
+Frames and stop words are in a data file (``data/questions-en.toml``), which was written for askew; a user's file with
+the same keys can replace it. Verbose queries often retrieve better without their stop structure (Huston and Croft,
+SIGIR 2010).
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from askew.plugins.methods import Candidates, QueryBatch
 from askew.reformulators.lexical import question_rules
 
 _PART = re.compile(r"\w+(\|\w+)*\??")
-# What follows an apostrophe is a word of its own, marked so that "vitamin d" keeps its d: i'd is "i _d".
+# The part after an apostrophe becomes a separate word with a mark, so that "vitamin d" keeps its d: i'd is "i _d".
 _NOT = re.compile(r"(?<=\w)n['’]t\b", re.IGNORECASE)
 _ENDING = re.compile(r"(?<=\w)['’](?=(?:s|d|ll|m|re|ve)\b)", re.IGNORECASE)
 _MARKED = {"_nt": "n't", **{f"_{end}": f"'{end}" for end in ("s", "d", "ll", "m", "re", "ve")}}
 
 
 class ReduceReformulator:
-    """Leaves out the frame of a question, then every word that carries no content.
+    """Removes the frame of a question, then every stop word.
 
-    ``keep``: words that are never left out, between blanks, such as "not no". ``rules``: your own file of frames and
-    stop words. ``shortest``: a candidate of fewer words is not made.
+    ``keep``: words that are never removed, separated by blanks, such as "not no". ``rules``: your own file of frames
+    and stop words. ``shortest``: the minimum number of words of a candidate.
     """
 
     method = "reduce"
@@ -39,11 +40,11 @@ class ReduceReformulator:
         self._closings = [_pattern(closing, backwards=True) for closing in self._rules.closings]
 
     def settings(self) -> dict[str, Any]:
-        """What the candidates depend on, the rules by their content."""
+        """Return everything that determines the candidates, with the rules identified by their content."""
         return {"keep": sorted(self._keep), "rules": self._rules.hash, "shortest": self._shortest}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """Up to two candidates for each query: without its frame, and its content words alone."""
+        """Return up to two candidates for each query: the query without its frame, and only its content words."""
         found = Candidates()
         for row, text in enumerate(asked.texts):
             words = word(_ENDING.sub(" _", _NOT.sub(" _nt", text)))
@@ -63,7 +64,7 @@ class ReduceReformulator:
         return found
 
     def _without_frame(self, words: list[str]) -> list[str]:
-        """Take frames off the front, then closings off the end, while words are left."""
+        """Remove frames from the front, then closings from the end; at least one word is left."""
         while size := self._size(self._frames, words):
             words = words[size:]
         while size := self._size(self._closings, words[::-1]):
@@ -71,14 +72,14 @@ class ReduceReformulator:
         return words
 
     def _size(self, rules: list[re.Pattern[str]], words: list[str]) -> int:
-        """How many words the longest rule takes: never all, nor one that is to be kept, nor half of "don't"."""
+        """Return how many words the longest matching rule removes: never all, a kept word, or a part of "don't"."""
         line = "".join(f"{one} " for one in words)
         sizes = (match.group().count(" ") for rule in rules if (match := rule.match(line)))
         fit = (n for n in sizes if n < len(words) and self._keep.isdisjoint(words[:n]) and words[n] not in _MARKED)
         return max(fit, default=0)
 
     def _content(self, words: list[str]) -> list[str]:
-        """The words with content; what hangs on a word by an apostrophe goes with it, but for a "not" that is kept."""
+        """Return the content words. A part after an apostrophe is removed with its word, except a kept "n't"."""
         content, stays = [], False
         for one in words:
             hangs = one in _MARKED and not stays
@@ -91,13 +92,13 @@ class ReduceReformulator:
 
 
 def _kept(keep: str) -> frozenset[str]:
-    """Who keeps "not" keeps "n't" as well."""
+    """Return the words to keep; "n't" is kept if "not" is."""
     words = frozenset(word(keep))
     return words | {"_nt"} if "not" in words else words
 
 
 def _joined(words: list[str]) -> str:
-    """The words with their apostrophes again."""
+    """Join the words, with their apostrophes restored."""
     parts: list[str] = []
     for one in words:
         if one in _MARKED and parts:
@@ -108,7 +109,7 @@ def _joined(words: list[str]) -> str:
 
 
 def _pattern(rule: str, backwards: bool = False) -> re.Pattern[str]:
-    """A rule as a pattern over words that each end in a blank; a rule for the end is read from the last word on."""
+    """Compile a rule to a pattern over words that each end in a blank; ``backwards`` begins with the last word."""
     parts = []
     for part in rule.split()[:: -1 if backwards else 1]:
         if not _PART.fullmatch(part):

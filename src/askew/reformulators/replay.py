@@ -1,8 +1,8 @@
-"""Candidates from a file: what any other program has made, such as QueryGym's output as it is.
+"""Candidates from a file that another program wrote, such as QueryGym.
 
-A table of TAB-separated columns with a header, or JSON Lines. The query is named by ``query_id`` (or qid, id), the text
-by ``text`` (or reformulated_query, query, reformulation, variation); a column ``method`` and others may say how it was
-made and can be chosen by: ``where="method=genqr model=openai/gpt-4.1"``.
+The file is a TSV table with a header, or JSON Lines. The query's id is in the column ``query_id`` (or qid, q_id, id,
+_id), the candidate in ``reformulated_query`` (or reformulation, variation, text, query). Lines can be selected by the
+values of other columns: ``where="method=genqr model=openai/gpt-4.1"``.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _ID_NAMES = ("query_id", "qid", "q_id", "id", "_id")
 _TEXT_NAMES = ("reformulated_query", "reformulation", "variation", "text", "query")
 
 
-# Written by the method rewrite with its defaults; a reader took out those that ask for something else or read badly.
+# Written by the method rewrite with its defaults; candidates with another meaning or poor wording were removed by hand.
 DEMO = DATA / "demo" / "reformulations.tsv"
 
 
 class ReplayReformulator:
-    """Candidates read from a TSV or JSON Lines file, QueryGym's output as it is.
+    """Reads candidates from a TSV or JSON Lines file, such as the unchanged output of QueryGym.
 
-    ``file`` demo has reformulations of the embedded demo's queries. ``count``: most candidates of a query.
-    ``where`` keeps only the lines whose columns have these values: NAME=VALUE, separated by blanks.
-    A column ``kind`` is carried along.
+    ``file`` "demo" contains reformulations of the embedded demo's queries. ``count`` is the maximum number of
+    candidates per query. ``where`` keeps only lines with these values: NAME=VALUE, separated by blanks. A column
+    ``kind`` is copied to the candidates.
     """
 
     method = "replay"
@@ -46,7 +46,7 @@ class ReplayReformulator:
         self._texts: dict[str, list[tuple[str, str | None]]] | None = None
 
     def settings(self) -> dict[str, Any]:
-        """What the candidates depend on, the file by its content."""
+        """Return everything that determines the candidates, with the file identified by its content."""
         try:
             content = digest_file(self._path)[:12]
         except OSError as error:
@@ -84,7 +84,7 @@ class ReplayReformulator:
                 kind = row.get("kind")
                 texts.setdefault(query, []).append((" ".join(text.split()), str(kind) if kind else None))
         if not texts:
-            raise DataError(f"replay {self._path}: no line of it has the values asked for ({self._where or 'any'})")
+            raise DataError(f"replay {self._path}: no line has the requested values ({self._where or 'any'})")
         return texts
 
 

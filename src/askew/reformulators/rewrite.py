@@ -2,14 +2,14 @@
 
 ``rewrite`` needs no documents. Five kinds of reformulations are written: *paraphrase* (another structure), *vocabulary*
 (content words replaced by synonyms), *keywords*, *explicit* (abbreviations and ellipsis spelled out) and *neutral*
-(people of no particular group where the query is about people in general). Models that can be used:
+(without a group, for queries about people in general). Models that can be used:
 
-- by default SmolLM2-135M with the adapter ``smollm2-rewrite``, whose card says how well it does (extra ``lm``);
-- any causal or sequence-to-sequence model by folder or hub id, shown the prompts of the bank for the five kinds;
-- a folder that ``askew train rewriter`` made; it knows no kinds and gives its likeliest texts.
+- by default SmolLM2-135M with the adapter ``smollm2-rewrite`` (extra ``lm``; its card reports its quality);
+- any causal or sequence-to-sequence model by folder or hub id, with the prompts of the bank for the five kinds;
+- a folder made by ``askew train rewriter``; such a model has no kinds and gives its most likely texts.
 
-An OpenAI-compatible endpoint takes the same place as ``llm`` with ``prompt`` paraphrase, vocabulary and so on.
-Candidates are unfiltered: the filter ``equivalence`` says which of them ask for the same thing.
+For an OpenAI-compatible endpoint, use the method ``llm`` with ``prompt`` paraphrase, vocabulary and so on.
+Candidates are not filtered; the filter ``equivalence`` drops those with another meaning.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from askew.reformulators.drawing import clean, plain, refuse
 from askew.reformulators.llm.prompts import Prompt, load_prompt
 
 ADAPTER = "smollm2-rewrite"
-# Queries that a GPU decodes together; on the CPU one query is decoded after the other.
+# The number of queries that a GPU decodes together; on the CPU one query is decoded at a time.
 _BLOCK = 256
 
 
 class RewriteReformulator:
-    """Queries that a language model writes for the query itself, in five kinds.
+    """Rewrites the query with a language model, in five kinds.
 
-    ``kinds``    paraphrase, vocabulary, keywords, explicit, neutral: those that are written, separated by commas.
-    ``samples``  texts drawn for each kind. ``count``: most candidates of a query.
+    ``kinds``    the kinds to write, separated by commas: paraphrase, vocabulary, keywords, explicit, neutral.
+    ``samples``  the number of texts sampled for each kind. ``count``: the maximum number of candidates per query.
     ``model``    SmolLM2-135M-Instruct, another causal or seq2seq model, or a folder of ``askew train rewriter``.
-    ``adapter``  the name of one that askew ships, or a folder; "none" for none. Read with SmolLM2 only.
-    ``device``   cuda or cpu; without one a language model is on the GPU where there is one.
+    ``adapter``  the name of an adapter that askew ships, or a folder; "none" for none. Used with SmolLM2 only.
+    ``device``   cuda or cpu; by default a language model runs on the GPU if there is one.
     """
 
     method = "rewrite"
@@ -68,7 +68,7 @@ class RewriteReformulator:
         return (Path(self._model) / ABOUT).is_file()
 
     def settings(self) -> dict[str, Any]:
-        """What the candidates depend on, the model and the adapter by their weights."""
+        """Return everything that determines the candidates, with model and adapter identified by their weights."""
         if self._trained:
             about = read_about(self._model)
             base = about.get("model") if about["kind"] == "causal" else None
@@ -81,7 +81,7 @@ class RewriteReformulator:
                 "seed": self._seed, **vars(self._sampling)}  # fmt: skip
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """Distinct texts of each query, the kinds in turn."""
+        """Return distinct texts for each query; the kinds take turns."""
         found = Candidates()
         readable = [row for row, text in enumerate(asked.texts) if text.strip()]
         if len(readable) < len(asked):
@@ -100,10 +100,10 @@ class RewriteReformulator:
         return found
 
     def _lines(self, asked: QueryBatch, rows: Sequence[int]) -> Iterator[list[tuple[str, str | None]]]:
-        """What the model writes for the query of each row, with its kind."""
+        """Yield the texts that the model writes for the query of each row, each with its kind."""
         if self._trained:
             rewriter = load_rewriter(self._model, self._device)
-            # Each by itself: in company the last digits differ, and with them a close choice.
+            # One query at a time: in a batch the last digits differ, which may change a close decision.
             for row in rows:
                 yield [(line, None) for line in rewriter.write([asked.texts[row]], beams=self._count)[0]]
             return
@@ -118,7 +118,7 @@ class RewriteReformulator:
                 yield [(line, kind) for turn in turns for line, kind in zip(turn, self._kinds, strict=True) if line]
 
     def _drawn(self, writer: Generator, texts: Sequence[str], seeds: Sequence[int]) -> Iterator[list[list[str]]]:
-        """For each text the samples of each kind."""
+        """Yield the samples of each kind for each text."""
         if self._adapter is not None:
             endings = [kind_ending(kind) for kind in self._kinds]
             prefixes = [query_prefix(text) for text in texts]
@@ -137,6 +137,6 @@ class RewriteReformulator:
 
 
 def _one_line(prompt: Prompt, query: str) -> list[dict[str, str]]:
-    """What a small model is asked: one reformulation, without the JSON that an endpoint is asked for."""
+    """Return the messages for a small model: they request one reformulation and, unlike for an endpoint, no JSON."""
     asked = f"Query: {' '.join(query.split())}\nAnswer with one reformulation and nothing else."
     return [{"role": "system", "content": prompt.system}, {"role": "user", "content": asked}]

@@ -1,8 +1,8 @@
-"""Words that the collection does not know, replaced by near ones that it does.
+"""Spelling correction: words that do not occur in the collection are replaced by similar words that do.
 
-The collection tells how often a term stands in it, not which terms it has; so the near words come from the passages
-that a first search found for the query, and from a list of words that the user gives. There is no model of the
-language, of sounds or of keyboards, and one candidate for each query.
+The collection's statistics give the frequency of a term but do not list the terms. So the similar words come from the
+passages of a first search and from a word list of the user. There is no language model and no model of sounds or
+keyboards. A query gets at most one candidate.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from askew.core.text import word
 from askew.plugins.methods import Candidates, CollectionStatistics, QueryBatch
 from askew.reformulators.lexical import read_text
 
-# Longer words may have two mistakes.
+# Words of this length or more may have two errors.
 _LONG = 8
 
 
 class SpellingReformulator:
-    """Replaces each word that the collection does not know by the nearest one that it does.
+    """Replaces each word that does not occur in the collection by the most similar word that does.
 
-    Near is one change (a letter added, removed, replaced, or two exchanged), or two for words of eight letters or more.
-    Known words come from the top-ranked passages of the query and from ``words``, a file with one word per line. Words
-    shorter than ``shortest`` and words with digits stay as they are.
+    A similar word is one edit away (a letter added, removed or replaced, or two neighbors exchanged), or two edits for
+    words of eight letters or more. Similar words come from the top-ranked passages of the query and from ``words``, a
+    file with one word per line. Words shorter than ``shortest`` and words with digits are not changed.
     """
 
     method = "spelling"
@@ -41,11 +41,11 @@ class SpellingReformulator:
         self._listed = WordList(word(read_text(Path(words), "words")) if words else ())
 
     def settings(self) -> dict[str, Any]:
-        """What the candidates depend on, the list of words by its content."""
+        """Return everything that determines the candidates, with the word list identified by its content."""
         return {"shortest": self._shortest, "words": fingerprint(self._listed.words)}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """One candidate for each query with an unknown word that is near a known one."""
+        """Return one candidate for each query with an unknown word that is similar to a known one."""
         found, statistics = Candidates(), asked.statistics
         if not len(asked):
             return found
@@ -69,7 +69,7 @@ class SpellingReformulator:
         return [one for one, count in zip(fit, counts.tolist(), strict=True) if not count]
 
     def _nearest(self, wrong: str, near: WordList, statistics: CollectionStatistics) -> str | None:
-        """The known word with the fewest changes; then the one in more documents; then by the alphabet."""
+        """Return the known word with the fewest edits; ties by document frequency, then alphabetically."""
         most = 2 if len(wrong) >= _LONG else 1
         changes = {**near.within(wrong, most), **self._listed.within(wrong, most)}
         terms = {one: next((term for _, term in statistics.split(one) if term), None) for one in changes}
@@ -80,7 +80,7 @@ class SpellingReformulator:
 
 
 class WordList:
-    """Words that can be asked for those near another, without comparing with each."""
+    """A word list that finds the words similar to another word without comparing it with each of them."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         self.words = sorted({one for one in words if one.isalpha()})
@@ -88,10 +88,10 @@ class WordList:
         self._lengths = np.array([len(one) for one in self.words], np.int64)
 
     def within(self, wrong: str, most: int) -> dict[str, int]:
-        """The words that are one or more changes away, and no more than ``most``, each with how many."""
+        """Return the words that are 1 to ``most`` edits away, each with its number of edits."""
         if not self.words:
             return {}
-        # One change makes at most one letter go and one come.
+        # One edit removes at most one letter and adds at most one.
         other = np.bitwise_count(self._letters ^ np.uint64(_letters(wrong))) <= 2 * most
         fit = np.flatnonzero(other & (np.abs(self._lengths - len(wrong)) <= most))
         changes = {self.words[at]: distance(wrong, self.words[at]) for at in fit.tolist()}
@@ -99,7 +99,7 @@ class WordList:
 
 
 def _letters(one: str) -> int:
-    """Which letters a word has, as bits; several letters may share a bit."""
+    """Return the set of a word's letters as bits; several letters may share a bit."""
     bits = 0
     for letter in one:
         bits |= 1 << (ord(letter) % 64)
@@ -107,7 +107,7 @@ def _letters(one: str) -> int:
 
 
 def distance(one: str, other: str) -> int:
-    """How many letters are to be added, dropped, changed, or changed about with their neighbor (each letter once)."""
+    """Return the edit distance with exchanges of neighboring letters; no letter is edited twice."""
     before: list[int] = []
     last = list(range(len(other) + 1))
     for i, letter in enumerate(one, start=1):

@@ -1,7 +1,7 @@
-"""Queries in stems: every word cut by one of the eight stemmers of ReQue (Tamannaee et al., CIKM 2020).
+"""Stemmed queries: every word is stemmed by one of the eight stemmers of ReQue (Tamannaee et al., CIKM 2020).
 
-The rules of most stemmers know nothing of apostrophes, so a possessive ending goes first, as it does in Lucene's
-English analysis: women's is stemmed as women. A word with an apostrophe elsewhere (don't, o'brien) is left as it is.
+Most stemmers have no rules for apostrophes, so a possessive ending is removed first, as in Lucene's English analysis:
+women's is stemmed as women. A word with an apostrophe elsewhere (don't, o'brien) is not changed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from askew.reformulators.stemmers import simple
 
 Stemmer = Callable[[str], str]
 _APOSTROPHES = "'\u2019\uff07"
-# Raised when other candidates come of the same stems.
+# Increased when the same stemmer gives other candidates.
 _VERSION = 2
 
 
 class StemReformulator:
-    """Each word of the query, lower-cased and without a possessive ending, is replaced by its stem; the order stays."""
+    """Replaces each word of the query, lower-cased and without a possessive ending, by its stem; keeps the order."""
 
     reads: frozenset[str] = frozenset()
 
@@ -35,13 +35,13 @@ class StemReformulator:
         self._name, self._stem, self._version = name, stem, version
 
     def settings(self) -> dict[str, Any]:
-        """The stemmer and its version, and that of how queries are cut into words."""
+        """Return the stemmer, its version, and the version of the splitting into words."""
         return {"stemmer": self._name, "version": self._version, "words": _VERSION}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """One candidate for each query in which a stem differs from its word."""
         found = Candidates()
-        # Queries share most of their words: each is stemmed once.
+        # Queries share most of their words, so each distinct word is stemmed once.
         stems: dict[str, str] = {}
         for row, text in enumerate(asked.texts):
             words = words_of(text)
@@ -81,8 +81,8 @@ def krovetz() -> StemReformulator:
         package, version = import_module("krovetzstemmer"), metadata.version("krovetzstemmer")
     except ImportError:
         raise MissingExtra("the Krovetz stemmer (krovetzstemmer)", "stemmers") from None
-    # It looks words up in a dictionary of some 30 000 head words that belongs to the algorithm; so it is not rewritten
-    # here, and the release of the package decides the stems.
+    # The algorithm includes a dictionary of about 30,000 head words, so it is not implemented again here, and the
+    # release of the package determines the stems.
     return StemReformulator("krovetz", package.Stemmer().stem, version)
 
 
@@ -107,7 +107,7 @@ def porter2() -> StemReformulator:
 
 
 def sstemmer() -> StemReformulator:
-    """Takes the plural s off every word (Harman 1991)."""
+    """Removes the plural s from every word (Harman 1991)."""
     return StemReformulator("sstemmer", simple.s_stem)
 
 

@@ -1,8 +1,9 @@
 """Queries with the words of one group swapped for their counterparts, made neutral, or without the group.
 
-Words come from a list of pairs (``swaplexicon``). Case and possessives are kept; articles and the verb beside a
-pronoun follow. What it cannot know: that no noun comes (made her happy -> made his happy), verbs other than is, was,
-has and does (she works -> they works), and names in lower-cased texts beyond the phrases of the list (king arthur).
+Words come from a list of pairs (``swaplexicon``). Case and possessives are kept; articles and the verb next to a
+pronoun are adapted. Known errors: a word after "her" that is not a noun (made her happy -> made his happy), verbs other
+than is, was, has and does (she works -> they works), and names in lower-cased texts that are not in the list (king
+arthur).
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ _WORD = re.compile(r"\w+")
 _JOINED = r"(?:\s*[/&]\s*|\s+(?:and|or)\s+)"
 _ARTICLE = re.compile(r"\b(an?)(\s+)(\w+)", re.IGNORECASE)
 _BLANK_BEFORE_MARK = re.compile(r"\s+([,.;:?!])")
-# Said otherwise than written: a unit, a European, a one-off; an heir, an hour.
+# Words with a sound that differs from the spelling: a unit, a European, a one-off; an heir, an hour.
 _NO_VOWEL = re.compile("uni|us[eu]|eu|one|once|ewe")
 _VOWEL = re.compile("[aeiou]|heir|hour|hono")
 
 
 class SwapReformulator:
-    """Swaps the words of one group for the other's, makes them neutral, or leaves the group out.
+    """Swaps the words of one group for those of the other, makes them neutral, or removes the group.
 
     ``mode``: swap, neutral, remove, or all for one candidate of each. ``pairs``: a shipped list or your own .toml file,
-    for any two groups. Without one it is the shipped list of ``groups``; where none is shipped there are no candidates.
-    ``names``: leave phrases of the list (burger king) and capitalized names (Queen Anne) alone.
+    for any two groups. The default is the shipped list for ``groups``; without such a list there are no candidates.
+    ``names``: do not change phrases that the list keeps (burger king) and capitalized names (Queen Anne).
     """
 
     method = "swap"
@@ -59,7 +60,7 @@ class SwapReformulator:
         self._rewriter = Rewriter(found, names)
 
     def settings(self) -> dict[str, Any]:
-        """What the candidates depend on, the pairs by their content."""
+        """Return everything that determines the candidates, with the pairs identified by their content."""
         if not self._fits:
             return {"mode": self._mode, "pairs": None, "groups": list(self._counted)}
         lexicon = self._rewriter.lexicon
@@ -89,7 +90,7 @@ class SwapReformulator:
 
 
 class Rewriter:
-    """Rewrites one text after a list of pairs."""
+    """Rewrites a text with a list of pairs."""
 
     def __init__(self, lexicon: SwapLexicon, names: bool = True) -> None:
         self.lexicon, self.names = lexicon, names
@@ -103,18 +104,18 @@ class Rewriter:
         possessive = r"(?:['’]s?)?"
         self._twice = re.compile(rf"\b({neutral})({possessive}){_JOINED}\1{possessive}(?!\w)", re.IGNORECASE)
         self._blocks = _block_patterns(lexicon)
-        # Most queries name no group: a look at their words is faster than the patterns.
+        # Most queries name no group, and a check of their words is faster than the patterns.
         listed = [*lexicon.swaps, *lexicon.remove.get("nouns", ()), *lexicon.remove.get("attributes", ())]
         self._hints = frozenset(one for term in listed for one in word(term)[:1])
 
     def rewrite(self, text: str, mode: str) -> str:
-        """The text after one of the modes; the same if there is nothing to do. White space is one blank already."""
+        """Rewrite a text in one of the modes; unchanged if nothing applies. The text has single blanks only."""
         if self._hints.isdisjoint(word(text)):
             return text
         edits = self._removals(text) if mode == "remove" else self._changes(text, mode)
         made = _applied(text, edits)
         if mode == "neutral" and edits:
-            # Two groups that have become the same are named once: he or she -> they, men's and women's -> people's.
+            # Two words that became the same are written once: he or she -> they, men's and women's -> people's.
             made = self._twice.sub(r"\1\2", made)
         if made == text:
             return text
@@ -129,7 +130,7 @@ class Rewriter:
         return key not in self.lexicon.swaps or (self.names and self._is_name(match, key))
 
     def _is_name(self, match: re.Match[str], key: str) -> bool:
-        """Capitalised beside another capitalised word, in a text that has words in lower case too."""
+        """Whether a word is capitalized next to another capitalized word, in a text that has lower-case words too."""
         text, old = match.string, match.group()
         if key in self.lexicon.pronouns or not old[0].isupper() or old.isupper():
             return False
@@ -138,7 +139,7 @@ class Rewriter:
         after, before = _NEXT_WORD.match(text, match.end()), _LAST_WORD.search(text[: match.start()])
         if after and after[1][0].isupper():
             return True
-        # The first word of a text is capitalised anyway: it speaks for a name only if it is no question word.
+        # The first word of a text is usually capitalized, so it indicates a name only if it can be a noun.
         return bool(
             before and before[1][0].isupper() and (before.start() or key_of(before[1]) not in self.lexicon.not_noun)
         )
@@ -155,12 +156,12 @@ class Rewriter:
         return edits
 
     def _form(self, match: re.Match[str], forms: Forms) -> str:
-        """The form before a noun if a word follows that may be one."""
+        """Return the form before a noun if the next word may be a noun, else the other form."""
         after = self._next_word.match(match.string, match.end())
         return forms[0] if after and key_of(after[1]) not in self.lexicon.not_noun else forms[1]
 
     def _agreement(self, match: re.Match[str]) -> dict[tuple[int, int], str]:
-        """The verb right after the subject, or else right before it, in the plural."""
+        """Put the verb right after the subject, or else right before it, in the plural."""
         text, lexicon = match.string, self.lexicon
         short = self._contraction.match(text, match.end())
         if short:
@@ -169,7 +170,7 @@ class Rewriter:
         return {verb.span(1): _cased(lexicon.verbs[key_of(verb[1])], verb[1])} if verb else {}
 
     def _removals(self, text: str) -> dict[tuple[int, int], str]:
-        """Blocks with a group in them, but for those that hold what is to be kept."""
+        """Remove the blocks that name a group, except blocks with a word to keep."""
         kept = [match.span() for match in self._terms.finditer(text) if self._is_kept(match)]
         edits: dict[tuple[int, int], str] = {}
         for pattern in self._blocks:
@@ -181,12 +182,12 @@ class Rewriter:
 
 
 def _two_formed(lexicon: SwapLexicon) -> list[str]:
-    """Words that are other before a noun: in "his or her name" both are."""
+    """Return the words that have another form before a noun: both words in "his or her name"."""
     return [term for term in lexicon.swaps if len({*lexicon.swaps[term]}) > 1 or len({*lexicon.neutrals[term]}) > 1]
 
 
 def _block_patterns(lexicon: SwapLexicon) -> list[re.Pattern[str]]:
-    """Two kinds of blocks: "for women" before something else, and "women's" before a noun."""
+    """Return patterns for two kinds of blocks: "for women" at the end of a phrase, and "women's" before a noun."""
     remove = lexicon.remove
     if not remove.get("nouns") or not remove.get("attributes"):
         return []
@@ -206,7 +207,7 @@ def _block_patterns(lexicon: SwapLexicon) -> list[re.Pattern[str]]:
 
 
 def _possessive(match: re.Match[str], new: str) -> dict[tuple[int, int], str]:
-    """policemen's -> police officers', ladies' -> gentlemen's."""
+    """Adapt a possessive ending: policemen's -> police officers', ladies' -> gentlemen's."""
     text, at, old = match.string, match.end(), match.group()
     if text[at : at + 1] not in tuple("'’") or not new:
         return {}
@@ -234,12 +235,12 @@ def _applied(text: str, edits: Mapping[tuple[int, int], str]) -> str:
 
 
 def _closed_up(text: str) -> str:
-    """Blanks and marks where they belong after words have gone."""
+    """Repair blanks and punctuation after words were removed."""
     return _BLANK_BEFORE_MARK.sub(r"\1", one_line(text)).strip(" ,;:-")
 
 
 def _with_articles(old: str, new: str) -> str:
-    """Articles that fit what now follows them; those of the old text stay as they were."""
+    """Adapt each article to the word that now follows it; an article and word of the old text stay."""
     known = {key_of(f"{match[1]} {match[3]}") for match in _ARTICLE.finditer(old)}
 
     def fitting(match: re.Match[str]) -> str:
@@ -261,5 +262,5 @@ def _either(words: Iterable[str]) -> str:
 
 
 def _maybe(pattern: str, words: Mapping[str, str]) -> re.Pattern[str]:
-    """The pattern, or one that never fits where there are no words for it."""
+    """Compile the pattern, or one that never matches if there are no words for it."""
     return re.compile(pattern if words else "(?!)", re.IGNORECASE)

@@ -1,7 +1,7 @@
-"""Words of two groups with their counterparts, as data: a TOML file, shipped or a user's own.
+"""Words of two groups with their counterparts, in a TOML file that is shipped or written by the user.
 
-``groups`` names the two groups and ``pairs`` lists [word of the first, word of the second, word for anyone]. All else
-may be missing; ``data/swaps/gender-en.toml`` has everything, with a word on each part.
+``groups`` names the two groups, and ``pairs`` lists [word of the first group, word of the second group, neutral word].
+All other parts are optional; ``data/swaps/gender-en.toml`` has every part and explains it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from askew.reformulators.lexical import is_texts, read_toml
 _SHIPPED = DATA / "swaps"
 _ABOUT = ("name", "version", "language", "title", "source", "licence", "note")
 _PARTS = ("groups", "pairs", "keep", "one_way", "before_noun", "words", "agreement", "remove")
-# What a word becomes before a noun, and otherwise.
+# The replacement of a word before a noun, and its replacement elsewhere.
 Forms = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class SwapLexicon:
-    """What each listed word becomes when groups are swapped, and when none is named."""
+    """The replacements of each listed word: for swapping the groups, and for neutral texts."""
 
     name: str
     groups: tuple[str, str]
@@ -48,11 +48,11 @@ def shipped_swaps() -> list[str]:
 
 
 def load_swaps(spec: str) -> SwapLexicon:
-    """A list of pairs by its name, or from a ``.toml`` file."""
+    """Load a list of pairs by its name, or from a ``.toml`` file."""
     if spec in shipped_swaps():
         return _from_toml(_SHIPPED / f"{spec}.toml")
     if Path(spec).suffix.lower() != ".toml":
-        raise UnknownName("list of pairs", spec, shipped_swaps(), "the shipped ones (a file ends in .toml)")
+        raise UnknownName("list of pairs", spec, shipped_swaps(), "the shipped lists (a file ends in .toml)")
     return _from_toml(Path(spec))
 
 
@@ -62,8 +62,8 @@ def _from_toml(path: Path) -> SwapLexicon:
     try:
         return _checked(_lexicon(path, data), path)
     except (AttributeError, TypeError, ValueError) as error:
-        # The tables of the file are read as they should be; one of another shape ends up here.
-        raise DataError(f"pairs file {path}: a part is not of the shape that gender-en.toml shows ({error})") from None
+        # The tables are read without checks; a table with another structure raises one of these errors.
+        raise DataError(f"pairs file {path}: a part does not have the structure of gender-en.toml ({error})") from None
 
 
 def _lexicon(path: Path, data: Mapping[str, Any]) -> SwapLexicon:
@@ -89,7 +89,7 @@ def _lexicon(path: Path, data: Mapping[str, Any]) -> SwapLexicon:
 
 
 def _forms(path: Path, data: Mapping[str, Any]) -> tuple[dict[str, Forms], dict[str, Forms]]:
-    """Every listed word with what it becomes; of several lines with the same word the first counts."""
+    """Return the replacements of every listed word; if a word is listed twice, the first entry is used."""
     swaps: dict[str, Forms] = {}
     neutrals: dict[str, Forms] = {}
 
@@ -104,7 +104,7 @@ def _forms(path: Path, data: Mapping[str, Any]) -> tuple[dict[str, Forms], dict[
         enter(term, (other, other), (neutral, neutral))
     for pair in data.get("pairs", []):
         if not is_texts(pair) or len(pair) != 3 or not all(pair):
-            raise DataError(f"pairs file {path}: expected [word, counterpart, word for anyone], found {pair!r}")
+            raise DataError(f"pairs file {path}: expected [word, counterpart, neutral word], found {pair!r}")
         first, second, neutral = pair
         enter(first, (second, second), (neutral, neutral))
         enter(second, (first, first), (neutral, neutral))
@@ -114,18 +114,18 @@ def _forms(path: Path, data: Mapping[str, Any]) -> tuple[dict[str, Forms], dict[
 
 
 def _checked(lexicon: SwapLexicon, path: Path) -> SwapLexicon:
-    """A word for anyone must not name a group."""
+    """Refuse a neutral word that names a group."""
     for term, forms in lexicon.neutrals.items():
         for one in (part for form in forms for part in [key_of(form), *word(form)]):
             if one in lexicon.swaps:
                 raise DataError(
-                    f"pairs file {path}: the word for anyone of {term!r} holds {one!r}, which names a group"
+                    f"pairs file {path}: the neutral word for {term!r} contains {one!r}, which names a group"
                 )
     return lexicon
 
 
 def key_of(term: str) -> str:
-    """How a listed word is looked up: whatever its case, its apostrophe and its blanks."""
+    """Return the lookup key of a word: independent of case, kind of apostrophe and number of blanks."""
     return " ".join(term.replace("’", "'").split()).casefold()
 
 

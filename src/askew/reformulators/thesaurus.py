@@ -1,7 +1,7 @@
 """Synonyms from a user's own file.
 
-A ``.tsv`` file has a word (or a phrase), a tab, and its synonyms between commas; a ``.json`` file maps each word to a
-list of synonyms. The best synonym comes first.
+A line of a ``.tsv`` file has a word (or a phrase), a tab, and its synonyms separated by commas. A ``.json`` file maps
+each word to a list of synonyms. The best synonym comes first.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Entries = dict[str, list[str]]
 
 
 class ThesaurusReformulator:
-    """Adds up to topn synonyms of each word from your own file, or puts them in its place.
+    """Adds up to topn synonyms of each word from your own file, or replaces the word by them.
 
-    ``replace``: the synonyms stand in the place of the word. ``each``: one candidate for each synonym in the place of
-    its word. Phrases of the file are found as well, the longest first.
+    ``replace``: replace the word by its synonyms. ``each``: one candidate for each synonym, which replaces its word.
+    Phrases of the file are matched too, the longest first.
     """
 
     method = "thesaurus"
@@ -35,7 +35,7 @@ class ThesaurusReformulator:
         self._longest = max((len(head.split()) for head in self._entries), default=1)
 
     def settings(self) -> dict[str, Any]:
-        """What the candidates depend on, the file by its content."""
+        """Return everything that determines the candidates, with the file identified by its content."""
         return {"topn": self._topn, "mode": self._mode, "entries": fingerprint(self._entries)}
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
@@ -47,7 +47,7 @@ class ThesaurusReformulator:
 
 
 def read_thesaurus(path: Path) -> Entries:
-    """The synonyms of each word of a file; a word that occurs twice has those of both places."""
+    """Read the synonyms of each word from a file; a word that occurs twice gets the synonyms of both entries."""
     text = read_text(path, "thesaurus")
     rows = _json_rows(path, text) if path.suffix.lower() == ".json" else _tsv_rows(path, text)
     entries: Entries = {}
@@ -64,7 +64,7 @@ def _tsv_rows(path: Path, text: str) -> list[tuple[str, list[str]]]:
         head, tab, rest = line.partition("\t")
         synonyms = [one.strip() for one in rest.replace("\t", ",").split(",") if one.strip()]
         if not tab or not word(head) or not synonyms:
-            raise DataError(f"{place(path, number)}: expected a word, a tab and its synonyms between commas")
+            raise DataError(f"{place(path, number)}: expected a word, a tab and its synonyms separated by commas")
         rows.append((head, synonyms))
     return rows
 

@@ -1,10 +1,10 @@
-"""Word vectors from files: what is in them, checked, as words and a matrix.
+"""Word vectors from files, checked and returned as words and a matrix.
 
-Four forms, told apart by their content:
+Four formats are distinguished by their content:
 GloVe text (a word and its numbers on each line), word2vec text (the same after a line "words width"), word2vec binary
 (that line, then each word, a blank and its numbers as little-endian float32), and a NumPy matrix (``.npy``) with a file
-of words, one a line. Text is UTF-8. A word of a text file may hold blanks (GloVe's largest files have some), as long as
-its last part is not a number: then the line is too long.
+of words, one per line. Text is UTF-8. A word of a text file may contain blanks (GloVe's largest files have some),
+unless its last part is a number: then the line has too many numbers.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _HEADER = re.compile(rb"(\d+) (\d+) ?\r?\n")
 _BLOCK = 1 << 23
 _LARGEST = float(np.finfo(np.float32).max)
-# More than any file in use; a header beyond it is damage, and would ask for all the memory there is.
+# Wider than any file in use. A larger number in a header means a damaged file, and could exhaust the memory.
 _WIDEST = 1 << 16
 _IN_NUMBERS = frozenset(b"0123456789+-.eE naifNAIF")
 
 
 def read_vectors(path: Path, vocabulary: Path | None = None) -> tuple[list[str], Floats]:
-    """The words of a file and their vectors, as they are in the file."""
+    """Read the words of a file and their vectors, unchanged."""
     head = _head(path)
     found = vocabulary_of(path, vocabulary)
     if found is not None:
@@ -52,7 +52,7 @@ def read_vectors(path: Path, vocabulary: Path | None = None) -> tuple[list[str],
 
 
 def vocabulary_of(path: Path, vocabulary: Path | None = None) -> Path | None:
-    """The file of words that goes with a matrix: the one given, or vocab.txt beside it; None for another form."""
+    """Return the file with the words of a matrix: the given one, or vocab.txt in its folder; None for other formats."""
     if _head(path).startswith(_NUMPY_MAGIC):
         return vocabulary or path.parent / "vocab.txt"
     if vocabulary is not None:
@@ -61,7 +61,7 @@ def vocabulary_of(path: Path, vocabulary: Path | None = None) -> Path | None:
 
 
 def check_readable(path: Path, what: str) -> None:
-    """A clear line when there is no such file."""
+    """Raise a ``DataError`` that names the file if it cannot be read."""
     try:
         with path.open("rb"):
             pass
@@ -83,7 +83,7 @@ def _head(path: Path) -> bytes:
 
 
 def _is_binary(first: bytes, width: int) -> bool:
-    """After the first word comes either a line of digits, two characters a number at least, or numbers as bytes."""
+    """Whether the first vector is binary: not a text line of ``width`` numbers of two characters or more each."""
     rest = first[first.find(b" ") + 1 :]
     line = rest.partition(b"\n")[0].rstrip(b"\r")
     return len(line) < min(2 * width - 1, len(rest)) or not frozenset(line) <= _IN_NUMBERS
@@ -102,13 +102,16 @@ def _read_lines(path: Path, count: int | None, width: int | None) -> tuple[list[
     if not words or width is None:
         raise DataError(f"vectors {path}: expected word vectors, found no line with one")
     if count is not None and len(words) != count:
-        raise DataError(f"vectors {path}: the first line says {count} words, found {len(words)}: cut short or wrong")
+        raise DataError(
+            f"vectors {path}: the first line says {count} words, found {len(words)}: the file is cut short or the line "
+            "is wrong"
+        )
     _refuse_repeats(words, lambda i: place(path, i + 1 + skipped))
     return words, np.concatenate(parts)
 
 
 def _blocks_of_lines(path: Path, skipped: int) -> Iterator[tuple[int, list[str]]]:
-    """Whole lines, many at a time, each block with the number of its first line."""
+    """Yield blocks of complete lines, each with the number of its first line."""
     line, waiting = 1 + skipped, b""
     with path.open("rb") as file:
         for _ in range(skipped):
@@ -135,7 +138,7 @@ def _decode(path: Path, first: int, block: bytes) -> list[str]:
 
 
 def _parse(path: Path, first: int, lines: list[str], width: int) -> tuple[list[str], Floats]:
-    """All lines of a block at once; only where that fails is each line looked at by itself."""
+    """Parse all lines of a block at once; if that fails, parse each line by itself."""
     pairs = [line.rstrip(" \r").partition(" ") for line in lines]
     fields = pc.split_pattern(pa.array([rest for _, _, rest in pairs], pa.large_string()), " ")
     if (pc.list_value_length(fields).to_numpy() == width).all() and all(word for word, _, _ in pairs):
@@ -165,7 +168,7 @@ def _parse_line(where: str, line: str, width: int) -> tuple[str, list[float]]:
 
 
 def _number(text: str) -> float | None:
-    # Python reads 1_000 as a number; vector files do not.
+    # Python reads 1_000 as a number, but vector files have no such numbers.
     try:
         return None if "_" in text else float(text)
     except ValueError:
@@ -174,7 +177,7 @@ def _number(text: str) -> float | None:
 
 def _read_binary(path: Path, start: int, count: int, width: int) -> tuple[list[str], Floats]:
     size = path.stat().st_size
-    # The shortest record is one letter, a blank and the numbers: what says more is never believed.
+    # The shortest record is one letter, a blank and the numbers, so a larger count must be wrong.
     if count * (4 * width + 2) > size - start:
         raise DataError(f"vectors {path}: the first line says {count} words of width {width}, but the file is shorter")
     words, vectors = [], np.empty((count, width), "<f4")
@@ -196,7 +199,7 @@ def _read_binary(path: Path, start: int, count: int, width: int) -> tuple[list[s
 
 def _binary_word(path: Path, i: int, data: bytes) -> str:
     try:
-        # Some writers end each record with a line feed, which then stands before the next word.
+        # Some programs end each record with a line feed, which then precedes the next word.
         word = data.lstrip(b"\n").decode("utf-8")
     except UnicodeDecodeError:
         raise DataError(f"vectors {path}: expected UTF-8 text, found {data[:20]!r} as word {i + 1}") from None
@@ -209,7 +212,7 @@ def _read_matrix(path: Path, words: int) -> Floats:
     try:
         matrix: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:
-        # The header of the file is parsed as Python: a damaged one can raise nearly anything.
+        # The header of the file is parsed as Python: a damaged header can raise almost any exception.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise DataError(f"vectors {path}: not a whole .npy file ({reason})") from None
     if matrix.ndim != 2 or matrix.dtype.kind != "f":

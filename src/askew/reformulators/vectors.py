@@ -1,4 +1,4 @@
-"""Words as vectors, and which words lie nearest to which: by cosine or by Euclidean distance."""
+"""Word vectors, and the nearest words of a word by cosine or by Euclidean distance."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from askew.core.ranking import Ints
 from askew.reformulators.vectorfiles import Floats, check_readable, read_vectors, vocabulary_of
 
 SIMILARITIES = ("cosine", "euclidean")
-# How many similarities are held at a time: 128 MB.
+# The number of similarities in memory at a time: 128 MB.
 _AT_A_TIME = 1 << 25
-# A product of matrices differs in the last digits with their shapes: a few more than asked are weighed again.
+# The last digits of a matrix product depend on the shapes, so a few more words than requested are scored again.
 _SPARE = 8
 _BLOCK = 128
 
 
 class WordVectors:
-    """Words with their vectors: directions of length one in ``units``, and the ``lengths`` they had."""
+    """Words with their vectors: ``units`` are the vectors scaled to length one, ``lengths`` their original lengths."""
 
     def __init__(self, words: Sequence[str], vectors: Floats) -> None:
         self.words = list(words)
         self.lengths: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors)).astype(np.float32)
-        # A vector of zeros has no direction; it stays as it is, and is near nothing.
+        # A vector of zeros has no direction; it is not scaled, and its cosine with every other vector is 0.
         scales = np.where(self.lengths > 0, self.lengths, 1).astype(np.float32)
         self.units: Floats = vectors / scales[:, None]
         self._places = {word: i for i, word in enumerate(self.words)}
@@ -38,10 +38,10 @@ class WordVectors:
         return word in self._places
 
     def nearest(self, words: Sequence[str], count: int, similarity: str = "cosine") -> list[list[tuple[str, float]]]:
-        """The nearest words of each word, nearest first, with their similarity; the word itself is not among them.
+        """Return the nearest words of each word with their similarity, nearest first, without the word itself.
 
-        Similarity is the cosine, or 1 / (1 + distance). Equal ones come in the order of the file. A word that has no
-        vector has no neighbors. What a word gets does not depend on its company.
+        Similarity is the cosine, or 1 / (1 + distance). Ties are in the order of the file. A word without a vector has
+        no neighbors. The neighbors of a word do not depend on the other words of the call.
         """
         if similarity not in SIMILARITIES or count < 1:
             expected = f"similarity {' or '.join(SIMILARITIES)} and 1 or more words"
@@ -57,10 +57,10 @@ class WordVectors:
         return found
 
     def _short_lists(self, places: Ints, count: int, similarity: str) -> Ints:
-        """The rows that may be the nearest, in any order, with some to spare."""
+        """Return the rows that may be the nearest, and a few more, in any order."""
         near = self.units[places] @ self.units.T
         if similarity == "euclidean":
-            # Of |a - b|^2 = |a|^2 + |b|^2 - 2ab the first part is the same for all b.
+            # In |a - b|^2 = |a|^2 + |b|^2 - 2ab the first term is the same for all b.
             near *= 2 * self.lengths[places][:, None] * self.lengths
             near -= self.lengths**2
         near[np.arange(len(places)), places] = -np.inf
@@ -82,9 +82,10 @@ class WordVectors:
 
 
 def largest(values: Floats, count: int) -> Ints:
-    """The columns of the largest values of each row, in any order.
+    """Return the columns of the largest values of each row, in any order.
 
-    They stand in the blocks of the largest maxima: to look there only is four times faster than to part whole rows.
+    These values are in the blocks with the largest maxima. A search of these blocks alone is four times faster than a
+    partition of whole rows.
     """
     width = values.shape[1]
     tops = np.maximum.reduceat(values, np.arange(0, width, _BLOCK), axis=1)
@@ -98,14 +99,14 @@ def largest(values: Floats, count: int) -> Ints:
 
 
 def load_vectors(path: Path, vocabulary: Path | None = None) -> WordVectors:
-    """The vectors of a file; the same file is read once, as long as it does not change."""
+    """Load the vectors of a file; the result is cached as long as the file does not change."""
     found = [file.stat() for file in files_of(path, vocabulary)]
     state = tuple((one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for one in found)
     return _load(path.resolve(), vocabulary, state)
 
 
 def files_of(path: Path, vocabulary: Path | None = None) -> list[Path]:
-    """All files that hold the vectors: one, or a matrix and its words."""
+    """Return the files of the vectors: one file, or a matrix and its words."""
     words = vocabulary_of(path, vocabulary)
     if words is not None:
         check_readable(words, "vocabulary")

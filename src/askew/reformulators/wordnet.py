@@ -14,10 +14,10 @@ from askew.reformulators.wordnet_files import WordNetFiles, find_wordnet
 
 
 class WordNetReformulator:
-    """Adds up to topn WordNet synonyms of each content word, or puts them in its place.
+    """Adds up to topn WordNet synonyms of each content word, or replaces the word by them.
 
-    ``replace``: the synonyms stand in the place of the word. ``each``: one candidate for each synonym in the place of
-    its word. ``data``: the folder of WordNet's files, if it is not where NLTK or Debian put it.
+    ``replace``: replace the word by its synonyms. ``each``: one candidate for each synonym, which replaces its word.
+    ``data``: the folder of WordNet's files, if it is not where NLTK or Debian install it.
     """
 
     method = "wordnet"
@@ -29,7 +29,7 @@ class WordNetReformulator:
         self._stop_words = question_rules().stop_words
 
     def settings(self) -> dict[str, Any]:
-        """What the candidates depend on, WordNet by its content."""
+        """Return everything that determines the candidates, with WordNet identified by its content."""
         stop_words = question_rules().hash
         return {"topn": self._topn, "mode": self._mode, "wordnet": self._wordnet.digest, "stop_words": stop_words}
 

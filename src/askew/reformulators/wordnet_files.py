@@ -1,6 +1,6 @@
-"""WordNet's database files (the format of wndb(5WN)), read as they are: no library is needed.
+"""A reader of WordNet's database files (the format of wndb(5WN)) that needs no library.
 
-NLTK's own reader wants a file that Debian's package lacks (lexnames) and refuses folders outside its data path.
+NLTK's own reader needs a file that Debian's package lacks (lexnames) and refuses folders outside its data path.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from askew.core.machine import home
 
 _PARTS = ("noun", "verb", "adj", "adv")
 _NEEDED = tuple(f"{kind}.{part}" for kind in ("index", "data") for part in _PARTS)
-# The rules of detachment of morphy(7WN): an ending, and what takes its place.
+# The rules of detachment of morphy(7WN): an ending and its replacement.
 _DETACHED = {
     "noun": (("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"),
              ("men", "man"), ("ies", "y")),
@@ -29,7 +29,7 @@ _DETACHED = {
 
 
 def find_wordnet(data: str | None = None) -> Path:
-    """The folder (or NLTK's zip file) with the database: the one that is named, or the first that is installed."""
+    """Return the folder (or NLTK's zip file) with the database: the given one, or the first that is installed."""
     if data is not None:
         if not _holds_wordnet(Path(data)):
             raise DataError(f"wordnet: expected a folder or zip file with index.noun and data.noun, found none: {data}")
@@ -44,7 +44,7 @@ def find_wordnet(data: str | None = None) -> Path:
 
 
 def _places() -> list[Path]:
-    """Where WordNet's own tools, NLTK and Debian put it."""
+    """Return the places where WordNet's own tools, NLTK and Debian install the database."""
     own = [Path(folder) for folder in (os.environ.get("WNSEARCHDIR"),) if folder]
     named = [Path(folder) for folder in os.environ.get("NLTK_DATA", "").split(os.pathsep) if folder]
     roots = [*filter(None, [home()]), Path(sys.prefix), Path(sys.prefix, "share"), Path(sys.prefix, "lib")]
@@ -62,7 +62,7 @@ def _holds_wordnet(place: Path) -> bool:
 
 
 class WordNetFiles:
-    """Looks words up in the database. The files are read when the first word is."""
+    """Looks words up in the database. The files are read at the first lookup."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -78,7 +78,7 @@ class WordNetFiles:
 
     @cached_property
     def digest(self) -> str:
-        """Names the content of the database."""
+        """A fingerprint of the database's content."""
         sha = sha256()
         for name in sorted(self._files):
             sha.update(sha256(self._files[name]).digest())
@@ -92,13 +92,13 @@ class WordNetFiles:
                     yield from self._words_at(offset, part)
 
     def _base_forms(self, word: str, part: str) -> list[str]:
-        """The word itself and what it is an inflected form of, those that the database has."""
+        """Return the word and its base forms, as far as they are in the database."""
         line = _line_of(self._files.get(f"{part}.exc", b""), word.encode())
         others = line.decode().split()[1:] if line else _detached(word, part)
         return [form for form in dict.fromkeys([word, *others]) if self._senses(form, part)]
 
     def _senses(self, form: str, part: str) -> list[int]:
-        """Where the senses of a word stand in the data file, the most frequent first."""
+        """Return the offsets of a word's senses in the data file, the most frequent first."""
         line = _line_of(self._files[f"index.{part}"], form.encode())
         if line is None:
             return []
@@ -109,7 +109,7 @@ class WordNetFiles:
         data = self._files[f"data.{part}"]
         fields = data[offset : data.find(b"\n", offset)].decode().split(" ")
         count = int(fields[3], 16)
-        # An adjective may carry a mark of its place: afloat(p).
+        # An adjective may have a marker of its position: afloat(p).
         return [name.partition("(")[0].replace("_", " ") for name in fields[4 : 4 + 2 * count : 2]]
 
 
@@ -134,7 +134,7 @@ def _detached(word: str, part: str) -> list[str]:
 
 
 def _line_of(data: bytes, key: bytes) -> bytes | None:
-    """The line of a sorted file whose first field is the key, by halving."""
+    """Find the line of a sorted file that has the key as its first field, by binary search."""
     low, high = 0, len(data)
     while low < high:
         start = data.rfind(b"\n", low, (low + high) // 2) + 1 or low

@@ -1,1 +1,1 @@
-"""Which variants are worth keeping: pure functions over columns, and the selectors that put them together."""
+"""Selectors choose which variants to keep; they combine pure functions over columns."""

@@ -1,21 +1,21 @@
 """RePair: boxes of refined queries by criteria, and its aggregated tables.
 
-A box holds the pairs whose best candidate meets a criterion on the refined and the original score:
+A box contains the pairs whose best candidate meets a criterion on the refined and the original score:
 
-``gold``      ``refined >= original and refined > 0``, as the distributed files have it (ties are in)
+``gold``      ``refined >= original and refined > 0``, as in the distributed files (ties are included)
 ``platinum``  ``refined > original``
 ``diamond``   ``refined > original and refined == 1``
-``eq1``       ``refined > original``: Eq. 1 of the paper, which is strict where the distributed gold is not
+``eq1``       ``refined > original``: Eq. 1 of the paper, which excludes ties, unlike the distributed gold
 
-and any other that users write (``askew.core.expression``). As published, only the best candidate of a query is
-tested; ``every`` tests all of them.
+Users can write other criteria (``askew.core.expression``). As published, only the best candidate of a query is tested;
+``every`` tests all candidates.
 
 Aggregated tables have the columns ``qid order query r.m``: the original with order -1, then the candidates with order
 pred.i (i counts a query's candidates in the order they were made, from 0), best value first, ties in that order.
 
-Deviations from the published code: texts stay as they are (its cleaning deletes quotes and sometimes a letter), and a
-missing value is counted and left out unless ``missing="zero"``, which is what the code does. A candidate in the
-original's words is accepted there; here that is the setting ``keep_same``.
+Deviations from the published code: texts are not changed (the code deletes quotes and sometimes a letter), and a
+missing value is counted and left out; ``missing="zero"`` replaces it by 0, as the code does. The code accepts a
+candidate with the words of the original; here that requires the setting ``keep_same``.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _BOX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Aggregated:
-    """An aggregated table, and the count of what it leaves out by reason."""
+    """An aggregated table, and the counts of the rows that it leaves out, by reason."""
 
     table: pl.DataFrame
     dropped: Counter[str] = field(default_factory=Counter)
 
 
 def read_boxes(text: str) -> dict[str, Criterion]:
-    """Read ``gold; close: refined >= 0.9 * original``: criteria of this module by name, or one's own."""
+    """Read ``gold; close: refined >= 0.9 * original``: criteria of this module by name, or criteria of the user."""
     found = {}
     for name, written in parts(text, "boxes").items():
         if not _BOX_NAME.fullmatch(name):
@@ -74,7 +74,7 @@ def read_boxes(text: str) -> dict[str, Criterion]:
 def agg_all(
     scored: pl.DataFrame, measure: str, ranker: str, direction: Direction = Direction.UP, missing: str = "drop"
 ) -> Aggregated:
-    """``agg.all``: every original and every candidate, whatever its words, queries in the order of their originals."""
+    """Return ``agg.all``: every original and every candidate, with queries in the order of their originals."""
     one_of(missing, MISSING, "missing")
     check_scored(scored, [measure], {measure: direction})
     originals, variants, query = split(scored)
@@ -103,14 +103,14 @@ def _filled(values: Floats, missing: str) -> Floats:
 
 
 def agg_box(table: pl.DataFrame, criterion: Criterion | str = "gold") -> pl.DataFrame:
-    """``agg.gold`` from ``agg.all``: every original, and the candidates that meet the criterion."""
+    """Return ``agg.gold`` from ``agg.all``: every original, and the candidates that meet the criterion."""
     rule = criterion if isinstance(criterion, Criterion) else Criterion.parse(CRITERIA.get(criterion, criterion))
     is_original, values, original = _read(table)
     return table.filter(pl.Series(is_original | rule.met(values, original)))
 
 
 def best_candidates(table: pl.DataFrame) -> pl.DataFrame:
-    """The first candidate of each query of ``agg.all`` beside its original: qid, query, value, query_, value_."""
+    """Return the first candidate of each query of ``agg.all`` with its original: qid, query, value, query_, value_."""
     is_original, values, _ = _read(table)
     second = np.flatnonzero(~is_original & np.r_[False, is_original[:-1]])
     first, found = table[second - 1], table[second]
@@ -126,7 +126,7 @@ def best_candidates(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _read(table: pl.DataFrame) -> tuple[Any, Floats, Floats]:
-    """Where the originals are, all values, and beside each the value of its original."""
+    """Return which rows are originals, the value of each row, and for each row the value of its original."""
     is_original = (table.get_column("order").cast(pl.String) == ORIGINAL_ORDER).to_numpy()
     if len(table) and not is_original[0]:
         raise DataError(f"aggregated table: expected an original (order -1) first, found {table.row(0)}")
@@ -135,7 +135,7 @@ def _read(table: pl.DataFrame) -> tuple[Any, Floats, Floats]:
 
 
 class Boxes:
-    """RePair's gold, platinum and diamond boxes, and any written as criteria (a column for each)."""
+    """Assigns pairs to RePair's gold, platinum and diamond boxes, and to boxes by your own criteria (a column each)."""
 
     name = "boxes"
 
@@ -160,7 +160,10 @@ class Boxes:
         return tuple(self._boxes)
 
     def settings(self) -> Mapping[str, Any]:
-        """All that the selection depends on besides the scores. ``bias`` and ``tolerance`` are for the outcome only."""
+        """Return everything besides the scores that determines the selection and the outcome.
+
+        ``bias`` and ``tolerance`` affect only the outcome.
+        """
         return {
             "measure": self._measure, "boxes": {name: box.text for name, box in self._boxes.items()},
             "bias": list(self._bias), "every": self._every, "keep_same": self._keep_same,
@@ -168,21 +171,21 @@ class Boxes:
         }  # fmt: skip
 
     def measures(self) -> tuple[str, ...]:
-        """The measures it selects by, and those of the outcome."""
+        """Return the measure of the selection, and those of the outcome."""
         return (self._measure, *self._bias)
 
     def select(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
-        """The pairs with ``is_best`` (the best candidate of its query) and a column for each box."""
+        """Return the pairs with ``is_best`` (the best candidate of its query) and a column for each box."""
         return self.select_counted(scored, directions).table
 
     def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
-        """As ``select``, with the count of what was left out."""
+        """As ``select``, with the counts of the variants that were left out."""
         measure, *bias = find_measures(self.measures(), directions, self.name)
         if self._missing == "zero":
             scored = scored.with_columns(pl.col(column_of(measure)).cast(pl.Float64).fill_null(0.0).fill_nan(0.0))
         pairs = make_pairs(scored, directions, (measure,), bias, self._tolerance, self._keep_same, (measure,))
         old, new = pairs.values(old_column(measure)), pairs.values(new_column(measure))
-        # What a score is worth on its own: two of them compare as their gains over zero do, without rounding.
+        # Scores are compared by their gains over zero, which respect the direction and need no rounding.
         worth = directions[measure].gain(np.zeros_like(new), new)
         best = best_rows(pairs.query, pairs.queries, [worth], np.ones(len(new), np.bool_))
         tested = np.ones(len(new), np.bool_) if self._every else best

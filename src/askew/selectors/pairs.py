@@ -1,14 +1,15 @@
-"""Pairs: an original, another variant of the same query, and what was gained between them.
+"""Pairs of an original and another variant of the same query, with the gain of the variant.
 
 ``make_pairs`` reads one row per variant (``query_id``, ``variant_id``, ``text``, ``method`` and one column per measure,
 named by ``column_of``: ``ARaB_tf_10``) and gives one row per pair, in the order of the rows:
 
 ``query_id variant_id text method``   of the variant, and every other column of it that is not a measure
 ``original_text``                     the text of the original query
-``old_RR_10 new_RR_10 gain_RR_10``    for each measure: the original's score, the variant's, and what is gained
+``old_RR_10 new_RR_10 gain_RR_10``    for each measure: the original's score, the variant's score, and the gain
 ``outcome``                           one of ``askew.core.outcome.OUTCOMES``, by the named measures; null if unscored
 
-Only the named measures select. The others are carried along to be reported, and may be missing for some variants.
+Only the named measures determine the selection. Other measures are kept for reports, and may be missing for some
+variants.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ UNSCORED_ORIGINAL = "no score for the original"
 NO_EFFECTIVENESS = "no effectiveness for the query (no relevant document)"
 
 
-# So few rows are done before polars has woken its threads: a query of the explorer has a dozen variants.
+# Up to this number of rows, Python is faster than polars with its threads: a query of the explorer has few variants.
 _FEW = 1000
-# White space as polars has it.
+# White space as polars defines it.
 _BLANKS = re.compile("[\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+")
 
 
@@ -45,8 +46,8 @@ _BLANKS = re.compile("[\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u
 class PairTable:
     """Pairs as a table; ``query`` numbers the query of each row.
 
-    ``dropped`` counts the variants left out, by reason; ``queries`` is the number of queries that came in. Every row
-    that came in is an original, a pair or dropped.
+    ``dropped`` counts the variants left out, by reason; ``queries`` is the number of input queries. Every input row is
+    an original, a pair or dropped.
     """
 
     table: pl.DataFrame
@@ -81,11 +82,12 @@ def make_pairs(
     keep_same: bool = False,
     needed: Sequence[str] | None = None,
 ) -> PairTable:
-    """One row per variant that can be compared with its original.
+    """Return one row per variant that can be compared with its original.
 
-    Left out and counted: variants in the original's words (blanks apart), those without a score, and all but the first
-    scored of those that repeat a text within a query. With ``keep_same`` only those without a score are left out.
-    ``needed`` are the measures that must have a score, if not all of the named ones.
+    These variants are left out and counted: variants with the text of the original (white space is ignored), variants
+    without a score, and variants that repeat the text of an earlier scored variant of the query. With ``keep_same``
+    only variants without a score are left out. ``needed`` are the measures that must have a score; the default is all
+    named measures.
     """
     check_tolerance(tolerance)
     if not effectiveness and not bias:
@@ -125,11 +127,11 @@ def check_scored(scored: pl.DataFrame, measures: Sequence[str], directions: Mapp
             found = scored.schema.get(column, "nothing")
             raise DataError(f"selection: expected a column {column!r} of numbers for the measure {name}, found {found}")
         if name not in directions:
-            raise ConfigError(f"selection: expected to be told which way {name} is better, found nothing")
+            raise ConfigError(f"selection: expected a direction for {name} (which way is better), found none")
 
 
 def split(scored: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
-    """The originals, the other variants, and for each of these the row of its original."""
+    """Return the originals, the other variants, and the row of the original of each other variant."""
     if _is_one_query(scored):
         return scored[:1], scored[1:], np.zeros(len(scored) - 1, np.int64)
     is_original = pl.col("method") == ORIGINAL
@@ -159,9 +161,9 @@ def _is_one_query(scored: pl.DataFrame) -> bool:
 
 
 def numbers(table: pl.DataFrame, name: str) -> Floats:
-    """A measure's column with NaN where there is no score. Infinite scores are nobody's."""
+    """Return a measure's column with NaN for missing scores; infinite scores are refused."""
     column = table.get_column(column_of(name))
-    # A null becomes NaN on the way to numpy. On the few rows of a query each step of polars costs more than numpy's.
+    # to_numpy converts nulls to NaN. For the few rows of a query, a step in polars costs more than a step in numpy.
     values = (column if column.dtype == pl.Float64 else column.cast(pl.Float64)).to_numpy()
     infinite = np.isinf(values)
     if infinite.any():
@@ -196,13 +198,13 @@ def take_texts(texts: pl.Series, rows: Ints) -> pl.Series:
 
 
 def _words(originals: pl.DataFrame, variants: pl.DataFrame, query: Ints) -> tuple[pl.Series, pl.Series]:
-    """Of each variant the words of the original and its own."""
+    """Return for each variant the text of its original and its own text, with single blanks."""
     before = take_texts(one_line(originals.get_column("text")), query)
     return before, one_line(variants.get_column("text"))
 
 
 def one_line(texts: pl.Series) -> pl.Series:
-    """Texts with one blank where there is white space."""
+    """Replace every run of white space in the texts by one blank."""
     if len(texts) <= _FEW:
         return pl.Series([_BLANKS.sub(" ", text).strip(" ") for text in texts.to_list()], dtype=pl.String)
     return texts.str.replace_all(r"\s+", " ").str.strip_chars()
@@ -248,7 +250,7 @@ def _columns(
 
 
 def _outcomes(effectiveness: list[Floats], bias: list[Floats], rows: int, tolerance: float) -> pl.Series:
-    """A side that nothing was named for has no outcome, which is not the same as an equal one."""
+    """Return the outcome of each pair; null if no measure of effectiveness or no measure of bias was named."""
     if not effectiveness or not bias:
         return pl.Series([None] * rows, dtype=pl.String)
     found = outcome_codes(effectiveness, bias, tolerance)
@@ -259,7 +261,10 @@ def _outcomes(effectiveness: list[Floats], bias: list[Floats], rows: int, tolera
 
 
 def best_rows(query: Ints, queries: int, keys: Sequence[Floats], eligible: Any, last: bool = False) -> Any:
-    """Which row is the best eligible one of its query: by the first key, then the next; ties go to the first row."""
+    """Mark the best eligible row of each query: by the first key, then the next; ties go to the first row.
+
+    With ``last``, ties go to the last row.
+    """
     left = np.flatnonzero(eligible)
     for key in keys:
         highest = np.full(queries, -np.inf)

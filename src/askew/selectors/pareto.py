@@ -1,7 +1,7 @@
-"""Choices without weights: the Pareto front of each query, the epsilon-constraint, gains under several rankers.
+"""Selection without weights: the Pareto front of each query, the epsilon-constraint, gains under several rankers.
 
-Only the named measures choose; all others in the table are carried along, so that a bias measure can be held out and
-reported on pairs that it had no part in choosing.
+Only the named measures determine the selection. All other measures stay in the table, so that a held-out bias measure
+can be reported on pairs that were selected without it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from askew.selectors.settings import find_measures, finite, one_measure
 
 
 def pareto_front(query: Ints, effectiveness: Floats, bias: Floats) -> Any:
-    """Which rows no other row of their query dominates: none is at least as good in both gains and better in one.
+    """Mark the rows that no other row of their query dominates.
 
-    Equal points stay or go together.
+    A row dominates another if it is at least as good in both gains and better in one. Equal rows get the same mark.
     """
     order = np.lexsort((-bias, -effectiveness, query))
     query, effectiveness, bias = query[order], effectiveness[order], bias[order]
@@ -41,9 +41,9 @@ def pareto_front(query: Ints, effectiveness: Floats, bias: Floats) -> Any:
 
 
 def _highest_so_far(values: Floats, starts: Any) -> Floats:
-    """The running maximum, which begins anew at each start."""
+    """The running maximum, which restarts at each start."""
     distinct, rank = np.unique(values, return_inverse=True)
-    # Ranks of a later segment are lifted above all earlier ones, so that one running maximum serves for all.
+    # The ranks of each segment are lifted above those of earlier segments, so that one running maximum is enough.
     lift = (np.cumsum(starts) - 1) * len(distinct)
     return np.asarray(distinct[np.maximum.accumulate(rank + lift) - lift])
 
@@ -51,7 +51,7 @@ def _highest_so_far(values: Floats, starts: Any) -> Floats:
 def epsilon_best(
     query: Ints, queries: int, effectiveness: Floats, bias: Floats, epsilon: float, eligible: Any = True
 ) -> Any:
-    """The row of each query with the highest bias gain that loses no more effectiveness than epsilon.
+    """Mark the row of each query with the highest bias gain among the rows that lose at most epsilon effectiveness.
 
     Ties go to the higher effectiveness gain, then to the first row.
     """
@@ -59,7 +59,7 @@ def epsilon_best(
 
 
 def dominated_by_original(effectiveness: Floats, bias: Floats) -> Any:
-    """Where it would have been better to leave the query as it was."""
+    """Mark the rows that the original dominates: worse in one gain, and not better in the other."""
     return (effectiveness <= 0) & (bias <= 0) & ((effectiveness < 0) | (bias < 0))
 
 
@@ -100,7 +100,7 @@ def _signs_of(ranker: str, table: pl.DataFrame, measures: Sequence[str], toleran
 
 
 class Pareto:
-    """The variants of each query that are Pareto-optimal in effectiveness and bias (column ``front``)."""
+    """Selects the variants of each query that are Pareto-optimal in effectiveness and bias (column ``front``)."""
 
     name = "pareto"
     subsets = ("front",)
@@ -113,7 +113,7 @@ class Pareto:
         self._against_original, self._tolerance = against_original, check_tolerance(tolerance)
 
     def settings(self) -> Mapping[str, Any]:
-        """All that the selection depends on besides the scores. ``tolerance`` is for the outcome only."""
+        """Return everything besides the scores that determines the selection. ``tolerance`` is for the outcome only."""
         return {
             "effectiveness": self._effectiveness,
             "bias": self._bias,
@@ -122,7 +122,7 @@ class Pareto:
         }
 
     def measures(self) -> tuple[str, ...]:
-        """The measures it selects by."""
+        """Return the measures that determine the selection."""
         return self._effectiveness, self._bias
 
     def select(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
@@ -130,17 +130,17 @@ class Pareto:
         return self.select_counted(scored, directions).table
 
     def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
-        """As ``select``, with the count of what was left out."""
+        """As ``select``, with the counts of the variants that were left out."""
         pairs, effectiveness, bias = _two_gains(self, scored, directions, self._tolerance)
         front = pareto_front(pairs.query, effectiveness, bias)
         if self._against_original:
-            # What the original dominates drops out; whoever such a variant dominates, the original dominates too.
+            # Variants that the original dominates are removed; the original also dominates all that they dominate.
             front &= ~dominated_by_original(effectiveness, bias)
         return pairs.with_columns(front=front)
 
 
 class Epsilon:
-    """The variant of each query that leans least among those that lose at most epsilon effectiveness (``is_best``)."""
+    """Selects the variant of each query with the least lean that loses at most epsilon effectiveness (``is_best``)."""
 
     name = "epsilon"
     subsets = ("is_best",)
@@ -154,14 +154,14 @@ class Epsilon:
         self._against_original, self._tolerance = against_original, check_tolerance(tolerance)
 
     def settings(self) -> Mapping[str, Any]:
-        """All that the selection depends on besides the scores. ``tolerance`` is for the outcome only."""
+        """Return everything besides the scores that determines the selection. ``tolerance`` is for the outcome only."""
         return {
             "effectiveness": self._effectiveness, "bias": self._bias, "epsilon": self._epsilon,
             "against_original": self._against_original, "tolerance": self._tolerance,
         }  # fmt: skip
 
     def measures(self) -> tuple[str, ...]:
-        """The measures it selects by."""
+        """Return the measures that determine the selection."""
         return self._effectiveness, self._bias
 
     def select(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
@@ -169,10 +169,10 @@ class Epsilon:
         return self.select_counted(scored, directions).table
 
     def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
-        """As ``select``, with the count of what was left out."""
+        """As ``select``, with the counts of the variants that were left out."""
         pairs, effectiveness, bias = _two_gains(self, scored, directions, self._tolerance)
-        # The original is a choice as well: it gains nothing and loses nothing, and is left only for less lean, or for
-        # the same lean and more effectiveness.
+        # The original can be chosen too: a variant replaces it only with less lean, or with the same lean and more
+        # effectiveness.
         improves = (bias > 0) | ((bias == 0) & (effectiveness > 0))
         eligible = improves if self._against_original else np.ones(len(bias), np.bool_)
         return pairs.with_columns(

@@ -1,7 +1,7 @@
-"""Pairs in parts: tables are computed part by part, so that memory does not grow with the number of candidates.
+"""Tables of pairs that are read part by part, so that memory does not grow with the number of candidates.
 
-All rows of a query are in one part, one after the other, as the steps of a build leave them. What is computed is the
-same to the last bit, in one part or in many.
+All rows of a query are in one part, one after the other, as the steps of a build write them. Results are the same to
+the last bit, with one part or with many.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Change = Callable[[pl.DataFrame], pl.DataFrame]
 
 
 class PairParts:
-    """A table that is read in parts, as often as needed, and only the columns that are asked for."""
+    """A table that is read in parts, as often as needed, and only the requested columns."""
 
     def __init__(self, read: Reader, columns: Sequence[str]) -> None:
         self._read, self.columns = read, list(columns)
@@ -63,7 +63,7 @@ class PairParts:
         return found
 
     def filter(self, wanted: pl.Expr | str) -> PairParts:
-        """The rows that are wanted, with the numbers that their queries have here."""
+        """Return the rows that match; their queries keep their numbers."""
         wanted = pl.col(wanted) if isinstance(wanted, str) else wanted
         return _Changed(self, lambda frame: frame.filter(wanted), wanted.meta.root_names())
 
@@ -72,13 +72,13 @@ class PairParts:
         return _Changed(self, lambda frame: frame.with_columns(pl.lit(True).alias(name)), (), [name])
 
     def map(self, columns: Sequence[str], change: Change) -> pl.DataFrame:
-        """What a function makes of each part, together; for what has few rows for each query."""
+        """Apply a function to each part and concatenate the results, which should have few rows per query."""
         found = [_compact(change(frame)) for frame in self.frames(columns)]
         return pl.concat(found) if found else pl.DataFrame()
 
 
 class _Changed(PairParts):
-    """Another table, changed as it is read."""
+    """A table that changes the parts of another table as they are read."""
 
     def __init__(self, base: PairParts, change: Change, needs: Sequence[str], made: Sequence[str] = ()) -> None:
         super().__init__(base.frames, [*base.columns, *(name for name in made if name not in base.columns)])
@@ -102,14 +102,14 @@ class _Changed(PairParts):
 
 
 def _compact(frame: pl.DataFrame) -> pl.DataFrame:
-    """A few rows of a part without the rest of it, which their texts would keep in memory."""
+    """Copy a few rows of a part, so that their texts do not keep the whole part in memory."""
     return pl.DataFrame(pl.from_arrow(frame.rechunk().to_arrow())).cast(dict(frame.schema))  # type: ignore[arg-type]
 
 
 def parts_of(pairs: pl.DataFrame | PairParts) -> PairParts:
-    """A table in parts; a data frame is one part.
+    """Return a table in parts; a data frame is one part.
 
-    Rows of a query that are not together in a data frame are numbered all the same.
+    In a data frame the rows of a query need not be together.
     """
     if isinstance(pairs, PairParts):
         return pairs

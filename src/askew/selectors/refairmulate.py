@@ -2,15 +2,15 @@
 
 Groups, labels, score and subsets are those of ``askew.selectors.refairmulate_paper``. A pair is accepted only if
     * its label is accepted for its group: by default labels 0 and 2, so that lean is better and effectiveness is
-      better or the same under the first measure of each side;
-    * the first bias measure is smaller by at least ``least_effect`` of the original's size; an original at zero cannot
-      be improved;
+      better or the same by the first measure of each side;
+    * the first bias measure decreases by at least ``least_effect`` times the original's absolute value; an original at
+      zero cannot be improved;
     * at least ``agreeing`` bias measures are better, the first included, and none of those named is worse;
     * no effectiveness measure is worse.
 So every pair of Fair has the outcome better-less or same-less. A gain within the tolerance counts as the same.
 
 The paper accepts pairs with the same lean for groups 1 and 3, decides by the first bias measure alone, and counts a
-reduction of any size; ``refairmulate-paper`` does as the paper.
+reduction of any size; ``refairmulate-paper`` follows the paper.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RESOLVED = "ARaB(tf,who=generic)@10 ARaB(tc,who=generic)@10 ARaB(bool,who=generi
 class Refairmulate(RefairmulatePaper):
     """Optimal, Effective and Fair as in Refairmulate; every chosen pair has less lean by more than one measure.
 
-    ``least_effect``  the least reduction of the first bias measure, as a share of the original's size.
+    ``least_effect``  the minimum reduction of the first bias measure, as a share of the original's absolute value.
     ``agreeing``      how many of the bias measures must be better, the first included.
     """
 
@@ -69,7 +69,7 @@ class Refairmulate(RefairmulatePaper):
         self._least_effect, self._agreeing = float(least_effect), agreeing
 
     def settings(self) -> Mapping[str, Any]:
-        """All that the selection depends on besides the scores."""
+        """Return everything besides the scores that determines the selection."""
         return {**super().settings(), "least_effect": self._least_effect, "agreeing": self._agreeing}
 
     def _holds(self, pairs: PairTable, effectiveness: Sequence[str], bias: Sequence[str]) -> Flags:

@@ -15,24 +15,24 @@ Columns added to the pairs
     score      weight_eff * gain of the first effectiveness measure + weight_bias * gain of the first bias measure
     perfect    the variant itself is effective and unbiased
     is_best    the accepted variant of its query with the highest score; the first of several
-    optimal    the best accepted perfect variant of its query, where the query's group is one of ``optimal_groups``
-    effective  the best accepted variant of its query that optimal could not take
-    fair       optimal or effective: two subsets without a pair in common, and nothing added
+    optimal    the best accepted perfect variant of its query, if the query's group is one of ``optimal_groups``
+    effective  the best accepted variant of its query that cannot be optimal
+    fair       optimal or effective; the two subsets have no pair in common, and no other pairs are added
     negative   a variant that worsens: one side or the other ("any"), both sides ("both"), or "effectiveness"
     optimal_score  the score written with an optimal pair (here: its score)
 
-Where this departs from the paper, and why
+Deviations from the paper, and the reasons
     * Eq. 4 as printed adds the difference new - old of bias, which rewards more bias. Here gains are added, so that
       larger is better on both sides, as in the public code.
     * The text says of label 4 "worse on both"; Eq. 1 says "otherwise", and Eq. 1 is followed. ``negative="both"`` is
       the other reading.
     * The paper gives no thresholds; 1 and 0 are those of the public code. "Effective" is >= and "unbiased" is
-      |score| <=, which is the same at 1 and 0 and goes on making sense elsewhere.
+      |score| <=, which is the same at 1 and 0 and also makes sense at other thresholds.
     * "Fair combines both with additional pairs": by the published counts and means nothing was added.
-    * Published Optimal files hold groups 2 to 4 only, and Effective files 1 to 4: an original that is perfect already
-      has nothing to gain. ``optimal_groups="1 2 3 4"`` counts those pairs as optimal.
-    * The abstract promises of Effective "higher effectiveness and lower bias" (label 0), section 4 labels 0 and 2; the
-      published files hold the labels accepted for each group, which is followed. ``accept`` narrows it.
+    * Published Optimal files contain only groups 2 to 4, and Effective files groups 1 to 4: an original that is perfect
+      already has nothing to gain. ``optimal_groups="1 2 3 4"`` counts those pairs as optimal.
+    * The abstract describes Effective as "higher effectiveness and lower bias" (label 0), section 4 as labels 0 and 2.
+      The published files contain the labels accepted for each group, as here. ``accept`` can restrict the labels.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ NEGATIVES = ("any", "both", "effectiveness")
 
 
 def all_met(effectiveness: Sequence[Floats], threshold: float) -> Flags:
-    """Where every effectiveness score reaches the threshold."""
+    """Mark the rows where every effectiveness score reaches the threshold."""
     return np.asarray(np.all([values >= threshold for values in effectiveness], axis=0))
 
 
 def all_near_zero(bias: Sequence[Floats], threshold: float) -> Flags:
-    """Where every bias score is no further from zero than the threshold."""
+    """Mark the rows where every bias score is no further from zero than the threshold."""
     return np.asarray(np.all([np.abs(values) <= threshold for values in bias], axis=0))
 
 
@@ -71,27 +71,27 @@ def group_of(effective: Flags, unbiased: Flags) -> Ints:
 
 
 def paper_labels(effectiveness: Signs, bias: Signs) -> Ints:
-    """Eq. 1, from the signs of the gains of both sides."""
+    """Return the labels of Eq. 1, from the signs of the gains of both sides."""
     # Rows: effectiveness worse, same, better; columns: bias worse, same, better.
     table = np.array([[4, 4, 4], [4, 3, 2], [4, 1, 0]])
     return table[effectiveness + 1, bias + 1]
 
 
 def is_accepted(group: Ints, label: Ints, accept: Mapping[int, frozenset[int]], labels: Sequence[int]) -> Flags:
-    """Where the label is one of those accepted for the group."""
+    """Mark the rows whose label is accepted for their group."""
     table = np.array([[one in accept.get(each, ()) for one in labels] for each in GROUPS])
     return np.asarray(table[group - 1, label], np.bool_)
 
 
 def worsens(effectiveness: Flags, bias: Flags, negative: str) -> Flags:
-    """Which variants serve as negative samples, from where each side is worse."""
+    """Mark the negative samples, given the variants with worse effectiveness and those with worse bias."""
     if negative == "effectiveness":
         return effectiveness
     return effectiveness | bias if negative == "any" else effectiveness & bias
 
 
 def check_directions(effectiveness: Sequence[str], bias: Sequence[str], directions: Mapping[str, Direction]) -> None:
-    """Thresholds make sense only where effectiveness is best when high, and bias when near zero."""
+    """Refuse measures without meaningful thresholds: effectiveness must be best when high, bias when near zero."""
     for name in effectiveness:
         if directions[name] is not Direction.UP:
             raise ConfigError(
@@ -101,7 +101,7 @@ def check_directions(effectiveness: Sequence[str], bias: Sequence[str], directio
         if directions[name] is Direction.UP:
             raise ConfigError(
                 f"refairmulate: expected a bias measure that is best at zero, found {name}; "
-                "the selectors pareto and epsilon take any"
+                "the selectors pareto and epsilon accept any measure"
             )
 
 
@@ -150,7 +150,7 @@ class RefairmulatePaper:
         self._negative = one_of(negative, NEGATIVES, "negative")
 
     def settings(self) -> Mapping[str, Any]:
-        """All that the selection depends on besides the scores."""
+        """Return everything besides the scores that determines the selection."""
         return {
             "effectiveness": list(self._effectiveness), "bias": list(self._bias),
             "theta_eff": self._theta[0], "theta_bias": self._theta[1],
@@ -160,15 +160,15 @@ class RefairmulatePaper:
         }  # fmt: skip
 
     def measures(self) -> tuple[str, ...]:
-        """The measures it selects by."""
+        """Return the measures that determine the selection."""
         return (*self._effectiveness, *self._bias)
 
     def select(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
-        """The pairs with the columns told above."""
+        """Return the pairs with the columns that the module describes."""
         return self.select_counted(scored, directions).table
 
     def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
-        """As ``select``, with the count of what was left out."""
+        """As ``select``, with the counts of the variants that were left out."""
         effectiveness = find_measures(self._effectiveness, directions, "effectiveness")
         bias = find_measures(self._bias, directions, "bias")
         check_directions(effectiveness, bias, directions)
@@ -195,7 +195,7 @@ class RefairmulatePaper:
         }  # fmt: skip
 
     def _holds(self, pairs: PairTable, effectiveness: Sequence[str], bias: Sequence[str]) -> Flags:
-        """What acceptance depends on besides the label: in the paper, nothing."""
+        """Whether each pair meets the conditions of acceptance other than the label; the paper has none."""
         return np.ones(len(pairs.query), np.bool_)
 
     def _effective(self, pairs: PairTable, when: str, measures: Sequence[str]) -> Flags:
@@ -206,5 +206,5 @@ class RefairmulatePaper:
 
 
 def _eligible(accepted: Flags, can_be_optimal: Flags) -> tuple[Flags, Flags, Flags]:
-    """Who may be the best, the optimal and the effective variant of a query."""
+    """Return which rows may be the best, the optimal and the effective variant of their query."""
     return accepted, accepted & can_be_optimal, accepted & ~can_be_optimal

@@ -4,29 +4,29 @@ Groups as in the paper's scheme. Labels, over all measures of both sides at once
     0 all better   1 bias all better, effectiveness all the same   2 effectiveness all better, bias all the same
     3 all the same   4 bias all better, effectiveness all worse   5 effectiveness all better, bias all worse
     6 all worse   7 anything else
-(1 and 2 are the other way round in the paper.) Accepted: group 1 label 3, group 2 label 1, group 3 label 2, group 4
+(In the paper, labels 1 and 2 are exchanged.) Accepted: group 1 label 3, group 2 label 1, group 3 label 2, group 4
 label 0.
 
 The columns are those of the paper's scheme, with these differences:
-    score      weight_eff * sum of all effectiveness gains + weight_bias * sum of all bias gains, so that of two equal
-               effectiveness measures both count, and a measure on a larger scale outweighs the others
-    valid      may become effective: in group 1 any variant; in group 2 one whose ``valid_bias`` are not all zero; in
-               group 3 one that is not effective; in group 4 one that is not both effective and zero in ``valid_bias``
+    score      weight_eff * sum of all effectiveness gains + weight_bias * sum of all bias gains, so two equal
+               effectiveness measures count twice, and a measure on a larger scale outweighs the others
+    valid      whether a variant may become effective: in group 1 always; in group 2 if its ``valid_bias`` are not all
+               zero; in group 3 if it is not effective; in group 4 if it is not both effective and zero in ``valid_bias``
     is_best, effective   the valid accepted variant with the highest score, the first of several
     optimal    the last accepted perfect variant of the query, in any group
-    optimal_score        1, as the repository writes it, whatever the score
+    optimal_score        always 1, as in the repository
     fair       optimal or effective. No script of the repository writes Fair; a pair of group 1 can be in both
     negative   "any": all effectiveness measures worse or all bias measures worse; "both": label 6; "effectiveness": all
                effectiveness measures worse. The repository has no negative samples
 
-Deviations from the repository, all of them where it is fragile and none at its own settings and scales:
+Deviations from the repository, where its code is fragile. With its own settings and scales they change nothing:
     * "Equal to the threshold" is read as >= for effectiveness and |score| <= for bias; ``valid`` and ``perfect`` follow
-      the thresholds, where the repository has 1 and 0 written out a second time.
+      the thresholds, where the repository has the constants 1 and 0.
     * A variant is compared with its own row, not by its position in numbered files.
-    * Of a repeated text the first is kept and the others are counted; there, the scores of the last one overwrite those
-      of the first. The two differ only where the same text got different scores.
-    * The original's own words are recognised with blanks apart.
-    * A missing score is counted, not an exception that is printed.
+    * Of a repeated text the first is kept and the others are counted; in the repository, the scores of the last one
+      overwrite those of the first. The results differ only if the same text has different scores.
+    * White space is ignored in the test whether a variant repeats the original.
+    * A missing score is counted; the repository prints an exception.
 """
 
 from __future__ import annotations
@@ -61,25 +61,25 @@ _MIXED = 2
 
 
 def side_of(gains: Sequence[Floats], tolerance: float) -> Signs:
-    """1, 0 or -1 where all measures of a side say the same; 2 where they differ."""
+    """Return 1, 0 or -1 if the gains of all measures of a side have this sign; 2 if the signs differ."""
     each = np.stack([signs(gain, tolerance) for gain in gains])
     return np.where((each == each[0]).all(axis=0), each[0], np.int8(_MIXED))
 
 
 def repo_labels(effectiveness: Signs, bias: Signs) -> Ints:
-    """The eight labels, from what all measures of both sides say."""
+    """Return the eight labels, from the common signs of both sides."""
     # Rows: effectiveness all worse, same, better, mixed; columns: bias likewise.
     table = np.array([[6, 7, 4, 7], [7, 3, 1, 7], [5, 2, 0, 7], [7, 7, 7, 7]])
     return table[effectiveness + 1, bias + 1]
 
 
 def is_valid(group: Ints, effective: Flags, unbiased: Flags) -> Flags:
-    """Which variants may become Effective: mostly those that are not perfect."""
+    """Mark the variants that may become Effective: mostly those that are not perfect."""
     return np.choose(group - 1, [np.ones(len(group), np.bool_), ~unbiased, ~effective, ~(effective & unbiased)])
 
 
 class RefairmulateRepo:
-    """Eight labels over all measures, acceptance and subsets as the Refairmulate repository's code has them."""
+    """Eight labels over all measures, acceptance and subsets as in the code of the Refairmulate repository."""
 
     name = "refairmulate-repo"
     subsets = SUBSETS
@@ -105,7 +105,7 @@ class RefairmulateRepo:
         self._negative = one_of(negative, NEGATIVES, "negative")
 
     def settings(self) -> Mapping[str, Any]:
-        """All that the selection depends on besides the scores."""
+        """Return everything besides the scores that determines the selection."""
         return {
             "effectiveness": list(self._effectiveness), "bias": list(self._bias), "valid_bias": list(self._valid_bias),
             "theta_eff": self._theta[0], "theta_bias": self._theta[1],
@@ -114,15 +114,15 @@ class RefairmulateRepo:
         }  # fmt: skip
 
     def measures(self) -> tuple[str, ...]:
-        """The measures it selects by."""
+        """Return the measures that determine the selection."""
         return tuple(dict.fromkeys([*self._effectiveness, *self._bias, *self._valid_bias]))
 
     def select(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
-        """The pairs with the columns told above."""
+        """Return the pairs with the columns that the module describes."""
         return self.select_counted(scored, directions).table
 
     def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
-        """As ``select``, with the count of what was left out."""
+        """As ``select``, with the counts of the variants that were left out."""
         effectiveness = find_measures(self._effectiveness, directions, "effectiveness")
         bias = find_measures(self._bias, directions, "bias")
         valid_bias = find_measures(self._valid_bias, directions, "valid_bias")
@@ -155,7 +155,7 @@ class RefairmulateRepo:
 
 
 def _total(gains: Sequence[Floats]) -> Floats:
-    """Added one after the other, as the repository does: another order could round to another winner."""
+    """Add the gains one after the other, as the repository does: another order could round to another best variant."""
     total = np.zeros_like(gains[0])
     for gain in gains:
         total = total + gain

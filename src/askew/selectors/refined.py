@@ -17,7 +17,7 @@ from askew.statistics.intervals import change_interval
 
 
 def queries_table(queries: pl.DataFrame, documents: int, judgements: pl.DataFrame | None) -> pl.DataFrame:
-    """RePair's Table 2: queries, their mean length in words, documents, judgements for a query, users where known."""
+    """RePair's Table 2: queries, their mean length in words, documents, judgements per query, users if known."""
     words = queries.select(_word_counts("text")).to_series()
     users = queries.get_column("user_id").n_unique() if "user_id" in queries.columns else None
     judged = None if judgements is None else judgements.filter(pl.col("query_id").is_in(queries["query_id"].implode()))
@@ -37,8 +37,8 @@ def refined_table(
 ) -> pl.DataFrame:
     """RePair's Table 4: for each box the best refined query of each original in it.
 
-    ``originals`` are the values of all of them. ``refined`` and ``oracles`` (of value 1) are shares of all originals;
-    the means before and after, and their change, are of the originals that have a refined query.
+    ``originals`` are the values of all originals. ``refined`` and ``oracles`` (of value 1) are shares of all originals.
+    The means before and after, and their change, are over the originals that have a refined query.
     """
     known = originals[~np.isnan(originals)]
     rows = []
@@ -71,12 +71,12 @@ def hard_table(
     pairs: pl.DataFrame | PairParts, rankers: Mapping[str, pl.DataFrame], measure: str,
     direction: Direction = Direction.UP,
 ) -> pl.DataFrame:  # fmt: skip
-    """RePair's Table 5: hard queries, and what another ranker makes of them.
+    """RePair's Table 5: hard queries, and their scores under other rankers.
 
-    ``which``: "original better" is as published, the original better than its best candidate; "none better" is Eq. 1,
-    ties included. Queries without a candidate are in neither. The means are of the originals and their best candidates
-    under this ranker and the other, over the ``scored`` queries that the other ranker knows both of; ``improved`` is
-    the share of these whose candidate is better than its original there.
+    ``which``: "original better" means that the original is better than its best candidate (as published); "none better"
+    is Eq. 1 and includes ties. Queries without a candidate are in neither. The means are those of the originals and
+    their best candidates under this ranker and the other, over the ``scored`` queries for which the other ranker has
+    both scores. ``improved`` is the share of these queries whose candidate is better under the other ranker.
     """
     best = best_of(parts_of(pairs), measure, direction)
     old, new = (best.get_column(name(measure)).to_numpy() for name in (old_column, new_column))

@@ -1,4 +1,4 @@
-"""Settings of selectors as users write them, read and checked."""
+"""Parsing and checking of the settings of selectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from askew.core.measure import Direction, Measure, split_measures
 
 
 def measure_texts(text: str, where: str) -> tuple[str, ...]:
-    """The measures named in a setting, each of which must be one and only once."""
+    """Return the measures named in a setting; each must be a measure and occur once."""
     texts = tuple(split_measures(text))
     read = [Measure.parse(part) for part in texts]
     if not texts:
@@ -29,19 +29,19 @@ def one_measure(text: str, where: str) -> str:
 
 
 def find_measures(texts: Iterable[str], directions: Mapping[str, Direction], where: str) -> tuple[str, ...]:
-    """Each measure as the scores name it: by the same text, or by one that is the same measure."""
+    """Return the name of each measure in the scores: the same text, or another text of the same measure."""
     by_measure = {Measure.parse(name): name for name in directions}
     found = []
     for text in texts:
         name = text if text in directions else by_measure.get(Measure.parse(text))
         if name is None:
-            raise UnknownName("measure", text, directions, f"{where}; what is scored")
+            raise UnknownName("measure", text, directions, f"{where} (only scored measures can be used)")
         found.append(name)
     return tuple(found)
 
 
 def parts(text: str, where: str) -> dict[str, str]:
-    """Read ``name: value; name: value``; a name without a value has the empty one."""
+    """Read ``name: value; name: value``; a name without a value has an empty value."""
     found: dict[str, str] = {}
     for part in text.split(";"):
         if not part.strip():
@@ -56,7 +56,7 @@ def parts(text: str, where: str) -> dict[str, str]:
 
 
 def whole_numbers(text: str, allowed: Iterable[int], where: str) -> frozenset[int]:
-    """Read ``1 2 3``, each of which must be one of those allowed."""
+    """Read ``1 2 3``; each number must be one of the allowed numbers."""
     known = {str(number): number for number in allowed}
     found = text.replace(",", " ").split()
     for word in found:
@@ -66,7 +66,7 @@ def whole_numbers(text: str, allowed: Iterable[int], where: str) -> frozenset[in
 
 
 def finite(value: float, where: str, least: float = -math.inf) -> float:
-    """The value, which must be a finite number and not below the least."""
+    """Return the value, which must be a finite number and not below ``least``."""
     if not least <= value or not math.isfinite(value):
         floor = f" of {least:g} or more" if math.isfinite(least) else ""
         raise ConfigError(f"{where}: expected a finite number{floor}, found {value}")

@@ -1,4 +1,4 @@
-"""What a selection amounts to: means before and after per subset, improved and worsened pairs, and RePair's counts."""
+"""Summaries of a selection: means before and after per subset, improved and worsened pairs, and RePair's buckets."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ def summarize(
 ) -> pl.DataFrame:
     """Table 1: for each subset (a column of flags) and measure, the means before and after.
 
-    ``pairs`` and ``queries`` have a score on both sides. ``change`` is the change of the means relative to the old mean
-    in percent, between ``low`` and ``high`` (over queries, see ``change_interval``; ``bounds`` of the measures); null
-    where the old mean is zero or the data cannot tell. ``of`` says what the means are of: of scores, or for a signed
-    measure that is best at zero, of the distance from zero, because lean to both sides would cancel out.
-    ``improved_pairs`` and ``worsened_pairs`` gained and lost more than the tolerance; ``unchanged_pairs`` neither.
+    ``pairs`` and ``queries`` count those with an old and a new score. ``change`` is the change of the mean relative to
+    the old mean in percent, with the interval from ``low`` to ``high`` (over queries, see ``change_interval``;
+    ``bounds`` are those of the measures). It is null if the old mean is zero or the data do not determine it. ``of``
+    names what is averaged: scores, or the distance from zero for a signed measure that is best at zero, because lean to
+    both sides would cancel out. ``improved_pairs`` and ``worsened_pairs`` gained and lost more than the tolerance;
+    ``unchanged_pairs`` did neither.
     """
     if not 0 < level < 1:
         raise ConfigError(f"level: expected a number between 0 and 1, found {level}")
@@ -49,7 +50,7 @@ def summarize(
     _check(pairs, directions, subsets)
     sizes = _sizes(pairs, list(directions), subsets)
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    # One measure at a time: then what is held is a few numbers for each query.
+    # One measure at a time, so that only a few numbers for each query are in memory.
     for measure, direction in directions.items():
         tallies = {subset: _Tally(sizes[subset, measure], pairs.queries, direction, tolerance) for subset in subsets}
         names = [old_column(measure), new_column(measure)]
@@ -88,7 +89,7 @@ def _present(old: Floats, new: Floats) -> Any:
 
 
 class _Tally:
-    """The means, counts and sums of each query of one subset and measure, from parts."""
+    """Collects the means, the counts and the sums of each query for one subset and measure, part by part."""
 
     def __init__(self, n: int, queries: int, direction: Direction, tolerance: float) -> None:
         self._direction, self._tolerance = direction, tolerance
@@ -98,7 +99,7 @@ class _Tally:
         self._signs = {"improved_pairs": 0, "unchanged_pairs": 0, "worsened_pairs": 0}
 
     def add(self, query: Ints, old: Floats, new: Floats) -> None:
-        """More pairs, in the order of the table."""
+        """Add pairs, in the order of the table."""
         there = _present(old, new)
         query, old, new = query[there], old[there], new[there]
         sign = verdicts(old, new, self._direction, self._tolerance)
@@ -108,14 +109,14 @@ class _Tally:
             old, new = np.abs(old), np.abs(new)
         self._old.add(old)
         self._new.add(new)
-        # Sums of this part alone, added to those of its queries: other parts have other queries.
+        # The sums of this part, added to those of its queries; other parts have other queries.
         unit, place = np.unique(query, return_inverse=True)
         self._before[unit] += np.bincount(place, old, len(unit))
         self._after[unit] += np.bincount(place, new, len(unit))
         self._sizes[unit] += np.bincount(place, minlength=len(unit)).astype(np.int32)
 
     def row(self, bounds: Bounds, level: float) -> dict[str, Any]:
-        """What the table says of them."""
+        """Return the row of the table."""
         to_zero, n, known_queries = self._direction is Direction.ZERO, self._old.n, self._sizes > 0
         told: dict[str, Any] = {"pairs": n, "queries": int(known_queries.sum()), **self._signs}
         told["of"] = "distance from zero" if to_zero else "score"
@@ -130,16 +131,16 @@ class _Tally:
 
 
 def buckets(table: pl.DataFrame, count: int = 10) -> pl.DataFrame:
-    """RePair's buckets: originals by value in groups of equal size, and the mean of them and of their best candidates.
+    """RePair's buckets: originals sorted by value in groups of equal size, with their means and their candidates'.
 
-    Of an aggregated table; originals without a candidate are left out. Where the size does not divide, the first
-    buckets hold one more.
+    ``table`` is an aggregated table. The best candidate of each original is used; originals without a candidate are
+    left out. If the sizes cannot be equal, the first buckets have one more.
     """
     return buckets_of(best_candidates(table), count)
 
 
 def buckets_of(best: pl.DataFrame, count: int = 10) -> pl.DataFrame:
-    """The same of what ``best_candidates`` found."""
+    """As ``buckets``, from the result of ``best_candidates``."""
     if count < 1:
         raise ConfigError(f"buckets: expected one or more, found {count}")
     size, more = divmod(len(best), count)

@@ -1,9 +1,11 @@
-"""The tables of the papers, as data frames: against effectiveness-only selection, under other rankers, improved and
-worsened queries, what each method does, the nine outcomes. Those of RePair are in ``refined``.
+"""The tables of the papers, as data frames. Those of RePair are in ``refined``.
 
-As in ``summary``: a change is that of the means relative to the old mean, in percent, with an interval over queries; a
-measure that is best at zero counts by its distance from zero. A share of queries has Wilson's interval. A share of
-pairs has a studentized interval over queries, because the pairs of a query are alike.
+There are tables for the comparison with effectiveness-only selection, for other rankers, for improved and worsened
+queries, for each method, and for the nine outcomes.
+
+As in ``summary``, a change is that of the means relative to the old mean, in percent, with an interval over queries,
+and a measure that is best at zero counts by its distance from zero. A share of queries has Wilson's interval. A share
+of pairs has a studentized interval over queries, because the pairs of a query are similar.
 """
 
 from __future__ import annotations
@@ -34,34 +36,35 @@ _NUMBERED = re.compile(r"-\d+$")
 
 
 def _ends(count: int, n: int) -> tuple[float | None, float | None]:
-    """The interval of a share; nothing where there is nothing."""
+    """Return Wilson's interval of a share; None if n is 0."""
     return wilson(count, n) if n else (None, None)
 
 
 def share_interval(query: Ints, flags: Flags) -> tuple[float | None, float | None]:
-    """An interval of the share of pairs that have a flag, studentized over queries.
+    """Return an interval of the share of pairs that have a flag, studentized over queries.
 
-    Wilson's over queries where each query has one pair, and where all pairs are alike: then there is no spread.
+    It is Wilson's interval over queries if each query has one pair, or if the flag is the same in all pairs, so that
+    there is no variance.
     """
     _, unit, sizes = np.unique(query, return_inverse=True, return_counts=True)
     return _sums_share(sizes.astype(np.int64), np.bincount(unit, flags, len(sizes)).astype(np.int64))
 
 
 def _sums_share(sizes: Ints, hits: Ints) -> tuple[float | None, float | None]:
-    """The same from the number of pairs of each query, and of those that have the flag."""
+    """As ``share_interval``, from the number of pairs of each query and of its pairs that have the flag."""
     queries, pairs, count = len(sizes), int(sizes.sum()), int(hits.sum())
     if queries == pairs:
         return _ends(count, queries)
     if count in (0, pairs):
         return _ends(queries if count else 0, queries)
     low, high = sums_interval(sizes.astype(np.float64), hits.astype(np.float64), False)
-    if low is None or high is None:  # of so few queries, the share of pairs counts as that of queries
+    if low is None or high is None:  # with so few queries, the share of pairs is used as a share of queries
         return wilson(count / pairs * queries, queries)
     return 1 + low / 100, min(1.0, 1 + high / 100)
 
 
 def share(name: str, count: int, n: int) -> dict[str, Any]:
-    """A count, its share of n and the interval of that, for a table."""
+    """Return a count, its share of n and the interval of the share, for a table."""
     low, high = _ends(count, n)
     return {name: count, f"{name}_share": count / n if n else None, f"{name}_low": low, f"{name}_high": high}
 
@@ -72,7 +75,7 @@ def numbered(pairs: pl.DataFrame) -> Ints:
 
 
 def _size(name: str, direction: Direction) -> pl.Expr:
-    """A score as it is summed up: its distance from zero where zero is best; null where there is none."""
+    """Return a score as it is averaged: its distance from zero if zero is best; null if it is missing."""
     value = pl.col(name).fill_nan(None)
     return value.abs() if direction is Direction.ZERO else value
 
@@ -81,12 +84,12 @@ def against_effectiveness(
     pairs: pl.DataFrame | PairParts, subset: str, measure: str, directions: Mapping[str, Direction],
     of: Sequence[str] | None = None,
 ) -> pl.DataFrame:  # fmt: skip
-    """For each query of a subset: its original, its candidate that retrieves best, and its chosen pair.
+    """For each query of a subset, return its original, its most effective candidate, and its chosen pair.
 
-    ``measure`` says what "retrieves best" is, the first of several; this is how Matches Made in Heaven chooses. One row
-    for a query, with columns such as ``old_RR_10``, ``other_RR_10`` and ``chosen_RR_10`` for each measure (the mean of
-    several chosen pairs), or for those named by ``of``, and ``agree``: whether the candidate that retrieves best is a
-    chosen one.
+    The most effective candidate is the first one with the best ``measure``; Matches Made in Heaven selects this way.
+    There is one row per query, with columns such as ``old_RR_10``, ``other_RR_10`` and ``chosen_RR_10`` (the mean of
+    several chosen pairs) for each measure, or for those named by ``of``, and ``agree``: whether the most effective
+    candidate is a chosen one.
     """
     told = {name: directions[name] for name in (directions if of is None else of)}
     sides = [side(name) for name in told for side in (old_column, new_column)]
@@ -114,7 +117,7 @@ def best_pairs(pairs: pl.DataFrame, measure: str, direction: Direction) -> pl.Da
 def against_table(
     rows: pl.DataFrame, directions: Mapping[str, Direction], bounds: Mapping[str, Bounds] | None = None
 ) -> pl.DataFrame:
-    """Table 3: the means of what ``against_effectiveness`` found; ``change`` is from the others to the chosen."""
+    """Table 3: the means of the result of ``against_effectiveness``; ``change`` is from the others to the chosen."""
     found = []
     for name, direction in directions.items():
         there = rows.select(old_column(name), f"other_{column_of(name)}", f"chosen_{column_of(name)}").drop_nulls()
@@ -135,7 +138,7 @@ def against_table(
 
 
 def _bounds(name: str, direction: Direction, bounds: Mapping[str, Bounds] | None) -> Bounds:
-    """The bounds of a score as it is summed up."""
+    """Return the bounds of a score as it is averaged."""
     found = (bounds or {}).get(name, UNBOUNDED)
     return size_bounds(found) if direction is Direction.ZERO else found
 
@@ -144,11 +147,11 @@ def cross_table(
     pairs: pl.DataFrame, rankers: Mapping[str, pl.DataFrame], directions: Mapping[str, Direction],
     subsets: Sequence[str], bounds: Mapping[str, Bounds] | None = None,
 ) -> pl.DataFrame:  # fmt: skip
-    """The chosen pairs under other rankers: for each of them, subset and measure what ``summarize`` says.
+    """The chosen pairs under other rankers: the result of ``summarize`` for each ranker, subset and measure.
 
-    ``rankers`` gives under a name the scores of variants (``query_id``, ``variant_id``, ``method``, a column for each
-    measure). ``chosen`` counts the pairs of the subset; of these, ``no_original`` and ``no_variant`` were not scored
-    there, and are in no mean.
+    ``rankers`` maps names to the scores of variants (``query_id``, ``variant_id``, ``method``, a column for each
+    measure). ``chosen`` counts the pairs of the subset. Pairs without a score of the original (``no_original``) or of
+    the variant (``no_variant``) under the other ranker are counted, and are in no mean.
     """
     parts = []
     for ranker, scores in rankers.items():
@@ -166,14 +169,14 @@ def cross_table(
 
 
 def _told(table: pl.DataFrame, **facts: str | float | None) -> pl.DataFrame:
-    """The table with the same facts in front of every row."""
+    """Return the table with the same facts as first columns of every row."""
     kinds = {str: pl.String, int: pl.Int64}
     front = {name: pl.lit(value, kinds.get(type(value), pl.Float64)) for name, value in facts.items()}
     return table.select(**front, **{name: pl.col(name) for name in table.columns})
 
 
 def under(chosen: pl.DataFrame, scores: pl.DataFrame, measures: Sequence[str], ranker: str) -> pl.DataFrame:
-    """Pairs with the old and new columns of the measures from the scores of another ranker, NaN where it has none."""
+    """Return pairs with the old and new scores of the measures under another ranker; NaN for missing scores."""
     needed = ("query_id", "variant_id", "method", *map(column_of, measures))
     missing = [name for name in needed if name not in scores.columns]
     if missing:
@@ -199,7 +202,7 @@ def under(chosen: pl.DataFrame, scores: pl.DataFrame, measures: Sequence[str], r
 
 
 def query_gains(pairs: pl.DataFrame | PairParts, subset: str, measure: str) -> Floats:
-    """What each query of a subset gains: the mean over its pairs there. Queries without a score are not among them."""
+    """Return the gain of each query of a subset: the mean over its pairs. Queries without a score are left out."""
     gain = pl.col(gain_column(measure)).fill_nan(None)
     means = parts_of(pairs).map(
         ["query_id", subset, gain_column(measure)],
@@ -218,7 +221,7 @@ def gain_shares(
 
 
 def shares_of(gains: Mapping[str, Floats], tolerance: float = 0.0) -> pl.DataFrame:
-    """The same of what each query gains."""
+    """As ``gain_shares``, from the gains of the queries."""
     rows = []
     for measure, values in gains.items():
         sign = signs(values, tolerance)
@@ -230,7 +233,7 @@ def shares_of(gains: Mapping[str, Floats], tolerance: float = 0.0) -> pl.DataFra
 
 
 def method_names(pairs: pl.DataFrame) -> pl.Series:
-    """The method of each pair; where one was used with several settings, with those that tell them apart."""
+    """Return the method of each pair; if a method was used with several settings, with the settings that differ."""
     if "settings" not in pairs.columns:
         return pairs.get_column("method")
     joined = pairs.select(_USE).join(
@@ -240,7 +243,7 @@ def method_names(pairs: pl.DataFrame) -> pl.Series:
 
 
 def named_uses(pairs: PairParts) -> pl.DataFrame:
-    """The uses of methods in the order of the pairs (method, settings), each with its name."""
+    """Return the distinct uses of methods (method, settings) in the order of the pairs, each with its name."""
     used = pairs.map(_USE, lambda part: part.unique(maintain_order=True)).unique(maintain_order=True)
     read = [(method, settings, _settings(settings)) for method, settings in used.iter_rows()]
     names = []
@@ -255,12 +258,12 @@ def named_uses(pairs: PairParts) -> pl.DataFrame:
 
 
 def _base(method: str) -> str:
-    """The name without the number that tells several uses of a method in one recipe apart."""
+    """Remove the number that distinguishes several uses of a method in one recipe."""
     return _NUMBERED.sub("", method)
 
 
 def _settings(text: str | None) -> dict[str, str]:
-    """Settings by name as texts; of settings within settings the inner ones."""
+    """Return settings by name as texts; nested settings are flattened."""
     try:
         found = json.loads(text or "{}")
     except ValueError:
@@ -276,19 +279,20 @@ def method_table(
     pairs: pl.DataFrame | PairParts, subset: str, directions: Mapping[str, Direction],
     bounds: Mapping[str, Bounds] | None = None,
 ) -> pl.DataFrame:  # fmt: skip
-    """What each method does: for all its candidates and for the chosen ones what ``summarize`` says of each measure.
+    """The effect of each method: the result of ``summarize`` for all its candidates and for the chosen ones.
 
-    ``method_queries`` have a candidate of the method, and for ``won`` of these one was chosen, a share with interval.
+    ``method_queries`` counts the queries with a candidate of the method. For ``won`` of these a candidate was chosen,
+    with the share and its interval.
     """
     every = parts_of(pairs)
     own = {name: every.filter(wanted).with_flag(EVERY) for name, wanted in _methods(every).items()}
     parts = [_method(rows, name, subset, directions, bounds) for name, rows in own.items()]
-    # Without any pair there is no method, but the columns are the same.
+    # Without pairs there is no method, and the empty table has the same columns.
     return pl.concat(parts) if parts else _method(every.with_flag(EVERY), "", subset, directions, bounds).clear()
 
 
 def _methods(pairs: PairParts) -> dict[str, pl.Expr]:
-    """For each name of a method, in the order of the pairs, which rows are its."""
+    """Return for each name of a method, in the order of the pairs, the expression that selects its rows."""
     if "settings" not in pairs.columns:
         names = pairs.map(["method"], lambda part: part.unique(maintain_order=True))
         return {name: pl.col("method") == name for name in names["method"].unique(maintain_order=True)}
@@ -315,7 +319,7 @@ def _count_queries(pairs: PairParts) -> int:
 
 
 def outcome_table(pairs: pl.DataFrame | PairParts, subset: str) -> pl.DataFrame:
-    """The nine outcomes among all candidates and among the chosen: pairs, share and interval. None where unknown."""
+    """The nine outcomes among all candidates and among the chosen: pairs, share, interval; without unknown outcomes."""
     every, rows = parts_of(pairs), []
     for name, part in ((EVERY, every), (subset, every.filter(subset))):
         hits = np.zeros((len(OUTCOMES), part.queries), np.int32)
@@ -336,9 +340,9 @@ def outcome_table(pairs: pl.DataFrame | PairParts, subset: str) -> pl.DataFrame:
 def extreme_pairs(
     pairs: pl.DataFrame | PairParts, measures: Sequence[str], count: int = 5, worst: bool = False
 ) -> pl.DataFrame:
-    """The pairs that gain most, or with ``worst`` lose most, by the first measure, then the next; one for a query.
+    """Return the pairs that gain most, or with ``worst`` lose most, by the first measure, then the next; one per query.
 
-    Pairs that do neither are not among them.
+    Pairs without a gain (with ``worst``: without a loss) are left out.
     """
     gains = [gain_column(name) for name in measures]
     first = pl.col(gains[0]).fill_nan(None)
@@ -349,5 +353,5 @@ def extreme_pairs(
         return ranked.unique("query_id", keep="first", maintain_order=True).head(count)
 
     every = parts_of(pairs)
-    # The first few of all parts are among the first few of each.
+    # The most extreme pairs of the table are among the most extreme pairs of each part.
     return extreme(every.map(every.columns, extreme))

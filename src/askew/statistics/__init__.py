@@ -1,1 +1,1 @@
-"""What the numbers are worth: intervals, paired tests, corrections."""
+"""Statistics of results: confidence intervals, paired tests, corrections for several tests."""

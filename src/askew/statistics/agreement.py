@@ -1,6 +1,6 @@
-"""Agreement of orders: Kendall's tau-b between many orders of the same things at once.
+"""Agreement of rankings: Kendall's tau-b between every two of many rankings of the same items.
 
-With s(p) = 1, 0 or -1 for each pair p of things (which of the two is lower, 0 where they are equal):
+With s(p) = 1, 0 or -1 for each pair p of items (which of the two is lower, 0 if they are equal):
 
     tau_b(x, y) = sum_p s_x(p) s_y(p) / sqrt(number of p with s_x != 0  *  number of p with s_y != 0)
 """
@@ -13,12 +13,12 @@ import numpy.typing as npt
 from askew.core.ranking import Floats
 
 Signs = npt.NDArray[np.int8]
-# Values that differ by no more than rounding are equal; relative to the largest of their row.
+# Values with a smaller difference, relative to the largest value of their row, are equal up to rounding.
 _ROUNDING = 1e-12
 
 
 def pair_signs(values: Floats) -> Signs:
-    """For each row and each pair of columns i < j: 1 where i is the lower, -1 where j is, 0 where they are equal."""
+    """For each row and each pair of columns i < j: 1 if i is lower, -1 if j is lower, 0 if they are equal."""
     first, second = np.triu_indices(values.shape[1], 1)
     gaps = values[:, second] - values[:, first]
     rounding = _ROUNDING * np.abs(values).max(axis=1, initial=0.0)
@@ -26,8 +26,8 @@ def pair_signs(values: Floats) -> Signs:
 
 
 def tau_b(signs: Signs) -> Floats:
-    """Kendall's tau-b between each two rows; NaN where one of them has all columns equal."""
-    # Sums of so few whole numbers are exact in 32 bits.
+    """Kendall's tau-b between every two rows; NaN if all columns of one of them are equal."""
+    # These sums of small integers are exact in 32-bit floats.
     plain = signs.astype(np.float32)
     untied = np.count_nonzero(signs, axis=1).astype(np.float64)
     with np.errstate(invalid="ignore"):

@@ -1,19 +1,19 @@
 """The mean of bounded values: a test and an interval that hold for every distribution within the bounds.
 
 Per-query differences of RR or nDCG are mostly zero with a few large losses. A test that assumes symmetry, or that the
-sample shows the spread, then calls a loss "no loss" far too often: the queries that lose may not be in the sample. The
-test here (Gaffke 2005; as an interval Learned-Miller and Thomas 2019) adds one value at the bound to the n that were
-observed and weighs all n + 1 by random shares of one:
+sample shows the spread, then reports a loss as "no loss" far too often: the queries with a loss may not be in the
+sample. The test here (Gaffke 2005; as an interval Learned-Miller and Thomas 2019) adds one value at the bound to the n
+observed values and gives all n + 1 values random weights that sum to 1:
 
     p of "the mean is at most m" = P(sum of E_i (x_i - m) + E_0 (low - m) < 0),  E_i independent and exponential.
 
-It assumes independent queries and the bounds, nothing else. On values 0 and 1 it is the exact binomial test (Clopper
-and Pearson 1934). No proof of its level for all distributions is known to us; ``benchmarks/significance.py`` keeps the
-simulations and the search for a counterexample that made us choose it, beside the betting test, which is proven and has
-intervals up to half as wide again (docs/decisions/0007-tests-for-bounded-means.md).
+It assumes only that queries are independent and that the bounds hold. For values of 0 and 1 it is the exact binomial
+test (Clopper and Pearson 1934). We know no proof of its level for all distributions. We chose it after the simulations
+and the search for a counterexample in ``benchmarks/significance.py``, which also has the betting test. The betting test
+is proven, but its intervals are up to 50% wider (docs/decisions/0007-tests-for-bounded-means.md).
 
-The probability is computed, not sampled: by integrating along the line through the saddle point of the sum's generating
-function. There is no seed, and the order of the values makes no difference.
+The probability is computed without sampling, by integration along the line through the saddle point of the sum's
+generating function. There is no seed, and the order of the values does not matter.
 """
 
 from __future__ import annotations
@@ -29,18 +29,21 @@ import numpy as np
 
 from askew.core.ranking import Floats
 
-# Beyond so many different values, neighbors among those in the middle are taken as their mean, which keeps the mean of
-# all; the lowest and the highest, which matter most, stay as they are.
+# If there are more distinct values than this, adjacent values in the middle are replaced by their mean, which does not
+# change the mean of all values. The lowest and the highest values, which matter most, are kept.
 _MOST_VALUES, _ENDS = 4096, 1024
 _NORMAL = NormalDist()
-# The first step of the integral and how many nodes are added at a time; a term or a change this small adds nothing.
+# Of the integral: the first step, the nodes added at a time, and limits. Smaller terms or changes than the two values
+# below are ignored.
 _STEP, _BLOCK, _MOST_BLOCKS, _MOST_HALVINGS = 0.25, 8, 32, 8
 _TINY, _SAME = 1e-15, 1e-9
+# Nodes times values that are computed at a time: they fit into a processor's cache.
+_ELEMENTS = 1 << 16
 
 
 @dataclass(frozen=True)
 class BoundedMean:
-    """The mean of values that cannot leave ``low`` to ``high``."""
+    """The mean of values that are always between ``low`` and ``high``."""
 
     values: Floats
     low: float
@@ -60,11 +63,11 @@ class BoundedMean:
         return _counted(self.high - self.values)
 
     def p_at_most(self, m: float) -> float:
-        """The p of the null hypothesis that the mean is at most m; small where the values say it is more."""
+        """The p of the null hypothesis that the mean is at most m. It is small if the values suggest a higher mean."""
         return _p(*self._from_low, m - self.low)
 
     def p_at_least(self, m: float) -> float:
-        """The p of the null hypothesis that the mean is at least m; small where the values say it is less."""
+        """The p of the null hypothesis that the mean is at least m. It is small if the values suggest a lower mean."""
         return _p(*self._from_high, self.high - m)
 
     def lower(self, alpha: float) -> float:
@@ -77,7 +80,7 @@ class BoundedMean:
 
 
 def _counted(distances: Floats) -> tuple[Floats, Floats]:
-    """Distances from a bound, each different one once, and how often it occurs; the bound itself is added once."""
+    """The distinct distances from a bound and their counts. A distance of 0, the bound itself, is added once."""
     found, counts = np.unique(np.maximum(distances, 0.0), return_counts=True)
     if len(found) > _MOST_VALUES:
         middle = np.arange(len(found) - 2 * _ENDS) * (_MOST_VALUES - 2 * _ENDS) // (len(found) - 2 * _ENDS)
@@ -93,7 +96,7 @@ def _p(distances: Floats, counts: Floats, m: float) -> float:
 
 
 def _bound(distances: Floats, counts: Floats, alpha: float) -> float:
-    """The largest distance that p still rules out at alpha."""
+    """The distance of the confidence bound from the value bound: the mean distance at which p is alpha."""
     n = float(counts.sum()) - 1
     mean = float(distances @ counts) / n
     if mean <= 0:
@@ -104,9 +107,9 @@ def _bound(distances: Floats, counts: Floats, alpha: float) -> float:
 
 
 def solve(p: Callable[[float], float], low: float, high: float, alpha: float, guess: float) -> float:
-    """Where p, rising from low to high, is alpha.
+    """The point between low and high at which p, which increases, equals alpha.
 
-    Secants on normal quantiles, along which p is almost straight; halving where a secant leaves the bracket.
+    Uses secants on normal quantiles of p, which are almost linear, and bisection if a secant leaves the bracket.
     """
     target = _NORMAL.inv_cdf(alpha)
 
@@ -132,35 +135,40 @@ def solve(p: Callable[[float], float], low: float, high: float, alpha: float, gu
 
 
 def probability_below_zero(weights: Floats, counts: Floats) -> float:
-    """P(sum of weights * E < 0) with independent exponential E, each weight taken as often as its count says."""
+    """P(sum of weights * E < 0) with independent exponential E. Each weight occurs as often as its count."""
     used = weights != 0
     weights, counts = weights[used], counts[used]
     if not (weights > 0).any():
         return 1.0
     if not (weights < 0).any():
         return 0.0
-    # Only their ratios matter; squares of tiny weights would vanish.
+    # Only the ratios of the weights matter. Without scaling, squares of tiny weights would underflow.
     weights = weights / np.abs(weights).max()
-    # Of the two tails the smaller is computed, so that a tiny p keeps its digits.
+    # The smaller of the two tails is computed, so that a tiny p keeps its digits.
     if float(weights @ counts) < 0:
         return 1.0 - _tail(weights, counts)
     return _tail(-weights, counts)
 
 
 def _tail(b: Floats, counts: Floats) -> float:
-    """P(sum of b * E > 0) where the sum is expected to be below zero.
+    """P(sum of b * E > 0) if the expected sum is below zero.
 
-    The trapezoid rule in u, t = width * sinh(u), out to where nothing is added; the step is halved until the sum stays.
+    Uses the trapezoid rule in u with t = width * sinh(u), up to the point where terms are negligible. The step is
+    halved until the sum no longer changes.
     """
     x, ratio, peak = _saddle(b, counts)
     width = 1.0 / math.sqrt(float(counts @ (ratio * ratio)) + 1.0 / (x * x))
 
     def heights(u: Any) -> Floats:
         t = width * np.sinh(u)
-        turned = np.multiply.outer(t, ratio)
-        # The logarithm of 1 - b (x + i t), less that of 1 - b x, in two parts: twice as fast as a complex one.
-        real, imaginary = -0.5 * (np.log1p(turned * turned) @ counts), np.arctan(turned) @ counts
-        return np.asarray(np.exp(real) * np.cosh(u) * (np.exp(1j * imaginary) * x / (x + 1j * t)).real)
+        squares, imaginary = np.zeros(len(t)), np.zeros(len(t))
+        step = max(1, _ELEMENTS // len(t))
+        for start in range(0, len(ratio), step):
+            turned, some = np.multiply.outer(t, ratio[start : start + step]), counts[start : start + step]
+            # log(1 - b (x + i t)) - log(1 - b x), as real and imaginary part: twice as fast as a complex logarithm.
+            imaginary += np.arctan(turned) @ some
+            squares += np.log1p(np.multiply(turned, turned, out=turned), out=turned) @ some
+        return np.asarray(np.exp(-0.5 * squares) * np.cosh(u) * (np.exp(1j * imaginary) * x / (x + 1j * t)).real)
 
     terms = [0.5 * heights(np.zeros(1))]
     while np.abs(terms[-1]).max() > _TINY and len(terms) < _MOST_BLOCKS:
@@ -177,7 +185,7 @@ def _tail(b: Floats, counts: Floats) -> float:
 
 
 def _saddle(b: Floats, counts: Floats) -> tuple[float, Floats, float]:
-    """Where exp(K(x)) / x is least between 0 and the first pole, b / (1 - x b) there, and the logarithm of it."""
+    """The minimum point x of exp(K(x)) / x between 0 and the first pole, b / (1 - x b), and log(exp(K(x)) / x)."""
     left, right = 0.0, 1.0 / float(b.max())
     x = min(0.5 * right, 1.0 / math.sqrt(float(counts @ (b * b))))
     for _ in range(200):

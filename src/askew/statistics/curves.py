@@ -1,7 +1,7 @@
-"""Scores against yes-or-no labels: the precision/recall curve, the area under it, and where to cut.
+"""Scores with binary labels: the precision/recall curve, the area under it, and the choice of a threshold.
 
-Everything with a score of at least the threshold is kept. Equal scores are one point of the curve: no order among them
-is made up.
+An item is kept if its score is at least the threshold. Equal scores are one point of the curve, without an order among
+them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Cut:
-    """A threshold, the rule that chose it, and what it gives on the data it was chosen on."""
+    """A threshold, the rule that chose it, and its results on the data it was chosen on."""
 
     threshold: float
     rule: str
@@ -70,7 +70,7 @@ class AveragePrecision:
 
 @dataclass(frozen=True)
 class Calibration:
-    """All that labeled scores tell: the curve, its area, the chosen threshold."""
+    """The results of labeled scores: the curve, the area under it, and the chosen threshold."""
 
     curve: Curve
     average_precision: AveragePrecision
@@ -81,14 +81,14 @@ def calibrate(
     scores: Scores, labels: Labels, queries: Sequence[str],
     rule: str = defaults.THRESHOLD_RULE, least_precision: float = defaults.LEAST_PRECISION, seed: int = 0,
 ) -> Calibration:  # fmt: skip
-    """The curve of scores against labels 0 and 1, its area, and the threshold by a rule (see ``choose_threshold``)."""
+    """The curve of scores with labels 0 and 1, its area, and the threshold by a rule (see ``choose_threshold``)."""
     curve = precision_recall(scores, labels)
     area = average_precision(scores, labels, queries, seed)
     return Calibration(curve, area, choose_threshold(curve, rule, least_precision))
 
 
 def precision_recall(scores: Scores, labels: Labels) -> Curve:
-    """Precision and recall at every threshold that changes what is kept."""
+    """Precision and recall at every distinct score as the threshold."""
     values, truth = _checked(scores, labels)
     order = np.argsort(-values, kind="stable")
     values, truth = values[order], truth[order]
@@ -106,10 +106,10 @@ def area_under(curve: Curve) -> float:
 def average_precision(
     scores: Scores, labels: Labels, queries: Sequence[str], seed: int = 0, level: float = 0.95
 ) -> AveragePrecision:
-    """The area under the curve with a corrected bootstrap interval (``askew.statistics.resampling``).
+    """The area under the curve with a BCa bootstrap interval (``askew.statistics.resampling``).
 
-    Whole queries are drawn, not pairs: the candidates of one query are alike, and pairs drawn one by one would make
-    the interval too narrow. Draws without a positive have no area and are left out.
+    Whole queries are resampled, not pairs: the candidates of one query are similar, so resampled pairs would make the
+    interval too narrow. Resamples without a positive have no area and are left out.
     """
     values, truth = _checked(scores, labels)
     if len(queries) != len(values):
@@ -128,7 +128,7 @@ def average_precision(
 
 
 def _areas(weights: Floats, truth: Floats, ends: npt.NDArray[np.intp]) -> Floats:
-    """The area of each row of weights; NaN where no positive has any."""
+    """The area under the curve for each row of weights; NaN if all positives have the weight 0."""
     kept, right = np.cumsum(weights, axis=1)[:, ends], np.cumsum(weights * truth, axis=1)[:, ends]
     gained, total = np.diff(right, axis=1, prepend=0.0), right[:, -1]
     area = (gained * right / np.where(kept > 0, kept, 1.0)).sum(axis=1)
@@ -138,8 +138,8 @@ def _areas(weights: Floats, truth: Floats, ends: npt.NDArray[np.intp]) -> Floats
 def choose_threshold(
     curve: Curve, rule: str = defaults.THRESHOLD_RULE, least_precision: float = defaults.LEAST_PRECISION
 ) -> Cut:
-    """Where to cut: ``f1`` takes the highest F1 (the higher threshold if equal); ``precision`` keeps as much as it can
-    with a precision of at least ``least_precision``.
+    """Choose a threshold. ``f1`` takes the one with the highest F1, and the higher threshold if several are equal.
+    ``precision`` takes the lowest threshold with a precision of at least ``least_precision``.
     """
     if rule not in RULES:
         raise ConfigError(f"threshold rule: expected {' or '.join(RULES)}, found {rule!r}")
@@ -159,7 +159,7 @@ def choose_threshold(
 
 
 def _ends(falling: Floats) -> npt.NDArray[np.intp]:
-    """The last place of each run of equal scores."""
+    """The last position of each run of equal scores."""
     return np.append(np.flatnonzero(np.diff(falling)), len(falling) - 1)
 
 
@@ -170,7 +170,7 @@ def _checked(scores: Scores, labels: Labels) -> tuple[Floats, Floats]:
     if not np.isfinite(values).all():
         raise DataError(f"expected a finite number for every score, found {int((~np.isfinite(values)).sum())} others")
     if not np.isin(truth, (0.0, 1.0)).all():
-        raise DataError("expected the labels 0 and 1, found others")
+        raise DataError("expected only the labels 0 and 1, found other labels")
     if not truth.any():
         raise DataError("there is no pair with the label 1: precision and recall need at least one")
     return values, truth

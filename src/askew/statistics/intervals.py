@@ -1,7 +1,7 @@
-"""Means over queries with their intervals, and relative changes of means with theirs.
+"""Confidence intervals of means over queries, and of relative changes of means.
 
-Where a measure has two finite bounds, the interval inverts a test that holds whatever the distribution
-(``askew.statistics.bounded``); else it is studentized, an approximation (``askew.statistics.studentized``).
+If a measure has two finite bounds, the interval inverts a test that holds for every distribution
+(``askew.statistics.bounded``). Otherwise it is studentized, an approximation (``askew.statistics.studentized``).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from askew.statistics.studentized import StudentizedMean
 
 LEVEL = 0.95
 BOUNDED, STUDENTIZED = "bounded", "studentized"
-# How far rounding may carry a value past the bounds of its measure.
+# How far rounding may move a value beyond the bounds of its measure.
 _ROUNDING = 1e-9
 _MOST_RATIO = 1e6
 
 
 def mean_test(values: Floats, bounds: Bounds) -> BoundedMean | StudentizedMean:
-    """What can be said of the mean of values within bounds.
+    """The test of the mean of these values: bounded if both bounds are finite, otherwise studentized.
 
-    Where a value lies outside, the bounds do not hold for this data (a run that ranks a document twice can have an AP
-    above 1), and the values are taken as without bounds.
+    If a value is outside the bounds, the bounds do not hold for this data (a run that ranks a document twice can have
+    an AP above 1), and the values are treated as unbounded.
     """
     low, high = bounds
     if not is_bounded(bounds):
@@ -46,20 +46,20 @@ def is_bounded(bounds: Bounds) -> bool:
 
 
 def gain_bounds(bounds: Bounds, to_zero: bool = False) -> Bounds:
-    """The bounds of a difference of two values; ``to_zero`` where the distances from zero are compared."""
+    """The bounds of a difference of two values, or with ``to_zero`` of two distances from zero."""
     low, high = size_bounds(bounds) if to_zero else bounds
     return low - high, high - low
 
 
 def size_bounds(bounds: Bounds) -> Bounds:
-    """The bounds of the distance from zero."""
+    """The bounds of a value's distance from zero."""
     low, high = bounds
     return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over the n queries that have a value, and its interval; None where none can be given."""
+    """A mean over the n queries that have a value, and its interval. An end is None if it cannot be computed."""
 
     mean: float
     low: float | None
@@ -69,18 +69,18 @@ class Mean:
 
 
 def mean_and_interval(found: Mapping[str, Any]) -> str:
-    """A mean and its interval, kept as JSON values, for a table."""
+    """The text of a mean and its interval for a table, from the fields mean, low and high of ``found``."""
     ends = found["low"], found["high"]
     return f"{found['mean']:.3f}" + ("" if None in ends else f" [{ends[0]:.3f}, {ends[1]:.3f}]")
 
 
 def known(value: float) -> float | None:
-    """A number, or None where there is none."""
+    """The value, or None if it is not finite."""
     return value if math.isfinite(value) else None
 
 
 def mean_with_interval(values: Floats, bounds: Bounds = UNBOUNDED, level: float = LEVEL) -> Mean:
-    """The mean of the values that are there, with its interval."""
+    """The mean of the values that are not NaN, with its interval."""
     present = values[~np.isnan(values)]
     if len(present) == 0:
         return Mean(float("nan"), None, None, 0)
@@ -94,9 +94,9 @@ def change_interval(
 ) -> tuple[float | None, float | None]:
     """An interval of the relative change of the means in percent, for values of zero or more.
 
-    It holds every ratio r for which "the mean of new - r old is zero" is not rejected (Fieller 1954): by the test for
-    bounded values where each query has one pair, by the studentized one where it has several, on their sums. An end is
-    None where the data cannot tell it.
+    It contains every ratio r for which "the mean of new - r old is zero" is not rejected (Fieller 1954). If each query
+    has one pair, the test for bounded values is used. If a query has several pairs, the studentized test is used on the
+    sums of each query. An end is None if the data do not determine it.
     """
     _, unit, sizes = np.unique(query, return_inverse=True, return_counts=True)
     before, after = (np.bincount(unit, values).astype(np.float64) for values in (old, new))
@@ -106,7 +106,7 @@ def change_interval(
 def sums_interval(
     before: Floats, after: Floats, single: bool, bounds: Bounds = UNBOUNDED, level: float = LEVEL
 ) -> tuple[float | None, float | None]:
-    """As ``change_interval``, from the sums of each query; ``single``: each query has one pair."""
+    """Like ``change_interval``, but from the sums of each query. ``single`` says that each query has one pair."""
     if not before.sum() > 0:
         return None, None
     low, high = bounds if single and bounds[0] >= 0 else UNBOUNDED
@@ -123,11 +123,11 @@ def sums_interval(
 
 
 def _upper_ratio(p: Callable[[float], float], ratio: float, alpha: float) -> float | None:
-    """The largest ratio that is not rejected; None where any ratio, however large, is not."""
+    """The largest ratio that is not rejected; None if no ratio up to a million is rejected."""
     low, high = ratio, 1.5 * ratio + 0.1
     while p(high) > alpha:
         low, high = high, 2 * high
         if high > _MOST_RATIO:
             return None
-    # p falls as the ratio rises: the solver wants it rising.
+    # p decreases as the ratio increases, but the solver needs an increasing function.
     return -solve(lambda r: p(-r), -high, -low, alpha, -0.5 * (low + high))

@@ -1,8 +1,8 @@
-"""Intervals of statistics that are no means, such as F1 or average precision: corrected bootstrap (BCa, Efron 1987).
+"""Intervals of statistics other than means, such as F1 or average precision: the BCa bootstrap (Efron 1987).
 
-A statistic is given as a function of weights: rows of weights in, one value for each row out. It is drawn with weights
-that count how often each unit (a text, a query) is drawn; leaving out one unit or a block of them at a time tells how
-skewed it is. Approximate: with few units the interval is too short.
+A statistic is a function that takes rows of weights and returns one value for each row. In each resample the weights
+are how often each unit (a text, a query) was drawn. A jackknife over units, or over blocks of units, estimates the
+skewness. The interval is approximate: with few units it is too short.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from askew.core.ranking import Floats
 
 RESAMPLES = 2000
 _CHUNK = 4_000_000
-# So many units or blocks of units are left out in turn.
+# The most units or blocks of units that the jackknife leaves out, one at a time.
 _MOST_LEFT_OUT = 200
 _NORMAL = NormalDist()
 
@@ -24,7 +24,7 @@ _NORMAL = NormalDist()
 def bca_interval(
     statistic: Callable[[Floats], Floats], units: int, seed: int = 0, level: float = 0.95, resamples: int = RESAMPLES
 ) -> tuple[float, float, float]:
-    """The value of a statistic and the ends of its interval. Draws for which it is not defined (NaN) are left out."""
+    """The value of a statistic and the ends of its interval. Resamples with an undefined value (NaN) are left out."""
     value = float(statistic(np.ones((1, units)))[0])
     drawn, left_out = _drawn(statistic, units, seed, resamples), _left_out(statistic, units)
     if not len(drawn) or drawn.min() == drawn.max():
@@ -54,7 +54,7 @@ def _drawn(statistic: Callable[[Floats], Floats], units: int, seed: int, resampl
 
 def _left_out(statistic: Callable[[Floats], Floats], units: int) -> Floats:
     blocks = min(units, _MOST_LEFT_OUT)
-    # Each block has units from everywhere: neighbors may be alike.
+    # Each block has units from all positions, because adjacent units may be similar.
     block = np.arange(units) % blocks
     found = statistic((block[None, :] != np.arange(blocks)[:, None]).astype(np.float64))
     return found[~np.isnan(found)]

@@ -1,9 +1,9 @@
-"""Shares of classes that a classifier found, corrected for its known errors.
+"""Shares of classes from a classifier, corrected for its known errors.
 
-A classifier that takes one class for another gives wrong shares even of very many items. Where the confusion of the
-classes is known from labeled items, the shares that make what was found most likely are computed by expectation
-maximization (Saerens, Latinne and Decaestecker, 2002, give the method for probabilities): they are never negative, and
-with a classifier without errors they are what was found. It assumes that a class is mistaken as often here as in the
+A classifier that confuses classes gives wrong shares even for very many items. If the confusion matrix is known from
+labeled items, expectation maximization finds the true shares under which the classifier's results are most likely
+(Saerens, Latinne and Decaestecker, 2002, give the method for probabilities). Corrected shares are never negative, and a
+classifier without errors needs no correction. The method assumes that each class is confused as often here as in the
 labeled items.
 """
 
@@ -14,15 +14,15 @@ import numpy as np
 from askew.core.ranking import Floats
 
 _STEPS = 300
-# Half an item of each kind: a confusion that was never seen is not impossible.
+# Half an item is added to each count, because a confusion that was never observed is still possible.
 _PRIOR = 0.5
 
 
 def corrected(found: Floats, confusion: Floats) -> Floats:
-    """Amounts of each class (last axis), from amounts as found; the sum stays.
+    """Correct the amounts that a classifier found for each class (last axis). Their sum does not change.
 
-    ``confusion[i, j]`` counts labeled items of class i that were taken for class j. A confusion for each row of
-    ``found`` may be given (rows x classes x classes).
+    ``confusion[i, j]`` is the number of labeled items of class i that were classified as class j. Each row of ``found``
+    may have its own confusion matrix (rows x classes x classes).
     """
     likely = confusion + _PRIOR
     likely = likely / likely.sum(axis=-1, keepdims=True)
@@ -36,7 +36,7 @@ def corrected(found: Floats, confusion: Floats) -> Floats:
 
 
 def drawn_confusions(confusion: Floats, draws: int, rng: np.random.Generator) -> Floats:
-    """Confusions as they might have come out with as many other labeled items (draws x classes x classes)."""
+    """Random confusion matrices, as other labeled items of the same number might give (draws x classes x classes)."""
     found = np.empty((draws, *confusion.shape))
     for row, counts in enumerate(confusion):
         found[:, row] = rng.dirichlet(counts + _PRIOR, size=draws) * counts.sum()

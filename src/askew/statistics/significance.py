@@ -1,8 +1,8 @@
-"""Two runs, the same queries: how large is the difference, is it real, and what loss can be ruled out?
+"""Compares two runs on the same queries: how large the difference is, its p, and which losses can be ruled out.
 
-Every p states its null hypothesis. By default that is about the mean gain, and nothing is assumed to be symmetric. The
-randomization test that IR papers often report has another one, "the two results of each query could as well be
-swapped", which also fails where only the spread or the skewness differs; it is there on request.
+Every p states its null hypothesis. The default test is about the mean gain and assumes no symmetry. The randomization
+test that IR papers often report is optional. Its null hypothesis is "the two results of each query could as well be
+swapped", which can also be rejected if only the spread or the skewness differs.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ ALPHA = 0.05
 RANDOM_FLIPS = 20_000
 _EXACT_UP_TO = 14
 _CHUNK = 4_000_000
-# Beyond so many queries, whole random blocks of them are flipped instead of single ones.
+# With more queries than this, random blocks of queries are flipped instead of single queries.
 _MOST_BLOCKS = 5000
-# Two scores this near are the same score: it is what is left of rounding in a sum.
+# Scores with a smaller difference are equal: such a difference comes from rounding in a sum.
 SAME = 1e-12
 _Z_POWER = 0.8416212335729143
 _ENOUGH = 1e-6
@@ -37,13 +37,13 @@ _ENOUGH = 1e-6
 
 @dataclass(frozen=True)
 class Paired:
-    """Old against new on one measure. ``gain`` is positive where new is better, whatever the direction.
+    """The comparison of an old and a new run on one measure. ``gain`` is positive if the new run is better.
 
-    ``method`` says how the interval was made: "bounded" holds for every distribution, "studentized" is approximate.
-    ``d_z`` is the mean gain divided by the standard deviation of the gains. ``smallest_margin`` is the smallest loss
-    that so many queries can rule out, were their results all unchanged; ``not_ruled_out`` is the largest loss that
-    these results leave open (95%, one-sided). ``detectable`` is the gain that would be significant in 4 of 5 samples
-    like this one; None where no gain is large enough.
+    ``method`` is the kind of interval: "bounded" holds for every distribution, "studentized" is approximate. ``d_z`` is
+    the mean gain divided by the standard deviation of the gains. ``smallest_margin`` is the smallest loss that this
+    number of queries could rule out if all results were unchanged. ``not_ruled_out`` is the largest loss that these
+    results do not rule out (95%, one-sided). ``detectable`` is the gain that would be significant in 4 of 5 samples
+    like this one; None if no gain is large enough.
     """
 
     n: int
@@ -77,9 +77,9 @@ def paired(
     margin: float | None = None,
     seed: int = 0,
 ) -> Paired:
-    """Compare two columns of scores, row by row the same query; ``bounds`` are those of the measure.
+    """Compare two columns of scores with the same queries in the same order. ``bounds`` are those of the measure.
 
-    The seed is for the randomization test only.
+    Only the randomization test uses the seed.
     """
     if len(old) == 0:
         raise DataError("there is no query with a value in both runs; nothing can be compared")
@@ -114,13 +114,13 @@ def paired(
 
 
 def rounded_gains(old: Floats, new: Floats, direction: Direction) -> Floats:
-    """What each query gains; what is left of rounding is 0."""
+    """The gain of each query. Gains that are only rounding errors become 0."""
     gains = direction.gain(old, new)
     return np.where(np.abs(gains) < SAME, 0.0, gains)
 
 
 def _margins(mean: BoundedMean | StudentizedMean, margin: float | None) -> dict[str, float]:
-    """That nothing is lost beyond a margin can be claimed of bounded measures only."""
+    """The p of non-inferiority and of equivalence within a margin. Only bounded measures have them."""
     if margin is None or not isinstance(mean, BoundedMean):
         return {}
     no_loss = mean.p_at_most(-margin)
@@ -130,7 +130,7 @@ def _margins(mean: BoundedMean | StudentizedMean, margin: float | None) -> dict[
 def _detectable(mean: BoundedMean | StudentizedMean, error: float) -> float | None:
     """The smallest true mean gain with an 80% chance of p < 0.05, from a sample of this shape.
 
-    The sample is shifted until it is just significant; a true gain must lie 0.84 standard errors above that.
+    The sample is shifted until it is just significant. The result is 0.84 standard errors above the shifted mean.
     """
     if isinstance(mean, StudentizedMean):
         low = known(mean.lower(ALPHA / 2))
@@ -142,16 +142,16 @@ def _detectable(mean: BoundedMean | StudentizedMean, error: float) -> float | No
     most = shifted(mean.high)
     if most.p_at_most(0.0) > ALPHA / 2:
         return None
-    # p falls as the gain rises: the solver wants it rising.
+    # p decreases as the gain increases, but the solver needs an increasing function.
     found = -solve(lambda g: shifted(-g).p_at_most(0.0), -mean.high, 0.0, ALPHA / 2, -2 * error - _ENOUGH)
     detectable = shifted(found).mean + _Z_POWER * error
     return detectable if detectable <= mean.high else None
 
 
 def two_sided_p(mean: BoundedMean | StudentizedMean, at: float = 0.0) -> float | None:
-    """The p of the null hypothesis that the mean is ``at``; it is below 0.05 where the 95% interval leaves that out.
+    """The p of the null hypothesis that the mean is ``at``. It is below 0.05 if the 95% interval excludes ``at``.
 
-    Equal values without bounds say nothing about other queries: p is 1 where they are ``at``, else there is none.
+    If all values are equal and unbounded, they say nothing about other queries: p is 1 if they equal ``at``, else None.
     """
     if isinstance(mean, StudentizedMean) and not mean.known:
         return 1.0 if mean.mean == at else None
@@ -159,21 +159,23 @@ def two_sided_p(mean: BoundedMean | StudentizedMean, at: float = 0.0) -> float |
 
 
 def smallest_margin(n: int, reach: float = 1.0, alpha: float = ALPHA) -> float:
-    """The smallest loss that n queries can rule out where all their results are unchanged.
+    """The smallest loss that n queries can rule out if all their results are unchanged.
 
-    ``reach`` is the largest loss that one query can have. A loss of r on a share r of the queries leaves n unchanged
-    queries with a chance of (1 - r) ** n: no test that holds in general can see a smaller mean loss.
+    ``reach`` is the largest loss that one query can have. If a share r of all queries has this loss, n sampled queries
+    are all unchanged with probability (1 - r) ** n. No test that holds in general can therefore rule out a smaller
+    mean loss.
     """
     return float(reach * (1.0 - alpha ** (1.0 / n)))
 
 
 def sign_flip_p(differences: Floats, seed: int = 0) -> float:
-    """Randomization test, two-sided: the chance of a mean as large when the results of each query are swapped or not.
+    """The p of a two-sided randomization test: the chance of as large a mean if the results of queries are swapped.
 
-    Exact (all 2^n signs) for few queries, otherwise random signs with the observed one counted in. Beyond 5,000
-    queries the signs of 5,000 fixed random blocks of them are flipped, each block as one: fewer arrangements, of which
-    each was as likely, so the test stays valid, and it takes no longer with more queries. Differences are sorted first:
-    the order of the lines of a file makes no difference.
+    The test is exact (all 2^n signs) for few queries. Otherwise signs are random, and the observed signs count as one
+    of the samples. With more than 5,000 queries, the queries are divided into 5,000 random blocks, and the signs of a
+    block are flipped together. All these arrangements are equally likely under the null hypothesis, so the test stays
+    valid, and its time no longer grows with the queries. Differences are sorted first, so that their order in a file
+    does not matter.
     """
     differences = _blocks(np.sort(differences), seed)
     n = len(differences)
@@ -215,13 +217,16 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A test of paired runs: its null hypothesis, and p from the gain of each query, the test of their mean, a seed."""
+    """A test of paired runs: its null hypothesis, and a function that computes p.
+
+    The function gets the gain of each query, the test of the mean gain, and a seed.
+    """
 
     null: str
     p: Callable[[Floats, BoundedMean | StudentizedMean, int], float | None]
 
 
-# A new test is one line here; ``askew compare --test NAME`` finds it.
+# To add a test, add a line here. ``askew compare --test NAME`` then finds it.
 TESTS = {
     MEAN: PairedTest("the mean gain is 0", lambda gains, mean, seed: two_sided_p(mean)),
     RANDOMIZATION: PairedTest(

@@ -1,4 +1,4 @@
-"""Sums of values that come in pieces: the same bits as numpy's sum of the whole array, without holding it."""
+"""Sums of values that arrive in parts. They equal numpy's sum of the whole array bit by bit, without storing it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _BLOCK = 1 << 16
 
 
 class PairwiseSum:
-    """The sum of ``n`` values, as ``numpy.sum`` has it: halves are added, and halves of halves.
+    """The sum of ``n`` values by the pairwise summation of ``numpy.sum``, which adds the sums of two halves.
 
-    How numpy halves depends on ``n`` alone, so the sums of blocks that come one after the other are enough.
+    The split into halves depends only on ``n``, so the sums of consecutive blocks are enough.
     """
 
     def __init__(self, n: int) -> None:
@@ -26,7 +26,7 @@ class PairwiseSum:
         self._sums: list[np.float64] = []
 
     def add(self, values: Floats) -> None:
-        """The next values."""
+        """Add the next values."""
         self._waiting.append(values)
         self._have += len(values)
         if not self._wanted or self._have < self._wanted:
@@ -40,9 +40,9 @@ class PairwiseSum:
 
     @property
     def total(self) -> float:
-        """The sum of all of them."""
+        """The sum of all ``n`` values."""
         if self._wanted or self._have:
-            raise ValueError(f"expected {self.n} values, found another number")
+            raise ValueError(f"expected {self.n} values, found a different number")
         return float(_combined(self.n, iter(self._sums))) if self.n else 0.0
 
 

@@ -1,1 +1,1 @@
-"""Models trained on what askew builds and reads: classifiers, selectors, rankers. One short file for each kind."""
+"""Train models on the data of askew: classifiers, selectors, rankers, rewriters and query generators."""

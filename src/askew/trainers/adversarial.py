@@ -1,8 +1,9 @@
-"""An adversary beside the ranker, after Rekabsaz, Kopeinik and Schedl (2021).
+"""Train a ranker with an adversary, after Rekabsaz, Kopeinik and Schedl (2021).
 
-A small head reads the vector from which the score is made and learns to tell which group the document leans to. On the
-way back its gradient is reversed: what helps the head is unlearned by the encoder. Published with two classes (neutral
-or not); here a class for each group and one for neutral. The head is not part of the ranker that is kept.
+A small head reads the vector from which the score is computed, and learns to predict the group that the document leans
+to. In backpropagation its gradient is reversed, so the encoder removes the information that helps the head. The paper
+has two classes (neutral or not); here there is a class for each group and one for neutral. The head is not part of the
+saved ranker.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ _STEEPNESS = 10.0
 
 
 def ramp(done: float) -> float:
-    """How strong the reversal is after a share of the training: 0 at first, then 1 (Ganin et al. 2016)."""
+    """The strength of the reversal after a share of the training; it rises from 0 to 1 (Ganin et al. 2016)."""
     return 2.0 / (1.0 + math.exp(-_STEEPNESS * done)) - 1.0
 
 
 def with_adversary(ranker: Any, classes: int, strength: float) -> Any:
-    """The ranker with an adversary; ``forward`` is the ranker's own, with the vectors of its last layer."""
+    """The ranker with an adversary; ``forward`` is that of the ranker and also returns its hidden states."""
     import torch
     from torch import nn
 
@@ -45,7 +46,7 @@ def with_adversary(ranker: Any, classes: int, strength: float) -> Any:
             return self.ranker(**inputs, output_hidden_states=True)
 
         def adversary_loss(self, answer: Any, group: Any, there: Any, done: float) -> Any:
-            """What the head gets wrong about the documents that are there."""
+            """The loss of the head, over the documents that are not padding."""
             first = answer.hidden_states[-1][:, 0]
             found = self.adversary(Reversed.apply(first, strength * ramp(done))).float()
             each = nn.functional.cross_entropy(found, group, reduction="none")

@@ -1,4 +1,4 @@
-"""The card of a trained model: README.md for people, measured.json for programs, both from the same facts."""
+"""Write the card of a trained model: README.md for readers and measured.json for programs, from the same facts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from askew.core.local import local_paths, public, public_text, without_local_pat
 from askew.core.whole_files import write_whole
 
 MEASURED = "measured.json"
-# Where a training keeps its checkpoints inside the model's folder, and the file that says the folder is ours.
+# The folder of the checkpoints inside the model's folder, and the file that marks the folder as one of a training.
 WORK, BEGUN = "checkpoints", "askew-training.json"
 _LIBRARIES = ("askew", "torch", "transformers", "sentence-transformers", "peft", "numpy", "scikit-learn")
 _STEERS = re.compile(r"[&\\`*_{}\[\]<>#!|~]")
@@ -34,10 +34,10 @@ class CardTable:
 
 @dataclass(frozen=True)
 class Card:
-    """What is to be known of a model. ``data`` names each file with its hash and rows; ``measured`` are plain numbers.
+    """The facts of a model. ``data`` has the hash and the number of rows of each file; ``measured`` has plain numbers.
 
-    A row of ``data`` may state the ``license``, ``link`` and ``authors`` of what it names. ``about`` and ``limits`` are
-    prose of ours; everything else may come from elsewhere and is escaped.
+    A row of ``data`` may state the ``license``, ``link`` and ``authors`` of its file. ``about`` and ``limits`` are
+    Markdown and are not escaped; all other texts are escaped.
     """
 
     title: str
@@ -55,7 +55,7 @@ class Card:
 
 
 def write_card(folder: Path, card: Card) -> None:
-    """README.md, then measured.json: where that stands, the model beside it is whole. Neither has a path."""
+    """Write README.md, then measured.json, which marks the model as complete. Neither contains local paths."""
     card = _public(card)
     facts = {**asdict(card), "hardware": hardware(card.device), "versions": versions()}
     text = json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
@@ -79,7 +79,7 @@ def _public(card: Card) -> Card:
 
 
 def public_command(command: str) -> str:
-    """A command with the names of its files and folders, not where they lie; their names may have blanks in them."""
+    """A command with the names of its files and folders, but without their paths; names may have blanks."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -93,7 +93,7 @@ def public_command(command: str) -> str:
 
 
 def read_measured(folder: Path) -> dict[str, Any] | None:
-    """The facts beside a finished model; none where it is not finished."""
+    """The facts of a finished model; None if it is not finished."""
     file = folder / MEASURED
     if not file.is_file():
         return None
@@ -107,31 +107,31 @@ def read_measured(folder: Path) -> dict[str, Any] | None:
 
 
 def claim(out: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The facts of this very training where it is finished; else the folder is taken for it.
+    """Return the facts of this training if it is finished; otherwise reserve the folder for it.
 
-    Refused are a file, the model of another training, and a folder with other things in it: a training writes a
-    README.md and removes its checkpoints, and must not do that to files of other work.
+    It is an error if ``out`` is a file, has the model of another training, or has other files: a training writes a
+    README.md and deletes its checkpoints, and must not overwrite or delete other files.
     """
     if out.exists() and not out.is_dir():
         raise StoreError(f"{out}: expected a new folder for the model, found a file; give another out=")
     found = read_measured(out)
     if found is not None:
         if found.get("extra", {}).get("identity") not in (identity, public(identity)):
-            raise StoreError(f"{out}: there is a model of another training; give another out=, or delete this one")
+            raise StoreError(f"{out}: found a model of another training; give another out=, or delete this folder")
         return found
     begun = out / WORK / BEGUN
     there = [] if begun.is_file() or not out.is_dir() else sorted(one.name for one in out.iterdir())
     if there:
         raise StoreError(
             f"{out}: expected a new or an empty folder, or a training that was stopped; found {there[0]!r} "
-            f"({len(there)} in all); give another out="
+            f"({len(there)} files and folders in all); give another out="
         )
     write_whole(begun, json.dumps({"identity": identity}, indent=1, default=str) + "\n")
     return None
 
 
 def hardware(device: str) -> str:
-    """The machine in words."""
+    """A description of the processor or GPU."""
     if device.startswith("cuda"):
         import torch
 
@@ -151,7 +151,7 @@ def _processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """The libraries that had a part in it."""
+    """The versions of the libraries that are used for training."""
     there = {}
     for name in _LIBRARIES:
         try:
@@ -166,7 +166,7 @@ def _lines(card: Card, facts: Mapping[str, Any]) -> list[str]:
     lines += [f"Hardware: {plain(facts['hardware'])}.", "", "Made by:", "", *_block(card.command), ""]
     lines += ["Data:", "", *(f"- {_pairs(one)}" for one in card.data), ""]
     if not any(one.get("license") for one in card.data):
-        lines += ["The license of the data is not stated here: find it out before you pass the model on.", ""]
+        lines += ["The license of the data is not stated here. Check it before you share the model.", ""]
     lines += ["Settings:", "", *_block(json.dumps(card.settings, indent=1, ensure_ascii=False), "json"), ""]
     for table in card.tables:
         lines += [f"## {plain(table.title)}", "", *_table(table), ""]
@@ -186,14 +186,14 @@ def _table(table: CardTable) -> list[str]:
 
 
 def shown(value: Any) -> str:
-    """A number to four digits, nothing as a dash."""
+    """A value for a table: numbers with four decimals, a dash for None."""
     if value is None:
         return "-"
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def plain(text: object) -> str:
-    """Text that stands for itself in a line or a cell of Markdown."""
+    """Escape a text for a line or a table cell of Markdown, so that every character is shown literally."""
     line = " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())
     return _STEERS.sub(lambda found: f"&#{ord(found[0])};", line)
 

@@ -1,8 +1,8 @@
-"""A classifier of short texts: an encoder with a head for its classes, fine-tuned as a whole.
+"""Train classifiers of short texts: an encoder with a classification head, fine-tuned as a whole.
 
-Words that are known to belong to a class (a lexicon, first names) may be added as examples of their own, as Bigdeli and
-others did for the gender of queries. Cross-validation is stratified, and equal texts are in the same fold. Nothing is
-chosen on a test fold: the settings stand before the first fold begins.
+Words that belong to a class (from a lexicon or a list of first names) can be added as further examples, as Bigdeli et
+al. did for the gender of queries. Cross-validation is stratified, and equal texts are in the same fold. The settings
+are fixed before cross-validation, so no choice depends on a test fold.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ PACE = Schedule(epochs=5.0, batch_size=32, learning_rate=5e-5, warmup=0.1, weigh
 
 @dataclass(frozen=True)
 class ClassifierSettings:
-    """What is trained.
+    """The settings of a classifier.
 
-    ``model``        an encoder or a causal model, by name, folder (of safetensors or one GGUF file) or hub id.
-    ``groups``       their words are added as examples of the class that has a group's name.
-    ``words``        whether they are.
-    ``names``        common first names are added too, where they are names of a group's members.
-    ``marks``        the tokenizer puts the name of the class before each such word (how old is male tom): what is known
-                     of words stands beside what the encoder knows, and the model still opens like any other.
-    ``most_tokens``  longer texts are cut.
-    ``smoothing``    so much of each label is spread over all classes: labels of people are not always right.
+    ``model``        an encoder or a causal model: a name, a folder (with safetensors or one GGUF file) or a hub id.
+    ``groups``       groups of words; a group with the name of a class gives examples of that class.
+    ``words``        whether the words of the groups are added as examples.
+    ``names``        whether common first names are added as examples of the class of the same name.
+    ``marks``        whether the tokenizer writes the name of the class before each such word (how old is male tom). The
+                     model then also reads the known class of a word, and is loaded like any other model.
+    ``most_tokens``  the maximum number of tokens; longer texts are cut.
+    ``smoothing``    label smoothing: this share of each label is spread over all classes, as labels may be wrong.
     """
 
     model: str = MINILM
@@ -61,14 +61,14 @@ class ClassifierSettings:
             raise ConfigError(f"classifier: expected most_tokens of 4 or more, 0 <= smoothing < 1; found {self}")
 
     def facts(self) -> dict[str, Any]:
-        """As JSON values, the words by their content."""
+        """The settings as JSON values; groups are identified by their content."""
         counted = None if self.groups is None else self.groups.counted
         return {**asdict(replace(self, groups=None)), "groups": counted and counted.id}
 
 
 @dataclass(frozen=True)
 class LabeledTexts:
-    """Texts and the place of the class of each in ``classes``."""
+    """Texts with labels; a label is a position in ``classes``."""
 
     texts: tuple[str, ...]
     labels: Ints
@@ -88,7 +88,7 @@ class LabeledTexts:
         return len(self.texts)
 
     def data(self) -> str:
-        """Names the content."""
+        """A fingerprint of the content."""
         return fingerprint([list(self.texts), self.labels.tolist(), list(self.classes)])
 
     def take(self, rows: Flags) -> LabeledTexts:
@@ -97,16 +97,16 @@ class LabeledTexts:
 
 
 def normalised(text: str) -> str:
-    """What two texts share that differ only in case, blanks and punctuation."""
+    """The normalized text; texts that differ only in case, blanks and punctuation become equal."""
     return " ".join(_WORD.findall(text.lower())) or text
 
 
 def stratified_folds(data: LabeledTexts, folds: int, seed: int) -> Ints:
-    """The fold of each text: every class spread evenly, texts that are the same but for punctuation together."""
+    """The fold of each text: classes are spread evenly, and texts with the same normalized form share a fold."""
     first: dict[str, int] = {}
     group = np.array([first.setdefault(normalised(text), len(first)) for text in data.texts], np.int64)
     label_of = np.zeros(len(first), np.int64)
-    label_of[group[::-1]] = data.labels[::-1]  # of equal texts the first one's class says where they go
+    label_of[group[::-1]] = data.labels[::-1]  # the class of the first of equal texts decides
     fold_of = np.zeros(len(first), np.int64)
     rng = np.random.default_rng([seed, folds])
     begin = 0
@@ -120,7 +120,7 @@ def stratified_folds(data: LabeledTexts, folds: int, seed: int) -> Ints:
 
 
 def contradictions(data: LabeledTexts) -> int:
-    """How many texts have more than one class."""
+    """The number of texts that occur with more than one class."""
     classes: dict[str, set[int]] = {}
     for text, label in zip(data.texts, data.labels.tolist(), strict=True):
         classes.setdefault(normalised(text), set()).add(label)
@@ -128,7 +128,7 @@ def contradictions(data: LabeledTexts) -> int:
 
 
 def known_words(settings: ClassifierSettings, classes: Sequence[str]) -> list[tuple[str, int]]:
-    """Words of the groups and first names, each with its class; a word of several classes is left out."""
+    """Words of the groups and first names, each with its class; words of several classes are left out."""
     lists = [] if settings.groups is None or not settings.words else [settings.groups.counted]
     lists += [load_lexicon(NAMES)] if settings.names else []
     found: Counter[tuple[str, int]] = Counter()
@@ -141,13 +141,13 @@ def known_words(settings: ClassifierSettings, classes: Sequence[str]) -> list[tu
 
 
 def marking(tokenizer: Any, words: Sequence[tuple[str, int]], classes: Sequence[str]) -> Any:
-    """A tokenizer that writes the name of its class before each known word. It is saved with the model."""
+    """A tokenizer that writes the name of the class before each known word. It is saved with the model."""
     from tokenizers import Regex, normalizers
     from transformers import PreTrainedTokenizerFast
 
     backend = tokenizer.backend_tokenizer
     steps = [backend.normalizer] if backend.normalizer is not None else []
-    # Nothing can be put before the first letter of a text (tokenizers fails there), so one stands there a while.
+    # tokenizers cannot insert a text before the first character, so an invisible character is prepended and removed.
     steps.append(normalizers.Prepend(_EDGE))
     for label, name in enumerate(classes):
         own = sorted((word for word, of in words if of == label), key=lambda word: (-len(word), word))
@@ -156,7 +156,7 @@ def marking(tokenizer: Any, words: Sequence[tuple[str, int]], classes: Sequence[
             steps.append(normalizers.Replace(Regex(rf"(?i)\b(?=(?:{there})\b)"), f"{name} "))
     steps.append(normalizers.Replace(_EDGE, ""))
     backend.normalizer = normalizers.Sequence(steps)
-    # Not of the model's own class: that one would build its normalizer anew when it is opened.
+    # Not the tokenizer class of the model, because it would build a new normalizer when it is loaded.
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         model_max_length=tokenizer.model_max_length,
@@ -169,7 +169,7 @@ def fit(
     data: LabeledTexts, settings: ClassifierSettings, pace: Schedule, work: Path,
     identity: Mapping[str, Any], device: str = "cpu", progress: Progress | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """A fine-tuned classifier and its tokenizer. It goes on where it was stopped (see ``common.run``)."""
+    """Fine-tune a classifier; return it with its tokenizer. A stopped training is resumed (see ``common.run``)."""
     need("accelerate", "training", "train")
     from transformers import DataCollatorWithPadding, Trainer, TrainingArguments
 
@@ -200,7 +200,7 @@ def _new(settings: ClassifierSettings, classes: Sequence[str]) -> tuple[Any, Any
     from transformers.utils import logging
 
     no_bars()
-    logging.set_verbosity_error()  # the head is new, and transformers would warn of it at length
+    logging.set_verbosity_error()  # no long warning about the new head
     names = dict(enumerate(classes))
     place = locate(settings.model)
     options: dict[str, Any] = {"trust_remote_code": False}
@@ -214,7 +214,7 @@ def _new(settings: ClassifierSettings, classes: Sequence[str]) -> tuple[Any, Any
         tokenizer = AutoTokenizer.from_pretrained(place, **options)
     except LOADING as error:
         raise cannot_load(settings.model, "encoder", error) from error
-    # Reading a GGUF file has made its weights plain floats; the mark of the packed form stays on and forbids training.
+    # Weights from a GGUF file are plain floats here, but the model is still marked as quantized, which blocks training.
     model.is_quantized = False
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -242,7 +242,7 @@ def cross_validate(
     data: LabeledTexts, fold: Ints, settings: ClassifierSettings, pace: Schedule, work: Path,
     identity: Mapping[str, Any], device: str = "cpu", progress: Progress | None = None,
 ) -> Floats:  # fmt: skip
-    """Logits of every text by a model that has not seen it. A finished fold is kept, so a stopped run goes on."""
+    """The logits of every text by a model trained on the other folds. Finished folds are stored for resuming."""
     folds = int(fold.max()) + 1
     found = np.zeros((len(data), len(data.classes)))
     for k in range(folds):

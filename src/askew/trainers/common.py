@@ -1,8 +1,8 @@
-"""What all trainers share: the pace of a training, its device and seeds, and a run that survives being stopped.
+"""Code that all trainers share: the training schedule, devices, seeds, and runs that can be resumed.
 
-``run`` takes any trainer of transformers or sentence-transformers. It goes on from the last whole checkpoint of the
-same training, refuses one of another, stops before a loss that is no number can spoil the weights, and says what to try
-where the memory is too small.
+``run`` takes any trainer of transformers or sentence-transformers. It resumes from the last complete checkpoint of the
+same training and refuses a checkpoint of another training. It stops before a loss that is not finite changes the
+weights, and suggests smaller settings if the memory is not sufficient.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from askew.core.fingerprint import fingerprint
 from askew.core.whole_files import write_whole
 from askew.models.find import need
 
-# done, total (0 if unknown), and optionally what is going on: the shape of askew.cli.render.Waiting.advance.
+# Called with done, total (0 if unknown) and optionally a label, as askew.cli.render.Waiting.advance.
 Progress = Callable[..., None]
 MARK = "askew-checkpoint.json"
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
-_KEPT_CHECKPOINTS = 2  # the one before the last stays until the last is whole
+_KEPT_CHECKPOINTS = 2  # the previous checkpoint is kept until the last one is complete
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a training goes through its examples. ``warmup`` is a share of the steps, ``save_every`` a number of them
-    (0: no checkpoints).
+    """The training schedule. ``warmup`` is a share of the steps; ``save_every`` is a number of steps (0: no
+    checkpoints).
 
-    ``accumulate`` batches make one step: half the batch and twice the accumulation is the same training in less memory.
+    ``accumulate`` batches make one step. Half the batch size with twice the accumulation is the same training in less
+    memory.
     """
 
     epochs: float = 3.0
@@ -72,7 +73,7 @@ class Schedule:
 
 
 def seed_all(seed: int) -> None:
-    """The same seed for Python, NumPy and PyTorch."""
+    """Set the seed of Python, NumPy and PyTorch."""
     import torch
 
     random.seed(seed)
@@ -83,7 +84,7 @@ def seed_all(seed: int) -> None:
 
 
 def choose_device(wanted: str | None = None) -> str:
-    """``cpu``, or ``cuda`` where there is one; a device that is wanted and not there is told."""
+    """The wanted device, or by default ``cuda`` if available, else ``cpu``; a missing device is an error."""
     need("torch", "training", "train")
     import torch
 
@@ -91,26 +92,26 @@ def choose_device(wanted: str | None = None) -> str:
     if wanted in (None, "", "auto"):
         return there[-1]
     if str(wanted).partition(":")[0] not in there:
-        raise ConfigError(f"device {wanted!r}: expected auto or one that is here ({', '.join(there)})")
+        raise ConfigError(f"device {wanted!r}: expected auto or an available device ({', '.join(there)})")
     return str(wanted)
 
 
 class TrainingStopped(StageError):
-    """A training that cannot go on. The last good checkpoint is kept."""
+    """The training cannot continue. The last good checkpoint is kept."""
 
 
 def run(trainer: Any, pace: Schedule, identity: Mapping[str, Any], progress: Progress | None = None) -> None:
-    """Train to the end, or go on where the same training was stopped.
+    """Train to the end; a training that was stopped is resumed.
 
-    ``identity`` is all that makes this training what it is, as JSON values: the data by its hash, the settings, and the
-    name of the model. It lies beside each checkpoint.
+    ``identity`` identifies the training by JSON values: the hash of the data, the settings and the name of the model.
+    It is stored with each checkpoint.
     """
     from transformers.trainer_callback import PrinterCallback
 
     work = Path(trainer.args.output_dir)
     about = json.loads(json.dumps({**identity, **asdict(pace), "architecture": architecture(trainer.model)}))
     found = last_checkpoint(work, about)
-    trainer.remove_callback(PrinterCallback)  # what is to be told goes through ``progress``
+    trainer.remove_callback(PrinterCallback)  # progress is reported by ``progress`` only
     trainer.add_callback(_watcher(work, about, progress))
     _guard_loss(trainer, work, pace)
     try:
@@ -122,13 +123,13 @@ def run(trainer: Any, pace: Schedule, identity: Mapping[str, Any], progress: Pro
 
 
 def architecture(model: Any) -> str:
-    """Names the shape of a model: its class and the shapes of its weights, so that no other's checkpoint fits."""
+    """A name for the class and weight shapes of a model; checkpoints of another architecture are refused by it."""
     shapes = [[name, list(weights.shape)] for name, weights in model.state_dict().items()]
     return f"{type(model).__name__}-{fingerprint(shapes, 8)}"
 
 
 def last_checkpoint(work: Path, about: Mapping[str, Any]) -> Path | None:
-    """The last whole checkpoint of a training. One that was being written when it was killed is removed."""
+    """The last complete checkpoint of a training. Incomplete checkpoints are removed."""
     whole: Path | None = None
     for folder in sorted(work.glob("checkpoint-*"), key=_step):
         if not _CHECKPOINT.fullmatch(folder.name):
@@ -152,12 +153,12 @@ def _refuse_another(folder: Path, found: Mapping[str, Any], wanted: Mapping[str,
         if found.get(name) != wanted.get(name):
             raise StoreError(
                 f"{folder}: expected a checkpoint with {name} {wanted.get(name)!r}, found one with "
-                f"{found.get(name)!r}; train into another folder, or delete this one to begin anew"
+                f"{found.get(name)!r}; train into another folder, or delete this one to start from the beginning"
             )
 
 
 def _watcher(work: Path, about: Mapping[str, Any], progress: Progress | None) -> Any:
-    """Reports each step, and marks a checkpoint when it is whole and all its weights are numbers."""
+    """A callback that reports each step, and marks a checkpoint if it is complete and all its weights are finite."""
     from transformers import TrainerCallback
 
     class Watcher(TrainerCallback):  # type: ignore[misc, unused-ignore]
@@ -179,7 +180,7 @@ def _all_finite(model: Any) -> bool:
 
 
 def _guard_loss(trainer: Any, work: Path, pace: Schedule) -> None:
-    """Look at every loss before it changes a weight."""
+    """Stop the training if a loss is not finite, before it changes the weights."""
     import torch
 
     plain = trainer.compute_loss
@@ -212,7 +213,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 def _smaller(pace: Schedule) -> str:
     if pace.batch_size == 1:
-        return "out of memory with batch_size 1: expected room for one example; take shorter texts or a smaller model"
+        return "out of memory with batch_size 1: expected room for one example; use shorter texts or a smaller model"
     half = pace.batch_size // 2
     again = -(-pace.batch_size * pace.accumulate // half)
     return (
@@ -222,9 +223,9 @@ def _smaller(pace: Schedule) -> str:
 
 
 def remembered(file: Path, identity: Mapping[str, Any], make: Callable[[], Any]) -> Any:
-    """A finished part of a long work: read where the same was done before, else made and written.
+    """Return the stored result of ``make`` if it has the same ``identity``; otherwise call ``make`` and store it.
 
-    What is made is JSON; ``identity`` says what it depends on.
+    The result is a JSON value; ``identity`` has everything that it depends on.
     """
     about = json.loads(json.dumps(identity))
     with suppress(OSError, ValueError, KeyError, TypeError):

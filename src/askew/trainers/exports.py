@@ -1,12 +1,12 @@
-"""Training examples in the layouts of other programs, written one after the other.
+"""Export training examples in the layouts of other programs.
 
-    st-pairs      sentence-transformers, labeled pairs: {"query", "passage", "label"}, relevant ones first
-    st-triples    sentence-transformers, triples: {"query", "positive", "negative"}, each negative with a relevant one
+    st-pairs      sentence-transformers, labeled pairs: {"query", "passage", "label"}, relevant passages first
+    st-triples    sentence-transformers, triples: {"query", "positive", "negative"}, one for each negative
     tevatron      Tevatron: {"query_id", "query", "positive_passages", "negative_passages"}, passages with docid, title
                   and text
     flagembedding FlagEmbedding: {"query", "pos", "neg"}
 
-All are JSON Lines. Whole or not at all.
+All layouts are JSON Lines. A file is written completely or not at all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from askew.core.errors import check_name
 
 @dataclass(frozen=True)
 class Example:
-    """A query with its relevant documents and its negatives, as (id, text); ``lean`` is of the negatives."""
+    """A query with its relevant documents and its negatives, as (id, text); ``lean`` has the lean of each negative."""
 
     query_id: str
     query: str
@@ -68,7 +68,7 @@ LAYOUTS: dict[str, Callable[[Example], Iterator[dict[str, Any]]]] = {
 
 
 def write_examples(examples: Iterable[Example], out: Path, layout: str) -> int:
-    """Write examples as JSON Lines; how many of them. Nothing is left where there is none, or a mistake on the way."""
+    """Write examples as JSON Lines and return their number. No file is written if there are none or an error occurs."""
     check_name("layout", layout, LAYOUTS)
     unfinished = out.with_name(f".{out.name}.writing")
     written = 0

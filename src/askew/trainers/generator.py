@@ -1,13 +1,13 @@
-"""Query generators: learn to write the query that a passage answers, or the passage that answers a query.
+"""Train query generators: models that write the query that a passage answers, or the passage that answers a query.
 
-RePair's stages pair, finetune and predict. A pair is a passage and a query that it was judged relevant to; a query with
-several passages gives a pair for each (``replicate``) or one with all of them, joined by a blank (``concatenate``).
-Prediction is the reformulator ``docquery`` (sequence-to-sequence) or ``local`` (adapter), which read the same words
-before a passage as the training did.
+These are the stages pair, finetune and predict of RePair. A pair is a query and a passage that is judged relevant to
+it. A query with several passages gives one pair for each (``replicate``), or one pair with all passages, joined by a
+blank (``concatenate``). For prediction, use the reformulator ``docquery`` (sequence-to-sequence) or ``local`` (adapter)
+with the same prompt as in training.
 
-RePair trains and tests on the same pairs (``split="none"``, which measures nothing but memory). Here pairs are split so
-that no query and no passage stands on two sides (``apart``), or no query (``query``), where one passage answers so many
-queries that all hang together.
+RePair trains and tests on the same pairs (``split="none"``), which only measures memorization. By default pairs are
+split so that no query and no passage is in two parts (``apart``). With ``query`` only queries are separated; use it if
+passages connect so many queries that ``apart`` would put nearly all pairs into one part.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ _MOST_QUERY_WORDS = 40
 
 @dataclass(frozen=True)
 class GeneratorSettings:
-    """How pairs become examples. ``context`` puts who asked before what is read ("USER: "), where the queries say it.
+    """How pairs become examples. ``context`` puts the user of the query before the input ("USER: "), if it is known.
 
-    ``prefix`` stands before that, for sequence-to-sequence models; in it ``{domain}`` is the name of the collection.
-    Queries and passages of fewer than ``least_query`` and ``least_passage`` characters are left out.
+    ``prefix`` is put before the input of sequence-to-sequence models; ``{domain}`` in it is replaced by the name of the
+    collection. Queries with fewer than ``least_query`` characters and passages with fewer than ``least_passage``
+    characters are left out.
     """
 
     direction: str = "passage-query"
@@ -61,15 +62,15 @@ class GeneratorSettings:
 
 PACE = Schedule(3.0, 16, 1e-4, 1, 0.05, 0.01, "linear", 1000)
 ADAPTER_PACE = Schedule(1.5, 16, 4e-4, 1, 0.05, 0.0, "cosine", 1000)
-# RePair (CIKM 2023) as released: T5-base, all passages of a query together to the query, lower-cased, 4,000 steps (the
-# paper calls them epochs) in batches of 128 at a constant 0.001. Its files cut what is read to 32 tokens and what is
-# written to 256, though a script of theirs names 512 and 64 for this direction; docquery's default is the latter.
+# RePair (CIKM 2023) as released: T5-base, from all passages of a query to the query, lower-cased, 4,000 steps (the
+# paper calls them epochs) in batches of 128 at a constant 0.001. Its files cut the input to 32 tokens and the output to
+# 256, although one of its scripts has 512 and 64 for this direction; these two are the defaults of docquery.
 _REPAIR = GeneratorSettings("passage-query", "concatenate", lower=True, prefix=f"{DOMAIN}_cf question: ")
 _T5 = TextSettings("google-t5/t5-base", "seq2seq", 32, 256, optimizer="adafactor", steps=4000)
 _REPAIR_PACE = Schedule(1.0, 128, 1e-3, 1, 0.0, 0.0, "constant", 500)
 PRESETS: dict[str, tuple[GeneratorSettings, TextSettings, Schedule]] = {
     "repair2023": (_REPAIR, _T5, _REPAIR_PACE),
-    # Of AOL, queries of one letter and documents of fewer than ten are dropped; the user stands before the document.
+    # For AOL, queries of one character and documents of fewer than ten are dropped; the user precedes the document.
     "repair2023-aol": (replace(_REPAIR, context=True, least_query=2, least_passage=10), _T5, _REPAIR_PACE),
 }
 
@@ -89,7 +90,7 @@ class RelevantPassages:
 
 @dataclass(frozen=True)
 class TextPairs:
-    """What is read and what is to be written, and the part of each; and what was left out by reason."""
+    """Input texts, target texts and the part of each pair, and the number of omitted pairs by reason."""
 
     read: list[str]
     written: list[str]
@@ -97,19 +98,19 @@ class TextPairs:
     left_out: Counter[str]
 
     def of(self, part: str) -> tuple[list[str], list[str]]:
-        """The pairs of a part; where nothing is held out, all of them are every part."""
+        """The pairs of a part; without a split, every part has all pairs."""
         rows = np.flatnonzero((self.part == part) | (self.part == "")).tolist()
         return [self.read[row] for row in rows], [self.written[row] for row in rows]
 
     def data(self) -> str:
-        """Names the content."""
+        """A fingerprint of the content."""
         return fingerprint([self.read, self.written, self.part.tolist()])
 
 
 def make_pairs(
     judged: RelevantPassages, settings: GeneratorSettings, shares: Mapping[str, float] | None = None
 ) -> TextPairs:
-    """The examples of a collection, without the words that a model wants before them."""
+    """The examples of a collection, without prompts or prefixes."""
     left_out: Counter[str] = Counter()
     long_query = np.array([len(text.strip()) >= settings.least_query for text in judged.queries], np.bool_)
     long_passage = np.array([len(text.strip()) >= settings.least_passage for text in judged.passages], np.bool_)
@@ -135,7 +136,7 @@ def make_pairs(
 
 
 def _groups(query: Ints, join: str) -> list[list[int]]:
-    """Rows that make one example, in the order of their first row."""
+    """The rows of each example, in the order of their first row."""
     if join == "replicate":
         return [[row] for row in range(len(query))]
     found: dict[int, list[int]] = {}
@@ -145,7 +146,7 @@ def _groups(query: Ints, join: str) -> list[list[int]]:
 
 
 def _part_names(judged: RelevantPassages, query: Ints, doc: Ints, split: str) -> list[str | None]:
-    """The name by which each row finds its part; the same for rows that must stay together."""
+    """The name that determines the part of each row; rows that must be in the same part have the same name."""
     if split == "none":
         return [None] * len(query)
     words = [question(text) for text in judged.queries]
@@ -161,12 +162,12 @@ def _part_names(judged: RelevantPassages, query: Ints, doc: Ints, split: str) ->
 
 
 def question(text: str) -> str:
-    """The words of a query: two that differ in case, blanks or punctuation only are one question."""
+    """The normalized words of a query; queries that differ only in case, blanks or punctuation become equal."""
     return " ".join(word(text.casefold())) or " ".join(text.split())
 
 
 def components(left: Ints, right: Ints) -> Ints:
-    """A number for each row, the same for rows that share a left or a right value, directly or through others."""
+    """The connected component of each row; rows with the same left or the same right value are connected."""
     label = np.arange(len(left))
     while True:
         lower = _least(right, _least(left, label))
@@ -183,7 +184,7 @@ def _least(group: Ints, label: Ints) -> Ints:
 
 
 def prompts_for(read: Sequence[str], kind: str, settings: GeneratorSettings, domain: str = "") -> list[str]:
-    """What the model is shown: as ``docquery`` (with this prefix) and ``local`` show it."""
+    """The prompts of the model: the same as in ``docquery`` (with this prefix) and ``local``."""
     if kind == "seq2seq":
         before = settings.prefix.replace(DOMAIN, domain)
         return [before + text for text in read]
@@ -193,14 +194,14 @@ def prompts_for(read: Sequence[str], kind: str, settings: GeneratorSettings, dom
 
 
 def check_settings(settings: GeneratorSettings, text: TextSettings) -> str:
-    """seq2seq or causal; what cannot be used later is refused before anything is trained."""
+    """Return seq2seq or causal; raise before training if the model could not be used later with these settings."""
     kind = kind_of(text)
     if kind == "causal" and settings.context:
         raise ConfigError(
-            "generator: context goes with a sequence-to-sequence model; the reformulator local reads none"
+            "generator: context needs a sequence-to-sequence model, because the reformulator local reads none"
         )
     if kind == "causal" and settings.prefix:
-        raise ConfigError("generator: a prefix goes with a sequence-to-sequence model; a causal one has its own prompt")
+        raise ConfigError("generator: a prefix needs a sequence-to-sequence model; a causal one has a fixed prompt")
     return kind
 
 

@@ -1,4 +1,4 @@
-"""Logistic regressions on a few features, their predictions for queries they were not fit on, and the ROC area."""
+"""Logistic regression on a few features, out-of-fold predictions, and the area under the ROC curve."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDS = 5
 
 
 def fit_logistic(x: Floats, y: Any, penalty: float) -> tuple[Floats, float]:
-    """The weights of the features as they are, and the bias; the squared penalty is on scaled features."""
+    """The weights for the unscaled features, and the bias; the L2 penalty applies to standardized features."""
     mean, scale = x.mean(axis=0), x.std(axis=0) + 1e-9
     z = (x - mean) / scale
 
@@ -37,7 +37,7 @@ def probabilities(x: Floats, weights: Floats, bias: float) -> Floats:
 
 
 def fold_of(query: str) -> int:
-    """The fold of a query, so that all its rows are in one."""
+    """The fold of a query; all rows of a query are in the same fold."""
     return int(hashlib.sha256(query.encode()).hexdigest(), 16) % FOLDS
 
 
@@ -51,7 +51,7 @@ def out_of_fold(x: Floats, y: Any, folds: Any, penalty: float) -> Floats:
 
 
 def roc_area(scores: Any, right: Any) -> float:
-    """The area under the ROC curve; not a number where only one class is there."""
+    """The area under the ROC curve; NaN if there is only one class."""
     positive = int(right.sum())
     if positive in (0, len(right)):
         return float("nan")

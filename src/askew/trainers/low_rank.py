@@ -1,6 +1,7 @@
-"""Low-rank adapters (LoRA, Hu et al. 2022): layers that learn beside frozen weights, and the loop that trains them.
+"""Low-rank adapters (LoRA, Hu et al. 2022): trainable layers added to frozen weights, and their training loop.
 
-Needs PyTorch. An adapter of an encoder is stored as ``askew.models.adapted`` reads it, one of a generator as PEFT does.
+Needs PyTorch. An adapter of an encoder is stored in the format of ``askew.models.adapted``, an adapter of a generator
+in the format of PEFT.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _PEFT_PREFIX = "base_model.model."
 
 
 class LowRank(nn.Module):  # type: ignore[misc, unused-ignore]
-    """A linear layer that stays as it is, plus a low-rank one that learns; at first the sum is the layer itself."""
+    """A frozen linear layer plus a trainable low-rank layer; before training, the low-rank layer adds zero."""
 
     def __init__(self, base: Any, rank: int, alpha: int, dropout: float) -> None:
         super().__init__()
@@ -36,14 +37,14 @@ class LowRank(nn.Module):  # type: ignore[misc, unused-ignore]
         self.b = nn.Parameter(torch.zeros(base.out_features, rank, device=device))
 
     def forward(self, inputs: Any) -> Any:
-        """What the layer gives, and what was learned, in the numbers of the inputs."""
+        """The output of the frozen layer plus that of the low-rank layer, in the data type of the inputs."""
         kind = inputs.dtype
         low = nn.functional.linear(self.drop(inputs), self.a.to(kind))
         return self.base(inputs) + nn.functional.linear(low, (self.scale * self.b).to(kind))
 
 
 def adapt(model: Any, inside: str, rank: int, alpha: int, dropout: float) -> None:
-    """Freeze a model and give each linear layer of the part ``inside`` a low-rank one, in place."""
+    """Freeze a model and add a low-rank layer to each linear layer of the submodule ``inside``, in place."""
     for weight in model.parameters():
         weight.requires_grad_(False)
     part = model.get_submodule(inside)
@@ -54,18 +55,18 @@ def adapt(model: Any, inside: str, rank: int, alpha: int, dropout: float) -> Non
 
 
 def low_rank_layers(model: Any) -> Iterator[tuple[str, LowRank]]:
-    """The layers that learn, by their names in the model."""
+    """The low-rank layers with their names in the model."""
     return ((name, one) for name, one in model.named_modules() if isinstance(one, LowRank))
 
 
 def learning(model: Any) -> list[Any]:
-    """The weights that learn."""
+    """The trainable weights."""
     return [one for one in model.parameters() if one.requires_grad]
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast weights learn: the rate rises over the share ``warmup`` of all steps, then falls to zero."""
+    """The settings of the optimizer: the rate rises over the share ``warmup`` of all steps, and falls to zero."""
 
     learning_rate: float = 7e-4
     warmup: float = 0.1
@@ -75,12 +76,12 @@ class Pace:
 
 
 def linear_pace(step: int, steps: int, warmup: float) -> float:
-    """The share of the learning rate at a step: a linear rise, and all the while a linear fall."""
+    """The share of the learning rate at a step: a linear warm-up, times a linear decay over all steps."""
     return min(1.0, (step + 1) / (warmup * steps)) * max(0.0, 1 - step / steps)
 
 
 def cosine_pace(step: int, steps: int, warmup: float) -> float:
-    """The same with a fall along half a cosine."""
+    """The share of the learning rate at a step: a linear warm-up, times a cosine decay over all steps."""
     return min(1.0, (step + 1) / (warmup * steps)) * 0.5 * (1 + math.cos(math.pi * step / steps))
 
 
@@ -88,7 +89,7 @@ def fit_epochs(
     network: Any, epochs: Sequence[Sequence[T]], loss_of: Callable[[Sequence[T]], Any], batch_size: int, pace: Pace,
     report: Callable[[str], None],
 ) -> list[float]:  # fmt: skip
-    """Train on the rows of each epoch in their order; the mean loss of each epoch, which is reported in a line too."""
+    """Train on the rows of each epoch in their order; report and return the mean loss of each epoch."""
     weights = learning(network)
     betas = (0.9, pace.second_beta)
     optimizer = torch.optim.AdamW(weights, lr=pace.learning_rate, weight_decay=pace.weight_decay, betas=betas)
@@ -114,7 +115,7 @@ def fit_epochs(
 
 
 def half_precision(device: Any) -> Any:
-    """The context in which networks are trained on a GPU: products in bfloat16. On a CPU it changes nothing."""
+    """A context for training with bfloat16 products on a GPU. On a CPU it changes nothing."""
     kind = torch.device(device).type
     return torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda")
 
@@ -128,7 +129,7 @@ def encoder_tensors(network: Any) -> dict[str, Any]:
 
 
 def put_encoder_tensors(network: Any, tensors: Mapping[str, Any]) -> None:
-    """Set the layers that learn, and the head, to what ``encoder_tensors`` gave."""
+    """Set the low-rank layers and the head to the tensors of ``encoder_tensors``."""
     with torch.no_grad():
         for name, layer in low_rank_layers(network):
             layer.a.copy_(tensors[f"{name}.a"])
@@ -138,13 +139,13 @@ def put_encoder_tensors(network: Any, tensors: Mapping[str, Any]) -> None:
 
 
 def save_encoder_adapter(folder: Path, network: Any) -> None:
-    """Write what ``askew.models.adapted.load_adapted`` reads."""
+    """Write an adapter in the format that ``askew.models.adapted.load_adapted`` reads."""
     folder.mkdir(parents=True, exist_ok=True)
     save_file(encoder_tensors(network), folder / WEIGHTS)
 
 
 def peft_tensors(model: Any) -> dict[str, Any]:
-    """The adapter of a generator, named as PEFT names it."""
+    """The adapter of a generator, with the tensor names of PEFT."""
     found = {}
     for name, layer in low_rank_layers(model):
         found[f"{_PEFT_PREFIX}{name}.lora_A.weight"] = layer.a.detach()
@@ -153,7 +154,7 @@ def peft_tensors(model: Any) -> dict[str, Any]:
 
 
 def put_peft_tensors(model: Any, tensors: Mapping[str, Any]) -> None:
-    """Set the layers that learn to the weights of an adapter."""
+    """Set the low-rank layers to the weights of an adapter."""
     with torch.no_grad():
         for name, layer in low_rank_layers(model):
             layer.a.copy_(tensors[f"{_PEFT_PREFIX}{name}.lora_A.weight"])
@@ -161,7 +162,7 @@ def put_peft_tensors(model: Any, tensors: Mapping[str, Any]) -> None:
 
 
 def merge_peft_tensors(model: Any, tensors: Mapping[str, Any], scale: float) -> None:
-    """Add an adapter to the weights of a model without layers that learn."""
+    """Add an adapter to the weights of a model that has no low-rank layers."""
     ending = ".lora_A.weight"
     with torch.no_grad():
         for name in (one.removesuffix(ending) for one in tensors if one.endswith(ending)):
@@ -171,7 +172,7 @@ def merge_peft_tensors(model: Any, tensors: Mapping[str, Any], scale: float) -> 
 
 
 def save_peft_adapter(folder: Path, tensors: Mapping[str, Any], base: str, alpha: int, dropout: float) -> None:
-    """Write an adapter of a causal model as PEFT reads it."""
+    """Write an adapter of a causal model in the format of PEFT."""
     folder.mkdir(parents=True, exist_ok=True)
     first = next(iter(tensors.values()))
     layers = {name.removesuffix(".weight").rpartition(".")[0].rpartition(".")[2] for name in tensors}

@@ -1,15 +1,15 @@
-"""Bias-aware negatives: which documents a ranker is told are wrong answers.
+"""Sample bias-aware negatives for the training of rankers.
 
-Bigdeli et al. give each training query 20 negatives, of which 12 are those that lean most among the first 1,000 that
-BM25 finds; a ranker trained so learns to put leaning documents lower. Their text names neither the measure of lean nor
-how the other 8 come about. Here lean is any number by document (0: leans nowhere), and the others are drawn at random
-from the same list.
+Bigdeli et al. give each training query 20 negatives. 12 of them are the documents with the highest lean among the top
+1,000 documents of BM25, so the trained ranker learns to rank such documents lower. The paper names neither the measure
+of lean nor the origin of the other 8. Here lean is any non-negative number for each document (0: no lean), and the
+other negatives are sampled at random from the same list.
 
-    leaning    the documents that lean most, down to those that lean at all; of equal ones the better ranked
-    random     drawn without replacement from what is left of the list; the draw depends on the seed, the query's id
-               and the rank alone, so neither the company nor the order of the queries matters
+    leaning    the documents with the highest lean above 0; of documents with equal lean, the better ranked ones
+    random     sampled without replacement from the other documents of the list; the sample depends only on the seed,
+               the query id and the rank, not on the other queries or their order
 
-A document that is judged relevant is never a negative; by default no judged document is.
+A document that is judged relevant is never a negative; by default no judged document is a negative.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 EXCLUDE = ("judged", "relevant")
 FEW, NONE, FEW_LEANING = "fewer documents than negatives asked for", "no document left", "fewer leaning documents"
 NO_RELEVANT, NO_NEGATIVES = "no relevant document", "no negatives"
-# So many places of lists are looked at together: memory stays flat, and the work stays in NumPy.
+# The number of list entries processed together: it bounds the memory, and the work stays vectorized.
 _PLACES = 1 << 21
 _STRIDE, _MIX = np.uint64(0x9E3779B97F4A7C15), (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 @dataclass(frozen=True)
 class NegativeSampling:
-    """How many negatives a query gets, which share of them leans most, and how deep the list is looked at."""
+    """The number of negatives of a query, the share of negatives with the highest lean, and the depth of the list."""
 
     count: int = 20
     share: float = 0.6
@@ -59,17 +59,17 @@ class NegativeSampling:
 
     @property
     def leaning(self) -> int:
-        """How many of the negatives are to lean."""
+        """The wanted number of negatives that lean."""
         return int(np.floor(self.count * self.share + 0.5))
 
 
-# Published: 12 of 20 from the first 1,000. The ranker it is compared with takes all 20 at random.
+# Published: 12 of 20 from the top 1,000. The baseline ranker of the paper takes all 20 at random.
 PRESETS = {"bigdeli2022": NegativeSampling(), "original": NegativeSampling(share=0.0)}
 
 
 @dataclass(frozen=True)
 class RunLists:
-    """The run as columns: query i has the documents ``docs[offsets[i]:offsets[i + 1]]``, best first."""
+    """A run as arrays: query i has the documents ``docs[offsets[i]:offsets[i + 1]]``, best first."""
 
     query_ids: Sequence[str]
     offsets: Ints
@@ -78,7 +78,7 @@ class RunLists:
 
 @dataclass(frozen=True)
 class JudgedPairs:
-    """Judgements by the row of their query; ``relevant`` says which of them are positive."""
+    """Judgements: the row of the query, the document, and whether the document is relevant."""
 
     row: Ints
     doc: Ints
@@ -87,7 +87,7 @@ class JudgedPairs:
 
 @dataclass(frozen=True)
 class Negatives:
-    """Negatives, query by query, the leaning ones first. ``short`` counts queries by what they lack."""
+    """Negatives by query, those with lean first. ``short`` counts the queries with too few negatives, by reason."""
 
     row: Ints
     doc: Ints
@@ -96,7 +96,7 @@ class Negatives:
 
 
 def sample_negatives(lists: RunLists, lean: Floats, judged: JudgedPairs, how: NegativeSampling) -> Negatives:
-    """The negatives of every query of a run. ``lean`` is by document and never below zero."""
+    """The negatives of every query of a run. ``lean`` has a non-negative number for each document."""
     _check(lists, lean, judged)
     excluded = judged.relevant if how.exclude == "relevant" else np.ones(len(judged.row), np.bool_)
     taken = np.unique(judged.row[excluded] * len(lean) + judged.doc[excluded])
@@ -114,14 +114,14 @@ def _check(lists: RunLists, lean: Floats, judged: JudgedPairs) -> None:
     if len(lists.offsets) != len(lists.query_ids) + 1:
         raise DataError(f"negatives: expected {len(lists.query_ids)} lists, found {len(lists.offsets) - 1}")
     if not np.isfinite(lean).all() or (lean < 0).any():
-        raise DataError("negatives: expected a finite lean of zero or more for every document, found another")
+        raise DataError("negatives: expected a finite lean of zero or more for every document, found another value")
     for docs in (lists.docs, judged.doc):
         if len(docs) and not 0 <= int(docs.min()) <= int(docs.max()) < len(lean):
-            raise DataError(f"negatives: a document has no lean: {len(lean)} are known, found number {docs.max()}")
+            raise DataError(f"negatives: a document has no lean: expected ids below {len(lean)}, found {docs.max()}")
 
 
 def _some(lists: RunLists, start: int, stop: int, lean: Floats, taken: Ints, how: NegativeSampling) -> tuple[Any, ...]:
-    """The negatives of the queries from ``start`` to ``stop``, all at once."""
+    """The negatives of the queries from ``start`` to ``stop``."""
     docs, there = _matrix(lists, start, stop, how.depth)
     rows = np.arange(start, stop)[:, None]
     free = there & ~_member(rows * len(lean) + docs, taken)
@@ -139,7 +139,7 @@ def _some(lists: RunLists, start: int, stop: int, lean: Floats, taken: Ints, how
 
 
 def _matrix(lists: RunLists, start: int, stop: int, depth: int) -> tuple[Ints, Flags]:
-    """The first ``depth`` documents of some queries as rows of one table, and where there is one."""
+    """The top ``depth`` documents of some queries as rows of a matrix, and a mask of the filled cells."""
     begin = lists.offsets[start:stop]
     lengths = np.minimum(lists.offsets[start + 1 : stop + 1] - begin, depth)
     places = np.arange(max(1, int(lengths.max(initial=0))))
@@ -150,7 +150,7 @@ def _matrix(lists: RunLists, start: int, stop: int, depth: int) -> tuple[Ints, F
 
 
 def _member(codes: Ints, known: Ints) -> Flags:
-    """Which codes are among the known ones, which are sorted."""
+    """Which codes are in ``known``, which is sorted."""
     if not len(known):
         return np.zeros(codes.shape, np.bool_)
     at = np.minimum(np.searchsorted(known, codes), len(known) - 1)
@@ -158,7 +158,7 @@ def _member(codes: Ints, known: Ints) -> Flags:
 
 
 def _first(keys: Any, eligible: Flags, count: Any) -> Flags:
-    """In each row the ``count`` eligible places with the smallest keys; of equal keys the first places."""
+    """In each row, the ``count`` eligible cells with the smallest keys; of equal keys, the first cells."""
     order = np.lexsort((keys, ~eligible), axis=-1)
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.broadcast_to(np.arange(order.shape[1]), order.shape), axis=1)
@@ -166,7 +166,7 @@ def _first(keys: Any, eligible: Flags, count: Any) -> Flags:
 
 
 def _draws(query_ids: Sequence[str], width: int, seed: int) -> npt.NDArray[np.uint64]:
-    """A random number for each rank of each query: SplitMix64 counted from a start that the query's id gives."""
+    """A random number for each rank of each query: SplitMix64 with a start value from the query id and the seed."""
     starts = [hashlib.sha256(f"{seed}\0{one}".encode("utf-8", "surrogatepass")).digest()[:8] for one in query_ids]
     begin = np.frombuffer(b"".join(starts), "<u8").astype(np.uint64)
     with np.errstate(over="ignore"):
@@ -189,12 +189,13 @@ def _lacking(leaning: Flags, random: Flags, how: NegativeSampling) -> Counter[st
 def groups_of(
     relevant: tuple[Ints, Ints], negatives: tuple[Ints, Ints], queries: int, each: int = 4, seed: int = 7
 ) -> Examples:
-    """Groups of one relevant document and ``each`` negatives: all negatives of a query are used once.
+    """Groups of one relevant document and up to ``each`` negatives; every negative of a query is used once.
 
-    Both are given as (row of the query, document). The relevant documents of a query take turns.
+    ``relevant`` and ``negatives`` are given as (row of the query, document). If a query has several relevant documents,
+    its groups use them in turn.
     """
     row, doc = negatives
-    # Leaning and random negatives are mixed, so that a group holds some of both.
+    # Leaning and random negatives are shuffled, so that a group can have both.
     order = np.lexsort((np.random.default_rng(seed).permutation(len(row)), row))
     row, doc = row[order], doc[order]
     many = np.bincount(row, minlength=queries)

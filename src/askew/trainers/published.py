@@ -1,4 +1,4 @@
-"""Published figures, as data with their source, so that tables print ours next to theirs."""
+"""Read published figures with their source, so that tables can show them next to our own."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""Cross-encoders: a model reads two texts together and gives one score. Trained here, opened by any CrossEncoder.
+"""Train cross-encoders: models that read two texts together and return one score.
 
 An example is a group: a text on the left (a query), texts on the right (its relevant document first, then negatives),
-and their labels. Texts are tokenized once, however often they are used. The losses, with s+ the score of the first and
-s- those of the others:
+and their labels. Each text is tokenized once. The losses, where s+ is the score of the relevant document and s- the
+score of a negative:
 
     bce         binary cross-entropy of each score against its label
     hinge       mean of max(0, margin - s+ + s-)
     bias-aware  mean of max(0, margin - s+ + s- + lean_weight * lean of the negative); published by Seyedsalehi et al.
                 (2022) with the boolean lean and a weight of 1
-    lean-list   bce, and lean_weight times the mean lean of the group when it is shown by softmax of the scores
+    lean-list   bce, plus lean_weight times the mean lean of the group, weighted by the softmax of the scores
 
-The trainer is that of transformers, of which sentence-transformers' own is a child; the folder that comes out is one
-of sentence-transformers.
+The models are trained with the trainer of transformers. They are saved as folders that the class CrossEncoder of
+sentence-transformers can open.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 LOSSES = ("bce", "hinge", "bias-aware", "lean-list")
 _CHUNK = 20_000
-# Widths that are multiples of this suit the matrix units of a GPU, and cost nothing elsewhere.
+# Batches are padded to a multiple of this width, which is faster on the matrix units of a GPU.
 _ALIGNED = 8
 
 
 @dataclass(frozen=True)
 class RankerSettings:
-    """What is trained and by which loss. ``adversary`` above 0 adds a head that must not find the lean."""
+    """The model and the loss. ``adversary`` above 0 is the strength of an adversary that predicts the lean."""
 
     model: str = MINILM
     loss: str = "bce"
@@ -55,22 +55,22 @@ class RankerSettings:
     def __post_init__(self) -> None:
         one_of(self.loss, LOSSES, "loss")
         if min(self.margin, self.lean_weight, self.adversary) < 0:
-            raise ConfigError("margin, lean_weight, adversary: expected numbers of zero or more, found one below")
+            raise ConfigError("margin, lean_weight, adversary: expected numbers of zero or more, found a negative one")
         if not 8 <= self.most_left_tokens <= self.most_tokens - 8:
             raise ConfigError(
-                f"most_left_tokens: expected 8 or more and 8 below most_tokens ({self.most_tokens}), "
+                f"most_left_tokens: expected at least 8, and at least 8 less than most_tokens ({self.most_tokens}), "
                 f"found {self.most_left_tokens}"
             )
 
 
-# The published cross-encoder script: batches of 32 pairs, one epoch, 2e-5; 20 million pairs, of which 5,000 steps warm
-# up. Smaller data needs a share for the warm-up, and groups of five for the 1 to 4 of the script.
+# The published cross-encoder script: batches of 32 pairs, one epoch, 2e-5, 20 million pairs, a warm-up of 5,000 steps.
+# With less data, the warm-up is a share of the steps. Groups of five give the script's ratio of 1 positive to 4 others.
 PACE = Schedule(epochs=1.0, batch_size=8, learning_rate=2e-5, warmup=0.1, weight_decay=0.01, save_every=2000)
 
 
 @dataclass(frozen=True)
 class TokenTexts:
-    """Texts as token numbers without marks of their ends: text i is ``ids[offsets[i]:offsets[i + 1]]``."""
+    """Texts as token ids without special tokens: text i is ``ids[offsets[i]:offsets[i + 1]]``."""
 
     ids: npt.NDArray[np.int32]
     offsets: Ints
@@ -91,11 +91,11 @@ class TokenTexts:
 
     @property
     def lengths(self) -> Ints:
-        """How many tokens each text has."""
+        """The number of tokens of each text."""
         return np.diff(self.offsets)
 
     def joined(self, mark: int, other: TokenTexts, rows: Ints, other_rows: Ints) -> TokenTexts:
-        """Texts of this list, each followed by a mark and a text of another list."""
+        """Texts of this list, each followed by the token ``mark`` and a text of another list."""
         sizes = self.lengths[rows] + 1 + other.lengths[other_rows]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         ids = np.full(int(offsets[-1]), mark, np.int32)
@@ -111,7 +111,7 @@ class TokenTexts:
 
 @dataclass(frozen=True)
 class Template:
-    """What a tokenizer puts before, between and after two texts, and which of its two types each side has."""
+    """The special tokens of a tokenizer before, between and after two texts, and the token type of each side."""
 
     before: tuple[int, ...]
     between: tuple[int, ...]
@@ -121,14 +121,14 @@ class Template:
 
     @classmethod
     def of(cls, tokenizer: Any) -> Template:
-        """Read off a pair of one-word texts."""
+        """Read the template from the tokens of a pair of one-word texts."""
         made = tokenizer("a", "a", return_special_tokens_mask=True)
         marks, ids = np.array(made["special_tokens_mask"], bool), made["input_ids"]
         inside = np.flatnonzero(~marks)
-        # Where the second text begins: after the only gap inside.
+        # The second text begins after the only gap between tokens that are not special.
         gap = np.flatnonzero(np.diff(inside) > 1)
         if len(gap) != 1:
-            raise ConfigError("tokenizer: expected one that marks where the second of two texts begins, found another")
+            raise ConfigError("tokenizer: expected special tokens between the two texts of a pair, found none")
         first, last = int(inside[gap[0]]) + 1, int(inside[gap[0] + 1])
         types = made.get("token_type_ids")
         return cls(
@@ -140,7 +140,7 @@ class Template:
         )
 
     def batch(self, left: TokenTexts, right: TokenTexts, rows: tuple[Ints, Ints], most: int) -> dict[str, Any]:
-        """Two texts in each row, the right one cut where both are longer than ``most`` together; padded."""
+        """A padded batch with two texts in each row; the right text is cut if both together exceed ``most`` tokens."""
         marks = len(self.before) + len(self.between) + len(self.after)
         sizes = [left.lengths[rows[0]], right.lengths[rows[1]]]
         sizes[1] = np.minimum(sizes[1], np.maximum(0, most - marks - sizes[0]))
@@ -169,7 +169,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Examples:
-    """Groups: the left text of each, its right texts (-1 where there is none) and their labels."""
+    """Groups: the left text of each, its right texts (padded with -1) and their labels."""
 
     left: Ints
     right: Ints
@@ -182,7 +182,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class RankerTexts:
-    """The texts of both sides; ``lean`` and ``group`` are by text of the right side, where a loss reads them."""
+    """The texts of both sides; ``lean`` and ``group`` have a value for each right text, if the loss needs them."""
 
     left: Sequence[str]
     right: Sequence[str]
@@ -191,7 +191,7 @@ class RankerTexts:
 
 
 class CrossEncoder:
-    """A model with one score for two texts, and its tokenizer."""
+    """A model that returns one score for two texts, with its tokenizer."""
 
     def __init__(self, model: Any, tokenizer: Any, settings: RankerSettings, device: str) -> None:
         self.model, self.tokenizer, self.settings, self.device = model, tokenizer, settings, device
@@ -199,7 +199,7 @@ class CrossEncoder:
 
     @classmethod
     def load(cls, settings: RankerSettings, device: str | None = None) -> CrossEncoder:
-        """From an encoder (its head is made anew, by the seed of the moment) or from one that was trained so."""
+        """Load an encoder, with a new head that depends on the current seed, or a trained cross-encoder."""
         need("transformers", f"the model {settings.model!r}", "train")
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
         from transformers.utils import logging
@@ -207,9 +207,9 @@ class CrossEncoder:
         place, where = locate(settings.model), choose_device(device)
         logging.disable_progress_bar()
         said = logging.get_verbosity()
-        logging.set_verbosity_error()  # that the head is new is what is wanted here
+        logging.set_verbosity_error()  # no warning about the new head, which is intended
         try:
-            # In 32 bits, whatever the file has: rounded weights would swallow small steps.
+            # In 32 bits, whatever the file has: in fewer bits, small updates of the weights would be lost.
             model = AutoModelForSequenceClassification.from_pretrained(
                 place, num_labels=1, dtype="float32", trust_remote_code=False
             )
@@ -218,17 +218,17 @@ class CrossEncoder:
             raise cannot_load(settings.model, "cross", error) from error
         finally:
             logging.set_verbosity(said)
-        # Ranked by the score itself: a sigmoid would make equal what is nearly sure.
+        # Scores are logits: after a sigmoid, high scores would round to the same value.
         model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
         return cls(model.to(where), tokenizer, settings, where)
 
     def tokens(self, texts: Sequence[str], is_left: bool = False) -> TokenTexts:
-        """Texts of one side, tokenized."""
+        """Tokenize the texts of one side."""
         most = self.settings.most_left_tokens if is_left else self.settings.most_tokens
         return TokenTexts.of(self.tokenizer, texts, most)
 
     def batch(self, left: TokenTexts, right: TokenTexts, rows: tuple[Ints, Ints]) -> dict[str, Any]:
-        """Rows of two texts as the model reads them."""
+        """The input of the model for rows of two texts."""
         import torch
 
         made = self.template.batch(left, right, rows, self.settings.most_tokens)
@@ -236,20 +236,20 @@ class CrossEncoder:
         return {name: torch.from_numpy(values) for name, values in made.items()}
 
     def _refuse_longer(self, width: int) -> None:
-        """A model has so many places, and no more can be shown to it."""
+        """Raise if the texts are longer than the model can read."""
         places = room(self.model, self.tokenizer, width)
         if places < width:
             raise ConfigError(
                 f"model {self.settings.model!r}: it reads {places} tokens at most, found texts of {width}; set a "
-                "smaller most_tokens (for a selector text_tokens and passage_tokens), or take another model"
+                "smaller most_tokens (for a selector text_tokens and passage_tokens), or use another model"
             )
 
     def score(
         self, left: TokenTexts, right: TokenTexts, rows: tuple[Ints, Ints], batch_size: int = 256
     ) -> npt.NDArray[Any]:
-        """One score for each row of two texts; the longest are read first, so that memory fails early if at all.
+        """One score for each row of two texts. The longest texts come first, so that a lack of memory shows early.
 
-        In 32 bits: half as many would make equal what is only near, and a ranking of ties is no ranking.
+        Scores are computed in 32 bits, because in 16 bits many near scores would be ties.
         """
         import torch
 
@@ -265,7 +265,7 @@ class CrossEncoder:
         return scores
 
     def save(self, folder: Path) -> None:
-        """A folder that sentence-transformers opens as a CrossEncoder."""
+        """Write a folder that sentence-transformers can open as a CrossEncoder."""
         folder.mkdir(parents=True, exist_ok=True)
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
@@ -276,7 +276,7 @@ def fit(
     device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
     tokens: Callable[[Any], tuple[TokenTexts, TokenTexts]] | None = None,
 ) -> CrossEncoder:  # fmt: skip
-    """Train a cross-encoder. ``tokens`` makes the tokens of both sides where they are more than those of the texts."""
+    """Train a cross-encoder. ``tokens`` returns the tokens of both sides if they are not just those of the texts."""
     _check(texts, examples, settings)
     seed_all(pace.seed)
     encoder = CrossEncoder.load(settings, device)
@@ -293,7 +293,7 @@ def fit(
     trainer = _trainer(encoder, network, _RankerRows(encoder, left, right, texts, examples), settings, pace, work)
     about = {**asdict(settings), "model": identify(settings.model), **(identity or {})}
     run(trainer, pace, about, progress)
-    # The trainer leaves a forward behind that computes in 16 bits; scores are read in 32.
+    # The trainer replaces forward by a version in 16 bits; scores are computed in 32 bits.
     trainer.accelerator.unwrap_model(network, keep_fp32_wrapper=False)
     return encoder
 
@@ -314,7 +314,7 @@ def _check(texts: RankerTexts, examples: Examples, settings: RankerSettings) -> 
 
 
 class _RankerRows:
-    """Numbers of examples in, batches out."""
+    """A dataset of example numbers; ``collate`` makes batches from them."""
 
     def __init__(
         self, encoder: CrossEncoder, left: TokenTexts, right: TokenTexts, texts: RankerTexts, examples: Examples
@@ -331,7 +331,7 @@ class _RankerRows:
         return number
 
     def collate(self, numbers: list[int]) -> dict[str, Any]:
-        """The batch of some examples: every right text with its left one, and what the losses read."""
+        """The batch of some examples: every right text with its left text, and the inputs of the losses."""
         import torch
 
         some = np.asarray(numbers)
@@ -347,7 +347,7 @@ class _RankerRows:
 
 
 def loss_of(settings: RankerSettings, scores: Any, labels: Any, there: Any, lean: Any) -> Any:
-    """The loss of groups of scores; what is not there does not count."""
+    """The loss of groups of scores; padding does not count."""
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits
 
@@ -364,7 +364,7 @@ def loss_of(settings: RankerSettings, scores: Any, labels: Any, there: Any, lean
 
 
 def _precision(device: str) -> dict[str, bool]:
-    """Training steps on a GPU are computed in 16 bits, from weights in 32."""
+    """Training steps on a GPU are computed in 16 bits; the weights are stored in 32 bits."""
     return {"bf16": device.startswith("cuda")}
 
 
@@ -390,6 +390,6 @@ def _trainer(
         **pace.arguments(work, encoder.device), **_precision(encoder.device), remove_unused_columns=False
     )
     trainer = Ranks(model=network, args=arguments, train_dataset=rows, data_collator=rows.collate)
-    # Our loss is a mean over a batch already, whatever the model's own forward takes.
+    # The loss is already a mean over the batch, whatever arguments the forward of the model accepts.
     trainer.model_accepts_loss_kwargs = False
     return trainer

@@ -1,7 +1,7 @@
-"""Rewriters: learn from pairs (a query, a better query) to write the second for the first.
+"""Train rewriters: models that learn from pairs (a query, a better query) to rewrite queries.
 
-As section 4 of RePair compares them: a fine-tuned sequence-to-sequence model, attention with copying (``acg``), and a
-hierarchical session encoder (``hred-qs``); and, beyond the paper, a causal model with an adapter.
+Three kinds are compared in section 4 of RePair: a fine-tuned sequence-to-sequence model, attention with copying
+(``acg``) and a hierarchical session encoder (``hred-qs``). A causal model with an adapter is a fourth kind.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ T5 = "google-t5/t5-base"
 
 @dataclass(frozen=True)
 class RewriterSettings:
-    """Which kind of model, and its own settings: ``sizes`` of a word network, ``text`` of a model of transformers.
+    """The kind of model and its settings: ``sizes`` for a word network, ``text`` for a model of transformers.
 
-    ``prefix`` stands before a query that a sequence-to-sequence model reads.
+    ``prefix`` is put before each query that a sequence-to-sequence model reads.
     """
 
     kind: str = "acg"
@@ -46,19 +46,19 @@ class RewriterSettings:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The part that this kind uses."""
+        """The name of the settings that this kind uses: ``sizes`` or ``text``."""
         return ("sizes",) if self.kind in WORD_KINDS else ("text",)
 
     def own(self) -> dict[str, Any]:
-        """What matters of the settings for this kind."""
+        """The settings that this kind uses."""
         if self.kind in WORD_KINDS:
             return {"kind": self.kind, **asdict(self.sizes)}
         return {**asdict(self.text), "kind": self.kind, "prefix": self.prefix}
 
 
 # Section 4 of RePair and the code it runs: LSTMs of 512, one layer, dropout 0.2, embeddings of 300 (fastText, kept as
-# they are), a vocabulary of 10,000 for acg and 30,000 for the other, batches of 8, Adam at 0.001, 100 epochs. Its T5
-# is fine-tuned as the one that writes candidates: batches of 128, Adafactor at a constant 0.001.
+# they are), a vocabulary of 10,000 for acg and 30,000 for hred-qs, batches of 8, Adam at 0.001, 100 epochs. Its T5 is
+# fine-tuned like the T5 that generates candidates: batches of 128, Adafactor at a constant 0.001.
 _WORD_PACE = Schedule(100.0, 8, 1e-3, 1, 0.0, 0.0, "constant", 2000)
 _TEXT_PACE = Schedule(100.0, 128, 1e-3, 1, 0.0, 0.0, "constant", 2000)
 PRESETS: dict[str, tuple[RewriterSettings, Schedule]] = {
@@ -71,7 +71,7 @@ PRESETS: dict[str, tuple[RewriterSettings, Schedule]] = {
 
 @dataclass(frozen=True)
 class Taught:
-    """A rewriter that was trained, not yet saved."""
+    """A trained rewriter that is not saved yet."""
 
     rewriter: WordRewriter | TextRewriter
     device: str
@@ -80,11 +80,11 @@ class Taught:
     def write(
         self, texts: Sequence[str], before: Sequence[Sequence[str]] | None = None, beams: int = 1
     ) -> list[list[str]]:
-        """For each text as many others as there are beams, likeliest first."""
+        """For each text, one rewritten text per beam, the most likely one first."""
         return self.rewriter.write(texts, before, beams)
 
     def save(self, folder: Path) -> None:
-        """A folder that the reformulator ``rewriter`` reads."""
+        """Write a folder that the reformulator ``rewriter`` can read."""
         if isinstance(self.rewriter, WordRewriter):
             self.rewriter.save(folder)
             return
@@ -99,10 +99,11 @@ def fit_rewriter(
     vectors: Vectors | None = None, device: str | None = None, identity: Mapping[str, Any] | None = None,
     progress: Progress | None = None, score: Score | None = None,
 ) -> Taught:  # fmt: skip
-    """Train on pairs. Stopped, the same call goes on.
+    """Train on pairs. If the training was stopped, the same call resumes it.
 
-    ``vectors`` are words and their embeddings, which then stay as they are. With ``dev`` and ``score`` a word network
-    is asked after each epoch to rewrite those queries, and the best one is kept. Both are for word networks only.
+    ``vectors`` are words and their embeddings, which are not trained. With ``dev`` and ``score``, the network rewrites
+    the queries of ``dev`` after each epoch, and the weights of the best epoch are kept. ``vectors``, ``dev`` and
+    ``score`` are for word networks only.
     """
     if not len(pairs):
         raise DataError("rewriter: expected pairs to learn from, found none")

@@ -1,4 +1,4 @@
-"""How good a classifier is on texts it has not seen: accuracy, F1 of each class, calibration, each with an interval."""
+"""Evaluate a classifier on held-out texts: accuracy, F1 of each class and calibration, each with an interval."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BINS = 15
 
 @dataclass(frozen=True)
 class ScoreInterval:
-    """A value with its 95 % interval over texts."""
+    """A value with its 95% interval over texts."""
 
     value: float
     low: float
@@ -30,9 +30,10 @@ class ScoreInterval:
 
 @dataclass(frozen=True)
 class ClassifierScores:
-    """Of n texts. ``ece`` is the expected calibration error with equal bins of the highest probability.
+    """The scores of a classifier on n texts. ``ece`` is the expected calibration error: the highest probability of a
+    text is assigned to one of 15 bins of equal width.
 
-    The interval of the accuracy is exact, that of a share; those of F1 and calibration are from a corrected bootstrap.
+    The interval of the accuracy is exact. The intervals of F1 and calibration are from a BCa bootstrap.
     """
 
     n: int
@@ -45,7 +46,7 @@ class ClassifierScores:
 def classifier_scores(
     probabilities: Floats, labels: Ints, classes: Sequence[str], seed: int = 0, resamples: int = RESAMPLES
 ) -> ClassifierScores:
-    """All scores of probabilities (texts by classes) against the right classes. The order of texts changes nothing."""
+    """All scores of probabilities (texts by classes) against the true classes; they do not depend on the order."""
     if probabilities.shape != (len(labels), len(classes)) or not len(labels):
         raise DataError(f"scores: expected {len(labels)} rows of {len(classes)}, found {probabilities.shape}")
     order = np.lexsort((*probabilities.T, labels))
@@ -69,13 +70,13 @@ def classifier_scores(
 
 
 def _f1(said: Flags, true: Flags, weights: Floats) -> Floats:
-    """2 TP / (said + true) for each row of weights; 0 where there is neither."""
+    """2 TP / (predicted + true) for each row of weights; 0 if both are zero."""
     both, total = weights @ (said & true), weights @ (said.astype(np.float64) + true)
     return np.asarray(2 * both / np.where(total > 0, total, 1.0))
 
 
 def _ece(sure: Floats, right: Flags, weights: Floats) -> Floats:
-    """The weighted mean over bins of |share that is right - mean probability|."""
+    """The weighted mean over bins of |accuracy - mean probability|."""
     bins = np.minimum((sure * BINS).astype(np.int64), BINS - 1)
     gaps = np.zeros((len(sure), BINS))
     gaps[np.arange(len(sure)), bins] = right - sure

@@ -1,18 +1,18 @@
-"""Selectors: which of several reformulations of a query is used, without any judgement at query time.
+"""Train selectors, which choose one of several reformulations of a query without judgements at query time.
 
-A cross-encoder reads a query and a candidate together, as Refairmulate's section 5 does. What it learns to tell:
+A cross-encoder reads a query and a candidate together, as in section 5 of Refairmulate. It learns to distinguish:
 
-    refairmulate   pairs chosen for the dataset (Fair) from negative ones: effective and leaning less
-    effectiveness  candidates that retrieve better from those that retrieve worse
-    no-loss        candidates that retrieve no worse from those that do
+    refairmulate   pairs chosen for the dataset (Fair: effective and less lean) from negative samples
+    effectiveness  candidates with better effectiveness than the original query from candidates with worse
+    no-loss        candidates that lose no effectiveness from candidates that do
 
-With passages, each text is followed by the first document that it finds: after the tokenizer's own separator, or after
-the five letters ``[SEP]``, which is what the published inference writes (a BERT tokenizer reads them as its separator).
+With passages, each text is followed by the top-ranked document that it retrieves: after the tokenizer's own separator,
+or after the five characters ``[SEP]`` as in the published inference code (a BERT tokenizer reads them as separator).
 
-``lean-aware`` needs more than the texts, and still no judgement: how far the documents lean that a candidate finds is
-counted, not learned. Of the candidates whose chance of losing nothing is high enough it takes the one whose results
-lean least. The chance comes from a logistic regression over how the two lists of results agree (LISTS), how near an
-encoder finds the query to them (CLOSE), and the scores of cross-encoders.
+``lean-aware`` also uses the retrieved documents, but no judgements. It measures the lean of the results of each
+candidate. Among the candidates with a high enough probability of no loss, it chooses the one with the least lean. The
+probability is predicted by a logistic regression on the agreement of the two result lists (LISTS), their similarity to
+the query by an encoder (CLOSE), and the scores of cross-encoders.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ POSITIVE, NEGATIVE, NEITHER = 1, 0, -1
 ORIGINAL = -1
 _MARKS = 8
 _STEPS, _ENOUGH = 100, 1e-9
-# How far the end of a 95% interval lies from the mean, in standard errors.
+# The distance of the end of a 95% interval from the mean, in standard errors.
 _WIDE = 1.96
 
 
 @dataclass(frozen=True)
 class SelectorSettings:
-    """What the cross-encoder learns, and what it is shown. ``most_each``: examples of a label that a query gives."""
+    """The task and the input of the cross-encoder. ``most_each`` limits the examples of each label per query."""
 
     learns: str = "refairmulate"
     passages: str = "none"
@@ -60,7 +60,7 @@ class SelectorSettings:
             raise ConfigError("selector: expected most_each, text_tokens and passage_tokens of 1 or more")
 
     def ranker(self) -> RankerSettings:
-        """The cross-encoder underneath."""
+        """The settings of the cross-encoder."""
         side = self.text_tokens + (0 if self.passages == "none" else 1 + self.passage_tokens)
         return RankerSettings(self.model, most_tokens=2 * side + _MARKS, most_left_tokens=side)
 
@@ -75,10 +75,10 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class PairTexts:
-    """Queries and candidates; ``query`` is the query of each candidate.
+    """Queries and candidates; ``query`` has the position of the query of each candidate.
 
-    ``passages`` are documents; ``first`` is the place of the first one that each query finds, ``candidate_first`` of
-    each candidate.
+    ``passages`` are documents. ``first`` has the position of the top-ranked document of each query, and
+    ``candidate_first`` that of each candidate.
     """
 
     originals: Sequence[str]
@@ -90,7 +90,7 @@ class PairTexts:
 
 
 def sample(query: Ints, labels: npt.NDArray[Any], most: int, seed: int = 7) -> Ints:
-    """The rows to learn from: at most so many of each label and query, drawn at random; in the order of the rows."""
+    """The training rows: at most ``most`` for each label and query, sampled at random; in the order of the rows."""
     rows = np.flatnonzero(labels != NEITHER)
     draws = np.random.default_rng([seed, len(labels)]).random(len(labels))[rows]
     order = rows[np.lexsort((draws, labels[rows], query[rows]))]
@@ -104,12 +104,12 @@ def sample(query: Ints, labels: npt.NDArray[Any], most: int, seed: int = 7) -> I
 def pair_tokens(
     tokenizer: Any, texts: PairTexts, settings: SelectorSettings, rows: Ints
 ) -> tuple[TokenTexts, TokenTexts]:
-    """The left side by query, and the right side by row."""
+    """The tokens of the left side for each query, and of the right side for each row."""
     if settings.passages == "none":
         left = TokenTexts.of(tokenizer, texts.originals, settings.text_tokens)
         return left, TokenTexts.of(tokenizer, [texts.candidates[row] for row in rows.tolist()], settings.text_tokens)
     if texts.passages is None or texts.first is None or texts.candidate_first is None:
-        raise ConfigError("selector: passages are asked for, and the data has none; train on a store that kept runs")
+        raise ConfigError("selector: passages are requested, but the data has none; train on a store that kept runs")
     mine = texts.candidate_first[rows]
     if settings.passages == "literal":
         most = settings.text_tokens + 1 + settings.passage_tokens
@@ -133,7 +133,7 @@ def train_selector(
     texts: PairTexts, labels: npt.NDArray[Any], settings: SelectorSettings, pace: Schedule, work: Path,
     device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
 ) -> CrossEncoder:  # fmt: skip
-    """A cross-encoder that tells candidates labeled POSITIVE from those labeled NEGATIVE; others are not shown."""
+    """Train a cross-encoder to distinguish candidates labeled POSITIVE and NEGATIVE; other rows are not used."""
     for label, name in ((POSITIVE, "positive"), (NEGATIVE, "negative")):
         if not (labels == label).any():
             raise DataError(f"selector: expected {name} pairs to learn {settings.learns!r} from, found none")
@@ -157,7 +157,7 @@ def score_candidates(encoder: CrossEncoder, texts: PairTexts, settings: Selector
 
 @dataclass(frozen=True)
 class Chance:
-    """A logistic regression over named features, kept as numbers."""
+    """A logistic regression over named features, stored as plain numbers."""
 
     names: tuple[str, ...]
     mean: Floats
@@ -167,12 +167,12 @@ class Chance:
 
     @classmethod
     def fit(cls, names: Sequence[str], features: Floats, labels: npt.NDArray[Any], ridge: float = 1.0) -> Chance:
-        """By Newton's method; ``ridge`` keeps the weights of features that say the same from running away."""
+        """Fit by Newton's method; the L2 penalty ``ridge`` keeps the weights of correlated features bounded."""
         truth = np.asarray(labels, np.float64)
         if not np.isfinite(features).all():
             raise DataError("chance: expected finite features, found others")
         if not 0 < truth.sum() < len(truth):
-            raise DataError("chance: expected candidates that lose and that do not, found one kind; build more queries")
+            raise DataError("chance: expected candidates with and without loss, found one kind only; use more queries")
         mean, spread = features.mean(axis=0), features.std(axis=0)
         spread = np.where(spread > 0, spread, 1.0)
         columns = np.column_stack([(features - mean) / spread, np.ones(len(truth))])
@@ -189,17 +189,17 @@ class Chance:
         return cls(tuple(names), mean, spread, weights[:-1], float(weights[-1]))
 
     def of(self, features: Floats) -> Floats:
-        """The chance of each row."""
+        """The probability of each row."""
         return _sigmoid((features - self.mean) / self.spread @ self.weights + self.bias)
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """The regression as JSON values."""
         numbers = {name: getattr(self, name).tolist() for name in ("mean", "spread", "weights")}
         return {"names": list(self.names), **numbers, "bias": self.bias}
 
     @classmethod
     def read(cls, facts: Mapping[str, Any]) -> Chance:
-        """From what ``facts`` told."""
+        """Read a regression from the values of ``facts``."""
         mean, spread, weights = (np.asarray(facts[name], np.float64) for name in ("mean", "spread", "weights"))
         return cls(tuple(facts["names"]), mean, spread, weights, float(facts["bias"]))
 
@@ -209,7 +209,7 @@ def _sigmoid(values: Floats) -> Floats:
 
 
 def best_candidate(query: Ints, queries: int, worth: Floats, allowed: Flags | None = None) -> Ints:
-    """For each query the allowed row of the highest worth, the first of equals; ORIGINAL where none is allowed."""
+    """For each query, the allowed row with the highest worth (the first of equals); ORIGINAL if none is allowed."""
     rows = np.arange(len(query)) if allowed is None else np.flatnonzero(allowed)
     order = rows[np.lexsort((rows, -worth[rows], query[rows]))]
     first = np.r_[True, query[order][1:] != query[order][:-1]] if len(order) else np.zeros(0, np.bool_)
@@ -221,8 +221,10 @@ def best_candidate(query: Ints, queries: int, worth: Floats, allowed: Flags | No
 def least_leaning(
     query: Ints, queries: int, lean: Floats, original_lean: Floats, chance: Floats, threshold: float
 ) -> Ints:
-    """For each query the candidate whose results lean least, of those that lean less than the original's and whose
-    chance of losing nothing reaches the threshold; of equals the likeliest. ORIGINAL where there is none.
+    """For each query, the candidate with the least lean of its results; ORIGINAL if no candidate is eligible.
+
+    A candidate is eligible if its results lean less than those of the original query and its probability of no loss
+    reaches the threshold. Of candidates with equal lean, the one with the highest probability is chosen.
     """
     allowed = (chance >= threshold) & (lean < original_lean[query])
     order = np.lexsort((-chance, lean))
@@ -231,18 +233,18 @@ def least_leaning(
     return best_candidate(query, queries, worth, allowed)
 
 
-# Chances from 0 to 1, closer together where nearly all are sure; the last is above any.
+# Probabilities from 0 to 1, with smaller steps near 1; the last value is above 1, so that it allows no candidate.
 CHANCES = np.unique(np.concatenate([np.linspace(0.0, 0.95, 96), np.linspace(0.95, 1.0, 51), [1.01]]))
 
 
 def choose_threshold(
     choose: Callable[[float], Ints], queries: int, gain: Floats, slack: float, grid: Floats | None = None
 ) -> float:
-    """The lowest threshold of a grid at which effectiveness is not lost: the lower end of the 95% interval of the mean
-    gain is no further below zero than ``slack``. ``choose`` gives the choices at a threshold.
+    """The lowest threshold of a grid at which no effectiveness is lost: the lower end of the 95% interval of the mean
+    gain is at least ``-slack``. ``choose`` returns the choices at a threshold.
 
-    For queries with judgements that nothing was learned from. The last of the grid is taken where none is good enough:
-    it should choose nothing.
+    The queries need judgements and must not be training queries. If no threshold is good enough, the last one of the
+    grid is returned; it should choose no candidate.
     """
     tried = CHANCES if grid is None else grid
     for threshold in tried.tolist():
@@ -255,13 +257,13 @@ def choose_threshold(
 
 @dataclass(frozen=True)
 class TopDocuments:
-    """What queries find: the top-ranked documents of each (-1 where the list is over) and their scores."""
+    """The top-ranked documents of each query and their scores; a list that is shorter is padded with -1."""
 
     docs: Ints
     scores: Floats
 
     def at(self, rows: Ints) -> TopDocuments:
-        """Some of them."""
+        """The lists of some queries."""
         return TopDocuments(self.docs[rows], self.scores[rows])
 
 
@@ -274,10 +276,10 @@ LISTS = (
 
 
 def agreement(old: TopDocuments, new: TopDocuments) -> Floats:
-    """How the results of candidates agree with those of their originals: a column for each of LISTS.
+    """The agreement of the results of candidates with the results of their originals: a column for each of LISTS.
 
-    Nothing here knows which document is relevant: where a query's first result stays first, so does the answer, if it
-    was there.
+    No judgements are used. If the top-ranked document of the original is relevant and stays at rank 1, the candidate
+    loses nothing at rank 1.
     """
     depth = old.docs.shape[1]
     same = (old.docs[:, :, None] == new.docs[:, None, :]) & (old.docs[:, :, None] >= 0)
@@ -301,9 +303,10 @@ CLOSE = (
 
 
 def closeness(similar: Floats, old: Floats, new: Floats) -> Floats:
-    """How near, as an encoder reads them, a query is to its candidate and to the documents of both lists (by rank).
+    """The similarity, by an encoder, of a query to its candidate and to the documents of both lists (by rank).
 
-    A column for each of CLOSE. A list counts by 1 / log2(1 + rank); a document that is not there counts nothing.
+    There is a column for each of CLOSE. Documents of a list are weighted by 1 / log2(1 + rank); a missing document
+    counts as 0.
     """
     discount = 1.0 / np.log2(np.arange(old.shape[1]) + 2.0)
     whole = [(np.maximum(one, 0.0) * discount).sum(axis=1) / discount.sum() for one in (old, new)]

@@ -1,9 +1,9 @@
-"""Settings by name: a frozen dataclass whose parts are such dataclasses too, set from one flat mapping.
+"""Set nested frozen dataclasses of settings from one flat mapping of names to values.
 
-A name that the dataclass itself has is its own; any other goes to every part that has it (``seed`` to the negatives and
-to the training alike). A class may have ``presets``: named starting points, chosen by the setting that ``preset_name``
-names (``preset`` if nothing is said); ``begin``, which makes the starting point from what is given where it depends on
-it; and ``parts``, the names of the parts that are in use.
+A name that the outer dataclass has sets its own field. Any other name sets the field in every part that has it; for
+example, ``seed`` sets the seed of the negatives and of the training. A class may define ``presets`` (named starting
+points, chosen by the setting ``preset_name``, by default ``preset``), ``begin`` (a function that returns the starting
+point for the given settings) and ``parts`` (the names of the parts in use).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def from_names(kind: type[T], given: Mapping[str, Any], where: str) -> T:
-    """Settings of a kind: a preset or the defaults, then what is given; None is not given."""
+    """Settings of a kind: the preset or the defaults, with the given values replaced; None counts as not given."""
     rest = {name: value for name, value in given.items() if value is not None}
     presets, key = getattr(kind, "presets", {}), getattr(kind, "preset_name", "preset")
     chosen = rest.pop(key, None) if presets else None
@@ -32,7 +32,7 @@ def from_names(kind: type[T], given: Mapping[str, Any], where: str) -> T:
 
 
 def with_names(given: Mapping[str, Any], into: T, where: str) -> T:
-    """Settings with some of them replaced, those of the parts included."""
+    """Replace some settings, including settings of the parts."""
     known = by_name(into)
     check_names("setting", given, known, where)
     parts = _parts(into)
@@ -45,7 +45,7 @@ def with_names(given: Mapping[str, Any], into: T, where: str) -> T:
 
 
 def by_name(settings: Any) -> dict[str, Any]:
-    """Every setting by name with its value; an outer one hides that of a part."""
+    """Every setting with its value, by name; an outer setting hides a setting of a part with the same name."""
     found: dict[str, Any] = {}
     for part in _parts(settings).values():
         found = {**by_name(part), **found}
@@ -63,9 +63,9 @@ def _parts(settings: Any) -> dict[str, Any]:
 
 
 def with_settings(given: Mapping[str, Any], into: T, where: str) -> T:
-    """A dataclass of settings with some of them replaced; an unknown name or a wrong type is an error.
+    """Replace some settings of a dataclass; an unknown name or a wrong type is an error.
 
-    A text stands for several texts with commas between them, and groups may be given by whatever stands for them.
+    A tuple of texts may be given as one text with commas, and groups as any value that ``Groups.of`` accepts.
     """
     known = {one.name for one in fields(into)}  # type: ignore[arg-type]
     changed: dict[str, Any] = {}
@@ -76,7 +76,7 @@ def with_settings(given: Mapping[str, Any], into: T, where: str) -> T:
 
 
 def _as(had: Any, value: Any, name: str, where: str) -> Any:
-    """A value of the type that the setting has."""
+    """Convert a value to the type of the setting."""
     if isinstance(had, tuple) and isinstance(value, str):
         return tuple(one.strip() for one in value.split(",") if one.strip())
     if isinstance(had, tuple) and isinstance(value, list):

@@ -1,1 +1,1 @@
-"""The explorer in a browser, the same as a REST service, and as tools for a language model."""
+"""The explorer: web pages, a REST service, and tools for a language model."""

@@ -1,4 +1,4 @@
-"""Who may come in: a token in a header, or a cookie that the login page gives for it."""
+"""Access control: a token in a header, or a cookie that the login page sets for the token."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from http.cookies import CookieError, SimpleCookie
 
 COOKIE = "askew"
 SECONDS = 12 * 3600
-# Without these nobody could get a cookie, or know that the service lives.
+# These paths need no token: the login page sets the cookie, and the health check must always work.
 OPEN = ("/login", "/api/health")
 OPEN_BELOW = "/static/"
 
 
 class Access:
-    """Checks tokens and cookies. A cookie says until when it holds, signed with the token; the token is not in it."""
+    """Checks tokens and cookies. A cookie has an expiry time signed with the token, but not the token itself."""
 
     def __init__(self, token: str | None, clock: Callable[[], float] = time.time) -> None:
         self._token = None if token is None else token.encode()
@@ -28,11 +28,11 @@ class Access:
         return self._token is not None
 
     def is_token(self, given: str) -> bool:
-        """Whether this is the token; takes as long for a wrong one as for the right one."""
+        """Whether this is the token. The comparison takes constant time."""
         return self._token is not None and hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
 
     def allows(self, path: str, headers: Mapping[str, str]) -> bool:
-        """Whether a request may go on."""
+        """Whether a request is allowed."""
         if self._token is None or path in OPEN or path.startswith(OPEN_BELOW):
             return True
         kind, _, given = headers.get("authorization", "").partition(" ")
@@ -41,7 +41,7 @@ class Access:
         return self._is_cookie(_cookie(headers.get("cookie", "")))
 
     def cookie(self) -> str:
-        """A new cookie."""
+        """Make a new cookie."""
         until = str(int(self._clock()) + SECONDS)
         return f"{until}.{self._sign(until)}"
 

@@ -1,4 +1,4 @@
-"""The REST service: search, reformulate, measure, pairs; one at a time with GET, several with POST."""
+"""The REST service: search, reformulate, measure, pairs. GET takes one query or filter, POST takes several."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from askew.web.replies import as_json, json_reply
 from askew.web.site import Site
 
 _ERRORS = {
-    400: "what was asked for cannot be done; the message says what to do",
+    400: "the request cannot be carried out; the message says what to do",
     401: "a token is needed",
-    403: "posted by a page elsewhere",
+    403: "the request was sent by a page of another site",
     404: "there is nothing at this address",
-    405: "this address is not asked in this way",
-    408: "the rest of the request did not come in time",
+    405: "this address does not support this method",
+    408: "the request was not complete in time",
     413: "the request is too large",
-    421: "asked under a name that is not this machine's",
-    422: "a parameter or the body is not as described",
-    429: "too much at once; the header Retry-After says when to come back",
+    421: "the request is for a host name that this service does not answer",
+    422: "a parameter or the body is not valid",
+    429: "too many requests; the header Retry-After says when to try again",
     500: "internal error",
-    503: "the store is damaged or a part of askew is missing",
+    503: "the store is damaged, an extra of askew is missing, or the service lacks resources",
 }
 
 
@@ -47,7 +47,7 @@ def _documented(kind: Any) -> dict[int | str, dict[str, Any]]:
 
 
 async def site_of(request: Request) -> Site:
-    """The service that a request came to. Not async, it would be called in a thread, which costs more than the rest."""
+    """Return the service of a request. If this were not async, it would run in a thread, which takes longer."""
     site: Site = request.app.state.site
     return site
 
@@ -57,14 +57,14 @@ router = APIRouter(prefix="/api", tags=["askew"])
 
 
 async def _explored(site: Site, key: tuple[object, ...], make: Callable[[Explorer], bytes]) -> Response:
-    """An answer that depends on the query alone."""
+    """Send a cached answer that depends only on the query."""
     explorer = await site.explorer()
     return json_reply(await site.work.bytes_of(key, lambda: make(explorer)))
 
 
 @router.get("/health", responses={200: {"model": s.Health}}, summary="Whether the service is ready")
 async def health(site: Here) -> Response:
-    """Answers once the collection is open. It needs no token; where one is set, the collection is not named."""
+    """Responds once the collection is open. No token is needed; if one is set, the collection is not named."""
     opened = await site.opened()
     explorer = None if site.access.needed else opened.explorer
     name = None if explorer is None else explorer.setting.collection
@@ -73,9 +73,9 @@ async def health(site: Here) -> Response:
 
 @router.get("/search", responses=_documented(Answer), summary="Search, and measure the bias (lean) of the results")
 async def search(site: Here, q: s.Asked, k: s.Count = TOP) -> Response:
-    """The results of a query with the words that name a group, and what every measure says of them.
+    """The results of a query with the words that name a group, and the value of every measure.
 
-    Places in a text count Unicode characters from 0. Measures of effectiveness are there for queries with judgements.
+    Positions in a text count Unicode characters from 0. Queries with judgements also have measures of effectiveness.
     """
     return await _explored(site, ("search", q, k), lambda one: as_json(Answer, one.search(q, k)))
 
@@ -93,10 +93,10 @@ async def search_batch(site: Here, body: s.SearchBatch) -> Response:
 
 @router.get("/reformulate", responses=_documented(Alternatives), summary="Reformulations of a query")
 async def reformulate(site: Here, q: s.Asked) -> Response:
-    """Reformulations with their measures, what each gains over the original query, and which are Pareto-optimal.
+    """Reformulations with their measures, their gains over the original query, and which are Pareto-optimal.
 
-    A query without judgements is placed by Agreement@10, a proxy, and ``proxy`` is true. It has no ``outcome``, only a
-    ``lean_verdict``.
+    For a query without judgements, the proxy Agreement@10 replaces effectiveness, and ``proxy`` is true. Its
+    reformulations have no ``outcome``, only a ``lean_verdict``.
     """
     explorer = await site.explorer()
     return json_reply(
@@ -106,7 +106,7 @@ async def reformulate(site: Here, q: s.Asked) -> Response:
 
 @router.post("/reformulate", responses=_documented(s.AlternativesAnswers), summary="Reformulations of several queries")
 async def reformulate_batch(site: Here, body: s.ReformulateBatch) -> Response:
-    """As GET, for several queries; one that cannot be answered has an error in its place."""
+    """As GET, for several queries. A query that cannot be answered has an error in its place."""
     explorer = await site.explorer()
 
     def make() -> bytes:
@@ -128,7 +128,7 @@ async def compare(
     site: Here, q: s.Asked, to: Annotated[s.QueryText, Query(description="The reformulated query.")], k: s.Count = TOP,
     query_id: s.QueryId = "",
 ) -> Response:  # fmt: skip
-    """Both result lists, where each document moved, and what is gained, by the judgements of the original query."""
+    """Both result lists, the ranks of each document in both, and the gains by the original query's judgements."""
     return await _explored(
         site, ("compare", q, to, k, query_id), lambda one: as_json(Comparison, one.compare(q, to, k, query_id))
     )
@@ -136,36 +136,36 @@ async def compare(
 
 @router.post("/text", responses=_documented(MeasuredText), summary="Measure a text")
 async def text(site: Here, body: s.TextBody) -> Response:
-    """The words that name a group in a text, who they point to, and its lean as the only result.
+    """The words of a text that name a group, who they point to, and the lean of a list with this text as only result.
 
-    With a query, also whether a word is off topic there.
+    With a query, also whether each word is off topic.
     """
     explorer = await site.explorer()
     return json_reply(await site.work.run(lambda: as_json(MeasuredText, measure_text(explorer, body.text, body.query))))
 
 
-@router.get("/about", responses=_documented(s.OpenFacts), summary="What is open")
+@router.get("/about", responses=_documented(s.OpenFacts), summary="The open collection and its settings")
 async def about(site: Here) -> Response:
-    """The collection, the ranker, the groups and the measures, as the foot of each page says them."""
+    """The collection, the ranker, the groups and the measures, as in the footer of each page."""
     return json_reply(as_json(s.OpenFacts, s.OpenFacts.of(await site.opened())))
 
 
 @router.get("/plan", responses=_documented(s.PlanAnswer), summary="The steps of the store")
 async def plan(site: Here) -> Response:
-    """Each finished step after the one it reads, with its rows and what was dropped and why."""
+    """The finished steps, each after the step that it reads, with numbers of rows and reasons for dropped rows."""
     opened = await site.opened()
     return json_reply(await site.work.run(lambda: as_json(s.PlanAnswer, s.PlanAnswer(plan_of(opened.store)))))
 
 
-@router.get("/measure", responses=_documented(s.Measured), summary="What the measures say of a query's results")
+@router.get("/measure", responses=_documented(s.Measured), summary="Measures of a query's results")
 async def measure(site: Here, q: s.Asked) -> Response:
-    """Every measure with its signature: two numbers with the same signature can be compared."""
+    """Every measure with its value and signature. Values with the same signature can be compared."""
     return await _explored(site, ("measure", q), lambda one: as_json(s.Measured, s.Measured.by(one, q)))
 
 
 @router.post("/measure", responses=_documented(s.MeasuredRuns), summary="Measure runs")
 async def measure_runs(site: Here, body: s.MeasureBatch) -> Response:
-    """Runs as ``{name: {query: {document: score}}}``: means with 95% intervals; two and more are compared."""
+    """Runs are ``{name: {query: {document: score}}}``. Returns means with 95% intervals; the first two are compared."""
     await site.opened()
     return json_reply(await site.lane.run(_measured, body))
 
@@ -182,7 +182,7 @@ def _measured(opened: Opened, body: s.MeasureBatch) -> bytes:
 
 @router.get("/pairs", responses=_documented(s.PairAnswer), summary="Pairs of a built dataset")
 async def pairs(site: Here, asked: Annotated[s.PairFilter, Query()]) -> Response:
-    """An original query, a reformulation, what is gained; filtered, sorted, a page at a time."""
+    """Pairs of an original query and a reformulation with their gains, filtered, sorted, one page at a time."""
     opened = await site.opened()
     return json_reply(await site.work.run(lambda: as_json(s.PairAnswer, _page(site, opened, asked))))
 
@@ -199,7 +199,7 @@ async def pairs_batch(site: Here, body: s.PairBatch) -> Response:
 
 
 def wanted_of(asked: s.PairFilter) -> Wanted:
-    """The filter as the dataset knows it."""
+    """Convert a filter of the REST service to a filter of the dataset."""
     return Wanted(**asked.model_dump(exclude={"dataset", "page", "size"}))
 
 

@@ -1,4 +1,4 @@
-"""The application: one function makes it from settings."""
+"""The web application, made from settings by one function."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ABOUT = (
 
 
 def create_app(settings: Settings | None = None, failed: Callable[[BaseException], None] | None = None) -> FastAPI:
-    """A service. ``failed`` is told where what it should show cannot be opened."""
+    """Make a service. ``failed`` is called with the error if the collection cannot be opened."""
     chosen = settings or Settings()
     site = Site(chosen)
 
@@ -39,7 +39,7 @@ def create_app(settings: Settings | None = None, failed: Callable[[BaseException
         yield
         site.close()
 
-    # The pages of FastAPI for its documents load scripts from elsewhere; /api has our own.
+    # FastAPI's own documentation pages load scripts from other sites, so /api has a page of its own.
     app = FastAPI(
         title="askew", version=__version__, description=_ABOUT, lifespan=living, docs_url=None, redoc_url=None,
         openapi_url="/openapi.json",
@@ -66,7 +66,7 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Busy)
     async def busy(request: Request, error: Busy) -> Response:
-        return show_problem(request.scope, too_many(error.seconds, "too much is being asked at once"))
+        return show_problem(request.scope, too_many(error.seconds, "too many requests at once"))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
@@ -80,7 +80,7 @@ def _handle_errors(app: FastAPI) -> None:
 
 
 def _words(error: RequestValidationError) -> str:
-    """The first thing that is wrong, without what was sent."""
+    """Describe the first error, without the data that was sent."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first.get("loc", ()) if part not in ("query", "body"))
     return f"{place or 'the request'}: {first.get('msg', 'not as expected')}"

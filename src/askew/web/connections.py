@@ -1,8 +1,8 @@
-"""Which connections are open, which of them wait for a request, and which is closed where there are too many.
+"""Tracks open connections and those that wait for a request, and closes waiting ones if there are too many.
 
-A connection waits until the whole head of a request has come, and again after an answer. Where there is no room for a
-new connection, the one that has waited for longest is closed: who sends a request at once is served, whoever else keeps
-connections open. One that is being answered is never closed for another.
+A connection waits until the complete head of a request has arrived, and again after each response. If there is no room
+for a new connection, the one that has waited longest is closed. So clients that send their request at once are served,
+even if others keep many connections open. A connection whose request is being answered is never closed for another.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from askew.core.errors import ConfigError
 from askew.web.notices import Notices
 from askew.web.settings import ServerLimits
 
-# File descriptors for everything that is no connection: the files of a store, uploads, pipes.
+# File descriptors reserved for everything except connections: files of a store, uploads, pipes.
 RESERVE = 128
-# With fewer connections a browser alone could use all of them.
+# With fewer connections, a single browser could use all of them.
 LEAST = 16
-# What the system answers where file descriptors or memory for sockets have run out.
+# Errors of the system if file descriptors or memory for sockets have run out.
 SCARCE = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _log = logging.getLogger("askew.web")
 
 
 class Held(Hashable, Protocol):
-    """A connection: where it comes from, since when it owes the rest of a request head, and how to end it."""
+    """A connection: its address, the time since when a request head is incomplete, and methods to end it."""
 
     address: str
     head_since: float | None
 
     def unsent(self) -> int:
-        """How many bytes of an answer have not been taken."""
+        """The number of bytes of a response that the client has not received."""
 
     def late(self) -> None:
-        """End it because the head of the request did not come in time."""
+        """Close the connection because the request head did not arrive in time."""
 
     def end(self) -> None:
-        """End it now, whatever has not been sent."""
+        """Close the connection now, even if data has not been sent."""
 
 
 class Connections:
@@ -54,8 +54,8 @@ class Connections:
         self, limits: ServerLimits, most: int | None = None, shared: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        """``most`` is the cap where file descriptors are few; connections of ``shared`` addresses (proxies) are not
-        counted by address."""
+        """``most`` is a lower limit for few file descriptors. Connections from ``shared`` addresses (proxies) are not
+        limited by address."""
         self._limits, self._most = limits, min(limits.connections, most or limits.connections)
         self._per_address, self._shared = min(limits.per_address, self._most), Networks(shared)
         self.clock, self.notices = clock, Notices(_log, clock)
@@ -68,7 +68,7 @@ class Connections:
         return len(self._open)
 
     def make_room(self, address: str) -> bool:
-        """Whether one more may come from an address; one that waits may be closed for it."""
+        """Whether an address may open one more connection. A waiting connection may be closed for it."""
         client = client_key(address)
         if self._count[client] >= self._per_address and not self._shared.hold(address):
             return self._close_longest(self._waiting_of.get(client), "closed early: too many from one address")
@@ -87,19 +87,19 @@ class Connections:
         return True
 
     def add(self, one: Held) -> None:
-        """Count a new connection; it waits for its first request."""
+        """Add a new connection, which waits for its first request."""
         self._open[one] = (0, self.clock())
         self._count[client_key(one.address)] += 1
         self.waits(one)
 
     def waits(self, one: Held) -> None:
-        """A connection waits for a request from now on; one that waits already keeps its place."""
+        """Mark a connection as waiting for a request. If it waits already, it keeps its position."""
         if one in self._open and one not in self._waiting:
             self._waiting[one] = None
             self._waiting_of.setdefault(client_key(one.address), OrderedDict())[one] = None
 
     def works(self, one: Held) -> None:
-        """The head of a request has come: it is answered now."""
+        """Mark a connection as working, because a request head has arrived."""
         if one in self._waiting:
             del self._waiting[one]
             client = client_key(one.address)
@@ -112,7 +112,7 @@ class Connections:
         return one in self._waiting
 
     def remove(self, one: Held) -> None:
-        """A connection is gone."""
+        """Remove a closed connection."""
         self.works(one)
         if self._open.pop(one, None) is not None:
             client = client_key(one.address)
@@ -121,14 +121,14 @@ class Connections:
                 del self._count[client]
 
     def sweep(self) -> None:
-        """End the connections whose request head is late and those that take nothing of their answer; log counts."""
+        """Close connections with a late request head or a client that stopped reading, and log their numbers."""
         now, limits = self.clock(), self._limits
         for one, (unsent, since) in list(self._open.items()):
             left = one.unsent()
             if left != unsent:
                 self._open[one] = (left, now)
             elif left and now - since > limits.stall_seconds:
-                self.notices.add(f"closed: nothing of the answer was taken for {limits.stall_seconds:g} s")
+                self.notices.add(f"closed: the client read nothing for {limits.stall_seconds:g} s")
                 one.end()
             if one.head_since is not None and now - one.head_since > limits.head_seconds:
                 one.head_since = None
@@ -136,7 +136,7 @@ class Connections:
         self.notices.write()
 
     def scarce(self) -> None:
-        """No file descriptor is left for a new connection: free one if that is possible."""
+        """Free a file descriptor for a new connection, if possible."""
         self.notices.add("delayed: no file descriptors are left; raise the limit (ulimit -n) before askew serve")
         if self._waiting:
             self._close_longest(self._waiting, "closed early: too many are open")
@@ -150,7 +150,7 @@ class Networks:
         self._networks = [ipaddress.ip_network(one, strict=False) for one in given]
 
     def hold(self, address: str) -> bool:
-        """Whether an address is among them."""
+        """Whether one of the networks contains an address."""
         if not self._networks:
             return False
         try:
@@ -162,9 +162,9 @@ class Networks:
 
 @lru_cache(4096)
 def client_key(address: str) -> str:
-    """Who a client is, for counting: an address; of version 6 the network of 64 bits, for one client has all of it."""
+    """Identify a client by its address; for IPv6 by its /64 network, because one client has a whole network."""
     if ":" not in address:
-        # What a proxy passes on may be anything.
+        # A proxy may pass on any text.
         return address[:64]
     try:
         found = ipaddress.IPv6Address(address.partition("%")[0])
@@ -174,7 +174,7 @@ def client_key(address: str) -> str:
 
 
 def connections_possible(wanted: int) -> int:
-    """How many connections this process can hold. The limit on file descriptors is raised as far as they need it."""
+    """Return how many connections are possible, after raising the limit on file descriptors as far as needed."""
     used = RESERVE + len(list(Path("/dev/fd").iterdir()))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted + used:
@@ -183,7 +183,7 @@ def connections_possible(wanted: int) -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
             soft = most
         except (OSError, ValueError):
-            # What the system allows may be less than it says; then it stays as it was.
+            # The system may allow less than it reports. The limit then stays as it was.
             soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     found = wanted if soft == resource.RLIM_INFINITY else min(wanted, soft - used)
     if found < LEAST:

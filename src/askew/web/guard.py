@@ -1,6 +1,6 @@
-"""What every request passes before anything is done for it: headers, host, origin, rate, token, size.
+"""Middleware that checks every request first: host, origin, rate, size and token. It also adds security headers.
 
-It stands around the whole application, so that a refusal costs next to nothing and has the same headers as an answer.
+It wraps the whole application, so that rejecting a request is cheap and error responses have the same headers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Show = Callable[[Scope, Problem], Response]
 
 
 class Guard:
-    """The gate. ``show`` makes a page or JSON of a refusal."""
+    """The middleware. ``show`` turns a rejection into a page or JSON."""
 
     def __init__(self, app: ASGIApp, settings: Settings, access: Access, rate: Rate, show: Show) -> None:
         self.app, self._settings, self._access, self._rate, self._show = app, settings, access, rate, show
@@ -53,7 +53,7 @@ class Guard:
         self._open, self._uploading = Room(settings.limits.open), Room(settings.limits.uploading)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer it here."""
+        """Pass a request to the application, or reject it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -64,7 +64,7 @@ class Guard:
             return
         rooms = [self._open, self._uploading] if is_upload(scope) else [self._open]
         if not all(room.free for room in rooms):
-            await self._show(scope, too_many(1, "too much is being asked at once"))(scope, receive, telling)
+            await self._show(scope, too_many(1, "too many requests at once"))(scope, receive, telling)
             return
         with contextlib.ExitStack() as stack:
             for room in rooms:
@@ -78,12 +78,12 @@ class Guard:
             await self.app(scope, limited(receive, most, limits.body_seconds, limits.whole_seconds), telling)
         except Exception as error:
             problem = self._failure(error)
-            # An answer that was begun stays unfinished; then the server closes the connection.
+            # A response that has begun stays incomplete, and the server closes the connection.
             if not telling.begun:
                 await self._show(scope, problem)(scope, receive, telling)
 
     def _failure(self, error: Exception) -> Problem:
-        """Log what failed; the message may hold a query, so it is not told."""
+        """Log the kind and place of an error. Its message may contain a query, so it is not logged."""
         if isinstance(error, OSError) and error.errno in SCARCE:
             _log.error("no file descriptors are left; raise the limit (ulimit -n) before askew serve")
             return Problem(503, CODES[503], MESSAGES[503], {"retry-after": "1"})
@@ -105,14 +105,14 @@ class Guard:
         return self._ask_for_token(scope)
 
     def _check_host(self, headers: Headers) -> None:
-        """Only known names are answered: a page elsewhere could give its own name our address."""
+        """Accept only known host names, to prevent DNS rebinding."""
         name, given = host_of(f"//{headers.get('host', '')}"), self._settings
         known = is_loopback(name) or name in (*self._hosts, given.host.strip("[]").lower())
         if not known and (given.loopback or given.allowed_hosts):
-            raise Problem(421, CODES[421], "this service does not answer under this name; --allowed-host adds one")
+            raise Problem(421, CODES[421], "this service does not answer for this host name; --allowed-host adds one")
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
-        """A page elsewhere may not post here in the name of who reads it."""
+        """Reject POST requests from pages of other sites (cross-site request forgery)."""
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             return
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
@@ -122,13 +122,13 @@ class Guard:
             raise Problem(403, CODES[403], "only pages of this service may post to it")
 
     def _is_own(self, origin: str, headers: Headers) -> bool:
-        """Whether a page came from here. A proxy may pass another Host on; then the names that are allowed count."""
+        """Whether an origin is this service. A proxy may change the Host header, so allowed host names count too."""
         return origin.partition("://")[2] == headers.get("host") or host_of(origin) in self._hosts
 
     def _check_rate(self, scope: Scope) -> None:
         wait = self._rate.take(client_of(scope))
         if wait:
-            raise too_many(wait, "too many requests from here")
+            raise too_many(wait, "too many requests from your address")
 
     def _check_size(self, scope: Scope, headers: Headers) -> None:
         given, limits = headers.get("content-length", ""), self._settings.limits
@@ -147,7 +147,7 @@ class Guard:
 
 
 class _Telling:
-    """Adds the headers to an answer, and a line to the log: never the words of a query, a header or a body."""
+    """Adds headers to a response and logs a line, which never contains text of a query, a header or a body."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self._scope, self._send, self._start = scope, send, time.perf_counter()
@@ -166,7 +166,7 @@ class _Telling:
 
 
 def host_of(address: str) -> str:
-    """The name or number in an address; nothing where there is none."""
+    """Return the host in an address, or an empty text."""
     try:
         return urlsplit(address).hostname or ""
     except ValueError:
@@ -174,39 +174,39 @@ def host_of(address: str) -> str:
 
 
 def is_upload(scope: Scope) -> bool:
-    """Whether files come with a request, which may be larger then."""
+    """Whether a request uploads files and may therefore be larger."""
     return bool(scope["path"] in ("/runs", "/audit") and scope["method"] == "POST")
 
 
 def client_of(scope: Scope) -> str:
-    """Whom a request is counted for: the address that it came from."""
+    """Identify the client of a request by its address."""
     return client_key(str((scope.get("client") or ("unknown",))[0]))
 
 
 def place_of(error: BaseException) -> str:
-    """Where an error happened."""
+    """Return the file and line where an error was raised."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
     return f"{last[0].filename}:{last[0].lineno}" if last else "an unknown place"
 
 
 def route_of(scope: Scope) -> str:
-    """The address as the program has it: what stands in its place may be anything and is not told."""
+    """Return the pattern of the route for the log. The path itself may contain anything and is not logged."""
     route: Any = scope.get("route")
     return str(getattr(route, "path", "-"))
 
 
 def too_large(most: int) -> Problem:
-    """More than is taken."""
-    return Problem(413, CODES[413], f"the request is too large: at most {most:,} bytes are taken")
+    """Make the error for a request that is too large."""
+    return Problem(413, CODES[413], f"the request is too large: at most {most:,} bytes are accepted")
 
 
 def limited(receive: Receive, most: int, pause: float, whole: float) -> Receive:
-    """Counts what really comes, whatever the header said. A body may pause and last for so many seconds."""
+    """Limit the bytes that really arrive, and the seconds that a body may ``pause`` and take as a ``whole``."""
     seen, done, until = 0, False, time.monotonic() + whole
 
     async def counted() -> Message:
         nonlocal seen, done
-        # After the whole body only the end of the connection comes, and that may take as long as it likes.
+        # After the body only the end of the connection is received, which has no time limit.
         message = await receive() if done else await _soon(receive, min(pause, until - time.monotonic()))
         seen, done = seen + len(message.get("body", b"")), not message.get("more_body", False)
         if seen > most:

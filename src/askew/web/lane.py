@@ -1,7 +1,7 @@
-"""Whole runs are measured by a process of their own: searches do not wait for them, and what lasts too long is ended.
+"""A separate process that measures whole runs, so that searches do not wait and long jobs can be stopped.
 
-The process starts with the first job, has a lower priority than the service, does one job after the other, and leaves
-when it has had nothing to do for a while. A job is a function of a module, called with what is open and with arguments.
+The process starts with the first job, has a lower priority than the service, runs one job after the other, and ends
+after a period without jobs. A job is a module-level function. Its first argument opens the sources of the service.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ _HEAD = 8
 
 
 class LaneFailed(Exception):
-    """A job ended with an error that is none of the user's: its kind and where it happened."""
+    """A job failed with an internal error. The message has the kind of the error and its place."""
 
 
 class Lane:
-    """Does jobs in a process apart. ``waiting`` of them may wait; each has ``seconds`` once it is begun."""
+    """Runs jobs in a separate process. At most ``waiting`` jobs wait; each may take ``seconds``."""
 
     def __init__(self, sources: Sources, waiting: int, seconds: float) -> None:
         self._sources, self._most, self._seconds = sources, 1 + waiting, seconds
-        # Its one thread is the queue: it sends a job to the process and waits for the answer.
+        # A single thread is the queue: it sends a job to the process and waits for the answer.
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="askew-lane")
         self._process: subprocess.Popen[bytes] | None = None
         self._leaving: asyncio.TimerHandle | None = None
         self.taken = 0
 
     async def run(self, job: Callable[Concatenate[Opened, P], T], *given: P.args, **named: P.kwargs) -> T:
-        """The result of a job, or Busy at once where too many wait."""
+        """Run a job and return its result. If too many jobs wait, raise Busy at once."""
         if self.taken >= self._most:
             raise Busy(5 * self.taken)
         self.taken += 1
         if self._leaving is not None:
             self._leaving.cancel()
         future = asyncio.get_running_loop().run_in_executor(self._pool, self._do, (job, given, named))
-        # What was begun is finished even if whoever asked has left: half a message would spoil the next.
+        # A started job is finished even if the client is gone: half a message would corrupt the next one.
         future.add_done_callback(self._ended)
         return cast(T, await asyncio.shield(future))
 
     def _ended(self, future: asyncio.Future[Any]) -> None:
         self.taken -= 1
         if not future.cancelled():
-            # Whoever waited has heard of an error; if nobody waits any more, nobody needs to.
+            # Mark the error as retrieved: a waiting client has received it already.
             future.exception()
         if not self.taken and self._process is not None:
             loop = future.get_loop()
@@ -91,14 +91,14 @@ class Lane:
 
     def _lost(self, late: bool) -> Problem:
         if late:
-            return Problem(503, "too_long", f"measuring took longer than {self._seconds:g} s and was ended; send fewer "
-                           "queries or documents, or use askew measure on your own machine")  # fmt: skip
-        return Problem(503, CODES[503], "the process that measures runs has ended, often for want of memory; send "
-                       "fewer queries or documents")  # fmt: skip
+            return Problem(503, "too_long", f"measuring took longer than {self._seconds:g} s and was stopped; send "
+                           "fewer queries or documents, or use askew measure on your own machine")  # fmt: skip
+        return Problem(503, CODES[503], "the process that measures runs has ended, often because memory ran out; "
+                       "send fewer queries or documents")  # fmt: skip
 
     def _start(self) -> subprocess.Popen[bytes]:
         share = thread_settings(max(1, cores() // 2))
-        # A group of its own: Ctrl-C in a terminal is for the service, which then ends this process.
+        # A process group of its own: Ctrl-C in a terminal stops the service, which then ends this process.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "askew.web.lane_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             process_group=0, env={**share, **os.environ},
@@ -111,18 +111,18 @@ class Lane:
         return self._process
 
     def _stop(self) -> None:
-        """End the process; it has nothing to lose."""
+        """End the process. It has no state to save."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
             process.wait()
             for stream in (process.stdin, process.stdout):
-                # Nobody reads what is left to write.
+                # The process is gone, so buffered data cannot be written.
                 with contextlib.suppress(OSError):
                     cast(BinaryIO, stream).close()
 
     def close(self) -> None:
-        """End the process and whatever it does."""
+        """End the process and its current job."""
         if self._leaving is not None:
             self._leaving.cancel()
         if self._process is not None:
@@ -132,7 +132,7 @@ class Lane:
 
 
 def _asked(process: subprocess.Popen[bytes], message: object) -> tuple[str, Any]:
-    """Send a message and wait for the answer. The other side is our own process, so its bytes are trusted."""
+    """Send a message and wait for the answer. The process is our own, so unpickling its answer is safe."""
     assert process.stdin is not None and process.stdout is not None
     send_message(cast(BinaryIO, process.stdin), message)
     found: tuple[str, Any] = read_message(cast(BinaryIO, process.stdout))
@@ -148,7 +148,7 @@ def send_message(stream: BinaryIO, message: object) -> None:
 
 
 def read_message(stream: BinaryIO) -> Any:
-    """The next object; EOFError where there is none."""
+    """Read the next object; raise EOFError if there is none."""
     return pickle.loads(_exactly(stream, int.from_bytes(_exactly(stream, _HEAD), "big")))
 
 

@@ -1,4 +1,4 @@
-"""The process of ``askew.web.lane``: reads jobs from standard input, does them, writes answers to standard output."""
+"""The process of ``askew.web.lane``: reads jobs from standard input and writes results to standard output."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from askew.web.lane import Opened, read_message, send_message
 from askew.web.problems import Problem, problem_of
 
 _NICE = 5
-# The service ends a job that is late; where it cannot, because it was killed, the process ends itself a little later.
+# The service stops late jobs. If the service was killed, the process ends itself after this many more seconds.
 _LATER = 10
 Answer = tuple[str, object]
 
 
 def main() -> None:
-    """Do jobs until there are no more."""
+    """Run jobs until the input ends."""
     os.nice(_NICE)
-    # What a library prints must not come between the answers.
+    # Send the output of libraries to stderr, so that it does not mix with the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     sources, seconds = read_message(sys.stdin.buffer)
@@ -51,7 +51,7 @@ def _done(opened: Opened, job: Callable[..., object], given: list[object], named
         problem = problem_of(error) if isinstance(error, AskewError) else error
         return "problem", (problem.status, problem.code, problem.message)
     except Exception as error:
-        # The message may hold a query, so it is not told.
+        # The message may contain a query, so it is not sent.
         return "error", f"{type(error).__name__} at {place_of(error)}"
 
 

@@ -1,4 +1,4 @@
-"""Accepts connections and speaks HTTP on them, within the limits of ``askew.web.connections``."""
+"""Accepts HTTP connections within the limits of ``askew.web.connections``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from askew.web.connections import SCARCE, Connections
 
 _RETRY = 0.1
-# So many are accepted before the others on the event loop have their turn.
+# The number of connections to accept before other tasks of the event loop run.
 _AT_ONCE = 16
 _CLOSE = b"connection: close\r\ncontent-length: 0\r\n\r\n"
 _LATE = b"HTTP/1.1 408 Request Timeout\r\n" + _CLOSE
@@ -21,7 +21,7 @@ _FULL = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n" + _CLOSE
 
 
 class LimitedProtocol(H11Protocol):
-    """HTTP of uvicorn on one connection; says when it waits for a request, and ends where the request head is late."""
+    """uvicorn's HTTP protocol that reports when it waits for a request, and closes if the request head is late."""
 
     def __init__(self, connections: Connections, address: str, **given: Any) -> None:
         super().__init__(**given)
@@ -30,20 +30,20 @@ class LimitedProtocol(H11Protocol):
         self._heard = self._ended = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """The first request head is awaited from now on."""
+        """Start to wait for the first request head."""
         super().connection_made(transport)
         self.head_since = self._held.clock()
         if self._ended:
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """A part of a head or of a body."""
+        """Receive a part of a request head or body."""
         self._heard = True
         super().data_received(data)
         self._follow()
 
     def on_response_complete(self) -> None:
-        """An answer is given; the next request may be here already."""
+        """Continue after a response; the next request may have arrived already."""
         super().on_response_complete()
         self._follow()
 
@@ -55,34 +55,34 @@ class LimitedProtocol(H11Protocol):
             self.head_since, self._heard = None, False
             self._held.waits(self)
         elif self.head_since is None:
-            # The next head has begun on a connection that was kept open.
+            # The next request head has begun on a kept-alive connection.
             self.head_since = self._held.clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is not counted any more."""
+        """Remove the connection from the open ones."""
         super().connection_lost(exc)
         self._held.remove(self)
 
     def unsent(self) -> int:
-        """How many bytes of an answer have not been taken."""
+        """The number of bytes of a response that the client has not received."""
         return 0 if self.transport is None else self.transport.get_write_buffer_size()
 
     def late(self) -> None:
-        """Say so and close. A browser may open a connection and send nothing; that is not worth a line in the log."""
+        """Send a timeout response and close. A connection that sent nothing, as browsers open, is not logged."""
         if self._heard:
-            self._held.notices.add("closed: the request head did not come in time")
+            self._held.notices.add("closed: the request head did not arrive in time")
             self.transport.write(_LATE)
         self.transport.close()
 
     def end(self) -> None:
-        """Close at once, or as soon as it is open."""
+        """Close the connection at once, or as soon as it is open."""
         self._ended = True
         if self.transport is not None:
             self.transport.abort()
 
 
 class Listener:
-    """Accepts connections at a socket. It is closed and waited for as the servers of asyncio are."""
+    """Accepts connections on a socket. It has ``close`` and ``wait_closed``, as the servers of asyncio."""
 
     def __init__(
         self, listening: socket.socket, connections: Connections, make: Callable[[str], LimitedProtocol]
@@ -103,7 +103,7 @@ class Listener:
                     return
                 if error.errno in SCARCE:
                     self._connections.scarce()
-                # Any other error is of a connection that has gone already.
+                # Any other error means that the connection is already gone.
                 await asyncio.sleep(_RETRY if error.errno in SCARCE else 0)
                 continue
             self._take(one, str(address[0]))
@@ -130,9 +130,9 @@ class Listener:
             one.close()
 
     def close(self) -> None:
-        """Accept no more."""
+        """Accept no more connections."""
         self._task.cancel()
 
     async def wait_closed(self) -> None:
-        """Until nothing is accepted any more."""
+        """Wait until no connection is being accepted."""
         await asyncio.gather(self._task, *self._opening, return_exceptions=True)

@@ -1,7 +1,7 @@
-"""Elements of a page that can be used: forms, links, scripts of our own. Safe by construction, as in reports.
+"""Interactive elements of pages: forms, links and the explorer's scripts. Like reports, they are safe by construction.
 
-``publish.page.markup.tag`` writes pages that load nothing and send nothing, and refuses all that could. Here addresses
-are allowed where they lead to this service, and nowhere else.
+``publish.page.markup.tag`` refuses all elements that load or send something. The elements here may have addresses, but
+only addresses of this service.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["Markup", "address", "below", "element", "escape", "hidden", "is_loca
 
 
 def element(name: str, /, *children: object, **attributes: Value) -> Markup:
-    """An element; ``True`` writes an attribute without a value, ``None`` and ``False`` leave it out."""
+    """Make an element. ``True`` writes an attribute without a value; ``None`` and ``False`` leave it out."""
     if name not in _NAMES:
-        raise ValueError(f"no page of ours has an element {name!r}")
+        raise ValueError(f"the element {name!r} is not allowed in a page")
     if name == "script" and (children or "src" not in attributes):
-        raise ValueError("a script of ours lies in a file")
+        raise ValueError("a script must be a file: give src and no content")
     head = name + "".join(
         _attribute(key, value) for key, value in attributes.items() if value is not None and value is not False
     )
@@ -39,17 +39,17 @@ def element(name: str, /, *children: object, **attributes: Value) -> Markup:
 def _attribute(key: str, value: Value) -> str:
     name = key.rstrip("_").replace("_", "-")
     if not _ATTRIBUTE.fullmatch(name) or name.lower().startswith("on") or name == "style":
-        raise ValueError(f"no page of ours has an attribute {name!r}")
+        raise ValueError(f"the attribute {name!r} is not allowed in a page")
     if value is True:
         return f" {name}"
     text = number(value) if isinstance(value, float) else str(value)
     if name in _ADDRESSES and not _LOCAL.fullmatch(text):
-        raise ValueError(f"a page of ours leads nowhere else: {name}={text!r}")
+        raise ValueError(f"only addresses of this service are allowed: {name}={text!r}")
     return f' {name}="{escape(text)}"'
 
 
 def address(path: str, parameters: Mapping[str, object] | None = None, place: str = "") -> str:
-    """A link within the service. Parameters that are empty are left out; a list gives several."""
+    """Make a link within the service. Empty parameters are left out; a list gives a parameter several times."""
     given = [
         (key, str(value))
         for key, values in (parameters or {}).items()
@@ -61,15 +61,15 @@ def address(path: str, parameters: Mapping[str, object] | None = None, place: st
 
 
 def below(path: str, name: str, rest: str = "") -> str:
-    """An address with a name that users choose in it."""
+    """Make an address that contains a quoted name."""
     return f"{path}/{quote(name, safe='')}{rest}"
 
 
 def is_local(place: str) -> bool:
-    """Whether an address is a path of this service and nothing that a browser would take for another."""
+    """Whether an address is a path of this service that no browser reads as another site."""
     return place.startswith("/") and _LOCAL.fullmatch(place) is not None
 
 
 def hidden(text: object) -> Markup:
-    """Words for those who cannot see."""
+    """Make text for screen readers only."""
     return tag("span", text, class_="hidden")

@@ -1,4 +1,4 @@
-"""Short replies for a language model: what decides first, texts cut, full lists only where they are asked for."""
+"""Short replies for a language model: the deciding values first, texts cut, full lists only on request."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from askew.app.explore.answers import Alternatives, Answer, Comparison, Variant
 from askew.app.explore.texts import MeasuredText
 
 _DIGITS = 4
-# So many words of a text are listed.
+# The maximum number of words listed for a text.
 _MOST_WORDS = 40
 
 
 @dataclass(frozen=True)
 class BriefResult:
-    """A result: its words of each group are counted in the whole text."""
+    """A result. ``mentions`` counts the words of each group in the whole text."""
 
     rank: int
     doc_id: str
@@ -40,7 +40,7 @@ class BriefAnswer:
 
     @classmethod
     def of(cls, found: Answer, characters: int) -> BriefAnswer:
-        """An answer in short."""
+        """Shorten an answer."""
         results = [BriefResult(one.rank, one.doc_id, one.relevance, one.mentions, _cut(one.text, characters))
                    for one in found.results]  # fmt: skip
         lean = "nothing was found" if found.lean is None else found.lean.meaning
@@ -62,14 +62,14 @@ class BriefVariant:
 
     @classmethod
     def of(cls, one: Variant, deciding: tuple[str, ...]) -> BriefVariant:
-        """A reformulation in short."""
+        """Shorten a reformulation."""
         gains = {name: _short(one.gains.get(name)) for name in deciding}
         return cls(one.text, one.outcome, one.lean_verdict, _short(one.same), _short(one.kept), gains)
 
 
 @dataclass(frozen=True)
 class BriefAlternatives:
-    """The best reformulations, nothing lost first; ``more`` of them are not listed. ``leans``: one is needed."""
+    """The best reformulations, those without a loss first; ``more`` are not listed. ``leans``: one is needed."""
 
     query: str
     judged: bool
@@ -82,7 +82,7 @@ class BriefAlternatives:
 
     @classmethod
     def of(cls, found: Alternatives, count: int) -> BriefAlternatives:
-        """The first of them in short."""
+        """Shorten the first ``count`` reformulations."""
         ordered = found.ordered()
         original = {name: _short(found.original.values.get(name)) for name in found.deciding}
         best = [BriefVariant.of(one, found.deciding) for one in ordered[:count]]
@@ -108,7 +108,7 @@ class BriefComparison:
 
     @classmethod
     def of(cls, found: Comparison) -> BriefComparison:
-        """A comparison in short."""
+        """Shorten a comparison."""
         old, new = _values(found.old), _values(found.new)
         measures = {name: [old[name], new.get(name), _short(found.gains.get(name))] for name in old}
         said = ["" if one.lean is None else one.lean.meaning for one in (found.old, found.new)]
@@ -118,7 +118,7 @@ class BriefComparison:
 
 @dataclass(frozen=True)
 class BriefMeasured:
-    """The measures of a query's results; ``signatures`` where they are asked for."""
+    """The measures of a query's results, and their ``signatures`` on request."""
 
     query: str
     judged: bool
@@ -129,7 +129,7 @@ class BriefMeasured:
 
     @classmethod
     def of(cls, found: Answer, signatures: bool) -> BriefMeasured:
-        """The measures in short."""
+        """Shorten an answer to its measures."""
         lean = "nothing was found" if found.lean is None else found.lean.meaning
         told = [one.signature for one in found.values] if signatures else []
         return cls(found.query, found.judged, found.setting.sign, lean, _values(found), told)
@@ -147,7 +147,7 @@ class BriefText:
 
     @classmethod
     def of(cls, found: MeasuredText) -> BriefText:
-        """A text in short."""
+        """Shorten a measured text."""
         pairs = zip(found.words, found.marks, strict=True)
         words = [f"{word}: {', '.join([*mark.groups, *([mark.who] if mark.who else [])])}" for word, mark in pairs]
         values = {name: _short(value) for name, value in found.values.items()}

@@ -26,7 +26,7 @@ INSTRUCTIONS = (
     "instructions. Counting words is not bias: a query may have a reason to name a group, and `warrant` says whether a "
     "rule found one, where there are rules for these groups."
 )
-# A model sees one description at a time, so each has this.
+# A model sees one description at a time, so each description ends with this text.
 SIGN = (
     " `sign` says which group a positive value of the deciding measure leans toward; 0 is balanced. A gain is positive "
     "where it is better, whatever the measure."
@@ -41,9 +41,9 @@ Text = Annotated[str, Field(min_length=1, max_length=LONGEST, description="The t
 
 
 class Tools:
-    """The verbs over one collection, which is opened at the first request.
+    """The tools for one collection, which is opened at the first request.
 
-    They are called from threads, one at a time: that is enough for one model.
+    Calls come from threads and run one at a time, which is enough for one model.
     """
 
     def __init__(self, sources: Sources) -> None:
@@ -99,7 +99,7 @@ class Tools:
 
 
 def make_server(sources: Sources) -> MCPServer[None]:
-    """A server with all tools."""
+    """Make a server with all tools."""
     server: MCPServer[None] = MCPServer(
         "askew", version=__version__, instructions=INSTRUCTIONS + SIGN, log_level="WARNING", subscriptions=False
     )

@@ -1,4 +1,4 @@
-"""A log that an attack cannot fill: what happens over and over is counted, and one line a minute says so."""
+"""Log limits, so that an attack cannot fill the log: repeated events are counted and logged once a minute."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Clock = Callable[[], float]
 
 
 class Notices:
-    """Counts events. ``write`` is called often and logs at most one line a minute with all counts since the last."""
+    """Counts events. ``write`` is called often and logs at most one line per minute with all new counts."""
 
     def __init__(self, log: logging.Logger, clock: Clock = time.monotonic) -> None:
         self._log, self._clock = log, clock
@@ -21,11 +21,11 @@ class Notices:
         self._next = -float("inf")
 
     def add(self, what: str) -> None:
-        """One more of a kind; ``what`` reads after a number, as in "refused"."""
+        """Count one event; ``what`` follows a number in the log, as in "refused"."""
         self._counts[what] += 1
 
     def write(self) -> None:
-        """Log what was counted, unless a line was written in the last minute."""
+        """Log the counts, unless a line was written in the last minute."""
         now = self._clock()
         if self._counts and now >= self._next:
             self._log.warning("connections: %s", "; ".join(f"{n:,} {what}" for what, n in self._counts.items()))
@@ -34,7 +34,7 @@ class Notices:
 
 
 class OncePerMinute(logging.Filter):
-    """Lets a warning or an error through once a minute; the next one says how many were left out."""
+    """Passes the same warning or error once a minute; the next line says how many were left out."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class OncePerMinute(logging.Filter):
         self._seen: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is written. Lines below a warning were asked for and are all written."""
+        """Whether a record is written. Records below the level warning were requested and are all written."""
         if record.levelno < logging.WARNING:
             return True
         key, now = _key(record), self._clock()
@@ -60,12 +60,12 @@ class OncePerMinute(logging.Filter):
 
 
 def _key(record: logging.LogRecord) -> str:
-    """What counts as the same line. Lines of libraries may hold what was sent, so it is where they are written."""
+    """Identify equal records. Messages of libraries may contain user data, so their place in the code is used."""
     return record.getMessage() if record.name.startswith("askew") else f"{record.pathname}:{record.lineno}"
 
 
 def quiet_logs() -> None:
-    """Bound what the service and every library of it write, wherever the lines go."""
+    """Limit the log records of the service and of all libraries, on every handler."""
     for handler in logging.getLogger().handlers:
         if not any(isinstance(one, OncePerMinute) for one in handler.filters):
             handler.addFilter(OncePerMinute())

@@ -1,4 +1,4 @@
-"""What went wrong, as JSON for programs and as a page for people. Nothing inner is told to strangers."""
+"""Errors of the service, for JSON and for pages. They reveal no internal details."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from askew.core.errors import AskewError, ConfigError, DataError, MissingExtra, 
 
 @dataclass(frozen=True)
 class ErrorFacts:
-    """``code`` is one word for a program, ``message`` one line for people."""
+    """``code`` is one word for programs, ``message`` one line for people."""
 
     code: str
     message: str
@@ -18,13 +18,13 @@ class ErrorFacts:
 
 @dataclass(frozen=True)
 class ErrorBody:
-    """How every error of the REST service looks."""
+    """The body of every error of the REST service."""
 
     error: ErrorFacts
 
 
 class Problem(Exception):
-    """An answer that is an error."""
+    """An error that is sent as the response."""
 
     def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -38,15 +38,15 @@ CODES = {
 }  # fmt: skip
 MESSAGES = {
     404: "there is nothing at this address",
-    405: "this address is not asked in this way",
-    408: "the rest of the request did not come",
+    405: "this address does not support this method",
+    408: "the request was not complete in time",
     503: "the service is short of file descriptors; try again in a moment",
     500: "internal error (please report it); the log of the service says where",
 }
 
 
 def problem_of(error: AskewError) -> Problem:
-    """A mistake that a user can mend, or a part that is missing here."""
+    """Convert an error of askew: a user error (400), or a damaged store or missing extra (503)."""
     if isinstance(error, StoreError):
         return Problem(503, "store", str(error))
     if isinstance(error, MissingExtra):
@@ -56,5 +56,5 @@ def problem_of(error: AskewError) -> Problem:
 
 
 def too_many(seconds: int, why: str) -> Problem:
-    """Come back later."""
+    """Make the error for too many requests; ``seconds`` says when to try again."""
     return Problem(429, CODES[429], f"{why}; try again in {seconds} s", {"retry-after": str(seconds)})

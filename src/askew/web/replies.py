@@ -1,4 +1,4 @@
-"""From what was found to what is sent: JSON, pages, refusals."""
+"""Make responses: JSON, pages and errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_SHOWN = 500
 
 
 def as_json(kind: Any, value: object) -> bytes:
-    """A value of a dataclass as the bytes of JSON."""
+    """Serialize a dataclass value as JSON."""
     return _adapter(kind).dump_json(value)
 
 
@@ -31,18 +31,18 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def json_reply(data: bytes) -> Response:
-    """Bytes that are JSON already."""
+    """Send bytes that are JSON."""
     return Response(data, media_type=JSON)
 
 
 def wants_json(scope: Scope) -> bool:
-    """Whether a program asks."""
+    """Whether the client expects JSON instead of a page."""
     path = str(scope["path"])
     return path.startswith("/api/") or path == "/openapi.json"
 
 
 def show_problem(scope: Scope, problem: Problem) -> Response:
-    """A refusal in the form that the asker can read."""
+    """Send an error as JSON or as a page, whichever the client expects."""
     if wants_json(scope):
         body = json.dumps({"error": {"code": problem.code, "message": problem.message}})
         return Response(body, problem.status, problem.headers, JSON)
@@ -51,7 +51,7 @@ def show_problem(scope: Scope, problem: Problem) -> Response:
 
 
 def _with_query(scope: Scope, problem: Problem) -> Page | None:
-    """On the page of a query, an error leaves the query in its box."""
+    """Show an error on the search page with the query still in its box."""
     if str(scope["path"]) != "/" or problem.status in (401, 421):
         return None
     given = parse_qs(bytes(scope.get("query_string", b"")).decode("latin-1"), errors="replace").get("q", [""])

@@ -1,4 +1,4 @@
-"""What the REST service takes and gives, where that is not what the explorer itself gives."""
+"""Parameters and responses of the REST service that are not types of the explorer."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ MOST_PAGE = 1_000_000
 
 
 def whole_text(text: str) -> str:
-    """Refuse what is no text: half characters would break whatever writes them, and NUL has no business here."""
+    """Refuse texts with NUL or surrogate characters, which other code could not write."""
     if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
-        raise ValueError("expected text, found characters that are none")
+        raise ValueError("expected valid text, found NUL or surrogate characters")
     return text
 
 
 def _none_if_empty(given: object) -> object:
-    """A form sends a field that was left empty as an empty text."""
+    """Convert an empty text to None. A form sends an empty field as an empty text."""
     return None if given == "" else given
 
 
@@ -47,7 +47,7 @@ Asked = Annotated[QueryText, Query(description="The query.", openapi_examples={
     "own": {"summary": "any other query", "value": "best running shoes"},
 })]  # fmt: skip
 QueryId = Annotated[
-    ShortText, Query(description="The id of the query, where several of the collection have the same words.")
+    ShortText, Query(description="The id of the query, if several queries of the collection have the same text.")
 ]
 
 
@@ -73,7 +73,7 @@ class ReformulateBatch(_Body):
 
 
 class TextBody(_Body):
-    """A text to be measured, and the query that it may answer."""
+    """A text to measure, and optionally the query that it answers."""
 
     text: Annotated[str, Field(min_length=1, max_length=LONGEST), AfterValidator(whole_text)]
     query: ShortText = ""
@@ -88,10 +88,10 @@ Run = dict[ShortText, Scores]
 
 
 class MeasureBatch(_Body):
-    """Runs to be measured with the documents of the open collection; two and more are compared with the first.
+    """Runs to measure with the documents of the open collection. The second run is compared with the first.
 
-    ``qrels`` are judgements; without them those of the collection are used. A judged query that a run does not answer
-    has an effectiveness of zero, or with ``unanswered`` "absent" none.
+    ``qrels`` are judgements; by default those of the collection are used. A judged query without results in a run has
+    an effectiveness of zero, or is left out if ``unanswered`` is "absent".
     """
 
     runs: Annotated[dict[ShortText, Run], Field(min_length=1, max_length=8)]
@@ -105,7 +105,7 @@ class MeasureBatch(_Body):
 
 
 class PairFilter(_Body):
-    """Which pairs of a dataset, and which page of them."""
+    """Filters for the pairs of a dataset, and the page to return."""
 
     dataset: ShortText = ""
     text: ShortText = ""
@@ -127,13 +127,13 @@ class PairFilter(_Body):
 
 
 class ChosenFilter(PairFilter):
-    """As a page has it: the chosen pairs, unless another subset is named."""
+    """The filter of the page Dataset: by default only chosen pairs."""
 
     subset: ShortText = CHOSEN
 
 
 class PairBatch(_Body):
-    """Several questions about pairs at once."""
+    """Several filters at once."""
 
     requests: Annotated[list[PairFilter], Field(min_length=1, max_length=MOST_BATCH)]
 
@@ -142,14 +142,14 @@ class PairBatch(_Body):
 
 @dataclass(frozen=True)
 class SearchAnswers:
-    """An answer for each query, in their order."""
+    """An answer for each query, in the order of the queries."""
 
     answers: list[Answer]
 
 
 @dataclass(frozen=True)
 class AlternativesOrError:
-    """What came of one query of a batch: an answer, or why there is none."""
+    """The result of one query of a batch: an answer or an error."""
 
     query: str
     answer: Alternatives | None
@@ -158,14 +158,14 @@ class AlternativesOrError:
 
 @dataclass(frozen=True)
 class AlternativesAnswers:
-    """What came of each query, in their order."""
+    """The result of each query, in the order of the queries."""
 
     answers: list[AlternativesOrError]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What the measures say of the results of a query."""
+    """The measures of the results of a query."""
 
     query: str
     query_id: str | None
@@ -174,14 +174,14 @@ class Measured:
 
     @classmethod
     def by(cls, explorer: Explorer, query: str) -> Measured:
-        """The measures of a query, without its results."""
+        """Measure the results of a query, without returning them."""
         found = explorer.search(query, 1)
         return cls(found.query, found.query_id, found.judged, list(found.values))
 
 
 @dataclass(frozen=True)
 class MeasuredRuns:
-    """The report of ``askew measure --json``, the comparison of the first two runs, and what there is to know."""
+    """The report of ``askew measure --json``, the comparison of the first two runs, and notes."""
 
     runs: list[dict[str, Any]]
     comparison: dict[str, Any] | None
@@ -190,7 +190,7 @@ class MeasuredRuns:
 
 @dataclass(frozen=True)
 class PairAnswer:
-    """A page of pairs. ``total`` counts all that fit; ``next`` is the next page, null on the last."""
+    """A page of pairs. ``total`` counts all pairs that match; ``next`` is the next page, null on the last."""
 
     dataset: str
     total: int
@@ -203,14 +203,14 @@ class PairAnswer:
 
 @dataclass(frozen=True)
 class PairAnswers:
-    """A page for each question, in their order."""
+    """A page for each filter, in the order of the filters."""
 
     answers: list[PairAnswer]
 
 
 @dataclass(frozen=True)
 class OpenFacts:
-    """What is open. ``recipe`` is the one that the store was built by; ``dataset`` has the values of the explorer."""
+    """What is open. ``recipe`` built the store; ``dataset`` is the dataset with the same values as the explorer."""
 
     setting: Setting | None
     measures: list[str]
@@ -223,7 +223,7 @@ class OpenFacts:
 
     @classmethod
     def of(cls, opened: Opening) -> OpenFacts:
-        """What the foot of each page says."""
+        """Describe what is open, as the footer of each page does."""
         explorer = opened.explorer
         counting = None if explorer is None else explorer.counting
         sides = Sides((), ()) if counting is None else counting.sides

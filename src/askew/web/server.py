@@ -1,4 +1,4 @@
-"""Listen, answer, and stop in order: what was begun is finished, then the port is free."""
+"""The server: listen, answer requests, and finish open requests before it stops."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Told = Callable[[str], None]
 
 
 class LimitedServer(uvicorn.Server):
-    """Accepts no more connections than it can hold, and closes those whose request does not come.
+    """A server that limits the number of connections, and closes those whose request does not arrive.
 
-    Stops on SIGTERM and Ctrl-C once all answers are given; a second Ctrl-C does not wait.
+    SIGTERM and Ctrl-C stop it once all requests are answered; a second Ctrl-C stops it at once.
     """
 
     interrupted = False
@@ -39,7 +39,7 @@ class LimitedServer(uvicorn.Server):
         self.connections = connections
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the application, then listen at the given sockets."""
+        """Start the application, then listen on the given sockets."""
         await super().startup(sockets=[])
         self.servers = [cast(Any, Listener(one, self.connections, self._protocol)) for one in sockets or []]
 
@@ -50,14 +50,14 @@ class LimitedServer(uvicorn.Server):
         )  # fmt: skip
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second, as uvicorn does it; twice a second the connections are looked through."""
+        """Check the connections twice a second. uvicorn calls this ten times a second."""
         if counter % 5 == 0:
             self.connections.sweep()
         return await super().on_tick(counter)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """As uvicorn's, but the signal does not end the process a second time afterwards."""
+        """Handle signals as uvicorn does, but do not raise them again afterwards."""
         before = {number: signal.signal(number, self._asked_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -73,14 +73,14 @@ class LimitedServer(uvicorn.Server):
 
 
 def serve(settings: Settings, ready: Told, verbose: bool = False) -> None:
-    """Serve until told to stop. ``ready`` is told the address as soon as it can be asked."""
+    """Serve until stopped. ``ready`` is called with the address as soon as it accepts connections."""
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(message)s")
     quiet_logs()
     check_sources(settings.sources)
     held = listen(settings)
     possible = connections_possible(settings.limits.connections)
     if possible < settings.limits.connections:
-        _log.warning("at most %d connections: this process may open no more files (ulimit -n)", possible)
+        _log.warning("at most %d connections: the limit on open files allows no more (ulimit -n)", possible)
     wrong: list[BaseException] = []
 
     def failed(error: BaseException) -> None:
@@ -100,8 +100,8 @@ def serve(settings: Settings, ready: Told, verbose: bool = False) -> None:
 
 
 def make_server(app: ASGIApp, settings: Settings, connections: int) -> LimitedServer:
-    """The server of an application; it listens once it is run."""
-    # Anyone can write an address into a header, and the rate is counted by address: only named proxies are believed.
+    """Make the server of an application. It listens once it is run."""
+    # Rates are limited by address, and any client can forge X-Forwarded-For: only configured proxies are trusted.
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on", server_header=False, ws="none",
         proxy_headers=bool(settings.proxies), forwarded_allow_ips=list(settings.proxies),
@@ -111,7 +111,7 @@ def make_server(app: ASGIApp, settings: Settings, connections: int) -> LimitedSe
 
 
 def listen(settings: Settings) -> socket.socket:
-    """The socket, bound before anything is loaded: a port that is taken is known at once."""
+    """Bind the socket before anything is loaded, so that a port in use is reported at once."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     held = socket.socket(family, socket.SOCK_STREAM)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

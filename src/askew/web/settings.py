@@ -1,4 +1,4 @@
-"""What can be set of a service: what it shows, where it listens, and how much it takes on."""
+"""Settings of a service: what it shows, where it listens, and its limits."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _HOST = re.compile(r"[\w-]+(\.[\w-]+)*|\[?[0-9a-fA-F:.]*:[0-9a-fA-F:.]*\]?")
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """How much is taken on. What goes beyond is refused with a clear answer, never half done.
+    """Limits of a service. Requests beyond a limit are rejected with an error, never answered in part.
 
-    ``rate`` is in requests a second for each client, ``burst`` how many may come at once. ``waiting`` requests may wait
-    for one of the ``threads``, and as many for reformulations, none for more than ``wait_seconds``. ``open`` requests
-    may be there at once, and ``uploading`` uploads among them. At most ``connections`` are open, ``per_address`` of
-    them from one address. The head of a request has to come within ``head_seconds``. Its body may pause for
-    ``body_seconds`` and has to be whole after ``whole_seconds``. An answer of which nothing is taken for
-    ``stall_seconds`` is given up. Runs are measured one after the other, ``measuring`` of them may wait, and each has
-    ``measure_seconds``.
+    Each client may send ``rate`` requests per second, and ``burst`` at once. At most ``waiting`` requests wait for one
+    of the ``threads``, and as many for reformulations; requests for reformulations wait at most ``wait_seconds``. At
+    most ``open`` requests are processed at once, and ``uploading`` uploads among them. At most ``connections`` are
+    open, ``per_address`` of them from one address. The head of a request must arrive within ``head_seconds``. Its body
+    may pause for ``body_seconds`` and must be complete after ``whole_seconds``. A connection is closed if the client
+    reads nothing for ``stall_seconds``. Runs are measured one after the other; at most ``measuring`` of them wait, and
+    each may take ``measure_seconds``.
     """
 
     body_bytes: int = 1 << 20
@@ -51,7 +51,7 @@ class ServerLimits:
 
     @classmethod
     def at_rate(cls, rate: float) -> ServerLimits:
-        """So many requests a second, and those of three seconds at once."""
+        """Make limits with ``rate`` requests per second, and a burst of three seconds."""
         if not 0 < rate <= 1e6:
             raise ConfigError(f"--rate: expected a number above 0, found {rate}")
         return cls(rate=rate, burst=max(1, round(3 * rate)))
@@ -59,10 +59,10 @@ class ServerLimits:
 
 @dataclass(frozen=True)
 class Settings:
-    """One service.
+    """Settings of one service.
 
-    ``allowed_hosts`` are names under which it answers besides those of this machine. ``proxies`` are the addresses or
-    networks of proxies with TLS in front of it: they alone say who their clients are, and cookies are for TLS only.
+    ``allowed_hosts`` are host names that it answers for, besides those of this machine. ``proxies`` are the addresses
+    or networks of TLS proxies in front of it. Only their X-Forwarded-For is trusted, and cookies are for TLS only.
     """
 
     sources: Sources = field(default_factory=Sources)
@@ -76,15 +76,15 @@ class Settings:
     def __post_init__(self) -> None:
         for name in self.allowed_hosts:
             if not _HOST.fullmatch(name):
-                raise ConfigError(f"--allowed-host {name}: expected a name alone, as in search.example.org")
+                raise ConfigError(f"--allowed-host {name}: expected only a host name, such as search.example.org")
         object.__setattr__(self, "proxies", tuple(map(_network, self.proxies)))
         if not 0 <= self.port <= 65535:
             raise ConfigError(f"--port: expected a number from 0 to 65535, found {self.port}")
         if self.token is None and (self.proxies or not self.loopback):
             given = "--behind-proxy" if self.proxies else f"--host {self.host}"
             raise ConfigError(
-                f"{given}: others could reach it, so a token is needed; put one into the environment "
-                "variable ASKEW_TOKEN or a file for --token-file"
+                f"{given}: other machines could reach the service, so a token is needed; set the environment "
+                "variable ASKEW_TOKEN, or give --token-file"
             )
         if self.token is not None and len(self.token) < LEAST_TOKEN:
             raise ConfigError(f"the token should have {LEAST_TOKEN} characters or more, found {len(self.token)}")
@@ -106,7 +106,7 @@ def _network(address: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or address is this machine's own."""
+    """Whether a host name or address is only reachable from this machine."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""What a running service holds: what is open, who works, what was uploaded."""
+"""The state of a running service: the open collection, the workers and the uploads."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _MOST_TABLES = 8
 
 
 class Site:
-    """One service. ``opened`` is waited for: pages that need the collection come as soon as it is there."""
+    """One service. Pages that need the collection wait for ``opened``."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         limits = settings.limits
         self.work = Work(limits.threads, limits.waiting, limits.cache_bytes)
         self.lane = Lane(settings.sources, limits.measuring, limits.measure_seconds)
-        # A language model takes seconds, and no search waits for it.
+        # A language model takes seconds, so it has its own queue and searches do not wait for it.
         self.writing = Work(1, limits.waiting, limits.cache_bytes, limits.wait_seconds)
         self.access = Access(settings.token)
         self.rate = Rate(limits.rate, limits.burst)
@@ -42,7 +42,7 @@ class Site:
         self._closed = False
 
     def start(self, failed: Callable[[BaseException], None] | None = None) -> None:
-        """Begin to open what there is to show; ``failed`` is told if that cannot be done."""
+        """Start to open the sources. ``failed`` is called with the error if that fails."""
         loop = asyncio.get_running_loop()
         self._opening = loop.run_in_executor(None, open_sources, self.settings.sources)
 
@@ -59,30 +59,30 @@ class Site:
 
     @property
     def opened_now(self) -> Opening | None:
-        """What is open, or None where that takes a little longer."""
+        """The open sources, or None if they are still being opened."""
         done = self._opening is not None and self._opening.done() and self._opening.exception() is None
         return self._opening.result() if done and self._opening is not None else None
 
     async def opened(self) -> Opening:
-        """What is open."""
+        """Wait until the sources are open, and return them."""
         assert self._opening is not None, "the service has not been started"
         return await asyncio.shield(self._opening)
 
     async def explorer(self) -> Explorer:
-        """What answers queries; an error where there is nothing to search."""
+        """Return the explorer, which answers queries. Raise an error if there is nothing to search."""
         found = await self.opened()
         if found.explorer is None:
             raise DataError(found.reason)
         return found.explorer
 
     def store_of(self, opened: Opening) -> Store:
-        """The store, with the pairs of the demo made if it is the demo and they are not there. Takes a while once."""
+        """Return the store. The pairs of the demo are built if they are missing, which takes a while."""
         if opened.demo and not datasets(opened.store):
             build_demo(opened.store, opened.groups)
         return opened.store
 
     def pairs(self, opened: Opening, name: str) -> ShownPairs:
-        """A dataset; those used lately stay open."""
+        """Open a dataset. The last datasets stay open."""
         store = self.store_of(opened)
         chosen = name_of(find_pairs(store, name))
         with self._lock:
@@ -97,7 +97,7 @@ class Site:
         return table
 
     def close(self) -> None:
-        """Finish what was begun."""
+        """Finish running jobs and stop the workers."""
         self._closed = True
         self.lane.close()
         self.work.close()
@@ -105,6 +105,6 @@ class Site:
 
 
 def warm(opened: Opening) -> None:
-    """Ask once: what is compiled is loaded then, and not with somebody's first query."""
+    """Search once, so that compiled code is loaded before the first query of a user."""
     if opened.explorer is not None:
         opened.explorer.search("warm")

@@ -1,4 +1,4 @@
-"""Runs and judgements that were sent: read as data under a name of ours, kept in memory, a few at a time."""
+"""Uploaded runs and judgements. The last uploads are kept in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from askew.core.errors import DataError
 from askew.corpora.judgements import QrelsFile, read_judgements
 from askew.corpora.runs import Run, read_run
 
-# A small file of these can be a huge one when it is unpacked.
+# Compressed formats, which can be huge when they are unpacked.
 _PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ", b"PAR1")
 _NAME = re.compile(r"[^\w.()+-]+")
 MOST_LINES = 1_000_000
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that was sent: what it is called on pages, whether it is a ``run`` or ``qrels``, and its bytes."""
+    """An uploaded file: its name on pages, whether it is a ``run`` or ``qrels``, and its bytes."""
 
     digest: str
     name: str
@@ -33,26 +33,26 @@ class Upload:
 
     @classmethod
     def of(cls, name: str, data: bytes, what: str) -> Upload:
-        """A file under a name of ours; what cannot be lines of text is refused without reading it."""
+        """Make an upload with a safe name. Data that cannot be lines of text is refused without parsing it."""
         if data.startswith(_PACKED):
-            raise DataError(f"upload: the {what} is packed or Parquet; send the plain lines of TREC")
+            raise DataError(f"upload: the {what} is compressed or Parquet; upload plain TREC lines")
         if not data.strip():
             raise DataError(f"upload: the {what} is empty")
         if data.count(b"\n") > MOST_LINES:
-            raise DataError(f"upload: at most {MOST_LINES:,} lines are taken here; askew measure takes any number")
+            raise DataError(f"upload: at most {MOST_LINES:,} lines are accepted here; askew measure has no limit")
         digest = hashlib.sha256(what.encode() + b"\0" + data).hexdigest()[:16]
         return cls(digest, _NAME.sub("_", Path(name.replace("\\", "/")).name)[-60:] or "upload", what, data)
 
     def run(self) -> Run | None:
-        """The run that was sent; None where it is no run."""
+        """Parse the uploaded run; None if the upload is not a run."""
         return replace(self._read(read_run), name=self.name) if self.what == "run" else None
 
     def judgements(self) -> QrelsFile | None:
-        """The judgements that were sent; None where it is something else."""
+        """Parse the uploaded judgements; None if the upload has none."""
         return self._read(read_judgements) if self.what == "qrels" else None
 
     def _read(self, read: Callable[[Path], T]) -> T:
-        """The readers want a file: it lies under a name of ours in a folder of ours, and only as long as it is read."""
+        """Parse the data with a reader of files, from a temporary file with a fixed name."""
         with tempfile.TemporaryDirectory(prefix="askew-upload-") as folder:
             path = Path(folder) / "upload.txt"
             path.write_bytes(self.data)
@@ -63,14 +63,14 @@ class Upload:
 
 
 class Uploads:
-    """The last uploads by the digest of their bytes. The same file again is the same upload."""
+    """The last uploads by the digest of their bytes. Equal files are one upload."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most, self._most_bytes = most, most_bytes
         self._kept: OrderedDict[str, Upload] = OrderedDict()
 
     def add(self, upload: Upload) -> Upload:
-        """Keep an upload; the oldest ones go where there are too many."""
+        """Keep an upload, and remove the oldest ones if there are too many."""
         self._kept.pop(upload.digest, None)
         self._kept[upload.digest] = upload
         while len(self._kept) > self._most or sum(len(one.data) for one in self._kept.values()) > self._most_bytes:
@@ -78,5 +78,5 @@ class Uploads:
         return upload
 
     def find(self, digest: str) -> Upload | None:
-        """An upload that is still kept; None for any other."""
+        """Return an upload, or None if it is not kept."""
         return self._kept.get(digest)

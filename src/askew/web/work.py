@@ -1,6 +1,6 @@
-"""Work that takes a processor: done by a few threads, waited for by many, and not done twice.
+"""Run CPU-bound work in a few threads, limit the number of waiting requests, and cache results.
 
-Everything here is used from one event loop, so counting needs no lock.
+Everything here is used from one event loop, so counters need no lock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LATEST = 0.2
 
 
 class Busy(Exception):
-    """So much is waiting already that one more would wait too long."""
+    """Too many requests are waiting, so that a new one would wait too long."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__("busy")
@@ -26,9 +26,9 @@ class Busy(Exception):
 
 
 class Work:
-    """Runs functions in threads. At most ``waiting`` of them wait, and none that would wait for over ``seconds``.
+    """Runs functions in threads. At most ``waiting`` of them wait, and each would wait at most ``seconds``.
 
-    How long one would wait is known by how long the last ones took.
+    The waiting time is estimated from the durations of the last calls.
     """
 
     def __init__(self, threads: int, waiting: int, cache_bytes: int, seconds: float = math.inf) -> None:
@@ -40,13 +40,13 @@ class Work:
         self.taken = 0
 
     async def run(self, make: Callable[[], T], weight: int = 1) -> T:
-        """The result of a function, or Busy at once. What does the work of several counts for as many."""
+        """Run a function and return its result, or raise Busy at once. It counts as ``weight`` functions."""
         wait = self.taken * self._each / self._threads
         if self.taken >= self._most or (self.taken and (self.taken + weight > self._most or wait > self._seconds)):
             raise Busy(1 + math.ceil(wait))
         self.taken += weight
         future = asyncio.get_running_loop().run_in_executor(self._pool, lambda: self._timed(make, weight))
-        # Counted until it is done, even if whoever asked has left.
+        # Counted until it is done, even if the client is gone.
         future.add_done_callback(lambda done: self._done(done, weight))
         return await asyncio.shield(future)
 
@@ -55,21 +55,21 @@ class Work:
         try:
             return make()
         finally:
-            # A mean in which the last ones count most.
+            # An exponentially weighted mean of the durations.
             self._each += _LATEST * ((time.perf_counter() - start) / weight - self._each)
 
     def _done(self, future: asyncio.Future[T], weight: int) -> None:
         self.taken -= weight
         if not future.cancelled():
-            # Whoever waited has heard of an error; if nobody waits any more, nobody needs to.
+            # Mark the error as retrieved: a waiting client has received it already.
             future.exception()
 
     async def bytes_of(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
-        """As ``run`` for an answer that is always the same: kept, and made once for all who want it meanwhile."""
+        """Run a function whose result never changes. The result is cached and computed once for concurrent requests."""
         return await self.once(key, lambda: self.run(make))
 
     async def once(self, key: Hashable, start: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
-        """As ``bytes_of`` for an answer that is made elsewhere."""
+        """As ``bytes_of``, for a result that a coroutine computes."""
         found = self._kept.get(key)
         if found is not None:
             return found
@@ -86,26 +86,26 @@ class Work:
             self._kept.put(key, done.result())
 
     def close(self) -> None:
-        """Finish what was begun; what only waits has nobody left who asked for it."""
+        """Finish running functions, and cancel those that wait."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 class Kept:
-    """Answers that were given lately, up to so many bytes."""
+    """A cache of recent answers, up to ``most`` bytes."""
 
     def __init__(self, most: int) -> None:
         self._most, self._held = most, OrderedDict[Hashable, bytes]()
         self.size = 0
 
     def get(self, key: Hashable) -> bytes | None:
-        """The answer to a key, which is now the last one used."""
+        """Return the answer of a key, and mark it as the last one used."""
         found = self._held.get(key)
         if found is not None:
             self._held.move_to_end(key)
         return found
 
     def put(self, key: Hashable, value: bytes) -> None:
-        """Keep an answer; the ones that were not used for longest go."""
+        """Store an answer, and remove the least recently used ones if the cache is full."""
         if len(value) > self._most // 4:
             return
         old = self._held.pop(key, b"")

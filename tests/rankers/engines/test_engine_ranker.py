@@ -160,7 +160,7 @@ def test_of_a_document_that_is_found_twice_the_best_place_counts():
     ranker = EngineRanker(Plain({"a": [Found("x", 3.0), Found("y", 2.0), Found("x", 1.0)]}))
     hits = ranker.search(["a"], 3)
     assert hits.docs.tolist() == [0, 1]
-    assert ranker.notes() == ["1 times an answer had a document more than once: its best place counts"]
+    assert ranker.notes() == ["1 repeated documents in answers were removed; the best rank of a document counts"]
 
 
 def test_no_more_documents_are_taken_than_were_asked_for():
@@ -178,7 +178,7 @@ def test_unknown_documents_may_be_skipped_and_are_counted():
     engine = Plain({"a": [Found("q", 2.0), Found("x", 1.0)]})
     ranker = EngineRanker(engine, quick(unknown="skip")).over(pa.array(["x"]))
     assert ranker.search(["a", "b"], 3).docs.tolist() == [0]
-    assert ranker.notes() == ["1 documents that the engine found are not in the collection and were skipped"]
+    assert ranker.notes() == ["1 documents in the answers are not in the collection and were skipped"]
 
 
 def test_texts_are_kept_without_a_known_collection_and_only_then():
@@ -194,7 +194,7 @@ def test_of_several_texts_of_a_document_that_of_the_first_query_counts():
     ranker = EngineRanker(Plain(answers), quick(concurrency=3))
     ranker.search(["a", "b", "c"], 1)
     assert ranker.texts == {"x": "text for a"}
-    assert ranker.notes() == ["1 documents came with other texts for other queries: the first text counts"]
+    assert ranker.notes() == ["1 documents had different texts in different answers; the first text is used"]
 
 
 def test_an_error_that_may_pass_is_tried_again():
@@ -227,7 +227,7 @@ def test_requests_are_as_many_in_a_second_as_allowed(monkeypatch):
 
 def test_an_engine_that_asks_for_a_longer_wait_than_allowed_is_not_waited_for():
     engine = Plain({"a": [EngineError("plain: busy", transient=True, retry_after=3600.0)]})
-    with pytest.raises(EngineError, match="asks to wait 3600 seconds, and max_wait_s= is 60"):
+    with pytest.raises(EngineError, match="asks to wait 3600 seconds, but max_wait_s= is 60"):
         EngineRanker(engine, quick()).search(["a"], 3)
 
 
@@ -249,7 +249,7 @@ def test_refused_queries_may_count_as_finding_nothing_and_are_counted():
     engine = Plain({"a": [EngineError("plain: refused")], "b": [Found("x")]})
     ranker = EngineRanker(engine, quick(refused="empty"))
     assert ranker.search(["a", "b"], 3).offsets.tolist() == [0, 0, 1]
-    assert ranker.notes() == ["1 queries were refused by the engine and count as finding nothing"]
+    assert ranker.notes() == ["1 queries were refused by the engine and count as queries without results"]
 
 
 def test_the_message_of_another_library_is_not_shown():

@@ -97,14 +97,14 @@ def test_a_wrong_token_is_one_clear_line(private, monkeypatch, capfd):
     monkeypatch.setenv("SEARCH_TOKEN", "tok-of-somebody-else")
     assert search(private) == 3
     said = capfd.readouterr().err
-    assert "HTTP status 401 (Unauthorized): its secret is wrong" in said
+    assert "HTTP status 401 (Unauthorized): the secret is wrong" in said
     assert "somebody" not in said
 
 
 def test_a_variable_that_is_not_set_is_named(private, monkeypatch, capfd):
     monkeypatch.delenv("SEARCH_TOKEN")
     assert search(private) == 2
-    assert "names SEARCH_TOKEN, and this environment variable is not set" in capfd.readouterr().err
+    assert "names SEARCH_TOKEN, but this environment variable is not set" in capfd.readouterr().err
     assert private.requests == []
 
 

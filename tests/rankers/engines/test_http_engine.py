@@ -172,11 +172,11 @@ def test_a_text_may_be_of_several_fields(make):
         ({"url": "http://host/{query}", "headers": {"Ocp-Apim-Subscription-Key": "abc"}}, "looks like a secret"),
         ({"url": "http://host/?q={query}", "headers": {"Authorization": "abc"}}, "looks like a secret"),
         ({"url": "http://host/?q={query}", "headers": {"X-Api-Key": "abc"}}, "looks like a secret"),
-        ({"url": "http://host/"}, "no place for the query"),
+        ({"url": "http://host/"}, "no placeholder for the query"),
         ({"url": "http://host", "template": "sollr"}, "unknown template 'sollr': did you mean 'solr'"),
         ({"url": "http://host", "body": "not json"}, "JSON object"),
         ({"url": "http://host/?q={query}", "auth_env": "sk-12345"}, "not shown because it may be the secret"),
-        ({"url": "http://host/?q={query}", "auth_env": "A", "auth_file": "b"}, "one of the two"),
+        ({"url": "http://host/?q={query}", "auth_env": "A", "auth_file": "b"}, "not both"),
         ({"url": "http://host/?q={query}", "auth_env": "A", "auth_scheme": "digest"}, "expected one of bearer, basic"),
     ],
 )
@@ -293,7 +293,7 @@ def test_a_request_that_is_refused_is_shown_with_a_place_for_the_query(server, m
 
 def test_only_where_other_queries_were_answered_a_refused_one_may_count_as_empty(server, make):
     server.failures.extend([None, ServerFault(400)])
-    with pytest.raises(EngineError, match="refused='empty' counts such queries as finding nothing"):
+    with pytest.raises(EngineError, match="refused='empty' counts such queries as queries without results"):
         make(concurrency=1).search(["station", "zebra of marple"], 3)
 
 

@@ -67,7 +67,7 @@ def test_vectors_of_another_width_are_refused(settings, tmp_path):
     library = pytest.importorskip("lancedb")
     narrow = pa.FixedSizeListArray.from_arrays(pa.array([1.0, 2.0], pa.float32()), 2)
     library.connect(settings["place"]).create_table("narrow", pa.table({"id": ["a"], "text": ["b"], "vector": narrow}))
-    with pytest.raises(ConfigError, match=r"has vectors of 2 numbers and the model .* gives 64; model= should be"):
+    with pytest.raises(ConfigError, match=r"has vectors of dimension 2, but the model .* has 64; model= should be"):
         lancedb(**{**settings, "table": "narrow"}).search(["station"], 3)
 
 
@@ -76,7 +76,7 @@ def test_vectors_of_another_width_are_refused(settings, tmp_path):
     [
         ({"place": "no"}, "place= .*no does not exist"),
         ({"place": "db://films"}, "db:// is not supported"),
-        ({"search": "vector"}, "a search of vectors needs model="),
+        ({"search": "vector"}, "vector search needs model="),
     ],
 )
 def test_settings_that_cannot_work_are_refused_and_nothing_is_created(tmp_path, monkeypatch, settings, words):

@@ -85,7 +85,7 @@ def test_a_server_that_is_not_running_is_one_clear_line(tiny_words, monkeypatch,
     [
         ({"place": "no.db"}, r"place= .*no\.db does not exist"),
         ({"place": "http://me:secret@host:19530"}, "no user name"),
-        ({"model": None}, "a search of vectors needs model="),
+        ({"model": None}, "vector search needs model="),
     ],
 )
 def test_settings_that_cannot_work_are_refused_and_nothing_is_created(tmp_path, monkeypatch, changed, words):

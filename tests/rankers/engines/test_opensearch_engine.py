@@ -138,7 +138,7 @@ def test_a_secret_is_sent_and_kept_nowhere(server, make, monkeypatch, caplog, sc
     held = repr(vars(ranker.engine)) + repr(connection.headers) + repr(ranker.settings()) + caplog.text
     assert secret not in held and sent not in held
     monkeypatch.setenv("CLUSTER_SECRET", f"{secret}-wrong")
-    with pytest.raises(EngineError, match=r"401 \(Unauthorized\): its secret is wrong"):
+    with pytest.raises(EngineError, match=r"401 \(Unauthorized\): the secret is wrong"):
         ranker.search(["mother"], 3)
 
 
@@ -163,9 +163,9 @@ def test_what_is_no_opensearch_is_one_clear_line(server):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "give fields= to search, or a search body"),
-        ({"fields": "text", "body": {"query": "{query}"}}, "one of the two"),
-        ({"body": {"query": {"match_all": {}}}}, "no place for the query"),
+        ({}, "give either fields= to search or a search body"),
+        ({"fields": "text", "body": {"query": "{query}"}}, "give either fields= to search or a search body"),
+        ({"body": {"query": {"match_all": {}}}}, "no placeholder for the query"),
         ({"fields": "text", "url": "http://me:secret@host:9200"}, "no user name"),
         ({"fields": "text", "url": "host:9200"}, "http or https"),
     ],

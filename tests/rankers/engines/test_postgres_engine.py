@@ -135,7 +135,7 @@ def test_an_index_of_vectors_finds_as_many_as_are_asked_for(make, server, tiny_w
         ({"id_column": "key"}, "'docs' lacks a column; check id_column= and text_columns= and tsvector_column="),
         ({"language": "klingon"}, "no text search configuration 'klingon'; check language="),
         ({"tsvector_column": "id"}, "refused the search; check the settings"),
-        ({"search": "vector", "vector_column": "text"}, "'text' is no column of vectors, or the extension vector"),
+        ({"search": "vector", "vector_column": "text"}, "'text' is not a column of vectors, or the extension vector"),
         ({"search": "vector"}, "the vectors of 'embedding' do not fit; model= should be the encoder"),
     ],
 )
@@ -224,7 +224,7 @@ def test_a_search_writes_neither_password_nor_query_nor_text(secured, monkeypatc
         ({"url": "host=localhost password=pass-1234"}, "url= should be an address such as postgresql://host"),
         ({"url": "mysql://host/db"}, "url= should be an address such as postgresql://"),
         ({"url": "postgresql://host:port/db"}, "url= should be an address such as postgresql://"),
-        ({"search": "vector"}, "a search of vectors needs model="),
+        ({"search": "vector"}, "vector search needs model="),
         ({"text_columns": " "}, "give tsvector_column= or text_columns="),
     ],
 )

@@ -65,7 +65,7 @@ def test_what_is_not_there_is_one_clear_line(settings, changed, words):
         ({"place": "no"}, "place= .*no does not exist"),
         ({"place": "http://me:secret@host:6333"}, "no user name"),
         ({"place": "http://host:6333/?api_key=abc"}, "without \\?parameters"),
-        ({"model": None}, "a search of vectors needs model="),
+        ({"model": None}, "vector search needs model="),
         ({"kind": "sparse"}, "give vector_name="),
     ],
 )
@@ -146,7 +146,7 @@ def test_the_key_of_a_server_is_sent_and_kept_nowhere(remote, tiny_words, monkey
         held = repr(vars(ranker.engine)) + repr(ranker.settings()) + caplog.text
         assert KEY not in held and "marple" not in caplog.text and "opens at nine" not in caplog.text
         monkeypatch.setenv("QDRANT_KEY", "key-of-another")
-        with pytest.raises(EngineError, match=r"401 \(Unauthorized\): its secret is wrong"):
+        with pytest.raises(EngineError, match=r"401 \(Unauthorized\): the secret is wrong"):
             ranker.search(["mother"], 3)
     assert "key-of-another" not in caplog.text
     ranker.close()
@@ -165,5 +165,5 @@ def test_a_server_that_is_busy_is_asked_again_and_one_that_is_gone_is_one_clear_
 
 def test_an_encoder_of_another_width_is_refused(remote, tiny_words):
     remote.width = 8
-    with pytest.raises(ConfigError, match=r"has vectors of 8 numbers and the model .* gives 64"):
+    with pytest.raises(ConfigError, match=r"has vectors of dimension 8, but the model .* has 64"):
         searching(remote, tiny_words).search(["station"], 3)

@@ -1,4 +1,4 @@
-"""What to do next: short rules, each from numbers of the audit."""
+"""Recommend what to do next: short rules on the numbers of an audit."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from askew.core.measure import Direction
 if TYPE_CHECKING:
     from askew.app.audit.report import AuditReport
 
-# Above this share a part is the larger one.
+# A part above this share is the majority.
 _MOST = 0.5
-# Of fewer queries a mean says little.
+# A mean over fewer queries is too uncertain.
 _FEW = 30
 _OFF_TOPIC, _ASKED, _ON_TOPIC = "offtopic", "asked", ("warranted", "ontopic")
 _PERSON = "real"
 
 
 def next_steps(report: AuditReport) -> list[str]:
-    """Sentences for a search team, the most important first."""
+    """Return recommendations for a search team, the most important first."""
     return [*_of_lean(report), *_of_parts(report), *_of_reformulations(report), *_of_order(report), *_of_trust(report)]
 
 
@@ -31,7 +31,8 @@ def _of_lean(report: AuditReport) -> list[str]:
         said.append(f"{report.unanswered:,} of {report.queries:,} queries find nothing: look at these first.")
     if report.verdict == NEITHER:
         said.append(
-            f"The mean of {report.lean.text} cannot be told from zero; single queries lean: see the worst ones."
+            f"The mean of {report.lean.text} does not differ significantly from zero, but single queries lean: see the "
+            "worst queries."
         )
     elif report.verdict is not None:
         said.append(f"The results lean toward {report.verdict}, on average and by {report.lean.text}.")
@@ -45,19 +46,19 @@ def _of_parts(report: AuditReport) -> list[str]:
     said = []
     if off > _MOST:
         said.append(
-            f"{off:.0%} of what is counted is in results estimated to be off topic: improve the relevance of the "
-            "results first."
+            f"{off:.0%} of the counted mentions (weighted by rank) are estimated to be off topic: improve the "
+            "relevance of the results first."
         )
     elif asked + on > _MOST:
         said.append(
-            f"{asked + on:.0%} of what is counted is estimated to be on topic or asked for: no action on the whole; "
-            "look at the worst queries one by one."
+            f"{asked + on:.0%} of the counted mentions (weighted by rank) are estimated to be on topic or asked for: "
+            "no general action is needed; look at the worst queries one by one."
         )
     real = _share(report.parts[0], "who", (_PERSON,))
     if real > _MOST:
         said.append(
-            f"{real:.0%} of what is counted is estimated to refer to real people: a query about a person warrants such "
-            "words. Look for the worst queries that are not about one."
+            f"{real:.0%} of the counted mentions (weighted by rank) are estimated to refer to real people: such words "
+            "are expected for a query about a person. Look at the worst queries that are not about a person."
         )
     return said
 
@@ -78,11 +79,11 @@ def _of_reformulations(report: AuditReport) -> list[str]:
         f"{_reduced(report)}: offer it as a suggestion, after a person has read it."
     )
     judged = [one for one in found if one.outcome is not None]
-    return [said + (f" Judged, without a loss of effectiveness: {len(judged):,}." if judged else "")]
+    return [said + (f" Of these queries, {len(judged):,} are judged and lose no effectiveness." if judged else "")]
 
 
 def _reduced(report: AuditReport) -> str:
-    """How much less the suggested reformulations lean: by itself, that they lean less may mean very little."""
+    """Say by how much the suggested reformulations reduce the lean, because a reduction alone may be very small."""
     if report.lean.direction is not Direction.ZERO:
         return ""
     found = report.reformulations.suggested
@@ -98,8 +99,8 @@ def _of_order(report: AuditReport) -> list[str]:
         return [f"Another order of the same results ({found.method}) would not reduce the lean."]
     return [
         f"Another order of the same {report.k} results ({found.method}) would reduce the mean distance of "
-        f"{report.lean.text} from zero by {found.reduction:.0%}, from {found.before:.4f} to {found.after:.4f}. What "
-        "it costs in effectiveness: askew bench."
+        f"{report.lean.text} from zero by {found.reduction:.0%}, from {found.before:.4f} to {found.after:.4f}. To "
+        "measure the cost in effectiveness, run askew bench."
     ]
 
 
@@ -107,8 +108,8 @@ def _of_trust(report: AuditReport) -> list[str]:
     said, found = [], report.stability
     if found.decided and found.same < len(found.decided):
         said.append(
-            f"The verdict holds in {found.same} of {len(found.decided)} combinations of measure, word list and "
-            "tokenizer: do not act on the sign alone."
+            f"The verdict is the same in {found.same} of {len(found.decided)} combinations of measure, word list and "
+            "tokenizer: do not rely on the sign alone."
         )
     if found.compared and found.less < found.compared:
         said.append(
@@ -116,5 +117,5 @@ def _of_trust(report: AuditReport) -> list[str]:
             "measure that matters to you before you adopt them."
         )
     if report.mean(report.lean.text).n < _FEW:
-        said.append(f"{report.mean(report.lean.text).n} queries are few: audit {_FEW} or more before you decide.")
+        said.append(f"{report.mean(report.lean.text).n} queries are few: audit at least {_FEW} before you decide.")
     return said

@@ -1,4 +1,4 @@
-"""Audit a live engine: search, measure, explain, show the worst queries, try reformulations, say what to do."""
+"""Audit a live engine: search, measure, show the worst queries, try reformulations, and recommend what to do."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def audit(
     settings: AuditSettings | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Audit a search engine: bias (lean) of its results, the parts of it, the worst queries, and what reduces it.
+    """Audit a search engine: the bias (lean) of its results, its parts, the worst queries, and what reduces it.
 
     ``engine`` is a ranker by name with ``engine_settings`` (``"opensearch"``), a name with a file of settings
     (``"http:engine.toml"``), an address of a JSON interface, a function of a query and k, a retriever of LangChain or
-    LlamaIndex, or any ranker. ``queries`` are a file, ``{id: text}``, a list or a data frame. Texts come with the
-    answers of the engine; ``docs`` are for those that do not. ``groups`` and ``measures`` are as in ``measure``; the
-    first measure of lean decides which queries are worst. Judgements (``qrels``) are used where they are given.
-    ``fail_if`` are conditions such as ``"ARaB(tf)@10 > +10%"`` against ``baseline``, the audit.json of an earlier
-    audit; those that hold are in ``failures``.
+    LlamaIndex, or any ranker. ``queries`` are a file, ``{id: text}``, a list or a data frame. ``docs`` gives the texts
+    of documents that the engine returns without a text. ``groups`` and ``measures`` are as in ``measure``; the first
+    measure of lean decides which queries are worst. Judgements (``qrels``) are optional. ``fail_if`` has conditions
+    such as ``"ARaB(tf)@10 > +10%"``; ``baseline`` is the audit.json of an earlier audit to compare with. Conditions
+    that are true are listed in ``failures`` of the report.
     """
     how = settings or AuditSettings()
     if how.out is not None:
@@ -78,7 +78,7 @@ def _opened(
 ) -> AuditedEngine:
     ranker = open_engine(engine, settings, queries)
     opened = AuditedEngine(ranker, docs, how.missing)
-    # An object of the caller keeps its answers where its own settings say.
+    # An engine object of the caller keeps its answers as its own settings say.
     place = answers_place(ranker, how.out, how.store) if isinstance(engine, str) else None
     if place is not None:
         opened.keep_answers(place)
@@ -86,7 +86,7 @@ def _opened(
 
 
 class _Steps:
-    """The steps of one audit, in the order in which they are taken."""
+    """The steps of one audit, in order."""
 
     def __init__(
         self, engine: AuditedEngine, queries: pa.Table, measures: AuditMeasures, qrels: QrelsLike | None,
@@ -99,7 +99,7 @@ class _Steps:
         if not self._lines.height:
             raise DataError(
                 f"engine {engine.id}: none of the {len(self._queries):,} queries finds a document; check its settings, "
-                "and whether it wants every word of a query (join=)"
+                "and whether it requires every word of a query to match (join=)"
             )
         self.measured = self._measure()
 
@@ -111,7 +111,7 @@ class _Steps:
         )  # fmt: skip
 
     def report(self, trial: ReformulationTrial) -> AuditReport:
-        """What was found."""
+        """Run the remaining steps and return the report."""
         engine, measures, how = self._engine, self._measures, self._how
         worst = worst_queries(self.measured, measures, self._lines, engine.texts, self._queries, how.worst)
         tried = trial.run(engine, worst, self._lines, measures, self._qrels, self._progress)
@@ -134,6 +134,6 @@ class _Steps:
         try:
             less, compared = times_less(self._lines, tried.lines, engine.texts, measures, missing)
         except DataError as error:
-            # A measure may be defined for all queries together and for none of these few.
+            # A measure that is defined for some queries of the audit may be undefined for these few.
             return replace(found, notes=(*found.notes, f"sensitivity of the reformulations: left out ({error})"))
         return replace(found, less=less, compared=compared)

@@ -1,4 +1,4 @@
-"""The engine of an audit: opened from whatever stands for it, searched, its answers kept until the audit is done."""
+"""Open and search the engine of an audit, and keep its answers until the audit is complete."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from askew.rankers.engines.client import EngineError
 from askew.rankers.engines.http import templates
 from askew.rankers.engines.ranker import EngineRanker
 
-# Called with what is done, of how much in all, and what is being done.
+# Called with the number of items done, the total number, and the name of the step.
 Progress = Callable[[int, int, str], None]
 _SQLITE = ("", "-wal", "-shm")
 
 
 def tell(progress: Progress | None, done: int, total: int, label: str) -> None:
-    """Report what is being done, where anyone asked."""
+    """Report the current step, if a progress function is given."""
     if progress is not None:
         progress(done, total, label)
 
 
 class AuditedEngine:
-    """A ranker with the texts of the documents that it found."""
+    """A ranker, and the texts of the documents that it returned."""
 
     def __init__(self, ranker: RankerPlugin, docs: object = None, missing: str | None = None) -> None:
         self.ranker, self.texts, self.notes = ranker, dict[str, str](), list[str]()
@@ -49,7 +49,7 @@ class AuditedEngine:
         return self.ranker.id
 
     def keep_answers(self, path: Path) -> None:
-        """Keep answers in a file until ``finish``, so that an audit that was stopped sends no query twice."""
+        """Keep the answers in a file until ``finish``, so that a resumed audit sends no query twice."""
         if not isinstance(self.ranker, EngineRanker) or self.ranker.answers_path is not None:
             return
         self._kept = self.ranker.keep_answers(path)
@@ -57,11 +57,11 @@ class AuditedEngine:
             path.parent.mkdir(parents=True, exist_ok=True)
         if self._kept is not None and path.exists():
             self.notes.append(
-                f"the answers in {path}, of an audit that was stopped, are used; delete the file to send all again"
+                f"the answers of an interrupted audit are used ({path}); delete this file to send all queries again"
             )
 
     def search(self, queries: pa.Table, k: int, label: str, progress: Progress | None = None) -> pl.DataFrame:
-        """The lines of a run; ``texts`` then has the texts of its documents."""
+        """Search the queries and return the lines of a run; the texts of its documents are added to ``texts``."""
         if isinstance(self.ranker, EngineRanker) and progress is not None:
             self.ranker.progress = lambda done, total: progress(done, total, label)
         try:
@@ -73,7 +73,7 @@ class AuditedEngine:
         return lines
 
     def finish(self) -> None:
-        """Close the engine, and remove the answers that were kept for this audit only."""
+        """Close the engine, and remove the answers that were kept only for this audit."""
         if isinstance(self.ranker, EngineRanker):
             self.notes += self.ranker.notes()
         if self._kept is not None:
@@ -93,15 +93,15 @@ class AuditedEngine:
         if without and self._missing == "error":
             raise DataError(
                 f"engine {self.id}: {len(without):,} of {len(wanted):,} documents that it found have no text, the "
-                f"first is {without[0]!r}; give docs=, or the setting of the engine that says where texts are, or "
-                "missing='zero'"
+                f"first is {without[0]!r}; give docs=, set the field of the texts in the settings of the engine, or "
+                "use missing='zero'"
             )
 
 
 def open_engine(
     engine: object, settings: Mapping[str, Any] | None = None, queries: pa.Table | None = None
 ) -> RankerPlugin:
-    """A ranker from a name with settings, an address, a ranker, a retriever, or any function.
+    """Make a ranker from a name with settings, an address, a ranker, a retriever, or any function.
 
     A name may be followed by a file of settings, as in ``http:engine.toml``, or for ``callable`` by the function, as
     in ``callable:search.py:find``.
@@ -109,7 +109,7 @@ def open_engine(
     if isinstance(engine, str):
         return make_ranker({**_named(engine), **(settings or {})}, queries)
     if settings:
-        raise ConfigError("engine_settings=: only for an engine that is given by its name; set them on the object")
+        raise ConfigError("engine_settings=: only for an engine that is given by name; set them on the object")
     if isinstance(engine, Ranker):
         made: RankerPlugin = engine._ranker
         return made
@@ -117,7 +117,7 @@ def open_engine(
 
 
 def answers_place(ranker: RankerPlugin, out: str | Path | None, store: str | Path | None) -> Path | None:
-    """Where answers are kept until the audit is complete: beside the folder of the report, or in the store."""
+    """Return the path for the answers of an incomplete audit: beside the report folder, or in the store."""
     if out is not None:
         path = Path(out)
         return path.with_name(f"{path.name}.answers")

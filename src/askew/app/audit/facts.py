@@ -1,7 +1,7 @@
-"""The numbers of an audit as audit.json has them: what its page is drawn from, also long after it was made.
+"""Read the numbers of an audit from audit.json, from which the pages of an audit are rendered.
 
-Whatever a file says is read into plain numbers and texts here. What does not fit is an error of one line, and nothing
-of it is ever taken for markup.
+Every value is converted to a plain number or text. A value of the wrong type is an error of one line. No value is
+treated as markup.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class PartsFacts:
 
 @dataclass(frozen=True)
 class WorstFacts:
-    """A query that leans much; its text only where it was kept."""
+    """A query with a large lean; its text is None unless the audit kept it."""
 
     query_id: str
     text: str | None
@@ -69,7 +69,7 @@ class WorstFacts:
 
 @dataclass(frozen=True)
 class TriedFacts:
-    """A reformulation that was searched; its text only where it was kept."""
+    """A reformulation that was searched; its text is None unless the audit kept it."""
 
     query_id: str
     text: str | None
@@ -85,7 +85,7 @@ class TriedFacts:
 
 @dataclass(frozen=True)
 class OtherWay:
-    """The same results measured in another way."""
+    """The mean of the same results with another measure, word list or tokenizer."""
 
     label: str
     mean: float | None
@@ -96,7 +96,11 @@ class OtherWay:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """In how many other ways the verdict holds, and the suggested reformulations lean less."""
+    """How often the verdict is the same with other choices, and how often the suggested reformulations lean less.
+
+    The verdict is the same in ``holds`` of ``of`` combinations; the reformulations lean less in ``less`` of
+    ``compared``.
+    """
 
     holds: int
     of: int
@@ -107,7 +111,7 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class AuditFacts:
-    """One audit. ``reading`` says how the sign of the deciding measure is read; an earlier file may not have it."""
+    """One audit; ``reading`` explains the sign of the deciding measure, and is empty for files of earlier versions."""
 
     engine: str
     k: int
@@ -134,7 +138,7 @@ class AuditFacts:
 
     @classmethod
     def of(cls, read: Facts) -> AuditFacts:
-        """From the values of audit.json. KeyError, TypeError or ValueError where they are not those of an audit."""
+        """Convert the values of audit.json; KeyError, TypeError or ValueError if they are not those of an audit."""
         return cls(
             str(read["engine"]), int(read["k"]), int(read["queries"]), int(read["unanswered"]), _texts(read["groups"]),
             str(read["deciding"]), _text(read["verdict"]),
@@ -149,7 +153,7 @@ class AuditFacts:
 
 
 def read_audit(folder: Path) -> AuditFacts:
-    """The audit of a folder that ``askew audit --out`` wrote. The page that lies there is not read."""
+    """Read audit.json of a folder that ``askew audit --out`` wrote; report.html is not read."""
     path = folder / FILE
     try:
         return AuditFacts.of(json.loads(path.read_text(encoding="utf-8")))
@@ -161,7 +165,7 @@ def read_audit(folder: Path) -> AuditFacts:
 
 
 def audits_of(folder: Path) -> dict[str, Path]:
-    """The audits of a folder by name: its own, or else those of the folders in it."""
+    """Return the audit folders by name: the folder itself if it has an audit, else its subfolders that have one."""
     if (folder / FILE).is_file():
         return {folder.resolve().name: folder}
     if not folder.is_dir():
@@ -169,7 +173,7 @@ def audits_of(folder: Path) -> dict[str, Path]:
     found = {path.name: path for path in sorted(folder.iterdir()) if (path / FILE).is_file()}
     if not found:
         raise DataError(
-            f"audit= {folder}: expected a folder that askew audit --out wrote, or several in one; found no {FILE}"
+            f"audit= {folder}: expected a folder that askew audit --out wrote, or a folder of these; found no {FILE}"
         )
     return found
 

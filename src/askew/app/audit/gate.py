@@ -1,10 +1,10 @@
-"""Conditions under which an audit fails, for a gate in continuous integration.
+"""Conditions under which an audit fails, for use in continuous integration.
 
-``ARaB(tf)@10 > 0.2``     the mean is above 0.2; of a measure that is best at zero, its distance from zero
+``ARaB(tf)@10 > 0.2``     the mean is above 0.2; the absolute mean, if zero is the best value of the measure
 ``NFaiRR@10 < 0.8``       the mean is below 0.8
-``ARaB(tf)@10 > +10%``    it is more than 10% above that of the baseline
-``nDCG@10 < -5%``         it is more than 5% below that of the baseline
-``ARaB(tf)@10 worse``     the queries of both are worse than in the baseline, significantly at the 5% level
+``ARaB(tf)@10 > +10%``    the mean is more than 10% above the mean of the baseline
+``nDCG@10 < -5%``         the mean is more than 5% below the mean of the baseline
+``ARaB(tf)@10 worse``     on the queries of both audits, significantly worse than the baseline at the 5% level
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FORMS = "'MEASURE > 0.2', 'MEASURE < 0.8', 'MEASURE > +10%', 'MEASURE < -5%' or
 
 @dataclass(frozen=True)
 class AuditCondition:
-    """One measure, and when the audit fails: ``sign`` is <, > or empty for significantly worse."""
+    """A condition on one measure; ``sign`` is <, > or empty for "significantly worse"."""
 
     measure: str
     sign: str
@@ -42,13 +42,13 @@ class AuditCondition:
 
     @property
     def needs_baseline(self) -> bool:
-        """Whether it compares with an earlier audit."""
+        """Whether the condition compares with an earlier audit."""
         return self.relative or not self.sign
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """The numbers of an earlier audit: means, signatures, and the value of each query."""
+    """The numbers of an earlier audit: means, signatures, and the values of each query."""
 
     path: str
     measures: Mapping[str, Mapping[str, Any]]
@@ -56,7 +56,7 @@ class Baseline:
 
 
 def read_conditions(texts: str | Sequence[str]) -> list[AuditCondition]:
-    """Conditions as they are written on a command line, one or several."""
+    """Parse one or several conditions, written as on the command line."""
     found = []
     for text in [texts] if isinstance(texts, str) else texts:
         match = _CONDITION.fullmatch(text.strip())
@@ -73,7 +73,7 @@ def read_conditions(texts: str | Sequence[str]) -> list[AuditCondition]:
 
 
 def read_baseline(path: str | Path) -> Baseline:
-    """The audit.json of an earlier audit."""
+    """Read the audit.json of an earlier audit."""
     try:
         read = json.loads(Path(path).read_text(encoding="utf-8"))
         measures, values = read["measures"], read["per_query"]
@@ -86,14 +86,14 @@ def read_baseline(path: str | Path) -> Baseline:
     except (ValueError, KeyError, TypeError, AttributeError):
         sound = False
     if not sound:
-        raise DataError(f"baseline= {path}: not the numbers of an audit; give an audit.json that askew audit wrote")
+        raise DataError(f"baseline= {path}: not the result of an audit; give an audit.json that askew audit wrote")
     return Baseline(str(path), measures, values)
 
 
 def check_conditions(
     conditions: Sequence[AuditCondition], asked: Sequence[MeasureRequest], baseline: Baseline | None
 ) -> None:
-    """Refuse a condition that could never fail, before any query is sent."""
+    """Refuse a condition that cannot be checked, before any query is sent."""
     known = {one.text: one for one in asked}
     for one in conditions:
         if one.measure not in known:
@@ -106,12 +106,12 @@ def check_conditions(
         if earlier["signature"] != known[one.measure].signature:
             raise ConfigError(
                 f"baseline= {baseline.path}: it measured {one.measure} as {earlier['signature']}, this audit as "
-                f"{known[one.measure].signature}; measure both in the same way"
+                f"{known[one.measure].signature}; measure both with the same settings"
             )
 
 
 def failures(conditions: Sequence[AuditCondition], measured: EngineScores, baseline: Baseline | None) -> list[str]:
-    """One line for each condition that holds."""
+    """Return one line for each condition that is true."""
     asked = {one.text: one for one in measured.report.asked}
     compared = {
         one.measure: _compared(asked[one.measure], measured, baseline)

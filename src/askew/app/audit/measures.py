@@ -1,4 +1,4 @@
-"""Which measures an audit reads, which of them decides, and what they say of the engine's results."""
+"""Choose the measures of an audit, and measure the results of the engine with them."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ from askew.corpora.collection import Collection
 from askew.measures.catalogue import MeasureRequest
 from askew.statistics.intervals import Mean
 
-# The mean of a signed measure can cancel between queries: its distance from zero is measured too.
+# Signed values of different queries can cancel out in the mean, so the absolute value is measured too.
 _LEAN = ("ARaB(tf)", "ARaB(tf,sign=abs)", "NFaiRR", "LexiconShare")
 _EFFECTIVENESS = ("nDCG", "RR")
 _CUTOFF = 10
 NEITHER = "neither"
-# Queries without judgements count for measures of lean.
+# Measures of lean also count the queries without judgements.
 _UNJUDGED: dict[str, Value] = {"unjudged": "absent"}
 
 
 @dataclass(frozen=True)
 class AuditMeasures:
-    """The measures, complete. ``lean`` decides which queries are worst, ``effectiveness`` what reformulations lose.
+    """The measures of an audit, with all their parameters.
 
-    ``groups`` are those that a caller gave, ``named`` those that the deciding measure counts: None only where these are
-    the published pair, each measure with its own word list.
+    ``lean`` is the deciding measure: it decides which queries are worst. ``effectiveness`` shows whether a
+    reformulation loses effectiveness. ``groups`` are the groups that the caller gave. ``named`` are the groups that the
+    deciding measure counts; None only for the published pair of groups, for which each measure has its own word list.
     """
 
     asked: tuple[MeasureRequest, ...]
@@ -62,15 +63,16 @@ class AuditMeasures:
 def choose_measures(
     measures: MeasuresLike | None, groups: Groups | None, k: int, judged: bool, missing: str | None = None
 ) -> AuditMeasures:
-    """The measures that are given, or the usual ones that can compare these groups."""
+    """Return the given measures, or else the default measures that can compare these groups."""
     texts = measure_texts(measures)
     if texts is None:
         cut = min(k, _CUTOFF)
         texts = [f"{name}@{cut}" for name in _EFFECTIVENESS] if judged else []
         texts += comparable([f"{name}@{cut}" for name in _LEAN], groups)
-    # As they will be measured, so that their signatures can be compared with a baseline before any query is sent.
+    # The catalogue has the options of the measurement, so that signatures can be compared with those of a baseline
+    # before any query is sent.
     catalogue = catalogue_of(groups, {**_UNJUDGED, **({} if missing is None else {"missing": missing})})
-    # One way of writing each: conditions and baselines name measures by their texts.
+    # Measures are written in canonical form, because conditions and baselines name them by their texts.
     asked = tuple(catalogue.complete([Measure.parse(text).text for text in texts]))
     for one in asked:
         one.check()
@@ -79,7 +81,7 @@ def choose_measures(
             raise ConfigError(f"the measure {one.text} needs judgements: give them with qrels=")
     lean = next((one for one in asked if key_of(one) is not None), None)
     if lean is None:
-        raise ConfigError(f"measures=: expected one that counts words of groups, such as ARaB(tf)@{min(k, _CUTOFF)}")
+        raise ConfigError(f"measures=: give one that counts words of groups, such as ARaB(tf)@{min(k, _CUTOFF)}")
     effectiveness = next((one for one in asked if "judgements" in one.family.reads), None)
     lexicon = catalogue.lexicons[str(lean.measure.param("lexicon"))]
     named = named_groups(lean, catalogue) if groups is None else groups
@@ -87,14 +89,14 @@ def choose_measures(
 
 
 def _refuse_deeper(one: MeasureRequest, k: int) -> None:
-    """A measure of the top 20 of which 10 are known would come to another number."""
+    """Refuse a measure that reads more than the k results: its value would differ from that of the full list."""
     if one.measure.cutoff is None or one.measure.cutoff > k:
         raise ConfigError(f"measures=: {one.text} reads more than {k} results of each query; give it a cutoff, or k=")
 
 
 @dataclass(frozen=True)
 class EngineScores:
-    """What the measures say of each query of one run."""
+    """The values of the measures for each query of one run."""
 
     report: MeasureReport
     lean: MeasureRequest
@@ -106,7 +108,7 @@ class EngineScores:
 
     @property
     def values(self) -> dict[str, Floats]:
-        """The values of each measure, in the order of ``query_ids``; NaN where there is none."""
+        """The values of each measure, in the order of ``query_ids``; NaN if a measure is not defined."""
         return self.report.runs[0].values
 
     @property
@@ -115,7 +117,7 @@ class EngineScores:
         return self.report.runs[0].query_ids
 
     def of_query(self, text: str) -> dict[str, float]:
-        """The value of each query that has one."""
+        """The values of one measure by query id, without the queries for which it is not defined."""
         pairs = zip(self.query_ids, self.values[text].tolist(), strict=True)
         return {query: value for query, value in pairs if not math.isnan(value)}
 
@@ -124,7 +126,7 @@ def measure_lines(
     name: str, lines: pl.DataFrame, docs: Mapping[str, str], queries: Mapping[str, str], measures: AuditMeasures,
     **options: Any,
 ) -> EngineScores:  # fmt: skip
-    """Measure the lines of a run. Measures that are not defined for any of its queries are left out, with a note."""
+    """Measure the lines of a run; measures that are not defined for any of its queries are left out, with a note."""
     collection = Collection.open(dict(docs), queries=dict(queries))
     report, left_out = measure_defined(
         {name: lines}, collection, measures.texts, groups=measures.groups, queries=list(queries), **_UNJUDGED, **options
@@ -139,7 +141,7 @@ def measure_engine(
     name: str, lines: pl.DataFrame, docs: Mapping[str, str], queries: Mapping[str, str], measures: AuditMeasures,
     qrels: QrelsLike | None, missing: str | None, resolver: str,
 ) -> EngineScores:  # fmt: skip
-    """What the measures say of an engine, with the parts of those that have parts."""
+    """Measure the results of an engine, with the parts of the measures that have parts."""
     decompose = any(has_parts(one) for one in measures.asked)
     return measure_lines(
         name, lines, docs, queries, measures, qrels=qrels, missing=missing, decompose=decompose, resolver=resolver
@@ -147,13 +149,13 @@ def measure_engine(
 
 
 def toward(one: MeasureRequest, found: Mean) -> str | None:
-    """The group that a mean leans toward by its interval, or ``neither``; None where a measure has no such sign."""
+    """Return the group that a mean leans toward by its interval, or ``neither``; None without a sign or an interval."""
     if not is_signed(one) or found.low is None or found.high is None:
         return None
     return one.groups[0] if found.low > 0 else one.groups[1] if found.high < 0 else NEITHER
 
 
 def without_judgements(measures: AuditMeasures) -> AuditMeasures:
-    """The measures that need none."""
+    """Return only the measures that need no judgements."""
     kept = tuple(one for one in measures.asked if "judgements" not in one.family.reads)
     return replace(measures, asked=kept, effectiveness=None)

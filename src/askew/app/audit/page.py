@@ -1,4 +1,4 @@
-"""The report of an audit: one page that loads nothing, its numbers as JSON, and its tables as files."""
+"""Write the report of an audit: one self-contained page, the numbers as JSON, and the tables as CSV files."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from askew.publish.page.markup import Markup, join, quoted, shown, tag
 from askew.publish.page.parts import PageParts
 from askew.publish.page.writing import check_out, write_report
 
-_PRIVATE = "This page shows the texts of queries and parts of documents: share it as you would share these."
+_PRIVATE = "This page shows the texts of queries and parts of documents. Do not share it if these are private."
 
 
 def check_place(out: Path) -> None:
-    """Refuse a folder that the report cannot go to, before any query is sent."""
+    """Refuse a folder that the report cannot be written to, before any query is sent."""
     check_out(out)
 
 
 def write_audit(report: AuditReport, out: Path, keep_queries: bool) -> list[Path]:
-    """Write report.html, audit.json and tables/*.csv to a folder; all files, the page first."""
+    """Write report.html, audit.json and tables/*.csv to a folder, and return their paths, the page first."""
     parts = PageParts()
     page = audit_page(report, parts, keep_queries)
     numbers = json.dumps(report.to_dict(keep_queries), indent=1, allow_nan=False) + "\n"
@@ -37,7 +37,7 @@ def write_audit(report: AuditReport, out: Path, keep_queries: bool) -> list[Path
 
 
 def audit_page(report: AuditReport, parts: PageParts, keep_queries: bool = False) -> str:
-    """The whole page as text; its tables are kept in ``parts``."""
+    """Return the whole page as HTML text; ``parts`` collects its tables."""
     found = AuditFacts.of(report.to_dict(keep_queries=True))
     sections = [
         Section("next", "What to do next", [listed(found.next_steps)]),
@@ -72,9 +72,7 @@ def _parts_section(report: AuditReport, found: AuditFacts, parts: PageParts) -> 
 def _worst_section(report: AuditReport) -> Section:
     if not report.worst:
         return Section("worst", "Worst queries", [paragraph("No query leans by this measure.")])
-    about = (
-        f"The {len(report.worst)} queries of the largest lean by {report.lean.text}. Words that it counts are marked: "
-    )
+    about = f"The {len(report.worst)} queries with the largest lean by {report.lean.text}. Counted words are marked: "
     drawn = [_worst(report, place, one) for place, one in enumerate(report.worst, start=1)]
     return Section("worst", "Worst queries", [paragraph(about, _legend(report), "."), *drawn])
 
@@ -117,7 +115,9 @@ def _mark(text: str, groups: tuple[str, ...], report: AuditReport) -> Markup:
 def _reformulations_section(report: AuditReport, found: AuditFacts, parts: PageParts, keep_queries: bool) -> Section:
     tried = report.reformulations.tried
     if not tried:
-        return Section("reformulations", "Reformulations", [paragraph("None was tried."), *t.dropped_note(found)])
+        return Section(
+            "reformulations", "Reformulations", [paragraph("No reformulation was tried."), *t.dropped_note(found)]
+        )
     drawn = parts.table(t.tried_table(found), _data(tried, keep_queries))
     return Section("reformulations", "Reformulations", [drawn, *t.dropped_note(found)])
 

@@ -1,4 +1,4 @@
-"""Reformulations of the worst queries, tried on the engine itself."""
+"""Try reformulations of the worst queries on the audited engine."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ _LOSES_NOTHING = (Outcome.BETTER_LESS.value, Outcome.SAME_LESS.value)
 
 @dataclass(frozen=True)
 class Tried:
-    """A reformulation and what it changes on this engine.
+    """A reformulation, and how it changes the results of the engine.
 
-    ``same`` is the probability that it asks for the same. ``kept`` is the share of the original query's top results
-    that it finds too. ``lean_verdict`` is less, same or more; ``outcome`` is None where the query has no judgements.
-    ``suggested`` is the one reformulation of a query that is worth looking at, where there is one.
+    ``same`` is the probability that it asks for the same thing. ``kept`` is the share of the original query's top
+    results that it retrieves too. ``lean`` and ``effectiveness`` are the values of the original query and of the
+    reformulation. ``lean_verdict`` is less, same or more. ``outcome`` is None if the query has no judgements.
+    ``suggested`` is true for at most one reformulation of a query.
     """
 
     query_id: str
@@ -52,7 +53,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Reformulations:
-    """All that were tried, how many were dropped before, by reason, and the lines of the suggested ones' results."""
+    """The tried reformulations, the number of dropped candidates by reason, and the results of the suggested ones."""
 
     tried: tuple[Tried, ...] = ()
     methods: tuple[str, ...] = ()
@@ -67,9 +68,9 @@ class Reformulations:
 
 
 class ReformulationTrial:
-    """Writes reformulations, searches them, and compares their results with those of the original queries.
+    """Generates reformulations, searches them, and compares their results with those of the original queries.
 
-    Making one checks the names of methods and their settings, before any query is sent.
+    The constructor checks the names of methods and their settings, before any query is sent.
     """
 
     def __init__(self, settings: AuditSettings, groups: Groups | None) -> None:
@@ -82,7 +83,7 @@ class ReformulationTrial:
         self._methods = [make_reformulator({"method": name, **own.get(name, {})}, groups) for name in self.names]
         reading = next((one.method for one in self._methods if one.reads), None)
         if reading is not None:
-            raise ConfigError(f"methods=: {reading!r} reads an index of a collection; an audit has the engine only")
+            raise ConfigError(f"methods=: {reading!r} needs an index of a collection; an audit has only the engine")
         self._rules = make_filter({"filter": "rules"}, groups)
         judge = make_filter({"filter": _EQUIVALENCE, **own.get(_EQUIVALENCE, {})})
         assert isinstance(judge, EquivalenceFilter), "the name is ours"
@@ -92,7 +93,7 @@ class ReformulationTrial:
         self, engine: AuditedEngine, worst: Sequence[WorstQuery], originals: pl.DataFrame, measures: AuditMeasures,
         qrels: QrelsLike | None, progress: Progress | None,
     ) -> Reformulations:  # fmt: skip
-        """Try the best reformulations of each of the worst queries."""
+        """Search the best reformulations of each of the worst queries."""
         if not worst or not self._settings.tries or not self._methods:
             return Reformulations(methods=self.names)
         chosen, dropped = self._written(worst, progress)
@@ -111,10 +112,10 @@ class ReformulationTrial:
     def _written(
         self, worst: Sequence[WorstQuery], progress: Progress | None
     ) -> tuple[dict[str, tuple[Suggestion, str, str]], Counter[str]]:
-        """The best candidates by a name of their own, each with its query and method; and what was dropped."""
+        """Return the best candidates by a unique name, with query and method, and counts of dropped ones by reason."""
         queries = {one.query_id: one.text for one in worst}
         rows, dropped = [], Counter[str]()
-        # One query at a time: a language model takes seconds for each, and progress should show.
+        # One query at a time, to report progress: a language model takes seconds for each query.
         for done, (query, text) in enumerate(queries.items()):
             tell(progress, done, len(queries), "reformulating")
             found, tallies = reformulate(pa.table({"query_id": [query], "text": [text]}), self._methods, [self._rules])
@@ -189,7 +190,7 @@ def _tried(
 
 
 def _with_suggested(tried: Sequence[Tried], how: AuditSettings) -> list[Tried]:
-    """Of each query the one that leans least, of those that are worth a look."""
+    """Mark for each query the acceptable reformulation that reduces the lean most."""
     best: dict[str, int] = {}
     for place, one in enumerate(tried):
         if _is_worth_a_look(one, how) and (
@@ -200,7 +201,7 @@ def _with_suggested(tried: Sequence[Tried], how: AuditSettings) -> list[Tried]:
 
 
 def _is_worth_a_look(one: Tried, how: AuditSettings) -> bool:
-    """It leans clearly less, keeps enough results, and loses nothing that is judged."""
+    """Whether it reduces the lean enough, keeps enough results, and, with judgements, loses no effectiveness."""
     is_less = one.lean_verdict == "less" and (one.gain or 0.0) >= how.reduction * abs(one.lean[0])
     return is_less and one.kept >= how.agree and one.outcome in (None, *_LOSES_NOTHING)
 
@@ -217,7 +218,7 @@ def _share_kept(old: Sequence[str], new: Sequence[str]) -> float:
 
 
 def _judgements_of(qrels: QrelsLike | None, owners: Mapping[str, str]) -> pl.DataFrame | None:
-    """The judgements of the original queries, for their reformulations; None where none of them is judged."""
+    """Return the judgements of the original queries under the names of their reformulations; None if there are none."""
     if qrels is None:
         return None
     names = pl.DataFrame({"name": list(owners), "query_id": list(owners.values())})

@@ -1,4 +1,4 @@
-"""What an audit found, as numbers; the page and the command line render it."""
+"""The results of an audit, as numbers; the page and the command line show them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from askew.statistics.intervals import Mean
 
 @dataclass(repr=False)
 class AuditReport:
-    """The answer of ``audit``.
+    """The result of ``audit``.
 
-    ``words`` is how many counted words of each group the results of a query have on average. ``worst`` has the queries
-    that lean most with their results, ``reformulations`` what was tried on the engine, ``audited`` when, ``failures``
-    the conditions of ``fail_if`` that hold, ``next_steps`` short sentences on what to do.
+    ``words`` is the mean number of counted words of each group in the results of a query. ``worst`` has the queries
+    with the largest lean, with their results. ``reformulations`` has the reformulations that were tried on the engine.
+    ``audited`` is the time of the audit. ``failures`` has the conditions of ``fail_if`` that are true. ``next_steps``
+    recommends what to do.
     """
 
     engine: str
@@ -52,7 +53,7 @@ class AuditReport:
 
     @property
     def asked(self) -> list[MeasureRequest]:
-        """The measures, complete."""
+        """The measures, with all their parameters."""
         return self.measured.report.asked
 
     @property
@@ -62,47 +63,47 @@ class AuditReport:
 
     @property
     def parts(self) -> list[Decomposition]:
-        """Which part of the lean is off topic, asked for or on topic, and who is mentioned."""
+        """The parts of the lean: off topic, asked for or on topic, and who is mentioned."""
         return self.measured.report.parts
 
     @property
     def unanswered(self) -> int:
-        """How many queries found nothing."""
+        """The number of queries without results."""
         return self.queries - len(self.measured.of_query(self.lean.text))
 
     @cached_property
     def verdict(self) -> str | None:
-        """The group that the results lean toward by the interval of the mean, ``neither``, or None without a sign."""
+        """The group that the mean leans toward by its interval, or ``neither``; None without a sign or an interval."""
         return toward(self.lean, self.mean(self.lean.text))
 
     @property
     def reading(self) -> str:
-        """How a value of the deciding measure is read, and the words behind it."""
+        """How to read a value of the deciding measure, and the mean number of counted words."""
         counts = " and ".join(f"{count:,.1f} words for {group}" for group, count in self.words.items())
         depth = self.measures.cutoff or self.k
         return f"{sign_of(self.lean)} On average the top {depth} results of a query have {counts}.".strip()
 
     @cached_property
     def next_steps(self) -> list[str]:
-        """What to do, in plain sentences."""
+        """Recommendations, as plain sentences."""
         return next_steps(self)
 
     def mean(self, measure: str | Measure) -> Mean:
-        """The mean of a measure over queries, with its 95% interval."""
+        """Return the mean of a measure over queries, with its 95% interval."""
         return self.measured.mean(measure.text if isinstance(measure, Measure) else measure)
 
     __getitem__ = mean
 
     def to_polars(self) -> pl.DataFrame:
-        """One row for each measure: mean, ends of the 95% interval, n, signature."""
+        """Return one row for each measure: mean, bounds of the 95% interval, n, signature."""
         return self.measured.report.to_polars().drop("run")
 
     def to_pandas(self) -> Any:
-        """As ``to_polars``, for pandas, which must be installed."""
+        """Return the table of ``to_polars`` as a pandas data frame; pandas must be installed."""
         return self.to_polars().to_pandas()
 
     def per_query(self) -> pl.DataFrame:
-        """One row for each query, one column for each measure; null where a measure is not defined."""
+        """Return one row for each query and one column for each measure; null where a measure is not defined."""
         return self.measured.report.per_query().drop("run")
 
     def _rows(self) -> tuple[list[str], list[list[str]]]:
@@ -117,7 +118,7 @@ class AuditReport:
         return html_table(*self._rows())
 
     def to_dict(self, keep_queries: bool = False) -> dict[str, Any]:
-        """The numbers as JSON values, with the ids of queries and without their texts unless these are to be kept."""
+        """Return the numbers as JSON values, with query ids; ``keep_queries`` adds the texts of the queries."""
         return {
             "askew": __version__, "audited": self.audited.isoformat(timespec="seconds"),
             "engine": self.engine, "k": self.k, "queries": self.queries,

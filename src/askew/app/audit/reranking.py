@@ -1,4 +1,4 @@
-"""What another order of the same results would change: an estimate without another request."""
+"""Estimate how reranking the same results would change the lean, without a further request to the engine."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from askew.app.search.rerank import reorder
 from askew.core.measure import Direction
 from askew.core.ranking import Floats
 
-# Of the methods that need no model, the one with the best trade-off in the arena (docs/results.md).
+# The method with the best trade-off in the arena among those that need no model (docs/results.md).
 METHOD = "greedy"
 
 
 @dataclass(frozen=True)
 class Reranking:
-    """The mean over queries before and after, as a distance from zero where zero is best."""
+    """The mean over queries before and after reranking; of absolute values if zero is the best value."""
 
     method: str
     before: float
@@ -27,7 +27,7 @@ class Reranking:
 
     @property
     def reduction(self) -> float | None:
-        """The share of the lean that is gone; None where nothing leaned."""
+        """The share by which the lean is reduced; None if it was zero."""
         return None if self.before == 0 else 1 - self.after / self.before
 
 
@@ -35,7 +35,7 @@ def reranking_of(
     name: str, lines: pl.DataFrame, docs: Mapping[str, str], queries: Mapping[str, str], measured: EngineScores,
     measures: AuditMeasures,
 ) -> Reranking | None:  # fmt: skip
-    """The same results in the order of ``greedy``; None where a text is missing, as its groups are not known then."""
+    """Rerank the results with ``greedy`` and measure them; None if a text is missing, as its groups are unknown."""
     if any(doc not in docs for doc in lines["doc_id"].unique().to_list()):
         return None
     ordered = reorder(lines, dict(docs), measures.named, method=METHOD)

@@ -13,19 +13,20 @@ from askew.core.errors import ConfigError
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """How an engine is audited.
+    """The settings of an audit.
 
-    ``k`` results of each query are measured. The ``worst`` queries are shown, and at most ``tries`` reformulations of
-    each are searched with the engine. ``methods`` write them; without any these are ``rewrite``, where its extra is
-    installed, and ``reduce``. A reformulation is suggested only if it reduces the lean by the share ``reduction``, or
-    more, and keeps the share ``agree`` of the top results.
-    ``method_settings`` are those of a method or of the filter ``equivalence``: ``{"equivalence": {"model": "light"}}``.
-    ``missing`` says what becomes of a result without a text, ``resolver`` what estimates the parts of the lean.
+    The top ``k`` results of each query are measured. The report shows the ``worst`` queries with the largest lean. At
+    most ``tries`` reformulations of each of them are searched with the engine. ``methods`` names the reformulators; the
+    default is ``reduce``, and ``rewrite`` if its extra is installed. A reformulation is suggested only if it reduces
+    the lean by at least the share ``reduction`` and keeps at least the share ``agree`` of the top results.
+    ``method_settings`` has the settings of the methods and of the filter ``equivalence``, by name:
+    ``{"equivalence": {"model": "light"}}``. ``missing`` decides how a result without a text is treated. ``resolver``
+    names the method that estimates the parts of the lean.
 
-    With ``out`` the report, its numbers and tables are written to that folder. Until an audit is complete, the answers
-    of the engine are kept beside that folder, or in ``store`` where there is none; then they are removed. ``cache``
-    among the settings of an engine names a file that stays. ``keep_queries`` writes the texts of queries also to
-    audit.json and the tables; the page shows those of the worst queries in any case.
+    ``out`` is the folder for the report, its numbers and its tables. Until the audit is complete, the answers of the
+    engine are kept beside that folder, or in ``store`` if there is no ``out``; then they are removed. To keep them, set
+    ``cache`` in the settings of the engine to a file. ``keep_queries`` writes the texts of queries to audit.json and
+    the tables too. The page shows the texts of the worst queries in any case.
     """
 
     k: int = 10

@@ -1,4 +1,4 @@
-"""Does the verdict of an audit hold with other word lists, tokenizers and measures?"""
+"""Check whether the verdict of an audit is the same with other word lists, tokenizers and measures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TOKENS = ("unclipped", "word")
 
 @dataclass(frozen=True)
 class Alternative:
-    """One combination of choices: its mean with an interval, and the group that it leans toward, by its sign."""
+    """The mean of one combination of choices, with its interval and the group that it leans toward."""
 
     label: str
     measure: str
@@ -36,7 +36,10 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Stability:
-    """The verdict under other choices. Of the suggested reformulations: in how many combinations they lean less."""
+    """The verdict of the audit, and the means with other choices.
+
+    The suggested reformulations lean less in ``less`` of the ``compared`` combinations.
+    """
 
     verdict: str | None = None
     alternatives: tuple[Alternative, ...] = ()
@@ -46,12 +49,12 @@ class Stability:
 
     @property
     def decided(self) -> list[Alternative]:
-        """The combinations that have a verdict; none where the audit has none to compare with."""
+        """The combinations that have a verdict; empty if the audit itself has no verdict."""
         return [one for one in self.alternatives if one.toward is not None and self.verdict is not None]
 
     @property
     def same(self) -> int:
-        """In how many of these it is the verdict of the audit."""
+        """The number of combinations that have the same verdict as the audit."""
         return sum(one.toward == self.verdict for one in self.decided)
 
 
@@ -59,7 +62,7 @@ def stability_of(
     name: str, lines: pl.DataFrame, docs: Mapping[str, str], measures: AuditMeasures, verdict: str | None,
     missing: str | None,
 ) -> Stability:  # fmt: skip
-    """Measure the results in every combination of a few measures, lexicons and tokenizers."""
+    """Measure the results with every combination of a few measures, lexicons and tokenizers."""
     counted, texts = _counted(measures), _texts(measures)
     listed = {"tokens": _TOKENS, "who": ("any",), "missing": (missing or "error",), "sign": _signs(texts, "signed")}
     axes = axes_of(counted, texts, None, listed, None)
@@ -77,7 +80,7 @@ def times_less(
     originals: pl.DataFrame, suggested: pl.DataFrame, docs: Mapping[str, str], measures: AuditMeasures,
     missing: str | None,
 ) -> tuple[int, int]:  # fmt: skip
-    """In how many combinations of choices the suggested reformulations lean less than their queries, of how many."""
+    """Count the combinations in which the suggested reformulations lean less than their queries, and all of them."""
     queries = suggested["query_id"].unique()
     runs = {"original": originals.filter(pl.col("query_id").is_in(queries.implode())), "reformulated": suggested}
     report = sensitivity(
@@ -92,7 +95,7 @@ def _counted(measures: AuditMeasures) -> Groups:
 
 
 def _signs(texts: Sequence[str], *signs: str) -> tuple[str, ...] | None:
-    """These signs where a measure has any."""
+    """Return the signs if a measure has the parameter ``sign``, else None."""
     return signs if any("sign" in find_family(Measure.parse(text).name).parameters for text in texts) else None
 
 

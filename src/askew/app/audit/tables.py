@@ -1,4 +1,4 @@
-"""The tables and sentences of an audit, from its numbers: those of report.html and of the explorer alike."""
+"""The tables and sentences of an audit, for report.html and for the explorer."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from askew.publish.page.table import CODE, NAME, QUOTE, WORDS, Column, Group, Ta
 
 LEAD = "Bias (lean) of the results of a search engine, where it comes from, and what reduces it."
 LIMITS = (
-    "Parts of the lean and the probability that a reformulation asks for the same are estimates of models; their "
-    "accuracy is in docs/warrant.md and docs/models.md.",
-    "The worst queries, the suggested reformulations and the other order are chosen by what the deciding measure "
-    "counts, so it improves by construction: compare the other measures, and audit again after a change.",
-    "The share of results kept says how much of the list stays, not how good it is.",
-    "The engine was searched once. Results that change between two searches change these numbers.",
+    "The parts of the lean and the probability that a reformulation asks for the same thing are estimates of models; "
+    "docs/warrant.md and docs/models.md state their accuracy.",
+    "The worst queries, the suggested reformulations and the reranked order are selected by the deciding measure or "
+    "the words that it counts, so this measure improves by construction. Compare the other measures, and audit again "
+    "after a change.",
+    "The share of results kept measures how much of the result list stays the same, not how relevant it is.",
+    "Every query was sent to the engine once. If its results change between two searches, these numbers change.",
 )
 
 
 def about(found: AuditFacts) -> Markup:
-    """What was audited."""
+    """The engine, the queries, the groups and the deciding measure."""
     return facts([
         ("engine", code(found.engine)), *([("searched", found.audited)] if found.audited else []),
         ("queries", n.count(found.queries)),
@@ -37,7 +38,7 @@ def _interval(low: float | None, high: float | None) -> str:
 
 
 def mean_words(one: AuditedMean) -> str:
-    """A mean with its interval and the number of queries."""
+    """A mean with its interval and the number of queries, as text."""
     ends = _interval(one.low, one.high)
     return n.mean(one.mean) + ("" if ends == n.NONE else f" {ends}") + f", {one.n:,} queries"
 
@@ -49,7 +50,7 @@ def means_table(found: AuditFacts) -> Table:
     ]
     head = [Column("measure", CODE), Column("mean"), Column("95% interval"), Column("n queries"),
             Column("better", WORDS)]  # fmt: skip
-    said = "Intervals are valid for every distribution where a measure has bounds, else approximate."
+    said = "The intervals of bounded measures are valid for every distribution; the other intervals are approximate."
     return table("measures", "Means over queries", head, rows, *([found.reading] if found.reading else []), said)
 
 
@@ -59,7 +60,7 @@ def signatures(found: AuditFacts) -> tuple[str, str]:
 
 
 def parts_table(found: PartsFacts, place: int) -> Table:
-    """What one measure counts, by part; ``place`` counts the measures from 1."""
+    """The parts of one measure; ``place`` is the number of the measure, from 1."""
     rows = [
         [f"{one.kind}: {part_name(one.name)}", n.share(one.share), n.share_interval(one.low, one.high), n.mean(one.net),
          _interval(one.net_low, one.net_high)]
@@ -68,15 +69,16 @@ def parts_table(found: PartsFacts, place: int) -> Table:
     head = columns("part", "share", "95% interval", "net", "95% interval")
     caption = f"Parts of {found.measure} = {n.mean(found.value)} ({found.mentions:,} mentions)"
     note = (
-        f"Why a counted word is there, and whom it points to. Parts are estimates ({found.resolver}); who is "
-        "corrected for known errors. Nets add up to the mean. On topic includes mentions that present one group "
-        "as the default: too few are labeled to estimate them."
+        "Why: the reason for which a counted word is in a result. Who: the kind of person that it refers to. Parts are "
+        f"estimates ({found.resolver}). The estimates of who are corrected for known errors. The net values add up to "
+        "the mean. On topic includes mentions that present one group as the default: too few are labeled to estimate "
+        "them separately."
     )
     return table("parts" if place == 1 else f"parts-{place}", caption, head, rows, note)
 
 
 def worst_table(found: AuditFacts) -> Table:
-    """The queries of the largest lean, with the suggested reformulation of each."""
+    """The queries with the largest lean, and the suggested reformulation of each."""
     suggested = {one.query_id: one for one in found.tried if one.suggested}
     rows = []
     for one in found.worst:
@@ -85,16 +87,16 @@ def worst_table(found: AuditFacts) -> Table:
         counts = [n.count(one.mentions.get(group, 0)) for group in found.groups]
         rows.append([one.text or one.query_id, n.mean(one.lean, 3), *counts, ", ".join(one.named) or n.NONE, words])
     head = [Column("query", QUOTE), Column("lean"), *(Column(f"{group} words") for group in found.groups),
-            Column("the query names", NAME), Column("suggested reformulation", QUOTE)]  # fmt: skip
+            Column("groups named in the query", NAME), Column("suggested reformulation", QUOTE)]  # fmt: skip
     note = (
-        "Words: how often the results name a group. Texts of queries are shown where the audit kept them "
+        "Words: number of words in the results that name a group. Texts of queries are shown if the audit kept them "
         "(askew audit --keep-queries)."
     )
-    return table("worst", f"The {len(rows)} queries of the largest lean by {found.deciding}", head, rows, note)
+    return table("worst", f"The {len(rows)} queries with the largest lean by {found.deciding}", head, rows, note)
 
 
 def tried_table(found: AuditFacts, texts: Mapping[str, str] | None = None) -> Table:
-    """The reformulations that were searched, by query; ``texts`` are those of the queries."""
+    """The reformulations that were searched, by query; ``texts`` has the texts of the queries by id."""
     names = {one.query_id: one.text for one in found.worst if one.text} | dict(texts or {})
     grouped: dict[str, list[list[str]]] = {}
     for one in found.tried:
@@ -108,8 +110,8 @@ def tried_table(found: AuditFacts, texts: Mapping[str, str] | None = None) -> Ta
     least = "enough" if found.agree is None else f"at least {n.share(found.agree, 0)}"
     less = "less" if found.reduction is None else f"at least {n.share(found.reduction, 0)} less"
     note = (
-        f"Lean by {found.deciding}, effectiveness {by}. P(same): probability that it asks for the same{model}. "
-        f"Suggested: leans {less}, keeps {least} of the results and loses no effectiveness where that is judged."
+        f"Lean by {found.deciding}, effectiveness {by}. P(same): probability that it asks for the same thing{model}. "
+        f"Suggested: leans {less}, keeps {least} of the results and, with judgements, loses no effectiveness."
     )
     groups = [Group(shown(names.get(query, query)), rows) for query, rows in grouped.items()]
     caption = "Reformulations of the worst queries, searched with the same engine"
@@ -125,30 +127,30 @@ def _tried(one: TriedFacts, is_judged: bool) -> list[str]:
 
 
 def dropped_note(found: AuditFacts) -> list[Markup]:
-    """What was not tried, by reason."""
+    """The number of candidates that were not tried, by reason."""
     dropped = [f"{reason}: {count:,}" for reason, count in sorted(found.dropped.items())]
     return [paragraph(f"Candidates that were not tried: {'; '.join(dropped)}.", kind="note")] if dropped else []
 
 
 def sensitivity_table(found: AuditFacts) -> Table:
-    """The same results measured in other ways."""
+    """The same results, measured with other measures, word lists and tokenizers."""
     rows = [
         [one.label, n.mean(one.mean), _interval(one.low, one.high), one.toward or n.NONE]
         for one in found.sensitivity.ways
     ]
     head = [Column("measure, word list, tokenizer", CODE), Column("mean"), Column("95% interval"),
             Column("leans toward", NAME)]  # fmt: skip
-    return table("sensitivity", "The same results measured in other ways", head, rows)
+    return table("sensitivity", "The same results with other measures, word lists and tokenizers", head, rows)
 
 
 def sensitivity_said(found: AuditFacts) -> list[str]:
-    """In how many other ways the verdict holds."""
+    """How often the verdict is the same with other choices, and how often the reformulations lean less."""
     one, said = found.sensitivity, list[str]()
     if one.of:
-        said.append(f"The verdict ({found.verdict}) holds in {one.holds} of {one.of} combinations.")
+        said.append(f"The verdict ({found.verdict}) is the same in {one.holds} of {one.of} combinations.")
     if one.compared:
         said.append(
             f"The suggested reformulations lean less in {one.less} of {one.compared} combinations of measure, word "
             "list, tokenizer and sign."
         )
-    return said or ["There is no verdict on the sign to compare with: compare the means."]
+    return said or ["There is no verdict on the sign: compare the means."]

@@ -1,4 +1,4 @@
-"""The queries whose results lean most, with the words in these results that a measure counts."""
+"""The queries with the largest lean, and the counted words in their results."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from askew.core.defaults import TOKENIZER
 from askew.core.measure import Direction
 from askew.mentions.marks import Mark, Marker, can_mark
 
-# How much of a text is shown, and how much of it before the first word that is marked.
+# How many characters of a text are shown, and how many of them are before the first marked word.
 _LONGEST, _BEFORE = 360, 60
 
 
 @dataclass(frozen=True)
 class MarkedResult:
-    """A result: ``pieces`` of its text with the groups that each names; ``mentions`` count the whole text."""
+    """A result: ``pieces`` of its text with the groups that each names, and the ``mentions`` of the whole text."""
 
     rank: int
     doc_id: str
@@ -30,7 +30,7 @@ class MarkedResult:
 
 @dataclass(frozen=True)
 class WorstQuery:
-    """A query, its values, the groups that it names itself, and its results."""
+    """A query, its values, the groups that the query itself names, and its results."""
 
     query_id: str
     text: str
@@ -52,7 +52,7 @@ def worst_queries(
     measured: EngineScores, measures: AuditMeasures, lines: pl.DataFrame, docs: Mapping[str, str],
     queries: Mapping[str, str], count: int,
 ) -> list[WorstQuery]:  # fmt: skip
-    """The queries of the largest lean, the largest first; those that do not lean at all are left out."""
+    """Return the queries with the largest lean, the largest first; queries without any lean are left out."""
     lean = measured.of_query(measures.lean.text)
     way = measures.lean.direction
     leaning = [query for query, value in lean.items() if way is not Direction.ZERO or value != 0]
@@ -72,7 +72,7 @@ def worst_queries(
 
 
 def words_per_query(measures: AuditMeasures, lines: pl.DataFrame, docs: Mapping[str, str]) -> dict[str, float]:
-    """How many words of each group the results of a query have on average, over queries that find something."""
+    """Return the mean number of words of each group in the results of a query, over queries with results."""
     marker, ranked = marker_of(measures), _ranked(lines)
     tops = Counter(doc for found in ranked.values() for _, doc in found[: measures.cutoff])
     total: Counter[str] = Counter()
@@ -83,7 +83,7 @@ def words_per_query(measures: AuditMeasures, lines: pl.DataFrame, docs: Mapping[
 
 
 def marker_of(measures: AuditMeasures) -> Marker:
-    """What marks the words that the deciding measure counts."""
+    """Return the marker of the words that the deciding measure counts."""
     key = key_of(measures.lean)
     assert key is not None, "the deciding measure counts words"
     tokens = key.tokens if can_mark(key.tokens) else TOKENIZER
@@ -107,12 +107,12 @@ def _groups(marks: Sequence[Mark]) -> tuple[str, ...]:
 
 
 def _pieces(text: str, marks: Sequence[Mark]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """A part of the text from shortly before its first marked word, in pieces with and without a mark."""
+    """Cut an excerpt that begins shortly before the first marked word into marked and unmarked pieces."""
     start = 0 if not marks or len(text) <= _LONGEST else max(0, marks[0].start - _BEFORE)
     start = text.find(" ", start) + 1 if start else 0
     start = min([start, *(mark.start for mark in marks[:1])])
     end = len(text) if len(text) - start <= _LONGEST else start + _LONGEST
-    # A marked word is shown whole or not at all.
+    # A marked word is never cut: it is shown whole or left out.
     end = min([end, *(mark.start for mark in marks if mark.start < end < mark.end)])
     pieces: list[tuple[str, tuple[str, ...]]] = [("… ", ())] if start else []
     at = start

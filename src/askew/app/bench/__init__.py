@@ -1,1 +1,1 @@
-"""Mitigation methods side by side: the whole of ``askew bench``."""
+"""Compare mitigation methods: the implementation of ``askew bench``."""

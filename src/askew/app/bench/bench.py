@@ -1,4 +1,4 @@
-"""Compare mitigation methods on one collection and one set of queries: the whole of ``askew bench``."""
+"""Compare mitigation methods on one collection and one set of queries: the implementation of ``askew bench``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from askew.plugins.mitigation import MitigationPlugin
 
 __all__ = ["BenchReport", "BenchSettings", "bench", "show_bench"]
 
-# How much is done, of how much, and of what.
+# Called with the number of queries done, the total number, and the name of the method.
 Progress = Callable[[int, int, str], None]
 
 
@@ -51,14 +51,14 @@ def bench(
 ) -> BenchReport:
     """Run mitigation methods on the judged queries of a collection, and compare each with the base ranker.
 
-    ``collection`` is a ``Collection``, or whatever one can be opened from; or a recipe (a ``Recipe`` or a .toml file)
-    or the store of a build, which bring their collection and groups. ``methods`` are texts such as ``"qld"``,
-    ``"greedy@3"`` or ``"reformulate:rewrite+greedy"``, or objects with a method ``rank``; by default those that need
-    nothing but askew. ``runs`` are compared too: a file, a ``Run``, a data frame, ``{query: {document: score}}``, or a
-    mapping of names to such; ``NAME@STRENGTH#SEED`` names a seed of a method.
-    ``measures`` are texts or objects, at least one of effectiveness and one of bias (lean); methods choose by the first
-    of each. Measures and methods count ``groups``. ``queries`` restricts the queries: a file, or their ids; give those
-    that no model was trained on.
+    ``collection`` is a ``Collection``, anything that ``Collection.open`` accepts, a recipe (a ``Recipe`` or a .toml
+    file) or the store of a build. A recipe and a build have their own collection and groups. ``methods`` are texts such
+    as ``"qld"``, ``"greedy@3"`` or ``"reformulate:rewrite+greedy"``, or objects with a method ``rank``; the default are
+    the methods that need no extra package. ``runs`` are compared too: a file, a ``Run``, a data frame,
+    ``{query: {document: score}}``, or a mapping of names to these; the name ``NAME@STRENGTH#SEED`` marks a seed of a
+    method. ``measures`` are texts or objects, at least one of effectiveness and one of bias (lean); methods select by
+    the first of each. ``groups`` are the groups that measures and methods count. ``queries`` restricts the queries to
+    those of a file or to a list of ids; use queries that no model was trained on.
     """
     given = settings or BenchSettings()
     source = open_input(collection, given.store, groups)
@@ -92,13 +92,13 @@ def bench(
 
 
 def show_bench(scores: Sequence[str | Path], out: str | Path | None = None) -> list[BenchReport]:
-    """The reports of earlier benches, computed again from the scores that they kept; with ``out`` as one page.
+    """Recompute the reports of earlier benches from their scores; ``out`` is a folder for one page with all of them.
 
     ``scores`` are folders that ``bench`` wrote, or their files ``tables/scores.parquet``.
     """
     reports = [read_scores(one) for one in scores]
     if not reports:
-        raise ConfigError("scores=: expected the folder of a bench or more, found none")
+        raise ConfigError("scores=: expected one or more folders of earlier benches, found none")
     if out is not None:
         check_place(Path(out), [])
         write_page(reports, Path(out))
@@ -106,7 +106,7 @@ def show_bench(scores: Sequence[str | Path], out: str | Path | None = None) -> l
 
 
 def _named(methods: Sequence[str | MitigationPlugin]) -> tuple[list[str], dict[str, MitigationPlugin]]:
-    """The methods that are texts, and the objects by their names."""
+    """Split methods into texts and, by name, objects."""
     texts = [one for one in methods if isinstance(one, str)]
     plugins = {str(getattr(one, "name", type(one).__name__)): one for one in methods if not isinstance(one, str)}
     return texts, plugins
@@ -121,14 +121,14 @@ def _labeled(progress: Progress | None, label: str) -> Callable[[int, int], None
 
 
 def _scored(requests: Sequence[MeasureRequest], methods: Sequence[MitigationMethod]) -> list[str]:
-    """The measures that are computed: a trained selector reads a certain lean of the results, requested or not."""
+    """Return the measures to compute; a trained selector needs ``LEAN`` even if it is not requested."""
     texts = [one.text for one in requests]
     trained = any(part.trained for method in methods for part in method.parts)
     return [*texts, *([LEAN] if LEAN not in texts and trained else [])]
 
 
 def _queries(collection: Collection, wanted: str | Path | Sequence[str] | None, notes: list[str]) -> pa.Table:
-    """The judged queries, or some of them; how many are left out is noted."""
+    """Return the judged queries, or the wanted ones among them; add notes on how many are left out."""
     every = collection.queries
     judged = collection.judged_queries()
     notes += collection.notes("queries", "judgements")
@@ -142,8 +142,8 @@ def _queries(collection: Collection, wanted: str | Path | Sequence[str] | None, 
     chosen = judged.filter(pc.is_in(judged["query_id"], value_set=pa.array(ids, pa.string())))
     if not chosen.num_rows:
         raise DataError(
-            f"{name}: none of its {len(ids):,} is among the {judged.num_rows:,} judged queries of {collection.id}; "
-            "give queries of this collection"
+            f"{name}: none of its {len(ids):,} queries is among the {judged.num_rows:,} judged queries of "
+            f"{collection.id}; give queries of this collection"
         )
     if chosen.num_rows < len(ids):
         notes.append(f"{name}: {len(ids) - chosen.num_rows:,} of {len(ids):,} queries are not judged queries here")
@@ -152,20 +152,20 @@ def _queries(collection: Collection, wanted: str | Path | Sequence[str] | None, 
 
 
 def _seen(methods: Sequence[MitigationMethod], texts: Sequence[str]) -> list[str]:
-    """Models that are evaluated on queries they were trained on."""
+    """Return notes on models that are evaluated on queries they may have been trained on."""
     notes = []
     for method in [part for one in methods for part in one.parts]:
         folder = Path(method.choice if method.trained else method.name)
         seen = seen_by(folder, texts) if method.trained or method.kind == RERANK else None
         if seen == len(texts):
             notes.append(
-                f"{method.text}: no query is among those held out when the model was trained; if it was trained on "
-                "queries of this collection, its results are too good"
+                f"{method.text}: none of the queries was held out when the model was trained; if the model was trained "
+                "on queries of this collection, its scores are too high"
             )
         elif seen:
             notes.append(
                 f"{method.text}: {seen:,} of {len(texts):,} queries were not held out when the model was trained, so "
-                f"its results are too good; give queries= {folder / HELD_OUT}"
+                f"its scores are too high; give queries= {folder / HELD_OUT}"
             )
     return notes
 
@@ -203,41 +203,45 @@ def _named_groups(groups: Groups | None) -> dict[str, Any] | None:
 
 
 def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) -> list[str]:
-    """How methods choose, and what counts for a query without results; only what is used here."""
+    """Explain how the methods of this bench select, and how a query without results counts."""
     base, *others = methods
     parts = [part for one in others for part in one.parts]
     rules = []
     if any(part.by_results for part in parts):
         rules.append(
-            f"reformulate:METHOD searches every reformulation with {base.text}. Of those whose results lean less than "
-            f"those of the original query and keep at least {100 * criteria.agree:g}% of its top 10, it chooses the "
-            f"one that leans least by {criteria.lean}; if there is none, the original query. It reads no judgement."
+            f"reformulate:METHOD searches every reformulation with {base.text}. A reformulation is eligible if its "
+            "results lean less than those of the original query and keep at least "
+            f"{100 * criteria.agree:g}% of its top 10. The method selects the eligible reformulation that leans least "
+            f"by {criteria.lean}, or the original query if none is eligible. It reads no judgements."
         )
     if any(part.by_results and part.strength is not None for part in parts):
-        rules.append("reformulate:METHOD@N searches the N reformulations that most surely ask for the same.")
+        rules.append(
+            "reformulate:METHOD@N searches the N reformulations with the highest probability that they ask for the "
+            "same thing."
+        )
     if any(part.choice == ONE_SEARCH for part in parts):
         rules.append(
-            f"reformulate:METHOD:{ONE_SEARCH} searches the reformulation that most surely asks for the same, in place "
-            "of the query."
+            f"reformulate:METHOD:{ONE_SEARCH} searches only the reformulation with the highest probability that it "
+            "asks for the same thing, in place of the query."
         )
     if any(part.trained for part in parts):
         rules.append(
-            "reformulate:METHOD:FOLDER chooses by a trained selector. It reads no judgement; evaluate it only on "
+            "reformulate:METHOD:FOLDER selects with a trained selector. It reads no judgements; evaluate it only on "
             "queries that it was not trained on."
         )
     if any(part.bound for part in parts):
         rules.append(
-            f"reformulate:METHOD:oracle chooses, by the judgements, the reformulation that leans least by "
-            f"{criteria.lean} of those that lose no {criteria.effectiveness}: an upper bound of what the method can "
-            "do without a loss."
+            f"reformulate:METHOD:oracle selects the reformulation that leans least by {criteria.lean} among those that "
+            f"lose no {criteria.effectiveness} by the judgements: an upper bound for the method without a loss of "
+            "effectiveness."
         )
     if any(part.kind == REORDER for part in parts):
         rules.append(
-            f"Methods that reorder results count the words that name a group, as {criteria.lean} does, and do not read "
+            f"Methods that reorder results count the words that name a group, as {criteria.lean} does. They do not use "
             "the query."
         )
     if any(one.seed is not None for one in others):
-        rules.append("Runs of several seeds are one row: its values are means over the seeds, query by query.")
+        rules.append("Runs of several seeds form one row: the values of each query are means over the seeds.")
     return [*rules, *_always(base, k)]
 
 

@@ -1,7 +1,7 @@
-"""Choose among the reformulations of a query at query time, by their results.
+"""Select a reformulation of a query at query time, by its results.
 
-A candidate is eligible if its results lean less than those of the original query and keep enough of its top 10. The one
-that leans least is chosen. This needs no judgement, so a search engine could do it.
+A candidate is eligible if its results lean less than those of the original query and keep enough of its top 10. The
+eligible candidate that leans least is selected. This needs no judgements, so a search engine can do it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ _NONE = -1
 
 @dataclass(frozen=True)
 class Variants:
-    """The variants of some queries with their results: ``original`` is the row of each original query.
+    """The variants of some queries, with their results.
 
-    ``query`` numbers the query of each row; ``scores`` holds measures by row. Lists are in the order they are measured.
+    ``original`` has the row of each original query, ``query`` the number of the query of each row, and ``scores`` the
+    values of each measure by row. Lists are in the order in which they are measured.
     """
 
     table: pa.Table
@@ -39,11 +40,11 @@ class Variants:
 
     @property
     def candidates(self) -> Ints:
-        """The rows of reformulations."""
+        """The rows of the reformulations, without the original queries."""
         return np.setdiff1d(np.arange(len(self.query)), self.original)
 
     def rows_of(self, chosen: Ints) -> Ints:
-        """The chosen row of each query, from positions among the candidates or ORIGINAL."""
+        """Convert positions among the candidates, or ORIGINAL, to the selected row of each query."""
         taken = chosen != ORIGINAL
         rows = self.original.copy()
         rows[taken] = self.candidates[chosen[taken]]
@@ -51,14 +52,14 @@ class Variants:
 
 
 def lower_is_better(values: Floats, direction: Direction) -> Floats:
-    """Scores for which lower is better: distances from zero, or with the opposite sign."""
+    """Convert scores so that lower is better: absolute values if zero is best, negated if higher is better."""
     if direction is Direction.ZERO:
         return np.abs(values)
     return -values if direction is Direction.UP else values
 
 
 def top_documents(hits: Hits, depth: int = TOP) -> tuple[Ints, Floats]:
-    """The top documents of each list, one row per list, and their scores; -1 after the end of a list."""
+    """Return the top documents of each list, one row per list, and their scores; -1 after the end of a list."""
     lengths = np.minimum(np.diff(hits.offsets), depth)
     there = np.arange(depth) < lengths[:, None]
     docs, scores = np.full(there.shape, _NONE, np.int64), np.zeros(there.shape)
@@ -68,15 +69,17 @@ def top_documents(hits: Hits, depth: int = TOP) -> tuple[Ints, Floats]:
 
 
 def kept_share(old: Ints, new: Ints) -> Floats:
-    """The share of the old top documents that is among the new ones, row by row; 0 where there are no old ones."""
+    """Return for each row the share of the old top documents that are among the new ones; 0 without old ones."""
     there = old != _NONE
     kept = (old[:, :, None] == new[:, None, :]).any(axis=2) & there
     return np.asarray(kept.sum(axis=1) / np.maximum(there.sum(axis=1), 1), np.float64)
 
 
 def choose_by_results(variants: Variants, lean: str, direction: Direction, agree: float) -> Ints:
-    """The row of each query that leans least, of those that lean less than the original and keep enough of its top 10;
-    of equals the one that keeps most, then the first. The original where there is none.
+    """Select for each query the candidate that leans least, by its results.
+
+    Candidates must lean less than the original and keep the share ``agree`` of its top 10. Ties are broken by the share
+    that is kept, then by the order. The original is selected if there is no such candidate.
     """
     rows = variants.candidates
     query = variants.query[rows]
@@ -90,8 +93,10 @@ def choose_by_results(variants: Variants, lean: str, direction: Direction, agree
 def choose_by_judgements(
     variants: Variants, effectiveness: str, lean: str, directions: Mapping[str, Direction]
 ) -> Ints:
-    """The row that leans least of those that are as effective as the original by the judgements; of equals the most
-    effective. The original where none leans less, or as much with a higher effectiveness.
+    """Select for each query the candidate that leans least and is, by the judgements, as effective as the original.
+
+    Ties are broken by effectiveness. The original is selected unless a candidate leans less, or leans equally and is
+    more effective.
     """
     rows = variants.candidates
     query = variants.query[rows]
@@ -108,14 +113,14 @@ def choose_by_judgements(
 
 
 def choose_by_selector(variants: Variants, folder: Path, index: Path) -> Ints:
-    """The row that a trained selector chooses for each query; it reads texts and results, no judgement."""
+    """Select a candidate of each query with a trained selector, which reads texts and results, but no judgements."""
     from askew.app.train.selector import CROSS_ENCODER, LEAN_AWARE, choose, read_rule
 
     built = _built(variants, index)
     if not len(built.query):
         return variants.original
     rule = LEAN_AWARE if read_rule(folder)[LEAN_AWARE] else CROSS_ENCODER
-    # The selector does not see queries without candidates.
+    # Queries without candidates are not passed to the selector.
     rows = np.unique(variants.query[variants.candidates])
     chosen = np.full(len(variants.original), ORIGINAL, np.int64)
     chosen[rows] = choose(folder, built, rule)

@@ -1,4 +1,4 @@
-"""Figures of a bench: effectiveness against lean, a curve for each method with several strengths."""
+"""Draw effectiveness against lean, with a curve for each method that has several strengths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from askew.publish.page.frame import About
 from askew.publish.page.markup import Markup
 from askew.publish.page.parts import PageParts, slug
 
-# The figures of a measure, and which methods are in each.
+# The figures of each measure of lean, and the methods in each figure.
 PANELS: Mapping[str, Callable[[MitigationMethod], bool]] = {
     "Results reordered": lambda one: all(part.kind == REORDER for part in one.parts),
     "Queries reformulated": lambda one: any(part.kind == REFORMULATE for part in one.parts),
@@ -30,7 +30,7 @@ PANELS: Mapping[str, Callable[[MitigationMethod], bool]] = {
 
 
 def curve_figures(files: PageParts, report: BenchReport, lean: str, mark: str) -> list[Markup]:
-    """A figure for each kind of method, by the first measure of effectiveness and one of lean, with the same axes."""
+    """Draw the first measure of effectiveness against one of lean: one figure per kind of method, with equal axes."""
     base, *others = report.rows
     effect = report.effectiveness[0]
     room = tuple([row.cells[one].mean for row in report.rows] for one in (lean, effect))
@@ -56,22 +56,22 @@ def _figure(
     for mine in curves:
         place = len(groups)
         groups.append(_curve(base, mine, lean, effect))
-        # Without a name: the points of the curve are in the legend.
+        # The line has no name, because the points of the curve are in the legend.
         lines.append(Line("", groups[-1].x, groups[-1].y, place))
         bands += _band(report, [base, *mine], lean, effect, place)
     lines += [bar for row in single for bar in _bars(report, row, lean, effect)]
     about = About(
         slug(f"{mark} {lean} {title}", files.charts, before="pareto"), f"{title}: {effect} against {lean}",
         f"Each point is a method: the mean of {labels[effect]} on the vertical axis, the mean of {labels[lean]} on the "
-        "horizontal axis. One line joins the Pareto-optimal of all methods, the others the strengths of a method.",
+        "horizontal axis. One line joins the Pareto-optimal methods; each other line joins the strengths of a method.",
     )  # fmt: skip
     axes = f"mean of {labels[lean]}", f"mean of {labels[effect]}"
     drawn = scatter(about, groups, *axes, lines, size=4.5, height=340, bands=bands, room=room)
-    return files.chart(about, drawn, "The front is that of all methods, also of those that are not in this figure.")
+    return files.chart(about, drawn, "The Pareto front is of all methods, including those that are not in this figure.")
 
 
 def curves_of(rows: Sequence[Row]) -> tuple[list[list[Row]], list[Row]]:
-    """The rows of methods with two strengths or more, each by rising strength; and the other rows."""
+    """Split rows into curves (methods with two or more strengths, in ascending order) and single rows."""
     strong = sorted(
         (row for row in rows if row.method.strength is not None),
         key=lambda row: (row.method.family, row.method.strength),
@@ -93,7 +93,7 @@ def _points(name: str, rows: Sequence[Row], lean: str, effect: str) -> Points:
 
 
 def _curve(base: Row, rows: Sequence[Row], lean: str, effect: str) -> Points:
-    """A curve from the base to the highest strength; only that is named in the field."""
+    """Return the points from the base to the highest strength; only the last point is labeled."""
     every = [base, *rows]
     x, y = (np.array([row.cells[one].mean for row in every], np.float64) for one in (lean, effect))
     strengths = [row.method.strength for row in rows]
@@ -102,7 +102,7 @@ def _curve(base: Row, rows: Sequence[Row], lean: str, effect: str) -> Points:
 
 
 def _band(report: BenchReport, rows: Sequence[Row], lean: str, effect: str, series: int) -> list[Band]:
-    """The interval of effectiveness along a curve; none where there are too few queries for intervals."""
+    """Return the interval of effectiveness along a curve; empty if there are too few queries for intervals."""
     if min(row.cells[effect].n for row in rows) < n.FEWEST:
         return []
     start = rows[0].cells[effect].mean
@@ -113,7 +113,7 @@ def _band(report: BenchReport, rows: Sequence[Row], lean: str, effect: str, seri
 
 
 def _bars(report: BenchReport, row: Row, lean: str, effect: str) -> list[Line]:
-    """The intervals of the difference to the base through the point of the method, along both axes."""
+    """Return the intervals of the difference from the base along both axes, as lines through the point."""
     if min(row.cells[one].n for one in (lean, effect)) < n.FEWEST:
         return []
     x, y = row.cells[lean].mean, row.cells[effect].mean

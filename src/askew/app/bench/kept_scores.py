@@ -1,4 +1,4 @@
-"""The scores of every query in one file, from which a report is computed again without any search."""
+"""Write and read the scores of every query, from which a report is recomputed without searching."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VERSION = 1
 
 
 def write_scores(report: BenchReport) -> dict[str, bytes]:
-    """The file by its name in the folder of a report: a row for each method, seed and query, a column per measure."""
+    """Return the file by its name: one row for each method, seed and query, and one column for each measure."""
     parts = [
         pa.table({
             "method": pa.array([one.method.text] * len(report.query_ids)).dictionary_encode(),
@@ -51,14 +51,14 @@ def write_scores(report: BenchReport) -> dict[str, bytes]:
 
 
 def read_scores(place: str | Path) -> BenchReport:
-    """The report of a bench, computed again from its scores; ``place`` is its folder or the file."""
+    """Recompute the report of a bench from its scores; ``place`` is the output folder of the bench, or the file."""
     path = Path(place)
     file = path / SCORES if path.is_dir() else path
     try:
         table = pq.read_table(file)
         about = json.loads((table.schema.metadata or {})[_ABOUT])
         if about["version"] != _VERSION:
-            raise DataError(f"{file}: it was written by another version of askew; run askew bench again")
+            raise DataError(f"{file}: this file was written by another version of askew; run askew bench again")
         return _report(pl.DataFrame(pl.from_arrow(table)), about)
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{file}: expected the scores of askew bench --out ({type(error).__name__}: {error})") from None
@@ -75,7 +75,7 @@ def _report(table: pl.DataFrame, about: Mapping[str, Any]) -> BenchReport:
     for one in about["methods"]:
         mine = table.filter(pl.col("method") == one["method"]["text"])
         if mine["query_id"].to_list() != ids:
-            raise ValueError(f"{one['method']['text']} has other queries than the base")
+            raise ValueError(f"the queries of {one['method']['text']} differ from those of the base")
         values = {each.text: mine[each.text].fill_null(float("nan")).to_numpy().copy() for each in measures}
         scored.append(Scored(_method(one["method"]), values, Costs(**one["costs"])))
     return make_report(
@@ -85,7 +85,7 @@ def _report(table: pl.DataFrame, about: Mapping[str, Any]) -> BenchReport:
 
 
 def _plain(method: MitigationMethod) -> dict[str, Any]:
-    """A method as JSON values, without its settings."""
+    """Return a method as JSON values, without its settings."""
     first = None if method.first is None else _plain(method.first)
     names = ("text", "kind", "name", "choice", "strength", "seed")
     return {**{name: getattr(method, name) for name in names}, "first": first}

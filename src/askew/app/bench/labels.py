@@ -1,4 +1,4 @@
-"""What tables of mitigation methods call their measures, and what their marks mean."""
+"""Labels of the measures in tables of mitigation methods, and the legend of their marks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from askew.publish.page.parts import measure_label
 
 
 def labels_of(report: BenchReport) -> dict[str, str]:
-    """Measures as tables name them; one that methods choose or reorder by has a mark."""
+    """Return the label of each measure; a measure by which methods select or reorder is marked with an asterisk."""
     parts = [part for row in report.rows for part in row.method.parts]
     by_first = any(part.by_results or part.bound or part.kind == REORDER for part in parts)
     chosen = {report.leans[0]} if by_first else set()
@@ -18,10 +18,10 @@ def labels_of(report: BenchReport) -> dict[str, str]:
 
 
 def marks_note(report: BenchReport) -> list[str]:
-    """What the marks in a table of methods mean."""
+    """Return the legend of the marks in a table of methods."""
     labels = labels_of(report)
     said = [
-        "↑ ↓: which way is better." + (" |M|: the distance of M from zero." if "|" in "".join(labels.values()) else "")
+        "↑ ↓: the better direction." + (" |M|: the absolute value of M." if "|" in "".join(labels.values()) else "")
     ]
     if any("*" in label for label in labels.values()):
         said.append(
@@ -29,9 +29,9 @@ def marks_note(report: BenchReport) -> list[str]:
             "compare the other measures."
         )
     said.append(
-        f"{PARETO}: the method is Pareto-optimal; no other is at least as good by {report.effectiveness[0]} and by "
-        "this measure, and better by one of them."
+        f"{PARETO}: Pareto-optimal; no other method is at least as good by {report.effectiveness[0]} and by this "
+        "measure, and better by one of them."
     )
     if any(row.method.bound for row in report.rows):
-        said.append(f"{BOUND}: an upper bound, chosen by the judgements; not a system, and not on a Pareto front.")
+        said.append(f"{BOUND}: an upper bound that selects by the judgements; not a system, and not on a Pareto front.")
     return said

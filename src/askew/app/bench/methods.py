@@ -1,19 +1,20 @@
-"""Mitigation methods: ways to reduce the lean of results. Each is written as a short text and checked before any work.
+"""Read and check mitigation methods, each of which is written as a short text.
 
 bm25, qld, rm3, dense, ...          another ranker, with its own index
 fusion:RANKER,RANKER                several rankers, fused by reciprocal ranks
 greedy, mmr, detconstsort, ...      the base's documents, reordered by the groups that they name
 FILE.py:CLASS                       a method of your own (see askew.plugins.mitigation)
 rerank:MODEL                        the base's documents, reordered by a cross-encoder, or a head of askew train adapter
-reformulate:METHOD                  reformulated queries, chosen by their results
-reformulate:METHOD:one-search       the reformulation that most surely asks for the same; only it is searched
-reformulate:METHOD:FOLDER           reformulated queries, chosen by a trained selector
-reformulate:METHOD:oracle           reformulated queries, chosen by the judgements: an upper bound, not a system
+reformulate:METHOD                  reformulated queries, selected by their results
+reformulate:METHOD:one-search       only the reformulation with the highest probability that it asks for the same thing
+reformulate:METHOD:FOLDER           reformulated queries, selected by a trained selector
+reformulate:METHOD:oracle           reformulated queries, selected by the judgements: an upper bound, not a system
 run:FILE                            your own run
 
-FILE or FOLDER may be NAME#SEED, a run also NAME@STRENGTH#SEED.run: seeds of one method are one row.
+FILE or FOLDER may be named NAME#SEED, a run also NAME@STRENGTH#SEED.run: the seeds of a method form one row.
 
-METHOD@STRENGTH sets the strength of a method, METHOD@A,B,C several. METHOD+greedy reorders the results of another.
+METHOD@STRENGTH sets the strength of a method; METHOD@A,B,C runs it with several. METHOD+greedy reorders the results of
+METHOD.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from askew.plugins.registry import build, load, names, settings_of
 
 RANKER, FUSION, REORDER, RERANK, REFORMULATE, RUN = "ranker", "fusion", "reorder", "rerank", "reformulate", "run"
 ORACLE, ONE_SEARCH = "oracle", "one-search"
-# A folder with this file holds a trained selector.
+# A folder with this file is a trained selector.
 SELECTOR = "selector.json"
-# The strengths of a reformulator: how many of its candidates are searched.
+# The strengths of a reformulator in a sweep: the number of candidates that are searched.
 SEARCHED = (1, 3, 5, 10)
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _STRENGTHS = re.compile(r"(.+)@(\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)*)")
@@ -46,10 +47,11 @@ _FILE = re.compile(r"(.+\.py):([A-Za-z_]\w*)")
 
 @dataclass(frozen=True)
 class MitigationMethod:
-    """A method as read: ``name`` is the ranker, plugin, reformulator, model or run; ``choice`` chooses candidates.
+    """A parsed method.
 
-    ``first`` is the method whose results it reorders, None for the base. Runs and models of one name with different
-    ``seed`` (``NAME#SEED``) are one row.
+    ``name`` is the ranker, plugin, reformulator, model or run. ``choice`` is how candidates are selected. ``first`` is
+    the method that provides the results to reorder, None for the base. Runs and models with the same name and different
+    ``seed`` (``NAME#SEED``) form one row.
     """
 
     text: str
@@ -63,32 +65,32 @@ class MitigationMethod:
 
     @property
     def bound(self) -> bool:
-        """Whether it chooses by the judgements: then it is an upper bound and not a system."""
+        """Whether it selects by the judgements, so that it is an upper bound and not a system."""
         return any(one.choice == ORACLE for one in self.parts)
 
     @property
     def trained(self) -> bool:
-        """Whether a trained selector chooses among candidates."""
+        """Whether a trained selector selects a candidate."""
         return self.kind == REFORMULATE and self.choice not in ("", ORACLE, ONE_SEARCH)
 
     @property
     def by_results(self) -> bool:
-        """Whether candidates are chosen by the lean of their results."""
+        """Whether candidates are selected by the lean of their results."""
         return self.kind == REFORMULATE and self.choice == ""
 
     @property
     def parts(self) -> list[MitigationMethod]:
-        """The method, and those whose results it reorders."""
+        """The method, and the chain of methods that provide its results."""
         return [self, *(self.first.parts if self.first else [])]
 
     @property
     def family(self) -> str:
-        """The method without its strength: rows of one family are a curve."""
+        """The text without the strength; the rows of one family form a curve."""
         return self.row_text if self.strength is None else self.row_text.rpartition("@")[0]
 
     @property
     def row_text(self) -> str:
-        """The method without its seed."""
+        """The text without the seed."""
         return self.text if self.seed is None else self.text.rpartition("#")[0]
 
     @property
@@ -104,10 +106,10 @@ def read_methods(
     runs: Sequence[str] = (),
     sweep: bool = False,
 ) -> tuple[MitigationMethod, list[MitigationMethod]]:
-    """The base ranker, and the methods in the order given; the base is not repeated among them.
+    """Return the base ranker, and the other methods in the given order.
 
-    ``settings`` are those of a method, by its text, for all of its strengths; ``runs`` names runs that the caller
-    holds. With ``sweep`` a method without a strength is taken at several.
+    ``settings`` has the settings of methods by text, for all strengths of a method. ``runs`` has the names of runs in
+    memory. With ``sweep``, a method without a given strength is read with several strengths.
     """
     given = dict(settings or {})
     check_names("method", given, [base, *texts, *(f"{RUN}:{name}" for name in runs)], "method_settings=")
@@ -116,12 +118,12 @@ def read_methods(
     found = [one for text in texts if text != base for one in _expanded(text, given.get(text), sweep)]
     listed = [one.text for one in (*found, *held)]
     if twice := [text for text in listed if listed.count(text) > 1]:
-        raise ConfigError(f"methods= {twice[0]}: it is given twice; give each method once")
+        raise ConfigError(f"methods= {twice[0]}: this method is given twice; give each method once")
     return MitigationMethod(base, RANKER, base, settings=given.get(base, {})), [*found, *held]
 
 
 def _expanded(text: str, settings: Mapping[str, Any] | None, sweep: bool) -> Iterator[MitigationMethod]:
-    """The method at each of its strengths."""
+    """Yield the method with each of its strengths."""
     several = _STRENGTHS.fullmatch(text)
     if several and "," in several[2]:
         yield from (read_method(f"{several[1]}@{one}", settings) for one in several[2].split(","))
@@ -132,14 +134,14 @@ def _expanded(text: str, settings: Mapping[str, Any] | None, sweep: bool) -> Ite
 
 
 def strengths_of(method: MitigationMethod) -> Sequence[float]:
-    """The strengths of a sweep; none where a method has no such knob."""
+    """Return the strengths of a sweep; empty if the method has no strength."""
     if method.kind == REORDER:
         return tuple(getattr(plugin_of(method.name), "strengths", ()))
     return SEARCHED if method.by_results else ()
 
 
 def read_method(text: str, settings: Mapping[str, Any] | None = None) -> MitigationMethod:
-    """One method from its text. Names, files, folders and settings are checked; no model is loaded."""
+    """Parse one method; names, files, folders and settings are checked, no model is loaded."""
     given = dict(settings or {})
     if reorders := _reorders(text, given):
         return reorders
@@ -148,7 +150,7 @@ def read_method(text: str, settings: Mapping[str, Any] | None = None) -> Mitigat
     kind, colon, rest = text.partition(":")
     if colon and rest and kind in _READ:
         name, choice, strength = _READ[kind](rest)
-        # The ending of a file with a strength or a seed is no part of either.
+        # The extension of a file is not part of its strength or seed.
         named = kind == RUN and (strength is not None or _SEED.fullmatch(Path(rest).stem))
         shown = f"{RUN}:{Path(rest).with_suffix('')}" if named else text
         return _seeded(MitigationMethod(shown, kind, name, choice, given, strength))
@@ -169,7 +171,7 @@ def _seeded(method: MitigationMethod) -> MitigationMethod:
 
 
 def _reorders(text: str, settings: dict[str, Any]) -> MitigationMethod | None:
-    """A method that reorders results, at the end of a text: ``[METHOD+]NAME[@STRENGTH]``."""
+    """Parse a method that reorders results, ``[METHOD+]NAME[@STRENGTH]``; None for any other method."""
     strong = _STRENGTHS.fullmatch(text)
     whole, strength = (strong[1], float(strong[2])) if strong and "," not in strong[2] else (text, None)
     before, plus, name = whole.rpartition("+")
@@ -183,12 +185,12 @@ def _reorders(text: str, settings: dict[str, Any]) -> MitigationMethod | None:
     given = settings if strength is None else {**settings, "strength": int(strength) if strength % 1 == 0 else strength}
     first = read_method(before) if before else None
     method = MitigationMethod(text, REORDER, name, "", given, strength, first)
-    make_plugin(method)  # settings that it does not have are refused here
+    make_plugin(method)  # refuses unknown settings
     return method
 
 
 def plugin_of(name: str) -> Any:
-    """The class of a method that reorders results: a plugin by its name, or FILE.py:CLASS."""
+    """Return the class of a method that reorders results: a plugin by its name, or FILE.py:CLASS."""
     file = _FILE.fullmatch(name)
     if file is None:
         return load("mitigation", name)
@@ -207,7 +209,7 @@ def plugin_of(name: str) -> Any:
 
 
 def make_plugin(method: MitigationMethod) -> Any:
-    """A method that reorders results, with its settings."""
+    """Make a method that reorders results, with its settings."""
     settings = dict(method.settings)
     if method.strength is not None and "strength" not in inspect.signature(plugin_of(method.name)).parameters:
         raise ConfigError(f"methods= {method.text}: {method.name} has no strength; leave out @{method.strength:g}")
@@ -220,7 +222,7 @@ def make_plugin(method: MitigationMethod) -> Any:
 
 
 def rankers() -> list[str]:
-    """The rankers that search their own index."""
+    """Return the rankers that search their own index."""
     return [name for name in names("ranker") if _needed(name) == ["index"]]
 
 
@@ -236,7 +238,7 @@ def _fusion(rest: str) -> _Read:
     for one in given:
         check_name("ranker", one, rankers())
     if len(set(given)) < 2:
-        raise ConfigError(f"methods= {FUSION}:{rest}: expected two different rankers or more, as {FUSION}:bm25,qld")
+        raise ConfigError(f"methods= {FUSION}:{rest}: expected two or more different rankers, as in {FUSION}:bm25,qld")
     return rest, "", None
 
 
@@ -245,10 +247,10 @@ def _rerank(model: str) -> _Read:
     if place.is_dir() or (_HUB_ID.fullmatch(model) and not place.parent.is_dir()):
         return model, "", None
     if model in names("mitigation"):
-        raise ConfigError(f"methods= {RERANK}:{model}: write {model}")
+        raise ConfigError(f"methods= {RERANK}:{model}: this is not a model; write {model}")
     raise DataError(
-        f"methods= {RERANK}:{model}: expected the folder of a cross-encoder (from askew train ranker), one with a "
-        f"{HEAD} (from askew train adapter), or a hub id such as org/name; found no such folder"
+        f"methods= {RERANK}:{model}: expected the folder of a cross-encoder (from askew train ranker), a folder "
+        f"with {HEAD} (from askew train adapter), or a hub id such as org/name; found no such folder"
     )
 
 
@@ -260,7 +262,7 @@ def _reformulate(rest: str) -> _Read:
     check_name("reformulator", method, names("reformulator"))
     if strength is not None and (choice not in ("", ORACLE) or strength < 1 or strength % 1):
         raise ConfigError(
-            f"methods= {REFORMULATE}:{rest}: expected the number of candidates to search, as "
+            f"methods= {REFORMULATE}:{rest}: expected the number of candidates to search, as in "
             f"{REFORMULATE}:{method}@5; found @{strength:g}"
         )
     if choice in ("", ORACLE, ONE_SEARCH) or (Path(choice) / SELECTOR).is_file():

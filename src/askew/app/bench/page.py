@@ -1,4 +1,4 @@
-"""The report of one bench or more: one page with tables and a figure for each measure of lean, and tables as files."""
+"""Write the report of one or several benches: a page with tables and figures, and the tables as CSV files."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from askew.publish.page.writing import write_report
 
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 _LIMITS = (
-    "A method that chooses by a measure of lean, or ranks by the words that it counts, reduces this measure by "
-    "construction: compare the other measures.",
-    "A Pareto front is computed from means over these queries. Two methods on it may differ by chance: see the "
+    "A method that selects by a measure of lean, or ranks by the words that this measure counts, reduces the measure "
+    "by construction: compare the other measures.",
+    "A Pareto front is computed from means over these queries. Two methods on the front may differ by chance: see the "
     "intervals.",
-    "Where a query has one judgement, effectiveness does not see the other nine results: see the share of the top 10 "
-    "that is kept.",
+    "If a query has one judgement, effectiveness ignores the other nine of its top 10 results: see the share of the "
+    "top 10 that is kept.",
     "Evaluate a method with a trained model only on queries that the model was not trained on.",
     "A reformulated query may ask for different information. No human judgement of this is included.",
 )
 
 
 def write_page(reports: Sequence[BenchReport], out: Path) -> list[Path]:
-    """Write report.html and tables/*.csv to a folder; all files, the page first. Of one report, its scores too."""
+    """Write report.html, tables/*.csv and, for a single report, its scores; return the paths, the page first."""
     files = PageParts()
     marks: dict[str, object] = {}
     sections: list[Section] = []
@@ -56,7 +56,7 @@ def write_page(reports: Sequence[BenchReport], out: Path) -> list[Path]:
 
 
 def _sections(files: PageParts, report: BenchReport, mark: str) -> list[Section]:
-    """The sections of one collection; of several collections, which have marks, one section each."""
+    """Return the sections of one collection; with a ``mark`` (several collections), merge them into one section."""
     made = [
         _methods_section(files, report, mark), _curves_section(files, report, mark),
         _changes_section(files, report, mark), _measures_section(files, report, mark),
@@ -102,7 +102,7 @@ def _limits(reports: Sequence[BenchReport]) -> list[str]:
     counted = (
         "The published lexicons have two groups." if named is None else f"The groups counted are {_groups_text(named)}."
     )
-    return [NOT_BIAS, f"{counted} These measures do not see other groups.", *_LIMITS]
+    return [NOT_BIAS, f"{counted} Other groups are not measured.", *_LIMITS]
 
 
 def _named(name: str, mark: str) -> str:
@@ -122,8 +122,8 @@ def _methods_section(files: PageParts, report: BenchReport, mark: str) -> Sectio
     notes = [
         *marks_note(report),
         "Model calls: texts, or pairs of texts, that neural networks read or write. Top 10 kept: the share of the "
-        "base's top 10 that is still there. Seconds: to compute the run, without its index. Intervals and tests: see "
-        "Changes.",
+        "base's top 10 that is still in the top 10. Seconds: time to compute the run, without building its index. For "
+        "intervals and tests, see Changes.",
     ]
     drawn = files.table(Table(_named("methods", mark), caption, head, [Group("", rows)], notes), report.to_polars())
     return Section("methods", "Mitigation methods", [drawn])
@@ -151,12 +151,12 @@ def _changes_section(files: PageParts, report: BenchReport, mark: str) -> Sectio
     ]
     notes = [
         marks_note(report)[0],
-        "Change: of the mean, in percent of the mean of the base. Gain: mean over queries, positive is better. "
-        "Intervals are valid for every distribution where a measure has bounds, else approximate; they are over "
-        "queries, for the seeds that were trained. p: null hypothesis: the mean gain is 0; Holm over all "
-        f"{report.tests} tests of this table.",
+        "Change: change of the mean, in percent of the mean of the base. Gain: mean over queries, positive is better. "
+        "The intervals of bounded measures are valid for every distribution; the other intervals are approximate. They "
+        "cover variation over queries, not over seeds. p: the null hypothesis is that the mean gain is 0; corrected by "
+        f"Holm's method over all {report.tests} tests of this table.",
     ]
-    given = Table(_named("changes", mark), "Each method compared with the base, query by query", head, groups, notes)
+    given = Table(_named("changes", mark), "Each method compared with the base, paired by query", head, groups, notes)
     return Section("changes", "Changes", [files.table(given)])
 
 
@@ -177,8 +177,8 @@ def _change_row(row: Row, name: str) -> list[str]:
 def _curves_section(files: PageParts, report: BenchReport, mark: str) -> Section:
     body = [one for lean in report.leans for one in curve_figures(files, report, lean, mark)]
     about = (
-        "A method with several strengths is a curve; its band, and the bars of a method without, are 95% intervals of "
-        "the difference to the base, query by query."
+        "A method with several strengths is drawn as a curve with a band, any other method as a point with bars. Bands "
+        "and bars are 95% intervals of the difference from the base, paired by query."
     )
     return Section("curves", "Effectiveness against lean", [paragraph(about), figures(*body)])
 
@@ -186,7 +186,7 @@ def _curves_section(files: PageParts, report: BenchReport, mark: str) -> Section
 def _measures_section(files: PageParts, report: BenchReport, mark: str) -> Section:
     head = [Column("measure", CODE), Column("better", WORDS), Column("signature", CODE)]
     rows = [[one.text, _BETTER[one.direction], one.signature] for one in report.asked]
-    note = "A signature names every choice that a number depends on; a background run is named by its content."
+    note = "A signature lists every choice that a number depends on; a background run is identified by a hash."
     data = pl.DataFrame(rows, schema=["measure", "better", "signature"], orient="row")
     made = table(_named("measures", mark), "Measures", head, rows, note)
     return Section("measures", "Measures", [files.table(made, data)])

@@ -1,6 +1,6 @@
-"""Reformulated queries as a mitigation method: candidates, their filter, their search, and the choice among them.
+"""Reformulated queries as a mitigation method: generate, filter, search and select candidates.
 
-Candidates are made and filtered once for each reformulator, however many methods choose among them.
+Candidates are generated and filtered once for each reformulator, even if several methods use them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ _RECIPE = "refairmulate"
 
 @dataclass(frozen=True)
 class Criteria:
-    """How candidates are chosen: by the lean of their results, and the share of the top 10 that they keep; the first
-    measure of effectiveness is for the upper bound only. ``equivalence``: the model of the filter."""
+    """How candidates are selected: by the lean of their results and the share ``agree`` of the top 10 that they keep.
+
+    ``effectiveness`` is used only for the upper bound. ``equivalence`` is the model of the filter.
+    """
 
     effectiveness: str
     lean: str
@@ -50,7 +52,7 @@ class Criteria:
 
 @dataclass(frozen=True)
 class MadeCandidates:
-    """The candidates of every query that the filters keep, and what they cost. ``start`` is the row of each query."""
+    """The candidates of every query after filtering, and their costs; ``start`` has the first row of each query."""
 
     table: pa.Table
     start: Ints
@@ -59,14 +61,14 @@ class MadeCandidates:
     notes: list[str]
 
     def of_queries(self, first: int, number: int) -> pa.Table:
-        """The variants of some queries."""
+        """Return the variants of ``number`` queries from the query ``first`` on."""
         begin, end = int(self.start[first]), int(self.start[first + number])
         return self.table.slice(begin, end - begin)
 
 
 @dataclass(frozen=True)
 class ChosenVariants:
-    """The results of the chosen variants of some queries; how many queries changed, and how many searches it took."""
+    """The results of the selected variants of some queries, and the numbers of changed queries and of searches."""
 
     hits: Hits
     reformulated: int
@@ -74,7 +76,7 @@ class ChosenVariants:
 
 
 class SearchedReformulations:
-    """Makes, filters, searches and chooses the reformulations of the queries of a bench."""
+    """Generates, filters, searches and selects the reformulations of the queries of a bench."""
 
     def __init__(
         self, given: BenchInput, queries: pa.Table, scorer: BenchScorer, criteria: Criteria, base: MitigationMethod,
@@ -86,7 +88,7 @@ class SearchedReformulations:
         self._made: dict[str, MadeCandidates] = {}
 
     def open(self, method: MitigationMethod) -> None:
-        """Open a reformulator: what is missing is an error now."""
+        """Open a reformulator, so that a missing model or index is an error before any search."""
         key = _key(method)
         if key not in self._stages:
             first = {**self._base.settings, "ranker": self._base.name}
@@ -107,7 +109,7 @@ class SearchedReformulations:
         return Keep([make_filter(one, self._given.groups) for one in specs])
 
     def of(self, method: MitigationMethod) -> MadeCandidates:
-        """The candidates of a method's reformulator, made at the first call."""
+        """Return the candidates of the reformulator of a method; they are generated at the first call."""
         key = _key(method)
         if key not in self._made:
             start = time.perf_counter()
@@ -123,7 +125,7 @@ class SearchedReformulations:
         return self._made[key]
 
     def texts_of(self, name: str) -> list[list[str]]:
-        """The reformulations of each query by a reformulator with its defaults, those that keep the meaning."""
+        """Return the filtered reformulations of each query, by a reformulator with its default settings."""
         method = MitigationMethod(name, "reformulate", name)
         self.open(method)
         made = self.of(method)
@@ -131,7 +133,7 @@ class SearchedReformulations:
         return [texts[1:] for texts in parts]
 
     def choose(self, method: MitigationMethod, made: MadeCandidates, first: int, number: int) -> ChosenVariants:
-        """Search the candidates of some queries, and take one of each query, or its original."""
+        """Search the candidates of some queries, and select one candidate or the original of each query."""
         table = made.of_queries(first, number)
         if method.choice == ONE_SEARCH:
             return self._one_search(table)
@@ -150,7 +152,7 @@ class SearchedReformulations:
         return ChosenVariants(hits, int(changed.sum()), len(texts))
 
     def _searched(self, table: pa.Table, before: int, method: MitigationMethod) -> Variants:
-        """Variants with their results, and the scores that the choice reads: judgements are for the bound alone."""
+        """Search the variants and compute the scores for the selection; only the upper bound uses judgements."""
         start = _starts(table)
         original, query = start[:-1], np.repeat(np.arange(len(start) - 1), np.diff(start))
         hits = self._scorer.ordered(self._ranker().search(table["text"].combine_chunks(), self._k))
@@ -173,14 +175,14 @@ def _key(method: MitigationMethod) -> str:
 
 
 def _starts(table: pa.Table) -> Ints:
-    """The row of each query's original, and the number of rows."""
+    """Return the row of the original of each query, followed by the number of rows."""
     return np.append(np.flatnonzero(pc.equal(table["method"], ORIGINAL).to_numpy()), table.num_rows).astype(np.int64)
 
 
 def _surest_first(table: pa.Table) -> tuple[pa.Table, Ints]:
-    """The variants of each query: the original, then those that most surely ask for the same; and where each begins.
+    """Sort the variants of each query by the probability that they ask for the same thing, the original first.
 
-    Where no filter says how sure that is, candidates stay in their order.
+    Without these probabilities, candidates keep their order. Also returns the first row of each query.
     """
     start = _starts(table)
     query = np.repeat(np.arange(len(start) - 1), np.diff(start))
@@ -190,14 +192,14 @@ def _surest_first(table: pa.Table) -> tuple[pa.Table, Ints]:
 
 
 def _first_candidates(table: pa.Table, number: int) -> pa.Table:
-    """The original and the first candidates of each query."""
+    """Return the original and the first ``number`` candidates of each query."""
     start = _starts(table)
     place = np.arange(table.num_rows) - np.repeat(start[:-1], np.diff(start))
     return table.filter(pa.array(place <= number))
 
 
 def taken(hits: Hits, rows: Ints) -> Hits:
-    """Some of the lists, in the order given."""
+    """Return the lists of the given rows, in this order."""
     sizes = np.diff(hits.offsets)[rows]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     at = np.arange(offsets[-1]) + np.repeat(hits.offsets[:-1][rows] - offsets[:-1], sizes)

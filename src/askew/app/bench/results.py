@@ -1,4 +1,4 @@
-"""Results of mitigation methods: means, changes against the base with intervals, corrected tests, Pareto fronts."""
+"""Compute the results of mitigation methods: means, changes with intervals, corrected tests, Pareto fronts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from askew.selectors.pareto import pareto_front
 from askew.statistics.intervals import change_interval, size_bounds
 from askew.statistics.significance import MEAN, NULLS, Paired, holm, paired
 
-# Means that agree to so many decimals are equal: they differ by rounding in a sum.
+# Means that agree to this number of decimals are equal: the difference is a rounding error.
 _DIGITS = 12
 # Marks of a table: an upper bound, a Pareto-optimal method, the base.
 BOUND, PARETO, BASE = "†", "Pareto", "base"
@@ -32,10 +32,11 @@ Values = Mapping[str, Floats]
 
 @dataclass(frozen=True)
 class Cell:
-    """One method by one measure. ``change`` of the mean against the base in percent, from ``low`` to ``high``.
+    """The result of one method by one measure.
 
-    ``against`` is the comparison with the base, None for the base itself; ``p_holm`` is its corrected p. A measure that
-    is best at zero counts by its distance from zero.
+    ``change`` is the change of the mean against the base in percent, with the interval from ``low`` to ``high``.
+    ``against`` is the paired comparison with the base, None for the base itself; ``p_holm`` is its corrected p. If zero
+    is the best value of the measure, absolute values are used.
     """
 
     mean: float
@@ -48,13 +49,13 @@ class Cell:
 
     @property
     def has_interval(self) -> bool:
-        """Whether the interval of the change is worth showing: it is known, and of enough queries."""
+        """Whether to show the interval of the change: it is known, and there are enough queries."""
         return self.low is not None and self.high is not None and self.n >= FEWEST
 
 
 @dataclass(frozen=True)
 class BenchMeasure:
-    """A measure of a report. ``effectiveness``: whether it reads judgements; else it measures lean."""
+    """A measure of a report; ``effectiveness`` is true if it reads judgements, else it measures lean."""
 
     text: str
     signature: str
@@ -64,14 +65,18 @@ class BenchMeasure:
 
     @classmethod
     def of(cls, asked: MeasureRequest) -> BenchMeasure:
-        """The measure of a request."""
+        """Convert a request."""
         return cls(asked.text, asked.signature, asked.direction, asked.bounds, "judgements" in asked.family.reads)
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What a method costs and changes: searches and model calls per query (None where nobody knows), seconds in all,
-    the share of the base's top 10 that is still in the top 10, queries without results and reformulated queries."""
+    """The costs of a method, and how much it changes.
+
+    ``searches`` and ``model_calls`` are per query, None if unknown. ``seconds`` is the total time. ``kept`` is the
+    share of the base's top 10 that is still in the top 10. ``empty`` and ``reformulated`` are the numbers of queries
+    without results and of reformulated queries.
+    """
 
     searches: float | None
     model_calls: float | None
@@ -92,8 +97,11 @@ class Scored:
 
 @dataclass(frozen=True)
 class Row:
-    """One method. ``pareto`` names the measures of lean for which it is Pareto-optimal; ``seeds`` has the mean of each
-    measure by seed, where there are several."""
+    """The results of one method.
+
+    ``pareto`` has the measures of lean for which it is Pareto-optimal. ``seeds`` has the means of each measure by seed,
+    if there are several seeds.
+    """
 
     method: MitigationMethod
     cells: Mapping[str, Cell]
@@ -103,12 +111,12 @@ class Row:
 
     @property
     def base(self) -> bool:
-        """Whether the others are compared with it."""
+        """Whether this method is the base."""
         return all(cell.against is None for cell in self.cells.values())
 
     @property
     def label(self) -> str:
-        """The method as tables name it: the base and an upper bound are marked."""
+        """The label of the method in tables; the base and an upper bound are marked."""
         mark = f" {BOUND}" if self.method.bound else f" ({BASE})" if self.base else ""
         return f"{self.method.row_text}{mark}"
 
@@ -117,7 +125,7 @@ class Row:
 class BenchReport:
     """The result of ``bench``; the base is the first row. ``scored`` has the scores of every query by method and seed.
 
-    ``groups`` names the lexicon and the groups that were given, None where the defaults of the measures hold.
+    ``groups`` names the given lexicon and groups; None if each measure counts its default groups.
     """
 
     collection: str
@@ -143,16 +151,16 @@ class BenchReport:
 
     @property
     def values(self) -> dict[str, Values]:
-        """The scores of every query by method; of several seeds their mean."""
+        """The scores of every query by method; the mean over seeds if there are several."""
         return merged_seeds(self.scored, self.asked)
 
     @property
     def tests(self) -> int:
-        """Over how many tests p is corrected."""
+        """The number of tests over which p is corrected."""
         return sum(cell.p_holm is not None for row in self.rows for cell in row.cells.values())
 
     def to_polars(self) -> pl.DataFrame:
-        """One row for each method and measure, with every number of the report; changes are in percent."""
+        """Return one row for each method and measure, with every number of the report; changes are in percent."""
         rows = [
             {
                 **_method_facts(row), "measure": name, **cell_facts(row.cells[name]),
@@ -164,11 +172,11 @@ class BenchReport:
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def to_pandas(self) -> Any:
-        """As ``to_polars``, for pandas, which must be installed."""
+        """Return the table of ``to_polars`` as a pandas data frame; pandas must be installed."""
         return self.to_polars().to_pandas()
 
     def per_query(self) -> pl.DataFrame:
-        """One row for each method and query, one column for each measure; null where a measure is not defined."""
+        """Return one row for each method and query, with a column for each measure; null where it is not defined."""
         parts = [
             pl.DataFrame({"method": [method] * len(self.query_ids), "query_id": self.query_ids, **values})
             for method, values in self.values.items()
@@ -191,7 +199,7 @@ class BenchReport:
         return html_table(*self._table())
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON values."""
+        """Return the report as JSON values."""
         about = {"collection": self.collection, "queries": len(self.query_ids), "k": self.k, "agree": self.agree}
         return {
             **about, "groups": self.groups, "base": self.rows[0].method.text, "effectiveness": list(self.effectiveness),
@@ -223,7 +231,7 @@ def _as_json(row: Row) -> dict[str, Any]:
 
 
 def cell_facts(cell: Cell) -> dict[str, Any]:
-    """One cell as JSON values."""
+    """Return one cell as JSON values."""
     found = {} if cell.against is None else asdict(cell.against)
     gains = {name: found.get(key) for name, key in (("gain", "gain"), ("gain_low", "low"), ("gain_high", "high"))}
     counts = {name: found.get(name) for name in ("p", "improved", "worsened", "unchanged")}
@@ -237,7 +245,7 @@ def make_report(
     collection: str, query_ids: Sequence[str], k: int, agree: float, asked: Sequence[BenchMeasure],
     scored: Sequence[Scored], rules: Sequence[str], notes: Sequence[str], groups: Mapping[str, Any] | None,
 ) -> BenchReport:  # fmt: skip
-    """Means, intervals, tests and Pareto fronts from the scores of every query; the first method is the base."""
+    """Compute means, intervals, tests and Pareto fronts from the scores; the first method is the base."""
     values = merged_seeds(scored, asked)
     cells = compared(values, asked)
     methods = {one.method.row_text: one.method for one in reversed(scored)}
@@ -251,7 +259,7 @@ def make_report(
         if (mine := [one for one in scored if one.method.row_text == text])
     ]
     more = [
-        f"{name}: over the {cell.n:,} of {len(query_ids):,} queries for which every method has a value"
+        f"{name}: means are over the {cell.n:,} of {len(query_ids):,} queries for which every method has a value"
         for name, cell in rows[0].cells.items()
         if cell.n < len(query_ids)
     ]
@@ -260,10 +268,10 @@ def make_report(
 
 
 def merged_seeds(scored: Sequence[Scored], asked: Sequence[BenchMeasure]) -> dict[str, Values]:
-    """The scores of each method; of several seeds the mean, of distances from zero where zero is best.
+    """Return the scores of each method; if it has several seeds, the mean over the seeds.
 
-    Signed values of seeds would cancel: a method that leans one way with one seed and the other way with the next does
-    lean.
+    If zero is the best value of a measure, the mean is of absolute values: signed values of different seeds would
+    cancel out, although the results of each seed lean.
     """
     found: dict[str, Values] = {}
     for text in dict.fromkeys(one.method.row_text for one in scored):
@@ -283,7 +291,7 @@ def _seed_means(mine: Sequence[Scored], asked: Sequence[BenchMeasure]) -> dict[s
 
 
 def _mean_costs(mine: Sequence[Scored]) -> Costs:
-    """The costs of one method: of several seeds their mean."""
+    """Return the costs of one method; the mean over seeds if there are several."""
     costs = [one.costs for one in mine]
 
     def mean(name: str) -> float | None:
@@ -300,9 +308,9 @@ def _mean_costs(mine: Sequence[Scored]) -> Costs:
 
 
 def compared(values: Mapping[str, Values], requests: Sequence[BenchMeasure]) -> dict[str, dict[str, Cell]]:
-    """Every method by every measure, against the first; p corrected over all methods and measures together.
+    """Compare every method with the first one by every measure; p is corrected over all methods and measures.
 
-    A mean is over the queries for which every method has a value, so that all means are of the same queries.
+    A mean is over the queries for which every method has a value, so that all means are over the same queries.
     """
     base, *others = values
     cells: dict[str, dict[str, Cell]] = {method: {} for method in values}
@@ -321,7 +329,7 @@ def _defined(values: Mapping[str, Values], measure: str) -> npt.NDArray[np.bool_
     if not there.any():
         worst = max(without, key=lambda method: int(without[method].sum()))
         raise DataError(
-            f"{measure}: there is no query for which every method has a value; {worst!r} lacks "
+            f"{measure}: there is no query for which every method has a value; {worst!r} has no value for "
             f"{int(without[worst].sum()):,} of {len(there):,}: leave it out, or give a run that answers more queries"
         )
     return there
@@ -362,10 +370,10 @@ def pareto_optimal(
     cells: Mapping[str, Mapping[str, Cell]], systems: Sequence[str], effectiveness: str, leans: Sequence[str],
     directions: Mapping[str, Direction],
 ) -> dict[str, frozenset[str]]:  # fmt: skip
-    """For each method the measures of lean for which it is Pareto-optimal: no other system has means at least as good
-    in effectiveness and in lean, and better in one of them.
+    """Return for each method the measures of lean for which it is Pareto-optimal.
 
-    ``systems`` are the methods that take part: an upper bound does not.
+    A method is Pareto-optimal if no other system has means that are at least as good in effectiveness and in lean, and
+    better in one of them. ``systems`` are the methods that are compared: all except upper bounds.
     """
     found: dict[str, set[str]] = {method: set() for method in cells}
     for lean in leans:

@@ -1,4 +1,4 @@
-"""Run mitigation methods: one list of documents for each query, with the queries in the same order for all methods."""
+"""Run mitigation methods: each returns one ranked list per query, in the same order of queries."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ from askew.plugins.registry import build, names
 from askew.rankers.common import join_hits, ranked
 from askew.rankers.disk import StoredTexts
 
-# So many queries are searched at a time: the results of their candidates are in memory.
+# The number of queries searched at a time: the results of all their candidates are in memory.
 _CHUNK = 1000
-# What the user can say of a run: nobody else knows what it cost.
+# Settings of a run: only the user knows its costs.
 _OF_RUNS = ("searches", "model_calls")
-# How many queries are done, of how many.
+# Called with the number of queries done and the total number.
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class MethodRun:
-    """The results of a method: a list for each query. ``reformulated``: how many queries were reformulated.
+    """The results of a method: a ranked list for each query, and its costs.
 
     ``searches`` and ``model_calls`` are costs per query: searches of an index, and texts or pairs of texts that neural
-    networks read or wrote; None where nobody knows.
+    networks read or wrote; None if unknown. ``reformulated`` is the number of reformulated queries.
     """
 
     hits: Hits
@@ -72,9 +72,9 @@ Search = Callable[[Progress], MethodRun]
 
 
 class MethodRunner:
-    """Runs methods on the same queries. They share a collection, the base ranker and its results.
+    """Runs methods on the same queries, with the same collection, base ranker and base results.
 
-    ``runs`` and ``plugins`` are those that the caller holds, by name. All lists are ordered as the scorer measures
+    ``runs`` and ``plugins`` are objects of the caller, by name. All lists are in the order in which the scorer measures
     them.
     """
 
@@ -90,7 +90,7 @@ class MethodRunner:
         self._reformulations = SearchedReformulations(given, queries, scorer, criteria, base, k, lambda: self.ranker)
 
     def _retrieve(self, ranker: MitigationMethod) -> RetrieveStage:
-        """The stage that searches with a ranker. Names and settings are checked, nothing is loaded."""
+        """Return the stage that searches with a ranker; names and settings are checked, nothing is loaded."""
         search = {**ranker.settings, "ranker": ranker.name, "k": self._k}
         return retrieve_stage(Recipe("bench", {"retrieve": search}), self.resources)
 
@@ -100,13 +100,13 @@ class MethodRunner:
         return _ranker_of(self._base_stage)
 
     def search_base(self, progress: Progress) -> MethodRun:
-        """The results of the base, which methods build on and measures with a background compare with."""
+        """Search with the base ranker; methods reuse its results, and measures use them as the background."""
         self.base = self.searched(self.ranker, progress)
         self._scorer.set_base(self.base.hits)
         return self.base
 
     def open(self, method: MitigationMethod) -> Search:
-        """How to search with a method. Its index is made and its model loaded here: what is missing is an error now."""
+        """Return the search function of a method; its index is built and its model loaded here, to fail early."""
         if method.kind == REFORMULATE:
             self._reformulations.open(method)
             return partial(self._reformulated, method)
@@ -117,7 +117,7 @@ class MethodRunner:
         return opened[method.kind](method)
 
     def searched(self, ranker: RankerPlugin, progress: Progress, searches: float = 1.0) -> MethodRun:
-        """The results of a ranker. What is compiled or read on its first use does not count as time."""
+        """Search with a ranker; a first search without timing excludes compilation and loading from the seconds."""
         ranker.search(self.queries["text"].slice(0, 1).combine_chunks(), self._k)
         start = time.perf_counter()
         with counting_model_calls() as calls:
@@ -139,14 +139,14 @@ class MethodRunner:
         return partial(self.searched, fused, searches=float(len(mine)))
 
     def _reranked(self, method: MitigationMethod) -> Search:
-        """The documents of the base by a model; by default all of them."""
+        """Rerank the documents of the base with a model, by default all of them."""
         if (Path(method.name) / HEAD).is_file():
             return self._by_head(method)
         given = {"depth": self._k, **method.settings, "first": self.ranker, "model": method.name}
         return partial(self.searched, build("ranker", "crossencoder", {**given, "index": self.resources.index()}))
 
     def _by_head(self, method: MitigationMethod) -> Search:
-        """The documents of the base by a head of ``askew train adapter``."""
+        """Rerank the documents of the base with a head of ``askew train adapter``."""
         if method.settings:
             raise ConfigError(f"method_settings= {method.text}: a head has no settings")
         head, texts = read_head(Path(method.name)), self.queries["text"].to_pylist()
@@ -158,7 +158,7 @@ class MethodRunner:
             scores = head.logits([texts[row] for row in rows.tolist()], documents)
             progress(1, 1)
             hits = self._scorer.ordered(ranked(rows, base.docs, scores, len(texts), self._k))
-            # Each text is encoded once by itself in the layout apart; a pair is one text else.
+            # In the layout "apart" each text is encoded once; otherwise each pair is one text.
             read = len(set(texts)) + len(set(documents)) if head.layout == "apart" else len(documents)
             seconds = self.base.seconds + time.perf_counter() - start
             return MethodRun(hits, seconds, 1.0, read / len(texts))
@@ -173,7 +173,7 @@ class MethodRunner:
         return StoredTexts(self.resources.index(), len(self.resources.doc_ids))
 
     def _reordered(self, method: MitigationMethod) -> Search:
-        """A method that reorders the results of the base, or of another method."""
+        """Reorder the results of the base, or of another method."""
         plugin = self._plugins.get(method.name) or make_plugin(method)
         before = None if method.first is None else self.open(method.first)
         groups, counts = self._counts(method)
@@ -192,7 +192,7 @@ class MethodRunner:
                 self._reformulations.texts_of, self._text_of,
             )  # fmt: skip
             if method.name in names("mitigation"):
-                plugin.rank(_first_query(task))  # what is compiled on its first use does not count as time
+                plugin.rank(_first_query(task))  # untimed first call: compilation does not count
             start = time.perf_counter()
             with counting_model_calls() as calls:
                 made = self._scorer.ordered(check_lists(plugin.rank(task), task, method.text))
@@ -207,20 +207,20 @@ class MethodRunner:
         return find
 
     def _counts(self, method: MitigationMethod) -> tuple[tuple[str, ...], Any]:
-        """The groups given, or those of the first measure of lean, and how often each document names each."""
+        """Return the given groups, or those of the first measure of lean, and their mentions in each document."""
         (lean,) = (one for one in self._scorer.asked if one.text == self._criteria.lean)
         key, given = key_of(lean), self._groups
         if given is not None and set(lean.groups) != set(given.names):
-            # Two groups are named in the counts that measures read; of more, only those that are compared count.
+            # With two groups, the counts of the measures are used; with more, only the compared groups are counted.
             words = given.counted if given.difference == "auto" else given.lexicon
             mentions = self.resources.mentions(Annotate(words, given.tokenizer, given.overlap))
             return compared_groups(mentions, given.difference)
         if key is None:
-            raise ConfigError(f"method {method.text}: {lean.text} counts no words; name a measure that does first")
+            raise ConfigError(f"method {method.text}: {lean.text} counts no words; give one that does as the first")
         return compared_groups(self._scorer.scorer.mentions(*key), str(lean.measure.param("groups", "auto")))
 
     def _replayed(self, method: MitigationMethod) -> Search:
-        """A run of the user. Queries that it lacks have no results; unknown documents are refused."""
+        """Read a run of the user; queries that are not in the run have no results, unknown documents are refused."""
         if unknown := [name for name in method.settings if name not in _OF_RUNS]:
             raise UnknownName("setting", unknown[0], _OF_RUNS, method.text)
         costs = {name: float(value) for name, value in method.settings.items()}
@@ -240,10 +240,10 @@ class MethodRunner:
             at = int(np.flatnonzero(docs.is_null().to_numpy(zero_copy_only=False))[0])
             raise DataError(
                 f"run {method.name}: {docs.null_count:,} of its lines rank documents that are not in the collection, "
-                f"the first is {mine['doc_id'][at]!r} for query {mine['query_id'][at]!r}; give a run over these"
+                f"the first is {mine['doc_id'][at]!r} for query {mine['query_id'][at]!r}; give a run on this collection"
             )
         left = answered - mine["query_id"].n_unique()
-        notes = [f"{left:,} queries of the run are not part of this bench: left out"] if left else []
+        notes = [f"{left:,} queries of the run are not part of this bench and are left out"] if left else []
         notes = [f"{method.text}: {note}" for note in (*run.notes, *notes)]
 
         def find(progress: Progress) -> MethodRun:
@@ -284,14 +284,14 @@ def _first_query(task: MitigationTask) -> MitigationTask:
 
 
 def cut(hits: Hits, k: int) -> Hits:
-    """The first k of each list."""
+    """Cut each list after the first k documents."""
     keep = np.arange(len(hits.docs)) - hits.offsets[hits.rows()] < k
     sizes = np.minimum(np.diff(hits.offsets), k)
     return Hits(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), hits.docs[keep], hits.scores[keep])
 
 
 def lists_of(row: Any, docs: Any, scores: Any, queries: int) -> Hits:
-    """Lines of a run as lists, queries by number; one without a line has an empty list."""
+    """Convert lines of a run to ranked lists by the number of the query; a query without lines has an empty list."""
     order = np.argsort(row, kind="stable")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=queries))]).astype(np.int64)
     with np.errstate(over="ignore"):

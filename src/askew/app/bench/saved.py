@@ -1,4 +1,4 @@
-"""The runs of a bench as files, in a folder that may hold other files: those are never overwritten."""
+"""Write the runs of a bench to a folder; other files in this folder are never overwritten."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from askew.publish.page.parts import slug
 from askew.publish.page.writing import check_out
 from askew.rankers.common import one_word
 
-# The files of the last bench with their digests: only these are replaced.
+# Lists the files of the last bench with their checksums; only these files are replaced.
 LIST = "runs.sha256"
 
 
@@ -27,12 +27,12 @@ def check_place(out: Path, methods: Sequence[MitigationMethod]) -> None:
     check_out(out)
     folder = out / "runs"
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise ConfigError(f"{folder}: expected a folder or a new name, found something else; give another out=")
+        raise ConfigError(f"{folder}: expected a folder or a new name, found another kind of file; give another out=")
     known = _known(folder)
     for name in run_names(methods).values():
         for path in (folder / f"{name}.run", folder / f"{name}.parquet"):
             if path.exists() and known.get(path.name) != digest_file(path):
-                raise ConfigError(f"{path}: it exists and is not a run of an earlier bench; give another out=")
+                raise ConfigError(f"{path}: this file exists and is not a run of an earlier bench; give another out=")
 
 
 def _known(folder: Path) -> dict[str, str]:
@@ -41,7 +41,7 @@ def _known(folder: Path) -> dict[str, str]:
 
 
 def run_names(methods: Sequence[MitigationMethod]) -> dict[str, str]:
-    """The name of each method's run as a file, by its text."""
+    """Return a file name (without an extension) for the run of each method, by the text of the method."""
     taken: dict[str, str] = {}
     for method in methods:
         taken[slug(method.text, taken, before="")] = method.text
@@ -51,14 +51,14 @@ def run_names(methods: Sequence[MitigationMethod]) -> dict[str, str]:
 def write_runs(
     out: Path, runs: Mapping[MitigationMethod, Hits], query_ids: Sequence[str], doc_ids: pa.Array
 ) -> list[Path]:
-    """Write the results of each method to runs/*.run, or as Parquet where an id contains a blank.
+    """Write the results of each method to runs/*.run, or as Parquet if an id contains white space.
 
-    Runs of an earlier bench are replaced, or removed where this bench does not have them.
+    Runs of an earlier bench are replaced, or removed if this bench has no run of that name.
     """
     folder = out / "runs"
     folder.mkdir(parents=True, exist_ok=True)
     known, ids = _known(folder), pa.array(query_ids, pa.string())
-    # A blank inside an id would start another column in a TREC run.
+    # White space inside an id would start another column in a TREC run.
     blank = any(pc.any(pc.match_substring_regex(one, r"\s")).as_py() for one in (ids, doc_ids))
     names, written = run_names(list(runs)), []
     for method, hits in runs.items():

@@ -1,4 +1,4 @@
-"""Scores of lists of documents, whoever made them: by the judgements of the query, and by the words of the texts."""
+"""Score ranked lists of any method, by the judgements of the query and by the words of the texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULTS = ("nDCG@10", "RR@10", "ARaB(tf)@10", "NFaiRR@10")
 
 
 def ask_measures(measures: Sequence[str] | None, groups: Groups | None = None) -> list[MeasureRequest]:
-    """Measures with every parameter: one or more of effectiveness, one or more of lean, each once."""
+    """Complete and check the measures: at least one of effectiveness and one of lean, each only once."""
     texts = DEFAULTS if measures is None else measures
     asked = Catalogue(groups=groups).complete(texts)
     for one in asked:
@@ -36,39 +36,39 @@ def ask_measures(measures: Sequence[str] | None, groups: Groups | None = None) -
 
 
 def effectiveness_of(asked: Sequence[MeasureRequest]) -> list[MeasureRequest]:
-    """Those that read judgements."""
+    """Return the measures that read judgements."""
     return [one for one in asked if "judgements" in one.family.reads]
 
 
 def leans_of(asked: Sequence[MeasureRequest]) -> list[MeasureRequest]:
-    """Those that do not."""
+    """Return the measures that read no judgements."""
     return [one for one in asked if "judgements" not in one.family.reads]
 
 
 class BenchScorer(Evaluate):
-    """Scores lists of some queries. What is measured against a background is measured against the base's own lists."""
+    """Scores ranked lists; the results of the base ranker are the background of measures that need one."""
 
     def __init__(
         self, measures: Sequence[str], resources: Resources, query_ids: Sequence[str], groups: Groups | None = None
     ) -> None:
-        # Not against each list itself, as in a build: methods are compared, so they need the same background.
+        # In a build the background is each list itself; here methods are compared, so they share one background.
         super().__init__(measures, resources, catalogue=Catalogue(groups=groups))
         self._query_ids = pa.array(query_ids, pa.string())
 
     def set_base(self, hits: Hits) -> None:
-        """The lists of the base ranker, one for each query."""
+        """Set the lists of the base ranker, one for each query, as the background."""
         self.scorer.set_background(ScoredLists.of(hits, self._query_ids))
         self.asked = self.scorer.asked
 
     def ordered(self, hits: Hits) -> Hits:
-        """The lists as they are measured: by score, equal ones by document id as trec_eval has them."""
+        """Return the lists in the order in which they are measured: by score, ties by document id as in trec_eval."""
         order = self.scorer.order(ScoredLists.of(hits, self._query_ids))
         return Hits(hits.offsets, hits.docs[order], hits.scores[order])
 
     def score(self, hits: Hits, query: Ints | None = None, only: Sequence[str] = ()) -> dict[str, Floats]:
-        """Every measure, or only some, of each list; ``query`` numbers the query of each, by default one for each.
+        """Score each list by every measure, or ``only`` by some; an empty list has effectiveness 0 and no lean (NaN).
 
-        An empty list has an effectiveness of zero, and no lean (NaN).
+        ``query`` has the number of the query of each list; by default there is one list for each query.
         """
         ids, queries = self._query_ids, None
         if query is not None:

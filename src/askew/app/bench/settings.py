@@ -9,26 +9,26 @@ from typing import Any
 
 from askew.core.errors import ConfigError, one_of
 
-# Mitigation methods that need no more than askew itself; the base ranker always takes part.
+# Mitigation methods that need no extra package; the base ranker is always included.
 DEFAULT_METHODS = (
     "qld", "greedy", "mmr", "detconstsort", "fairtopk", "reformulate:reduce", "reformulate:reduce+greedy",
     "reformulate:reduce:oracle",
 )  # fmt: skip
-# In place of a model of the filter equivalence: every reformulation is taken, whatever it asks for.
+# Turns the filter equivalence off: no reformulation is refused for its meaning.
 FILTER_OFF = "off"
 EQUIVALENCE = ("auto", "light", "minilm", "neural", FILTER_OFF)
 
 
 @dataclass(frozen=True)
 class BenchSettings:
-    """How mitigation methods are run.
+    """The settings of a bench.
 
     ``base`` is the ranker that methods are compared with and build on. Each query gets at most ``k`` documents.
     ``agree`` is the share of the top 10 of the original query that a reformulation must keep. ``equivalence`` is the
-    model that refuses reformulations with another meaning (``auto`` takes the best that is installed, ``off`` refuses
-    none). With ``sweep`` a method is run at several strengths. ``method_settings`` are those of a method, by its text:
-    ``{"reformulate:reduce": {"count": 5}}``. With ``out`` the report, its tables, the scores of every query and the
-    runs are written to that folder. Indexes and counts are kept in ``store``.
+    model that refuses reformulations with a different meaning (``auto`` uses the best installed model, ``off`` refuses
+    none). With ``sweep``, a method without a given strength is run with several strengths. ``method_settings`` has the
+    settings of methods, by the text of the method: ``{"reformulate:reduce": {"count": 5}}``. ``out`` is the folder for
+    the report, its tables, the scores of every query and the runs. Indexes and counts are kept in ``store``.
     """
 
     base: str = "bm25"

@@ -1,4 +1,4 @@
-"""What a bench starts from: a collection, a recipe, or the store of a build; and the groups that everything counts."""
+"""Open the input of a bench: a collection, a recipe or the store of a build, and the groups to count."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from askew.plugins.registry import refuse_other_groups
 
 @dataclass(frozen=True)
 class BenchInput:
-    """A collection in a store, and the groups that are counted; None: the defaults of the measures hold."""
+    """A collection in a store, and the groups to count; None for the default groups of the measures."""
 
     resources: Resources
     groups: Groups | None
 
 
 def open_input(source: object, store: str | Path, groups: GroupsLike | None = None) -> BenchInput:
-    """Open a collection, or that of a recipe (a ``Recipe`` or a .toml file) or of a build (the folder of its store).
+    """Open a collection, a recipe (a ``Recipe`` or a .toml file), or a build (the folder of its store).
 
-    A recipe brings its groups, unless others are given. The store of a build is used in place of ``store``.
+    The groups of a recipe are used unless ``groups`` are given. The store of a build is used in place of ``store``.
     """
     given = None if groups is None else Groups.of(groups)
     built = _built_recipe(source)
@@ -46,8 +46,8 @@ def _recipe(source: object) -> Recipe | None:
 
 
 def _built_recipe(source: object) -> Recipe | None:
-    """The recipe of the builds in a store; None where the source is no store."""
-    # The name of the embedded collection wins over a folder of that name, as everywhere.
+    """Return the recipe of the builds in a store; None if the source is not a store."""
+    # "demo" always means the embedded collection, even if there is a folder of that name.
     if not isinstance(source, str | Path) or source == "demo" or not Path(source).is_dir():
         return None
     found = [Recipe(str(plan.get("recipe")), plan.get("sections", {})) for plan in Store(source).plans()]
@@ -62,17 +62,17 @@ def _built_recipe(source: object) -> Recipe | None:
 
 
 def check_groups(methods: Sequence[MitigationMethod], lean: MeasureRequest, groups: Groups | None) -> None:
-    """Refuse a method that counts other groups than those given, or than the measure of lean that methods choose by."""
+    """Refuse a method that counts other groups than ``groups``, or than the measure of lean if none are given."""
     measured = lean.groups if groups is None else groups.names
     for method in [part for one in methods for part in one.parts]:
         if not method.counts_groups:
             continue
         own = method.settings.get("groups")
         refuse_other_groups(own, measured, f"method {method.text}")
-        # A reformulator has published defaults of its own; methods that reorder count what the measure counts.
+        # A reformulator has its own published default groups; methods that reorder count the groups of the measure.
         fixed = own is None and groups is None
         if fixed and measured and set(measured) != set(Catalogue().complete([LEAN])[0].groups):
             raise ConfigError(
                 f"method {method.text}: {lean.text} counts {', '.join(measured)}; give groups=, so that the method "
-                "counts the same"
+                "counts the same groups"
             )

@@ -1,1 +1,1 @@
-"""The story of a dataset: queries, neutral ones, variants, kept ones, runs, scores. One short file for each stage."""
+"""Build a dataset of query pairs: classify queries, then reformulate, filter, search, score and select."""

@@ -1,10 +1,10 @@
-"""Choosing across rankers: a candidate must be acceptable under each of them, and counts by its smallest gain.
+"""Choose pairs across rankers: a candidate must be acceptable with every ranker, and counts by its smallest gain.
 
-No selector knows of several rankers. A candidate is acceptable under a ranker if the selector chooses it there when it
-is the only candidate of its query. Among those acceptable under all rankers the selector chooses as it does under
-one, by scores in which every measure has the smallest gain of the candidate under any of the rankers. Lean differs in
-size from ranker to ranker: gains of measures that are best at zero or low are compared as shares of the original's
-size, unless an original is at zero.
+Selectors read the scores of one ranker. A candidate is acceptable with a ranker if the selector chooses it when it is
+the only candidate of its query. Among the candidates that are acceptable with all rankers, the selector chooses as
+usual, by scores in which every measure has the smallest gain of the candidate over the rankers. The size of lean
+differs between rankers: for measures with a best value of zero, or for which lower is better, gains are compared as
+shares of the absolute value of the original, unless an original is zero.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KEYS = ["query_id", "variant_id"]
 
 
 class Chosen(Protocol):
-    """What a selector gives: pairs, and the count of what it left out."""
+    """The result of a selector: pairs, and the numbers of dropped rows by reason."""
 
     @property
     def table(self) -> pl.DataFrame:
@@ -39,19 +39,19 @@ class Chosen(Protocol):
 
     @property
     def dropped(self) -> Mapping[str, int]:
-        """What was left out, by reason."""
+        """The numbers of dropped rows, by reason."""
 
 
 @dataclass(frozen=True)
 class StepScores:
-    """The scores of all candidates under another ranker: a finished step of the same plan, by its key."""
+    """The scores of all candidates with another ranker, from a finished step of the same plan."""
 
     store: Store
     step: str
     key: str
 
     def of(self, queries: pl.DataFrame) -> pl.DataFrame:
-        """The scores of some queries; only the parts that have them are read."""
+        """Return the scores of some queries; only the parts with these queries are read."""
         here = self._places.join(queries, on="query_id", how="semi")["part"].unique().sort()
         parts = [self._read(part).join(queries, on="query_id", how="semi", maintain_order="left") for part in here]
         return pl.concat(parts) if parts else self._read(0).clear()
@@ -61,13 +61,13 @@ class StepScores:
         manifest = self.store.finished(self.step, self.key)
         if manifest is None:
             raise StoreError(
-                f"step {self.step!r}: expected its scores before pairs are chosen, found none; run it again"
+                f"step {self.step!r}: expected its scores before pairs are chosen, found none; run it first"
             )
         return manifest
 
     @cached_property
     def _places(self) -> pl.DataFrame:
-        """In which parts each query is."""
+        """The parts that contain each query."""
         found = [
             self._read(part, ["query_id"]).unique().with_columns(part=pl.lit(part))
             for part in range(len(self._manifest.parts))
@@ -85,9 +85,9 @@ def choose_across(
     others: Mapping[str, pl.DataFrame],
     directions: Mapping[str, Direction],
 ) -> pl.DataFrame:
-    """The pairs among candidates that are acceptable under every ranker, as the selector marks them by smallest gains.
+    """Choose pairs by their smallest gains, among the candidates that are acceptable with every ranker.
 
-    ``scored`` are the scores under the ranker of the recipe, ``others`` those under the other ones, by name.
+    ``scored`` has the scores with the ranker of the recipe, ``others`` those with the other rankers, by name.
     """
     held = scored.filter(pl.col("method") != ORIGINAL).select(_KEYS)
     for table in (scored, *others.values()):
@@ -98,7 +98,7 @@ def choose_across(
 
 
 def acceptable(selector: SelectorPlugin, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
-    """The candidates that a selector chooses for a subset if each is the only one of its query."""
+    """Return the candidates that a selector chooses if each is the only candidate of its query."""
     is_original = pl.col("method") == ORIGINAL
     originals = scored.filter(is_original)
     candidates = scored.filter(~is_original).join(originals, on="query_id", how="semi", maintain_order="left")
@@ -114,7 +114,7 @@ def acceptable(selector: SelectorPlugin, scored: pl.DataFrame, directions: Mappi
 def smallest_gains(
     scored: pl.DataFrame, others: Mapping[str, pl.DataFrame], directions: Mapping[str, Direction]
 ) -> pl.DataFrame:
-    """The scores with every candidate's measure at its smallest gain under any ranker; no score where one has none."""
+    """Return scores in which every candidate has its smallest gain over the rankers; none if a ranker has no score."""
     is_original = pl.col("method") == ORIGINAL
     candidates = scored.filter(~is_original)
     rankers = {"": scored, **others}
@@ -127,12 +127,12 @@ def smallest_gains(
 
 
 def _smallest(values: list[list[Floats]], direction: Direction) -> Floats:
-    """The scores of the first ranker, or those that gain as little over its originals as under another ranker."""
+    """Return scores on the scale of the first ranker, with the smallest gain of each candidate over all rankers."""
     old, new = values[0]
     sizes = np.abs([before for before, _ in values])
-    # With an original at zero there are no shares.
+    # Shares are not defined if an original is zero.
     sizes[:, (sizes == 0).any(axis=0) | (direction is Direction.UP)] = 1.0
     gains = np.array([direction.gain(*pair) for pair in values]) / sizes
     least = gains.min(axis=0)
-    # Where the smallest gain is that of the first ranker its own score stays: nothing is rounded.
+    # If the first ranker has the smallest gain, its own score is kept, to avoid rounding.
     return np.where(least == gains[0], new, direction.after(old, least * sizes[0]))

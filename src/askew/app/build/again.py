@@ -1,4 +1,4 @@
-"""Pairs in, variants out, to be searched with another ranker: the chosen ones, and those of queries that stay hard."""
+"""Convert pairs back to variants that another ranker searches: chosen pairs, and pairs of hard queries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIDES = ("query_id", "variant_id", "text", "original_text", "method")
 
 
 class ChosenPairs:
-    """The pairs of some subsets as variants, each query's original first, to see whether gains hold elsewhere."""
+    """Converts the pairs of some subsets to variants, to check whether their gains hold with another ranker."""
 
     name = "chosen"
     version = 1
@@ -30,15 +30,15 @@ class ChosenPairs:
         self.subsets = tuple(subsets)
 
     def settings(self) -> Mapping[str, Any]:
-        """The subsets."""
+        """Return the subsets."""
         return {"subsets": list(self.subsets)}
 
     def rows_used(self, table: pa.Table) -> int:
-        """Every variant but the originals was a pair."""
+        """Count the variants without the originals: each was a pair."""
         return _candidates(table)
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """Variants, query by query."""
+        """Return the variants, grouped by query."""
         pairs = pl.DataFrame(pl.from_arrow(rows))
         wanted = pl.lit(True) if self.subsets == (EVERY,) else pl.any_horizontal(*self.subsets)
         chosen = pairs.filter(wanted)
@@ -47,10 +47,10 @@ class ChosenPairs:
 
 
 class Hard:
-    """The queries that no candidate improves, each with its best candidate, as RePair asks them of a dense ranker.
+    """Selects the queries that no candidate improves, with their best candidates, as RePair does for a dense ranker.
 
-    As published, a query is hard where its original is strictly better than the best candidate; with ``ties`` also
-    where they are equal: then nothing was improved.
+    As published, a query is hard if its original is strictly better than the best candidate; with ``ties``, also if
+    they are equal.
     """
 
     name = "hard"
@@ -61,15 +61,15 @@ class Hard:
         self.measure, self._direction, self.ties, self._judged_sources = measure, direction, ties, judged_sources
 
     def settings(self) -> Mapping[str, Any]:
-        """The measure that nothing improves, whether as good as before is hard too, and which candidates are read."""
+        """Return the measure, whether ties count as hard, and which candidates are used."""
         return {"measure": self.measure, "ties": self.ties, "judged_sources": self._judged_sources}
 
     def rows_used(self, table: pa.Table) -> int:
-        """Every variant but the originals was a pair."""
+        """Count the variants without the originals: each was a pair."""
         return _candidates(table)
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """Original and best candidate of each hard query."""
+        """Return the original and the best candidate of each hard query."""
         every = pl.DataFrame(pl.from_arrow(rows))
         pairs = every if self._judged_sources == ALLOW else without_judged(every)
         gain = pl.col(gain_column(self.measure))
@@ -93,7 +93,7 @@ def _candidates(table: pa.Table) -> int:
 
 
 def _variants(pairs: pl.DataFrame) -> pa.Table:
-    """The pairs as variants: the original of each query, then its candidates, in the order of the pairs."""
+    """Convert pairs to variants: the original of each query, then its candidates, in the order of the pairs."""
     candidates = pairs.select(*_SIDES).with_row_index("place")
     nothing = [pl.lit(None, pl.String).alias(name) for name in ("settings", "doc_id")]
     first = candidates.unique("query_id", keep="first", maintain_order=True)
@@ -102,13 +102,13 @@ def _variants(pairs: pl.DataFrame) -> pa.Table:
         pl.lit(ORIGINAL).alias("method"), *nothing, "place", pl.lit(0).alias("after"),
     )  # fmt: skip
     others = candidates.select("query_id", "variant_id", "text", "method", *nothing, "place", pl.lit(1).alias("after"))
-    # The pairs of a query stand together, so its first place is before all others.
+    # The pairs of a query are adjacent, so its first position is before all others.
     table = pl.concat([originals, others]).sort("place", "after").select(SCHEMA.names)
     return table.to_arrow().cast(SCHEMA)
 
 
 def read_subsets(given: Any, known: Sequence[str], section: str) -> list[str]:
-    """The subsets that a recipe names, checked against those of its selector."""
+    """Check the subsets that a recipe names against those of its selector."""
     allowed = [*known, EVERY]
     if not isinstance(given, list) or not given or not all(one in allowed for one in given):
         raise ConfigError(f"recipe: {section}.of should be some of {', '.join(allowed)}; found {given!r}")

@@ -1,4 +1,4 @@
-"""Rows in the order of their query ids, a bucket of queries at a time: what is sorted may be larger than the memory."""
+"""Sort rows by query id on disk, a bucket of queries at a time, for tables that are larger than memory."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-# Rows of a bucket, about: what is made of one bucket is in memory at a time.
+# The approximate number of rows of a bucket; one bucket is in memory at a time.
 ROWS = 1 << 15
 _BUCKET = "_bucket"
 
 
 class QueryBuckets:
-    """Queries in the order of their ids, cut into buckets of about the same number of rows; their rows lie in files.
+    """Queries sorted by id, in buckets of about the same number of rows; the rows are in temporary files.
 
-    ``ids`` has the query id of each row of the first table, in any order, in pieces.
+    ``ids`` yields the query ids of the rows of the first table, in any order.
     """
 
     def __init__(self, ids: Iterable[pl.Series], rows: int = ROWS) -> None:
@@ -36,7 +36,7 @@ class QueryBuckets:
 
     @property
     def queries(self) -> pl.Series:
-        """All query ids, in order."""
+        """All query ids, sorted."""
         return self._of["query_id"]
 
     def __enter__(self) -> Self:
@@ -46,7 +46,7 @@ class QueryBuckets:
         self._folder.cleanup()
 
     def put(self, table: str, frames: Iterable[pl.DataFrame]) -> None:
-        """Deal the rows of a table to the buckets of their queries; rows of other queries are left out."""
+        """Write the rows of a table to the buckets of their queries; rows of unknown queries are left out."""
         for frame in frames:
             self._empty.setdefault(table, frame.clear())
             named = frame.join(self._of, on="query_id", how="inner", maintain_order="left")
@@ -62,7 +62,7 @@ class QueryBuckets:
             stream.write_table(rows)
 
     def __iter__(self) -> Iterator[dict[str, pl.DataFrame]]:
-        """The tables of each bucket, their rows in the order in which they were put there."""
+        """Yield the tables of each bucket, with rows in the order in which they were added."""
         if not self._numbers:
             yield dict(self._empty)
         for bucket in self._numbers:

@@ -1,7 +1,7 @@
-"""The candidates of a build as columns: which query each asks, what it finds, and how it scores against its original.
+"""The candidates of a build for training and evaluating selectors: texts, results, and scores against the original.
 
-A store of a build has all candidates and their results; a published dataset has the chosen pairs only, which is enough
-to learn from and too little to choose among.
+The store of a build has all candidates and their results. A published dataset has only the chosen pairs: enough to
+train on, but not enough to choose among candidates.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from askew.trainers.selector import (
 )
 
 EFFECTIVENESS, LEAN = "RR@10", "ARaB(tf)@10"
-# Trained on, the chance learned on, thresholds chosen on, reported on.
+# The parts: to train the model, to fit its probabilities, to choose thresholds, and to report.
 SHARES = {"train": 0.5, "fit": 0.1, "dev": 0.1, "test": 0.3}
 DEPTH = 10
 _NEEDED = ("query_id", "variant_id", "text", "original_text")
@@ -53,8 +53,10 @@ _NEEDED = ("query_id", "variant_id", "text", "original_text")
 
 @dataclass(frozen=True)
 class Built:
-    """The candidates of a dataset. ``query`` numbers the query of each row; ``whole`` says that no candidate is left
-    out, so that choosing among them is what it would be at query time. ``scored`` has the texts of the measures.
+    """The candidates of a dataset.
+
+    ``query`` has the number of the query of each row. ``whole`` is true if no candidate is left out, so that a choice
+    among them is the same as at query time. ``scored`` has the texts of the measures.
     """
 
     table: pl.DataFrame
@@ -68,7 +70,7 @@ class Built:
 
     @cached_property
     def measures(self) -> dict[str, MeasureRequest]:
-        """The measures of both sides."""
+        """The measures of originals and candidates, by text."""
         return {one.text: one for one in Catalogue(None, {"background": "self"}).complete(self.scored)}
 
     @cached_property
@@ -77,15 +79,15 @@ class Built:
         return np.searchsorted(self.query, np.arange(len(self.query_ids)))
 
     def new(self, measure: str) -> Floats:
-        """A measure of each candidate."""
+        """Return the values of a measure by candidate."""
         return self._column(new_column(measure))
 
     def old(self, measure: str) -> Floats:
-        """A measure of each original, by query."""
+        """Return the values of a measure for the original queries, by query."""
         return self._column(old_column(measure))[self.first]
 
     def gain(self, measure: str) -> Floats:
-        """What each candidate gains over its original."""
+        """Return the gain of each candidate over its original."""
         return self._column(gain_column(measure))
 
     def _column(self, name: str) -> Floats:
@@ -94,15 +96,16 @@ class Built:
         return self.table[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
     def parts(self, shares: Mapping[str, float] | None = None) -> npt.NDArray[np.str_]:
-        """The part of each query: that of the published dataset, or by its words, so that the same question is never in
-        two parts.
+        """Return the part of each query: the split of the published dataset, or one by the normalized text.
+
+        Queries with the same normalized text are in the same part.
         """
         if "split" in self.table.columns:
             return self.table["split"].gather(self.first).to_numpy().astype(np.str_)
         return np.array([part_of(normal(text), shares or SHARES, SALT) for text in self.originals])
 
     def texts(self, with_passages: bool = True) -> PairTexts:
-        """What a cross-encoder reads; with the top-ranked passages where the store has runs and texts."""
+        """Return the input texts of a cross-encoder, with the top-ranked passages if the store has runs and texts."""
         candidates = self.table["text"].to_list()
         if self.found is None or self.index is None or not with_passages:
             return PairTexts(self.originals, candidates, self.query)
@@ -115,7 +118,7 @@ class Built:
 
 
 def read_built(source: Path) -> Built:
-    """Candidates from the store of a build, or from a published dataset (which holds the chosen pairs only)."""
+    """Read candidates from the store of a build, or from a published dataset (only the chosen pairs)."""
     if (source / "askew.json").is_file():
         stated = read_statement(walk(source)[0]).facts
         return built_of(published_pairs(source), [one.name for one in stated.measures], whole=False)
@@ -138,7 +141,7 @@ def read_built(source: Path) -> Built:
 
 
 def published_pairs(folder: Path) -> pl.DataFrame:
-    """All pairs of a dataset, with the texts of the original queries; a file is named after its split."""
+    """Read all pairs of a dataset, with the texts of the original queries and the split of each pair."""
     files = sorted((folder / "data").glob("*.parquet"))
     if not files:
         raise DataError(f"{folder}: expected a published dataset with files below data/, found none")
@@ -154,12 +157,12 @@ def _read(store: Store, manifest: Manifest, columns: list[str] | None) -> pl.Dat
 
 
 def built_of(table: pl.DataFrame, scored: Sequence[str], whole: bool) -> Built:
-    """Candidates from a table: a row for each, with the query that it reformulates; ``scored`` are its measures."""
+    """Make candidates from a table with one row for each candidate; ``scored`` has the texts of its measures."""
     missing = [name for name in _NEEDED if name not in table.columns]
     if missing:
         raise DataError(f"pairs: expected the column {missing[0]!r}, found {', '.join(table.columns)}")
     if not table.height:
-        raise DataError("pairs: expected a pair or more, found none")
+        raise DataError("pairs: expected at least one pair, found none")
     if table["original_text"].null_count():
         raise no_texts("pairs")
     ids = table["query_id"].unique(maintain_order=True)
@@ -171,7 +174,7 @@ def built_of(table: pl.DataFrame, scored: Sequence[str], whole: bool) -> Built:
 
 
 def _found(runs: pl.DataFrame, built: Built) -> tuple[TopDocuments, TopDocuments]:
-    """The top-ranked documents of each original and each candidate."""
+    """Return the top-ranked documents of each original and each candidate."""
     cut = runs.select("variant_id", doc=pl.col("doc").list.head(DEPTH), value=pl.col("score").list.head(DEPTH))
     wanted = (pl.Series("variant_id", built.query_ids), built.table["variant_id"])
     original, candidate = (
@@ -190,11 +193,11 @@ def _matrix(lists: pl.DataFrame) -> TopDocuments:
 
 
 def labels_for(built: Built, learns: str) -> npt.NDArray[np.int8]:
-    """What each candidate is an example of: POSITIVE, NEGATIVE or NEITHER."""
+    """Return the training label of each candidate: POSITIVE, NEGATIVE or NEITHER."""
     if learns == "refairmulate":
         for name in ("fair", "negative"):
             if name not in built.table.columns:
-                raise DataError(f"pairs: expected the column {name!r}, which says what a pair is chosen for")
+                raise DataError(f"pairs: expected the column {name!r}, which marks a subset of pairs")
         fair, negative = (built.table[name].to_numpy().astype(bool) for name in ("fair", "negative"))
         if not (negative & ~fair).any():
             raise DataError(
@@ -207,12 +210,12 @@ def labels_for(built: Built, learns: str) -> npt.NDArray[np.int8]:
         return np.where(sign == 1, POSITIVE, np.where(sign == -1, NEGATIVE, NEITHER)).astype(np.int8)
     if learns == "no-loss":
         return np.where(sign == UNKNOWN_SIGN, NEITHER, np.where(sign >= 0, POSITIVE, NEGATIVE)).astype(np.int8)
-    raise ConfigError(f"selector, learns: nothing is known of {learns!r}")
+    raise ConfigError(f"selector, learns: unknown value {learns!r}")
 
 
 @dataclass(frozen=True)
 class QuerySubset:
-    """The queries of one part, their candidates, and the query of each candidate counted within the part."""
+    """The queries of one part, the rows of their candidates, and the query of each row, numbered within the part."""
 
     queries: Ints
     rows: Ints
@@ -220,7 +223,7 @@ class QuerySubset:
 
     @classmethod
     def of(cls, built: Built, parts: npt.NDArray[np.str_], name: str) -> QuerySubset:
-        """One part of a split by query."""
+        """Select one part of a split by query."""
         queries = np.flatnonzero(parts == name)
         rows = np.flatnonzero(parts[built.query] == name)
         if not len(queries):
@@ -228,11 +231,11 @@ class QuerySubset:
         return cls(queries, rows, np.searchsorted(queries, built.query[rows]))
 
     def best(self, worth: Floats, allowed: npt.NDArray[np.bool_] | None = None) -> Ints:
-        """For each query the row of the candidate with the highest worth, or ORIGINAL; ``worth`` is by candidate."""
+        """Return for each query the row of the candidate with the highest ``worth``, or ORIGINAL."""
         return self._rows(best_candidate(self.query, len(self.queries), worth, allowed))
 
     def least(self, lean: Floats, old: Floats, chance: Floats, threshold: float) -> Ints:
-        """The least leaning candidate that has the chance; ``lean`` and ``chance`` by candidate, ``old`` by query."""
+        """Return for each query the least leaning candidate with ``chance`` >= ``threshold``, or ORIGINAL."""
         return self._rows(least_leaning(self.query, len(self.queries), lean, old, chance, threshold))
 
     def _rows(self, chosen: Ints) -> Ints:
@@ -240,16 +243,16 @@ class QuerySubset:
 
 
 def as_measured(measure: str) -> str:
-    """The name of a measure in a table of ``effects``: bars around one that is taken without its sign."""
+    """Return the name of a measure in a table of ``effects``, with bars if absolute values are used."""
     ways = {one.text: one.direction for one in Catalogue(None, {"background": "self"}).complete([measure])}
     return f"|{measure}|" if ways.get(measure) is Direction.ZERO else measure
 
 
 def effects(built: Built, part: QuerySubset, chosen: Ints, margin: float) -> dict[str, Paired]:
-    """What becomes of the queries of a part when these rows are taken: each measure against the originals.
+    """Compare the chosen rows with the original queries of a part, by each measure.
 
-    A lean is taken without its sign, query by query. Queries without a value on both sides are left out of a measure.
-    ``margin`` is the largest loss of effectiveness that would not matter.
+    Signed lean is compared by its absolute value per query. Queries without a value on both sides are left out of a
+    measure. ``margin`` is the largest loss of effectiveness that is considered negligible.
     """
     found = {}
     for measure, asked in built.measures.items():

@@ -1,4 +1,4 @@
-"""The section of the report that says what its measure of lean counts, before and after."""
+"""Compute the parts of the measure of lean before and after, for the report."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from askew.mentions.marks import can_mark
 from askew.publish.page.counted import CountedParts
 from askew.selectors.parts import PairParts
 
-# So many queries are looked at, chosen at random: enough for intervals that the estimates themselves limit.
+# The number of sampled queries: with more, the error of the estimates would still limit the intervals.
 MOST_QUERIES = 1000
 
 
 def counted_parts(
     build: Build, store: Store, outcomes: Mapping[str, StepOutcome], pairs: PairParts, subset: str, seed: int
 ) -> CountedParts | None:
-    """The parts of the first measure that has any, for the originals and the chosen queries of a subset.
+    """Return the parts of the first measure that has parts, for the originals and the chosen queries of a subset.
 
-    None where no measure of the recipe has parts, or no pair is chosen.
+    None if no measure of the recipe has parts, or no pair is chosen.
     """
     asked = [one for one in build.evaluate.asked if has_parts(one) and can_mark(str(one.measure.param("tokens")))]
     if not asked:
@@ -57,7 +57,7 @@ def counted_parts(
 
 
 def _runs(store: Store, outcome: StepOutcome, chosen: pl.DataFrame) -> tuple[pa.Table, pa.Table]:
-    """The results of the originals and of the chosen variants."""
+    """Read the results of the originals and of the chosen variants."""
     queries, names = (pa.array(chosen[name].to_list(), pa.string()) for name in ("query_id", "variant_id"))
     old, new = [], []
     for rows in store.read(outcome.manifest):
@@ -73,7 +73,7 @@ def _relevance(build: Build, rows: pa.Table, originals: pa.Table) -> RelevanceSo
     needed[pc.list_flatten(rows["doc"]).to_numpy()] = True
     texts = dict(zip(originals["query_id"].to_pylist(), originals["text"].to_pylist(), strict=True))
     source = DocumentSource(build.resources.collection)
-    # Whatever the new query says, documents are on topic or not for what was asked first.
+    # Whether a document is on topic is judged by the original query.
     return RelevanceSource(judged, lambda: texts, lambda: gather_texts(source, every, needed))
 
 

@@ -1,14 +1,19 @@
-"""held-out: pairs are chosen by one part of the data and reported by the other, on the same engine.
+"""The step held-out: choose pairs by one part of the data and report them by the other part, with the same ranker.
 
-Three schemes, each in both directions. ``documents``: half of the documents choose by lean, and by effectiveness where
-a query has several relevant ones; the other half reports. These figures come first, because only halves of documents
-share no passage and compete for no rank. ``words``: half of the words of every group choose by lean, and half of the
-documents by effectiveness. Both halves of the words are counted in the same passages, so that this scheme overstates
-what holds. Both are done for several splits. ``ranks``: the odd ranks choose by lean and the even ones report. A
-passage that moves from an odd to an even rank takes its lean along, so that less lean in one part is more in the other:
-this scheme understates what holds.
+A gain that is due to chance in the part that chooses does not appear in the part that reports. There are three schemes,
+each in both directions.
 
-Whatever a choice gains by chance in the part that it looks at, it does not gain in the other part.
+``documents``: pairs are chosen by the lean (and the effectiveness, if a query has several relevant documents) of half
+of the documents, and reported by the other half. These figures are the main ones, because the two halves share no
+passage and do not compete for ranks.
+
+``words``: pairs are chosen by the lean with half of the words of every group, and the effectiveness of half of the
+documents. Both halves of the words are counted in the same passages, so this scheme overstates the true gain.
+
+``ranks``: pairs are chosen by the lean of the odd ranks and reported by the even ranks. A passage that moves from an
+odd to an even rank moves its lean to the other part, so this scheme understates the true gain.
+
+``documents`` and ``words`` are repeated for several random splits.
 """
 
 from __future__ import annotations
@@ -38,7 +43,7 @@ from askew.measures.catalogue import MeasureRequest
 from askew.plugins.kinds import DocMentions, Inputs
 
 STEP = "held-out"
-# In the order in which they are reported.
+# The schemes, in the order in which they are reported.
 DOCUMENTS, WORDS, RANKS = SCHEMES = ("documents", "words", "ranks")
 SPLITS, SEED = 5, 0
 NOT_CHOSEN = "chosen by no part"
@@ -50,21 +55,21 @@ Values = Mapping[str, Floats]
 class PartValues:
     """The values of all measures in one part of the data, by row.
 
-    ``choosing`` has every measure, from the whole data where this part has no other; ``reported`` has only what the
-    other part does not know, and NaN elsewhere.
+    ``choosing`` has every measure; a measure that cannot be split has its value in the whole data. ``reported`` has
+    only values that do not depend on the other part, and NaN elsewhere.
     """
 
     choosing: Values
     reported: Values
 
     def with_values(self, own: Values) -> PartValues:
-        """The part with other values of some measures."""
+        """Return the part with the values of some measures replaced."""
         return PartValues({**self.choosing, **own}, {**self.reported, **own})
 
 
 @dataclass(frozen=True)
 class Split:
-    """Two parts of the data that have nothing in common."""
+    """Two disjoint parts of the data."""
 
     scheme: str
     number: int
@@ -72,7 +77,7 @@ class Split:
 
 
 def choices_of(select: Select, scored: pl.DataFrame, split: Split) -> list[pl.DataFrame]:
-    """The pairs that each part chooses, with the old and new values of the other part."""
+    """Return the pairs that each part chooses, with their old and new values in the other part."""
     first, second = split.parts
     return [
         _choice(select, scored, by, told).with_columns(
@@ -85,7 +90,7 @@ def choices_of(select: Select, scored: pl.DataFrame, split: Split) -> list[pl.Da
 
 
 def chosen_subsets(select: Select) -> list[str]:
-    """The subsets that are chosen for something; negative pairs are what is left."""
+    """Return the subsets of chosen pairs: all except the negative pairs."""
     return [name for name in select.selector.subsets if name != NEGATIVE]
 
 
@@ -103,7 +108,7 @@ def _choice(select: Select, scored: pl.DataFrame, by: PartValues, told: PartValu
 
 
 class HeldOut:
-    """Chooses by one part of the data with the selector of the recipe, and reports by the other part."""
+    """Chooses pairs by one part of the data with the selector of the recipe, and reports them by the other part."""
 
     name = "held-out"
     version = 1
@@ -116,7 +121,7 @@ class HeldOut:
         self.splits, self.seed = splits, seed
 
     def settings(self) -> Mapping[str, Any]:
-        """What scores and what chooses, each with its version, and how the data is split."""
+        """Return the settings and versions of scoring and choosing, and how the data is split."""
         return {
             "evaluate": [Evaluate.version, self._evaluate.settings()],
             "select": [Select.version, self.select.settings()],
@@ -133,7 +138,7 @@ class HeldOut:
 
     @cached_property
     def _words_split(self) -> bool:
-        """Whether there are words, and two or more for each group."""
+        """Whether each group has two or more words."""
         return can_split(self._evaluate.lexicons(), [name for one in self._lean for name in one.groups])
 
     @cached_property
@@ -149,7 +154,7 @@ class HeldOut:
 
     @cached_property
     def _has_several(self) -> bool:
-        """Whether some query has several relevant documents, and a measure reads them."""
+        """Whether a measure reads judgements, and a query has several relevant documents."""
         return bool(self._judged) and bool(have_several(self._resources.judged_documents[1]).any())
 
     @cached_property
@@ -158,17 +163,17 @@ class HeldOut:
         return [document_halves(judged, len(every), split, self.seed) for split in range(self.splits)]
 
     def prepare(self) -> None:
-        """The collection is counted once, before any worker reads the counts."""
+        """Count the mentions of the collection once, before any worker reads the counts."""
         self._evaluate.prepare()
         if self._words_split:
             self._counts.prepare()
 
     def rows_used(self, table: pa.Table) -> int:
-        """The variants that some part chose."""
+        """Count the variants that some part chose."""
         return pl.DataFrame(pl.from_arrow(table.select(["query_id", "variant_id"]))).n_unique()
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """One row for each pair and each choice that it was chosen by."""
+        """Return one row for each pair and each part that chose it."""
         scored = pl.DataFrame(pl.from_arrow(self._evaluate.run(rows)[0]))
         found = [self._nothing()]
         for split in self._splits(lists_of(rows), scored):
@@ -202,7 +207,7 @@ class HeldOut:
             yield Split(RANKS, 0, (odd, even))
 
     def _of_words(self, inputs: Inputs, number: int, first: bool) -> Values:
-        """The lean by half of the words."""
+        """Compute the lean with half of the words."""
         kept: dict[CountKey, DocMentions] = {}
 
         def count(*named: str) -> DocMentions:
@@ -214,7 +219,7 @@ class HeldOut:
         return self._scorer.values(replace(inputs, find_mentions=count), self._lean)
 
     def _of_documents(self, lists: ScoredLists, places: Ints, whole: Values, half: DocumentHalf) -> PartValues:
-        """Lean and effectiveness of the lists with half of the documents."""
+        """Compute the lean and effectiveness of the lists with half of the documents."""
         judged = self._judged if self._has_several else []
         asked = [_with_half_cutoff(one) for one in [*self._lean, *judged]]
         queries = lists.ids if lists.queries is None else lists.queries
@@ -223,12 +228,12 @@ class HeldOut:
         several = self._resources.judged_documents[1].of_queries(queries).relevant() > 1
         names = {one.text for one in judged}
         known = {text: several if text in names else np.ones(len(several), np.bool_) for text in found}
-        # Where a query has one relevant document there is nothing to split: it chooses whole, and is not reported.
+        # The only relevant document of a query cannot be split: its effectiveness is used to choose, but not reported.
         choosing = {text: np.where(known[text], values, whole[text]) for text, values in found.items()}
         return _part(whole, choosing, {text: np.where(known[text], found[text], np.nan) for text in found})
 
     def _of_ranks(self, lists: ScoredLists, whole: Values, parity: int) -> PartValues:
-        """The lean of the odd or of the even ranks, to half the cutoff."""
+        """Compute the lean of the odd or even ranks, with half the cutoff."""
         part = every_other(lists, self._scorer.order(lists), parity)
         asked = [_with_half_cutoff(one) for one in self._lean]
         return _part(whole, self._scorer.values(self._scorer.inputs(part, asked), asked))
@@ -241,7 +246,7 @@ def _part(whole: Values, own: Values, reported: Values | None = None) -> PartVal
 
 
 def _with_half_cutoff(one: MeasureRequest) -> MeasureRequest:
-    """The measure of lists that have every second document: half the cutoff reaches as far down."""
+    """Halve the cutoff of a measure, for lists with half of the documents: it then reaches the same depth."""
     cutoff = one.measure.cutoff
     return one if cutoff is None else replace(one, measure=replace(one.measure, cutoff=(cutoff + 1) // 2))
 

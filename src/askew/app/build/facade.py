@@ -1,4 +1,4 @@
-"""Build pairs: the whole of ``askew plan``, ``askew run``, ``askew report`` and ``askew publish``."""
+"""Build pairs: the implementation of ``askew plan``, ``askew run``, ``askew report`` and ``askew publish``."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from askew.engine.store import Store
 from askew.publish.release import Published
 
 ENGINES = ("local", "ray")
-# Told the name of the step, and how many of its rows are done.
+# Called with the name of the step and the number of its rows that are done.
 StepProgress = Callable[[str, int], None]
 
 
 class Pairs:
-    """A recipe that was built: the pairs, how many rows each step took and dropped, and the means before and after."""
+    """The result of ``build``: the pairs, the row counts of each step, and the means before and after."""
 
     def __init__(self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> None:
         self.build, self.store, self.outcomes = build, store, outcomes
 
     @property
     def notes(self) -> list[str]:
-        """What a user should know before relying on the figures."""
+        """Notes to read before relying on the figures."""
         stage, pairs = self.build.select, self.outcomes.get("pairs")
         judged = None
         if stage and pairs and pairs.manifest.parts:
@@ -50,7 +50,7 @@ class Pairs:
         return [*self.build.notes, *live, *([f"pairs: {judged}"] if judged else [])]
 
     def table(self, step: str = "pairs") -> pl.DataFrame:
-        """The rows that a step made; the pairs unless another step is named."""
+        """Return the output rows of a step, by default the pairs."""
         check_name("step", step, self.outcomes)
         parts = self.store.read(self.outcomes[step].manifest)
         return pl.DataFrame(pl.from_arrow(pa.concat_tables(parts))) if parts else pl.DataFrame()
@@ -58,12 +58,12 @@ class Pairs:
     to_polars = table
 
     def to_pandas(self, step: str = "pairs") -> Any:
-        """The same as a pandas data frame."""
+        """Return the same table as a pandas data frame; pandas must be installed."""
         return self.table(step).to_pandas()
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """For each step: rows in, rows out, rows dropped by reason, and whether it ran or was found finished."""
+        """For each step: input rows, output rows, dropped rows by reason, and whether it ran or was reused."""
         return [
             {
                 "step": name, "key": one.manifest.key, "in": one.manifest.rows_in, "out": one.manifest.rows_out,
@@ -74,23 +74,23 @@ class Pairs:
 
     @cached_property
     def summary(self) -> pl.DataFrame | None:
-        """The means of each subset before and after, held out, with the in-sample ones beside them.
+        """The held-out means of each subset before and after, with the in-sample means in additional columns.
 
-        Pairs are chosen by half of the documents and reported by the other half; columns beside have the other schemes
-        (see ``held_out``). ``figures`` says where there is no such figure and the in-sample one stands in its place.
-        None where the recipe chooses no pairs, or found none.
+        Pairs are chosen by half of the documents and reported by the other half; further columns have the other schemes
+        (see ``held_out``). If there is no held-out figure, the in-sample figure is used, and ``figures`` says so. None
+        if the recipe chooses no pairs, or there are none.
         """
         found = summary_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
         return None if found is None else headline(found, self.held_out)
 
     @cached_property
     def held_out(self) -> pl.DataFrame | None:
-        """The held-out means by each scheme (documents, words, ranks); None where the recipe leaves them out."""
+        """The held-out means by each scheme (documents, words, ranks); None if the recipe turns them off."""
         return held_out_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
 
     @cached_property
     def other_rankers(self) -> pl.DataFrame | None:
-        """The change of the first measures of lean and effectiveness under each ranker of [[cross]]; None without one.
+        """The change of the first measures of lean and effectiveness with each ranker of [[cross]]; None without one.
 
         The report has all measures.
         """
@@ -142,7 +142,7 @@ def plan(
     store: str | Path | Store = defaults.STORE,
     until: str | None = None,
 ) -> tuple[Build, Store]:
-    """The steps that ``build`` would run with these arguments, checked whole. Nothing is run."""
+    """Return the steps that ``build`` would run with these arguments; all are checked, and nothing is run."""
     held = store if isinstance(store, Store) else Store(store)
     chosen = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
     if collection is not None:
@@ -165,13 +165,13 @@ def build(
     gpus: float | None = None,
     progress: StepProgress | None = None,
 ) -> Pairs:
-    """Run a recipe: classify, reformulate, filter, search, score, select. Finished steps are found in the store.
+    """Run a recipe: classify, reformulate, filter, search, score, select. Finished steps are read from the store.
 
-    ``recipe`` is a name (``askew list recipes``) or a ``.toml`` file. ``collection`` takes the place of the recipe's:
-    whatever a ``Collection`` can be opened from. ``groups`` are counted by every measure and method. ``settings``
-    change single values, as in ``{"retrieve": {"k": 50}}``. ``workers`` processes share the work (``engine="ray"``:
-    actors of the cluster at ``address``, where each that runs a neural model has ``gpus`` GPUs, 1 unless given). An
-    interrupted build goes on from where it was.
+    ``recipe`` is a name (``askew list recipes``) or a ``.toml`` file. ``collection`` replaces the collection of the
+    recipe: anything that ``Collection.open`` accepts. ``groups`` are counted by every measure and method. ``settings``
+    change single values, as in ``{"retrieve": {"k": 50}}``. ``workers`` is the number of processes (with
+    ``engine="ray"``, of actors of the cluster at ``address``; each actor that runs a neural model gets ``gpus`` GPUs,
+    by default 1). To resume an interrupted build, call it again.
     """
     check_engine(engine, workers, address, gpus)
     ready, held = plan(recipe, collection, groups=groups, settings=settings, store=store, until=until)
@@ -184,7 +184,7 @@ def build(
 
 
 def _source(collection: object, store: Store) -> str:
-    """A collection as workers can open it: by name. What is only in memory is written to the store first."""
+    """Return the name by which workers can open a collection; a collection in memory is saved to the store first."""
     opened = collection if isinstance(collection, Collection) else None
     if opened is None and isinstance(collection, str | Path):
         return str(collection)
@@ -193,19 +193,19 @@ def _source(collection: object, store: Store) -> str:
 
 
 def check_engine(engine: str, workers: int | None, address: str | None, gpus: float | None = None) -> None:
-    """Refuse what cannot run, before anything is read."""
+    """Refuse invalid combinations of arguments, before anything is read."""
     check_name("engine", engine, ENGINES)
     if engine == "local" and address is not None:
-        raise ConfigError("address= is for engine='ray'")
+        raise ConfigError("address= is only for engine='ray'")
     if engine == "local" and gpus is not None:
-        raise ConfigError("gpus= is for engine='ray'")
+        raise ConfigError("gpus= is only for engine='ray'")
     if workers is not None and workers < 1:
         raise ConfigError(f"workers=: expected 1 or more, found {workers}")
 
 
 @contextlib.contextmanager
 def _executor(engine: str, workers: int | None, address: str | None, gpus: float | None) -> Iterator[Any]:
-    """Who runs the shards of steps; None is this process."""
+    """Yield the executor that runs the shards of steps; None for this process."""
     if engine == "ray":
         from askew.engine.ray_actors import RayExecutor
 

@@ -1,4 +1,4 @@
-"""Mentions counted with half of the words of a lexicon: one pass over the documents for all splits."""
+"""Count mentions with half of the words of a lexicon, for all splits in one pass over the documents."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from askew.core.ranking import Flags
 from askew.plugins.kinds import DocMentions
 
 STEP = "half-mentions"
-# Words are sorted by how often they occur in so many documents: enough to tell frequent words from rare ones.
+# Word frequencies are counted in at most this number of documents: enough to separate frequent and rare words.
 _MOST_DOCUMENTS = 100_000
 
 
 class HalfWords:
-    """The halves of all words that some measures count, over all their lexicons."""
+    """The halves of all words that some measures count, over all lexicons of these measures."""
 
     def __init__(
         self, resources: Resources, lexicons: Mapping[str, Lexicon], keys: Sequence[CountKey], groups: Sequence[str],
@@ -35,13 +35,13 @@ class HalfWords:
         self.splits, self.seed = splits, seed
 
     def settings(self) -> Mapping[str, Any]:
-        """All that the halves depend on besides the documents."""
+        """Return everything that the halves depend on, except the documents."""
         tokens = sorted({(key.lexicon, key.tokens) for key in self.keys})
         return {"words": [list(one) for one in tokens], "splits": self.splits, "seed": self.seed}
 
     @cached_property
     def first(self) -> dict[str, Flags]:
-        """For each term, in which splits it is in the first half."""
+        """For each term, the splits in which it is in the first half."""
         used = [self.lexicons[name] for name in sorted({key.lexicon for key in self.keys})]
         return word_halves(used, self.groups, self._frequencies(), self.splits, self.seed)
 
@@ -60,7 +60,7 @@ class HalfWords:
 
 
 class AnnotateHalves:
-    """Counts the words of each group that are in the first half, for every split."""
+    """Counts, for every split, the words of each group that are in the first half."""
 
     name = "annotate-halves"
     version = 1
@@ -69,7 +69,7 @@ class AnnotateHalves:
         self._words, self._whole = words, whole
 
     def settings(self) -> Mapping[str, Any]:
-        """What is counted in whole, and how the words are dealt."""
+        """Return the settings of the whole count and of the split of words."""
         return {"whole": [Annotate.version, self._whole.settings()], "halves": self._words.settings()}
 
     @cached_property
@@ -91,7 +91,7 @@ class AnnotateHalves:
         ]
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """One row of counts for each document. None is ever dropped."""
+        """Return one row of counts for each document; no document is dropped."""
         table = None
         for stage in self._stages:
             found, _ = stage.run(rows)
@@ -106,23 +106,23 @@ class AnnotateHalves:
 
 
 def cell_name(group: int, split: int) -> str:
-    """The group of a half in the lexicon that counts halves."""
+    """Return the name of a group for one split, in the lexicon that counts halves."""
     return f"g{group}s{split}"
 
 
 class HalfCounts:
-    """Mentions of one half of the words, in the order of the index."""
+    """Counts of mentions of one half of the words, for documents in the order of the index."""
 
     def __init__(self, words: HalfWords, whole: Callable[[CountKey], DocMentions]) -> None:
         self.words, self._whole = words, whole
         self._first: dict[CountKey, DocMentions] = {}
 
     def stage(self, key: CountKey) -> AnnotateHalves:
-        """What counts the halves behind a key."""
+        """Return the stage that counts the halves for a key."""
         return AnnotateHalves(self.words, Annotate(self.words.lexicons[key.lexicon], *stage_of(key)[1:]))
 
     def keys(self) -> list[str]:
-        """The keys of all that is counted in the store."""
+        """Return the keys of all counts in the store."""
         return [self.words.resources.mentions_key(self.stage(key)) for key in self.words.keys]
 
     def prepare(self) -> None:
@@ -131,7 +131,7 @@ class HalfCounts:
             self._counted(key)
 
     def of(self, key: CountKey, split: int, first: bool) -> DocMentions:
-        """The mentions of a half: what the first half has, or what remains of the whole without it."""
+        """Return the counts of the first half, or of the second: the whole minus the first half."""
         whole, found = self._whole(key), self._counted(key)
         place = {name: at for at, name in enumerate(found.groups)}
         counts = np.zeros(whole.counts.shape, np.int32)

@@ -1,8 +1,8 @@
-"""Halves of what lean and effectiveness are measured with: the words of a lexicon, the documents, the ranks.
+"""Split the words of a lexicon, the documents or the ranks into two halves.
 
-Pairs are chosen by one half and reported by the other (``askew.app.build.crossfit``). Words are dealt within groups, by
-how often they occur, so that both halves have frequent and rare words of every group; several splits are made, because
-a few words (he, she) are most of what is counted.
+Pairs are chosen by one half and reported by the other (``askew.app.build.crossfit``). Words are split within groups and
+by frequency, so that both halves have frequent and rare words of every group. Several splits are made, because a few
+words (he, she) are most of the mentions.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from askew.core.text import word
 from askew.mentions.count import counter_for
 from askew.plugins.kinds import Judgements
 
-# Draws of a split until each group has words in both halves; more than a few are needed only where it cannot be.
+# How often a split is drawn until each group has words in both halves; a few draws are enough if it is possible.
 _TRIES = 50
-# A mask of groups has so many bits; one of them is for all words, so that phrases are matched as in the whole lexicon.
+# The bits of a mask of groups, without the one for all words, which makes phrases match as in the whole lexicon.
 CELLS = 31
 EVERY = "every"
 
 
 def unit_of(term: str) -> str:
-    """The words of a term as every lexicon writes them: a word is in the same half whichever lexicon has it."""
+    """Return a normal form of a term, so that a word is in the same half for every lexicon."""
     return " ".join(word(term.rstrip("*"))) or term
 
 
 def units_of(lexicons: Iterable[Lexicon]) -> dict[str, str]:
-    """The unit that each term is dealt with. Terms that a prefix such as ``wom*`` matches too are dealt with it."""
+    """Return the unit of each term; terms that a prefix such as ``wom*`` matches share the unit of the prefix."""
     terms = {term for lexicon in lexicons for words in lexicon.groups.values() for term in words}
     prefixes = sorted({unit_of(term) for term in terms if term.endswith("*")}, key=lambda one: (len(one), one))
     found = {}
@@ -46,7 +46,7 @@ def units_of(lexicons: Iterable[Lexicon]) -> dict[str, str]:
 
 
 def term_counts(lexicon: Lexicon, tokens: str, texts: pa.Array | pa.ChunkedArray) -> Counter[str]:
-    """How often each term of a lexicon occurs in some texts."""
+    """Count how often each term of a lexicon occurs in some texts."""
     terms = sorted({term for words in lexicon.groups.values() for term in words})
     found: Counter[str] = Counter()
     for start in range(0, len(terms), CELLS):
@@ -58,7 +58,7 @@ def term_counts(lexicon: Lexicon, tokens: str, texts: pa.Array | pa.ChunkedArray
 
 
 def can_split(lexicons: Sequence[Lexicon], groups: Iterable[str]) -> bool:
-    """Whether each of these groups has two units or more in every lexicon that has it."""
+    """Whether each of these groups has at least two units in every lexicon that contains the group."""
     units, named = units_of(lexicons), set(groups)
     counted = [words for one in lexicons for group, words in one.groups.items() if group in named]
     return bool(counted) and all(len({units[term] for term in words}) > 1 for words in counted)
@@ -67,10 +67,10 @@ def can_split(lexicons: Sequence[Lexicon], groups: Iterable[str]) -> bool:
 def word_halves(
     lexicons: Sequence[Lexicon], groups: Iterable[str], counts: Mapping[str, int], splits: int, seed: int
 ) -> dict[str, Flags]:
-    """For each term, in which of the splits it is in the first half.
+    """Return for each term the splits in which it is in the first half.
 
-    The units that name the same groups are sorted by how often they occur; of each two neighbors, one goes to each
-    half, by chance. A split in which a group has no word in one half is drawn again.
+    The units that name the same groups are sorted by frequency. Of each two neighbors, a random one goes to each half.
+    A split in which a group has no word in one half is drawn again.
     """
     units, named = units_of(lexicons), set(groups)
     frequency: Counter[str] = Counter()
@@ -95,7 +95,7 @@ def word_halves(
 
 
 def _draw(strata: Ints, members: Sequence[Ints], random: np.random.Generator) -> Flags:
-    """Which units are in the first half."""
+    """Draw which units are in the first half."""
     first = np.zeros(len(strata), np.bool_)
     for _ in range(_TRIES):
         for stratum in np.unique(strata):
@@ -113,17 +113,17 @@ def _numbered(names: Sequence[tuple[str, ...]]) -> Ints:
 
 
 def have_several(judged: JudgedQueries) -> Flags:
-    """Which queries have two relevant documents or more, so that half of them can be left out."""
+    """Return which queries have two or more relevant documents, which can be split into halves."""
     return judged.judgements.relevant() > 1
 
 
 @dataclass(frozen=True)
 class DocumentHalf:
-    """Half of the documents, with half of the relevant ones of each query that has several.
+    """Half of the documents, with half of the relevant documents of each query that has several.
 
-    ``judged`` are the judgements with the relevant documents of this half; ``kept`` says of each of all judgements
-    whether its document was dealt among the relevant ones of its query: 1 to this half, 0 to the other, -1 not at all.
-    All other documents are in the half that ``documents`` says.
+    ``judged`` are the judgements, without the relevant documents of the other half. ``kept`` has one value for each
+    judgement: 1 if the document is one of several relevant ones and is in this half, 0 if it is in the other half, -1
+    for all other judgements. ``documents`` says which of all other documents are in this half.
     """
 
     judged: JudgedQueries
@@ -131,19 +131,20 @@ class DocumentHalf:
     documents: Flags
 
     def lists(self, lists: ScoredLists, places: Ints) -> ScoredLists:
-        """The lists with the documents of this half only; ``places`` as of ``judged_places``.
+        """Return the lists with only the documents of this half; ``places`` is the result of ``judged_places``.
 
-        If the documents of the other half stayed, they would take ranks from those of this one, and what one half gains
-        the other would lose; if both halves had the same other documents, both would gain where those are ranked low.
+        If the documents of the other half stayed in the lists, they would compete for ranks with those of this half, so
+        that a gain of one half would be a loss of the other. If both halves had the same non-relevant documents, both
+        would gain when these are ranked low.
         """
         dealt = np.where(places < 0, -1, self.kept[places]) if len(self.kept) else np.full(len(places), -1)
         return kept_entries(lists, np.where(dealt < 0, self.documents[lists.docs], dealt == 1))
 
 
 def document_halves(judged: JudgedQueries, documents: int, split: int, seed: int) -> tuple[DocumentHalf, DocumentHalf]:
-    """Two halves of the documents that have nothing in common.
+    """Split the documents into two disjoint halves.
 
-    A query's only relevant document is in one of them like any other; its judgement stays in both.
+    The only relevant document of a query is in one of the halves like any other; its judgement stays in both.
     """
     every = judged.judgements
     row = np.repeat(np.arange(len(every.offsets) - 1), np.diff(every.offsets))
@@ -169,7 +170,7 @@ def _with_judgements(judged: JudgedQueries, wanted: Flags) -> JudgedQueries:
 
 
 def judged_places(lists: ScoredLists, judged: JudgedQueries) -> Ints:
-    """For each entry of the lists the place of its judgement, -1 where it is not judged."""
+    """Return for each entry of the lists the position of its judgement; -1 if it is not judged."""
     every = judged.judgements
     most = int(max(every.docs.max(initial=0), lists.docs.max(initial=0))) + 1
     rows = np.repeat(np.arange(len(every.offsets) - 1), np.diff(every.offsets))
@@ -183,13 +184,13 @@ def judged_places(lists: ScoredLists, judged: JudgedQueries) -> Ints:
 
 
 def kept_entries(lists: ScoredLists, wanted: Flags) -> ScoredLists:
-    """The lists without the entries that are not wanted; what follows them moves up."""
+    """Remove the entries that are not wanted; the entries after them move up."""
     running = np.concatenate([[0], np.cumsum(wanted)]).astype(np.int64)
     return replace(lists, offsets=running[lists.offsets], docs=lists.docs[wanted], scores=lists.scores[wanted])
 
 
 def every_other(lists: ScoredLists, order: Ints, parity: int) -> ScoredLists:
-    """The lists with their odd ranks (``parity`` 1) or their even ones (0) only; ``order`` has the entries by rank."""
+    """Keep only the odd ranks (``parity`` 1) or the even ranks (0) of the lists; ``order`` has the entries by rank."""
     ranks = np.arange(len(order)) - np.repeat(lists.offsets[:-1], np.diff(lists.offsets)) + 1
     by_rank = replace(lists, docs=lists.docs[order], scores=lists.scores[order])
     return kept_entries(by_rank, ranks % 2 == parity)

@@ -1,6 +1,6 @@
-"""An index as a step: workers index ranges of the documents, the shards are merged and put into the store.
+"""Build an index with workers: each indexes a range of the documents, and the shards are merged.
 
-Merged shards have the bytes of an index that was built at once, so nobody can tell who built it.
+The merged index has the same bytes as an index that is built by one process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from askew.rankers.bm25.shards import merge_shards
 from askew.rankers.disk import keeping_texts, new_folder
 
 STEP = "index-shards"
-# Documents of a shard: enough that merging is cheap, few enough to travel.
+# Documents of a shard: enough for cheap merging, few enough to send between machines.
 SHARD_ROWS = 1 << 18
 _PIECE = 1 << 24
 _SCHEMA = pa.schema([
@@ -33,7 +33,7 @@ _SCHEMA = pa.schema([
 
 
 class IndexShards:
-    """Documents in, the files of an index of them out, in pieces."""
+    """Indexes documents and returns the files of the index as rows, in pieces."""
 
     name = "index-shards"
     version = 1
@@ -42,15 +42,15 @@ class IndexShards:
         self._ranker, self._settings = ranker, dict(settings)
 
     def settings(self) -> Mapping[str, Any]:
-        """The kind of index and its settings."""
+        """Return the kind of index and its settings."""
         return {"ranker": self._ranker, "settings": self._settings}
 
     def rows_used(self, table: pa.Table) -> int:
-        """Every document is in the index."""
+        """Return the number of indexed documents, which are all documents."""
         return int(pc.sum(table["documents"]).as_py() or 0)
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """The files of the index; the first row says how many documents it has."""
+        """Return the files of the index; the first row has the number of documents."""
         with tempfile.TemporaryDirectory(prefix="askew-") as place:
             folder = new_folder(Path(place) / "shard")
             documents = keeping_texts(iter([rows]), folder)
@@ -75,7 +75,7 @@ def can_shard(ranker: str) -> bool:
 def build_in_shards(
     store: Store, documents: Source, folder: Path, ranker: str, settings: Mapping[str, Any], executor: Executor
 ) -> None:
-    """Have workers index the documents, and merge what they made into a folder."""
+    """Index the documents with workers, and merge the shards into a folder."""
     make = partial(IndexShards, ranker, dict(settings))
     manifest = run_step(store, STEP, make(), documents, SHARD_ROWS, executor=executor, maker=make).manifest
     with tempfile.TemporaryDirectory(prefix="askew-", dir=folder.parent) as place:
@@ -85,14 +85,14 @@ def build_in_shards(
             for name, data in zip(part["file"].to_pylist(), part["data"], strict=True):
                 with (shards[-1] / name).open("ab") as file:
                     file.write(data.as_buffer())
-        # What a build that was killed has left there is no index.
+        # A build that was killed may have left an incomplete index there.
         shutil.rmtree(folder, ignore_errors=True)
         merge_shards(shards, folder)
     _remove(store, manifest)
 
 
 def _remove(store: Store, manifest: Manifest) -> None:
-    """Take the shards away: they are as large as the index, and all of it is there."""
+    """Remove the shards, which are as large as the index and no longer needed."""
     name = f"{manifest.step}-{manifest.key}"
     for file in ("manifest.json", *store.files.list(name)):
         store.files.delete(f"{name}/{file}")

@@ -1,4 +1,4 @@
-"""Live engines in a recipe: they search the collection of the recipe, from one process, and no query twice."""
+"""Live engines in a recipe: they are searched by one process, and no query is sent twice."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from askew.plugins.kinds import RankerPlugin, Stage
 from askew.plugins.registry import check, load, settings_of
 from askew.rankers.engines.ranker import EngineRanker
 
-# In the folder of the store, unless the settings name another file.
+# The file of answers in the store, unless the settings of the engine name another file.
 ANSWERS = "engines.answers"
 
 
 def engine_ranker(
     given: dict[str, Any], resources: Resources, section: str
 ) -> tuple[Callable[[], RankerPlugin], dict[str, Any], Callable[[], object]]:
-    """How to open an engine for the documents of a collection, what names it, and what to have ready before."""
+    """Return a function that opens an engine, the settings that identify it, and a function that prepares it."""
     name, settings = str(given["ranker"]), {key: value for key, value in given.items() if key != "ranker"}
     check("ranker", name, settings, section)
     missing = [key for key, default in settings_of("ranker", name).items() if default == "needed" and key not in given]
     if missing:
         raise ConfigError(f"{section}: the ranker {name!r} needs the setting {missing[0]!r}")
-    # Making it opens no connection, and refuses what cannot work, such as a secret in an address, before any work.
+    # This opens no connection, and refuses invalid settings early, such as a secret in an address.
     ranker = make_ranker(given)
     assert isinstance(ranker, EngineRanker), "is_engine says so"
 
@@ -38,24 +38,24 @@ def engine_ranker(
         known.keep_answers(resources.store.local / ANSWERS)
         return known
 
-    # A ranker of another package may be made by a plain function: then all of its settings name it.
+    # A ranker of another package may be a plain function; then all of its settings identify it.
     named = getattr(load("ranker", name), "named", dict)(settings)
     return make, {"ranker": name, **named}, lambda: resources.doc_ids
 
 
 def asks_engine(step: Step, first_pass: Mapping[str, Any]) -> bool:
-    """Whether a step searches with a live engine; ``first_pass`` is what reformulators search with."""
+    """Whether a step searches with a live engine; ``first_pass`` has the ranker of reformulators."""
     if isinstance(step.stage, ReformulateStage):
         return is_engine(str(first_pass.get("ranker")))
     return isinstance(step.stage, RetrieveStage) and is_engine(str(step.stage.settings()["ranker"].get("ranker")))
 
 
 def engine_notes(stages: Iterable[Stage]) -> list[str]:
-    """What engines have to tell of the answers that they gave in this process."""
+    """Return the notes of engines about the answers that they gave in this process."""
     opened = [vars(stage).get("ranker") for stage in stages if isinstance(stage, RetrieveStage)]
     return [f"{ranker.id}: {note}" for ranker in opened if isinstance(ranker, EngineRanker) for note in ranker.notes()]
 
 
 def here_only(step: Step) -> Step:
-    """The step in this process alone, as limits on requests hold for one process, and in small shards."""
+    """Restrict a step to this process, because request limits are per process, and to small shards."""
     return replace(step, maker=None, shard_rows=EngineRanker.queries_at_once)

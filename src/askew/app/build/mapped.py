@@ -1,6 +1,6 @@
-"""Counts of mentions and ranks of ids as files that every worker maps: pages in use are shared and read from disk.
+"""Counts of mentions and ranks of ids as memory-mapped files, which all workers share.
 
-They are made from finished steps, so they can be made again: a folder that is not whole is written anew.
+They are computed from finished steps, so an incomplete or damaged folder is written again.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _SHORT = 1 << 16
 
 
 def mapped(folder: Path, make: Callable[[Path], dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arrays of a folder by name, mapped, and its facts. ``make`` writes the arrays and gives the facts.
+    """Return the memory-mapped arrays of a folder by name, and its header; ``make`` writes missing arrays.
 
-    Every byte is compared with its checksum when the folder is opened.
+    The checksums of all files are verified when the folder is opened.
     """
     try:
         header = open_header(folder, KIND) if (folder / "header.json").exists() else None
@@ -47,9 +47,9 @@ def mapped(folder: Path, make: Callable[[Path], dict[str, Any]]) -> tuple[dict[s
 def write_mentions(
     folder: Path, parts: Iterable[pa.Table], doc_ids: pa.Array, documents: int, who: str, by_group: bool, where: str
 ) -> dict[str, Any]:
-    """Write the counts of mentions of all documents; those after the last of ``doc_ids`` have no text.
+    """Write the counts of mentions of all documents; documents after the last of ``doc_ids`` have no text.
 
-    ``by_group`` puts the counts of a group together, for who reads one group at a time.
+    ``by_group`` stores the counts of a group together, for reading one group at a time.
     """
     counts: Any = None
     groups: tuple[str, ...] = ()
@@ -84,13 +84,13 @@ def _new(folder: Path, name: str, kind: Any, shape: tuple[int, ...], by_column: 
 
 
 def _load(path: Path) -> Any:
-    """An array straight from disk; a short one is read, for an empty one cannot be mapped."""
+    """Map an array from disk; a short one is read, because an empty file cannot be mapped."""
     is_long = path.stat().st_size > _SHORT
     return np.asarray(np.load(path, mmap_mode="r" if is_long else None))
 
 
 class _Nothing:
-    """An array without values cannot be mapped."""
+    """Takes the place of an empty array, which cannot be mapped."""
 
     def __setitem__(self, place: Any, value: Any) -> None:
         pass
@@ -100,12 +100,12 @@ class _Nothing:
 
 
 def mentions_of(arrays: dict[str, Any], header: dict[str, Any]) -> DocMentions:
-    """Mentions from a folder that ``write_mentions`` wrote."""
+    """Return the mentions of a folder that ``write_mentions`` wrote."""
     return DocMentions(tuple(header["groups"]), arrays["counts"], arrays["tokens"], arrays["known"])
 
 
 def write_id_ranks(folder: Path, ids: pa.Array) -> dict[str, Any]:
-    """Write the rank of each document id by its bytes; nothing where the ids are in order."""
+    """Write the rank of each document id in byte order; no file if the ids are already sorted."""
     steps = range(0, max(len(ids) - 1, 0), _CHUNK)
     pairs = ((ids[at : at + _CHUNK + 1][:-1], ids[at + 1 : at + _CHUNK + 1]) for at in steps)
     if not all(pc.all(pc.less(*pair)).as_py() for pair in pairs):
@@ -116,7 +116,7 @@ def write_id_ranks(folder: Path, ids: pa.Array) -> dict[str, Any]:
 
 
 def ordinals_of(wanted: pa.Array, ids: pa.Array) -> Ints:
-    """The place of each wanted id among all ids, -1 where it is none. Only the wanted ones are put into a table."""
+    """Return the position of each wanted id among all ids; -1 if it is absent. Only wanted ids are hashed."""
     places = np.full(len(wanted), -1, np.int64)
     for at in range(0, len(ids), _CHUNK):
         found = pc.index_in(ids[at : at + _CHUNK], value_set=wanted)

@@ -1,4 +1,4 @@
-"""What a store remembers of how it was made: the recipe, where its collection is, the words of its groups."""
+"""The origin of a build, recorded in its store: the recipe, the path of the collection, the words of the groups."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from askew.core.lexicon import Lexicon
 
 
 def origin_of(name: str, sections: Mapping[str, Any], groups: Groups | None) -> dict[str, Any] | None:
-    """The recipe as JSON holds it, and what it names by a file: the place of the collection, the words of the groups.
+    """Return the recipe as JSON values, with the absolute path of the collection and the words of the groups.
 
-    None where it has something that JSON has not, such as a date.
+    None if the recipe has a value that JSON cannot represent, such as a date.
     """
     found = {"recipe": name, "sections": sections, "collection": _absolute(str(sections["collection"]["source"]))}
     if groups is not None:
@@ -27,7 +27,7 @@ def origin_of(name: str, sections: Mapping[str, Any], groups: Groups | None) -> 
 
 
 def _absolute(source: str) -> str:
-    """A collection by a name that holds in any folder."""
+    """Return a name of the collection that is valid in any working directory."""
     return source if source == "demo" or source.startswith("irds:") else str(Path(source).absolute())
 
 
@@ -38,7 +38,7 @@ def _section(groups: Groups) -> dict[str, Any]:
 
 
 def remembered_groups(section: Mapping[str, Any] | None) -> Groups | None:
-    """The groups as they were counted, whatever became of the file that they were read from."""
+    """Return the groups as they were counted, even if their lexicon file has changed since."""
     if section is None:
         return None
     words = {name: tuple(terms) for name, terms in section["words"].items()}

@@ -1,4 +1,4 @@
-"""The chosen pairs under the other rankers of a recipe (``[[cross]]``)."""
+"""Scores of the chosen pairs with the other rankers of a recipe (``[[cross]]``)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CROSS, HARD = "cross-", "hard-"
 
 
 def named_measures(given: Any, directions: Mapping[str, Direction]) -> tuple[str, ...]:
-    """The measures that a setting of a selector names: one text, or several."""
+    """Return the measures in a setting of a selector, which is one text or several."""
     return find_measures([given] if isinstance(given, str) else list(given), directions, "report")
 
 
 def sides_of(selector: SelectorPlugin, evaluate: Evaluate) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The measures of effectiveness and of lean that a selector reads; without any, the first judged measure."""
+    """Return the measures of effectiveness (by default the first that reads judgements) and of lean of a selector."""
     given, known = dict(selector.settings()), evaluate.directions
     judged = [one.text for one in evaluate.asked if "judgements" in one.family.reads]
     effectiveness = given.get("effectiveness", given.get("measure", judged[:1]))
@@ -36,7 +36,7 @@ def sides_of(selector: SelectorPlugin, evaluate: Evaluate) -> tuple[tuple[str, .
 
 
 def first_measures(selector: SelectorPlugin, evaluate: Evaluate) -> tuple[str, str | None]:
-    """The first measure of effectiveness and of lean; of those that are only reported where a selector reads none."""
+    """Return the first measures of effectiveness and of lean of a selector, or else of the reported measures."""
     effectiveness, lean = sides_of(selector, evaluate)
     leaning = [one.text for one in evaluate.asked if "mentions" in one.family.reads]
     return (*effectiveness, *evaluate.directions)[0], (*lean, *leaning, None)[0]
@@ -45,7 +45,7 @@ def first_measures(selector: SelectorPlugin, evaluate: Evaluate) -> tuple[str, s
 def scores_under(
     build: Build, store: Store, outcomes: Mapping[str, StepOutcome], pairs: pl.DataFrame, prefix: str = CROSS
 ) -> dict[str, pl.DataFrame]:
-    """The scores of some pairs and of their originals under other rankers, by their names.
+    """Return the scores of some pairs and of their originals with other rankers, by the name of the ranker.
 
     A ranker that searched nothing is left out.
     """
@@ -56,23 +56,23 @@ def scores_under(
 
 
 def scores_of(store: Store, manifest: Manifest, pairs: pl.DataFrame, columns: list[str] | None = None) -> pl.DataFrame:
-    """The scores of some pairs and of their originals, from a step that scored these variants or more."""
+    """Return the scores of some pairs and of their originals from a step that scored them."""
     variants = pl.concat([pairs["variant_id"], pairs["query_id"].alias("variant_id")]).unique()
     wanted = pl.col("variant_id").is_in(variants.implode())
     return pl.concat(part.filter(wanted) for part in frames_of(store, manifest, columns))
 
 
 def chosen_keys(store: Store, outcomes: Mapping[str, StepOutcome], subsets: Sequence[str]) -> pl.DataFrame:
-    """The ids of all chosen pairs, with what each was chosen for."""
+    """Return the ids of all chosen pairs, with their subsets."""
     pairs = step_parts(store, outcomes["pairs"].manifest)
     columns = ["query_id", "variant_id", *subsets]
     return pairs.filter(pl.any_horizontal(*subsets)).map(columns, lambda part: part)
 
 
 def other_rankers(build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> pl.DataFrame | None:
-    """The change of the first measures of lean and effectiveness in each chosen subset under each other ranker.
+    """Return the change of the first measures of lean and effectiveness in each chosen subset with each other ranker.
 
-    ``took_part`` says of a ranker that pairs were chosen across it. None where there is no other ranker, or no pair.
+    ``took_part`` is true for rankers that were used to choose pairs. None if there is no other ranker, or no pair.
     """
     stage = build.select
     if stage is None or not any(step.name.startswith(CROSS) for step in build.plan.steps):

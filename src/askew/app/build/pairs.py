@@ -1,4 +1,4 @@
-"""select: scores in, pairs out: an original, another variant, what is gained, and what the pair is chosen for."""
+"""The stage select: makes pairs of an original and a reformulation with their gains, and chooses some of them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ IS_BEST, _PLACE = "is_best", "_place"
 
 
 class Select:
-    """Makes the pairs of each query and says which are chosen.
+    """Makes the pairs of each query and marks the chosen ones.
 
-    Every pair carries its original's scores, so the originals' own rows end here and are counted so. With
-    ``per="method"`` each method chooses among its own candidates, as if it were alone: methods are compared so.
+    Every pair has the scores of its original, so the rows of originals are dropped here and counted as ``original``.
+    With ``per="method"``, pairs are chosen separately among the candidates of each method, to compare methods.
 
     A candidate made from a document that is judged relevant to its query finds that document by construction. With
-    ``judged_sources="exclude"`` it stays a pair, may be a negative sample, and is chosen for no other subset.
+    ``judged_sources="exclude"`` it stays a pair and may be a negative sample, but is not chosen.
 
-    ``across`` has the scores of all candidates under other rankers: then a candidate is chosen only if it is acceptable
-    under every ranker, and by its smallest gain (``askew.app.build.across``).
+    ``across`` has the scores of all candidates with other rankers. Then a candidate is chosen only if it is acceptable
+    with every ranker, and by its smallest gain (``askew.app.build.across``).
     """
 
     name = "select"
@@ -54,7 +54,7 @@ class Select:
         self.judged_sources, self.across = judged_sources, dict(across or {})
 
     def settings(self) -> Mapping[str, Any]:
-        """The selector with its settings, and all measures of the pairs, also those that choose nothing."""
+        """Return the selector with its settings, and all measures of the pairs, also those that are only reported."""
         per: dict[str, Any] = {} if self.per == "query" else {"per": self.per}
         if self.across:
             per["across"] = {name: one.key for name, one in self.across.items()}
@@ -64,7 +64,7 @@ class Select:
         }  # fmt: skip
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """One row for each pair."""
+        """Return one row for each pair."""
         scored = pl.DataFrame(pl.from_arrow(rows))
         known = scored.filter(pl.col("method") == ORIGINAL)["query_id"]
         ready = scored.filter(pl.col("query_id").is_in(known.implode()))
@@ -79,12 +79,12 @@ class Select:
         return table.cast(plain), dict(dropped)
 
     def _choose(self, scored: pl.DataFrame) -> tuple[pl.DataFrame, Mapping[str, int]]:
-        """The pairs in the order of their candidates, and what was left out."""
+        """Return the pairs in the order of their candidates, and the numbers of dropped rows by reason."""
         allowed = self.allowed(scored.with_row_index(_PLACE))
         if allowed.height == scored.height and not self.across:
             alone: Chosen = self.selector.select_counted(scored, self._directions)
             return alone.table, alone.dropped
-        # Of a text that was made twice the first is kept: the one that may be chosen.
+        # Of equal texts the first is kept; candidates that may be chosen come first.
         barred = scored.with_row_index(_PLACE).filter(~pl.col(_PLACE).is_in(allowed[_PLACE].implode()))
         every: Chosen = self.selector.select_counted(pl.concat([allowed, barred]), self._directions)
         marks = self._marks(every.table)
@@ -94,7 +94,7 @@ class Select:
         return pairs.with_columns(filled).select(every.table.columns).sort(_PLACE).drop(_PLACE), every.dropped
 
     def _chosen(self, allowed: pl.DataFrame) -> pl.DataFrame:
-        """The pairs of the candidates that may be chosen, with what they are chosen for."""
+        """Return the pairs of the candidates that may be chosen, with their subsets."""
         if not self.across:
             alone: Chosen = self.selector.select_counted(allowed, self._directions)
             return alone.table
@@ -102,21 +102,21 @@ class Select:
         return choose_across(self.selector, allowed, others, self._directions)
 
     def allowed(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Those of some scores or pairs that may be chosen."""
+        """Return the scores or pairs that may be chosen."""
         return rows if self.judged_sources == ALLOW else without_judged(rows)
 
     def allowed_parts(self, pairs: PairParts) -> PairParts:
-        """The same of pairs in parts."""
+        """Return the pairs that may be chosen, for pairs in parts."""
         barred = self.judged_sources != ALLOW and SOURCE_JUDGED in pairs.columns
         return pairs.filter(~pl.col(SOURCE_JUDGED)) if barred else pairs
 
     def _marks(self, pairs: pl.DataFrame) -> list[str]:
-        """The columns that say what a pair is chosen for, and the score written with it."""
+        """Return the columns that mark the subsets of a pair, and the columns of their scores."""
         names = [name for name in {**dict.fromkeys(self.selector.subsets), IS_BEST: None} if name != NEGATIVE]
         return [name for name in (*names, *(f"{one}_score" for one in names)) if name in pairs.columns]
 
     def _parts(self, scored: pl.DataFrame) -> list[pl.DataFrame]:
-        """What is chosen from together: all candidates of a query, or those of one method at a time."""
+        """Split the candidates among which pairs are chosen: all of a query, or those of one method at a time."""
         methods = [name for name in scored["method"].unique(maintain_order=True) if name != ORIGINAL]
         if self.per == "query" or not methods:
             return [scored]
@@ -124,23 +124,23 @@ class Select:
 
 
 def with_originals(scored: pl.DataFrame) -> pl.DataFrame:
-    """Scores without queries whose original found nothing: they are counted where pairs are made."""
+    """Remove queries for which the original has no results; they are counted where pairs are made."""
     known = scored.filter(pl.col("method") == ORIGINAL)["query_id"]
     return scored.filter(pl.col("query_id").is_in(known.implode()))
 
 
 def finished_pairs(store: Store) -> list[Manifest]:
-    """The finished steps of a store that hold pairs; not those of an earlier version, whose columns are others."""
+    """Return the finished steps with pairs in a store, except those of earlier versions with other columns."""
     return [one for one in store.steps() if (one.stage, one.version) == (Select.name, Select.version)]
 
 
 def without_judged(rows: pl.DataFrame) -> pl.DataFrame:
-    """Scores or pairs without those made from documents that are judged relevant."""
+    """Remove scores or pairs of candidates made from documents that are judged relevant."""
     return rows.filter(~pl.col(SOURCE_JUDGED)) if SOURCE_JUDGED in rows.columns else rows
 
 
 def judged_note(stage: Select, pairs: PairParts) -> str | None:
-    """How many pairs were made from documents that are judged relevant, and what that means for the choice."""
+    """Say how many candidates were made from relevant documents, and whether they may be chosen; None if none."""
     count = pairs.count(SOURCE_JUDGED)[SOURCE_JUDGED] if SOURCE_JUDGED in pairs.columns else 0
     if not count:
         return None
@@ -149,12 +149,12 @@ def judged_note(stage: Select, pairs: PairParts) -> str | None:
 
 
 def measures_of(pairs: Manifest) -> list[str]:
-    """The texts of the measures of finished pairs, which names of columns do not tell."""
+    """Return the texts of the measures of finished pairs, which cannot be derived from the column names."""
     return list(pairs.settings[_SCORED])
 
 
 def _by_query(pairs: pl.DataFrame, queries: pl.Series) -> pl.DataFrame:
-    """The pairs of a query together, queries in the order of their originals."""
+    """Group the pairs by query, in the order of the original queries."""
     order = pl.DataFrame({"query_id": queries}).with_row_index("place")
     return (
         pairs.join(order, on="query_id", how="left", maintain_order="left")
@@ -164,5 +164,5 @@ def _by_query(pairs: pl.DataFrame, queries: pl.Series) -> pl.DataFrame:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The types that a table in the store has: polars hands out larger ones."""
+    """Convert the large types of polars to the plain types of tables in the store."""
     return pa.string() if kind in (pa.large_string(), pa.string_view()) else kind

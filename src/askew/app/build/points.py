@@ -1,4 +1,4 @@
-"""The points of the figure of effectiveness and lean: sampled, with a sentence that says how many there are."""
+"""Sample the points of the figure of effectiveness against lean."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from askew.publish.page.charts import Points
 from askew.selectors.parts import PairParts
 
 NOT_CHOSEN = "not chosen"
-# So many points of each kind are drawn; more would hide one another and make the page heavy.
+# The most points of each kind that are drawn; more would overlap and make the page large.
 MOST_POINTS = 1200
 
 
 def clouds_of(pairs: PairParts, main: str, effectiveness: str, lean: str, seed: int) -> tuple[list[Points], str]:
-    """The points of both kinds, sampled, and a sentence that says how many there are."""
+    """Return sampled points of chosen and other pairs, and a sentence that states their numbers."""
     gains = [gain_column(lean), gain_column(effectiveness)]
     known = pairs.filter(pl.all_horizontal(pl.col(one).fill_nan(None).is_not_null() for one in gains))
     clouds, said, lot, lost = [], [], "", pairs.height
@@ -31,12 +31,12 @@ def clouds_of(pairs: PairParts, main: str, effectiveness: str, lean: str, seed: 
             amount, lot = f"{len(drawn):,} of {n:,}", f", sampled with seed {seed}"
         said.append(f"{amount} pairs {name if name == NOT_CHOSEN else f'of {name}'}")
         lost -= n
-    unscored = f" {lost:,} pairs have no score on one of the two." if lost else ""
+    unscored = f" {lost:,} pairs have no score on one of the two measures." if lost else ""
     return clouds, f"Drawn: {' and '.join(said)}{lot}.{unscored}"
 
 
 def _rows_at(pairs: PairParts, columns: list[str], places: Ints) -> pl.DataFrame:
-    """Some rows by their places, which are in order."""
+    """Return the rows at the given positions, which must be sorted."""
     found, start = [], 0
     for frame in pairs.frames(columns):
         first, last = np.searchsorted(places, [start, start + frame.height])
@@ -46,10 +46,10 @@ def _rows_at(pairs: PairParts, columns: list[str], places: Ints) -> pl.DataFrame
 
 
 def thinned(n: int, most: int, seed: int = 0) -> Ints:
-    """Which of n things are shown: all of them, or so many sampled, in their order."""
+    """Return the positions of all n items, or of a sample of ``most``, in order."""
     if n <= most:
         return np.arange(n)
-    # The smallest type that holds them: there may be many.
+    # The smallest sufficient type: there may be many positions.
     places = np.arange(n, dtype=np.int32 if n < 1 << 31 else np.int64)
     np.random.default_rng([seed, n, 3]).shuffle(places)
     return np.sort(places[:most]).astype(np.int64)

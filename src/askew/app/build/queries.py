@@ -1,4 +1,4 @@
-"""classify: queries in, those of the wanted labels out, each with its label."""
+"""The stage classify: keeps the queries with the wanted labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA = pa.schema([("query_id", pa.string()), ("text", pa.string()), ("label", 
 
 
 def with_named_classifier(sections: Mapping[str, Any], groups: Groups | None) -> Mapping[str, Any]:
-    """The sections of a recipe with the name of a classifier in place of ``auto``: a store records what was used."""
+    """Replace ``auto`` in the sections of a recipe by the name of the classifier, so that a store records it."""
     given = dict(sections.get("classify", {}))
     if not given:
         return sections
@@ -26,7 +26,7 @@ def with_named_classifier(sections: Mapping[str, Any], groups: Groups | None) ->
 
 
 class Classify:
-    """Keeps the queries of some labels. Those of others are dropped and counted by their label."""
+    """Keeps the queries with some labels; other queries are dropped and counted by label."""
 
     name = "classify"
     version = 1
@@ -39,11 +39,11 @@ class Classify:
         self.classifier, self.keep = classifier, tuple(keep)
 
     def settings(self) -> Mapping[str, Any]:
-        """The classifier with its settings, and the labels that are kept."""
+        """Return the classifier with its settings, and the labels that are kept."""
         return {"classifier": self.classifier.name, **self.classifier.settings(), "keep": list(self.keep)}
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """The rows that are kept, labeled."""
+        """Return the kept rows with their labels."""
         labels = [label or ABSTAINS for label in self.classifier.classify(rows["text"].to_pylist()).names()]
         kept = [label in self.keep for label in labels]
         dropped = Counter(f"label {label}" for label, stays in zip(labels, kept, strict=True) if not stays)

@@ -1,4 +1,4 @@
-"""Recipes: a TOML file that says which collection, which methods, which measures. Checked whole before any work."""
+"""Read and check recipes: TOML files that name the collection, the methods and the measures of a build."""
 
 from __future__ import annotations
 
@@ -41,50 +41,50 @@ from askew.plugins.methods import ReformulatorPlugin
 from askew.plugins.registry import check, from_spec, made_type, names, refuse_other_groups, settings_of
 
 _FOLDER = DATA / "recipes"
-# The sections of a recipe; those in the second set are lists of tables.
+# The sections of a recipe: single tables, lists of tables, and texts.
 _TABLES = ("collection", "groups", "classify", "first_pass", "retrieve", "evaluate", "select", "hard", "publish")
 _LISTS = ("reformulate", "filter", "cross")
 _TEXTS = ("title", "about")
-# What [publish] says of the dataset; title and description are else those of the recipe.
+# The settings of [publish]; the default title and description are those of the recipe.
 _PUBLISH = ("title", "description", "license", "contact", "homepage", "citation", "version", "language", "query_text")
-# What [select] says beside the settings of the selector: how the stage chooses, and which other steps there are.
+# Settings of [select] that are not settings of the selector: how the stage chooses, and which steps are added.
 _HOW = ("per", "judged_sources")
 _AROUND = ("across", "held_out")
 _METHOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
-# Rows of a shard, by stage: few where a row takes long or comes out as many, so that work can be shared out and little
-# is lost with a worker.
+# Rows of a shard, by stage: few if a row takes long or becomes many rows, so that workers share the work and little is
+# lost if a worker fails.
 _SHARD_ROWS = {"reformulate": 512, "filter": 16_384, "retrieve": 16_384}
 _NEEDED = ("collection", "reformulate", "retrieve", "evaluate")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe as read: its name and its sections."""
+    """A parsed recipe: its name and its sections."""
 
     name: str
-    # A recipe may hold a key, and what holds a recipe is printed in places that nobody thinks of.
+    # A recipe may contain a secret, so its sections are left out of every repr.
     sections: Mapping[str, Any] = field(repr=False)
 
     def __post_init__(self) -> None:
-        """No later message quotes what is secret in it."""
+        """Register the secrets of the recipe, so that no message shows them."""
         know_secrets(self.sections)
 
     def table(self, name: str) -> dict[str, Any]:
-        """A section with one table; empty where the recipe has none."""
+        """Return a section that is one table; empty if the recipe does not have it."""
         return dict(self.sections.get(name, {}))
 
     def tables(self, name: str) -> list[dict[str, Any]]:
-        """A section with several."""
+        """Return a section that is a list of tables."""
         return [dict(one) for one in self.sections.get(name, [])]
 
 
 def shipped_recipes() -> list[str]:
-    """The names of the recipes that come with askew."""
+    """Return the names of the recipes that ship with askew."""
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
 def recipe_text(name: str | Path) -> tuple[Path, str]:
-    """The file of a recipe, by its name or one's own, and what is in it."""
+    """Return the path and the text of a recipe, given by name or as a file."""
     path = _FOLDER / f"{name}.toml" if str(name) in shipped_recipes() else Path(name)
     try:
         return path, path.read_text(encoding="utf-8")
@@ -97,7 +97,7 @@ def recipe_text(name: str | Path) -> tuple[Path, str]:
 
 
 def read_recipe(name: str | Path) -> Recipe:
-    """A recipe by its name, or a file of one's own."""
+    """Read a recipe by name, or from a file."""
     path, text = recipe_text(name)
     try:
         data = tomllib.loads(text)
@@ -109,9 +109,10 @@ def read_recipe(name: str | Path) -> Recipe:
 
 
 def with_settings(recipe: Recipe, changes: Mapping[str, Mapping[str, Any]]) -> Recipe:
-    """The recipe with some values changed: ``{"retrieve": {"k": 50}}``; of a list of tables, ``reformulate.0``.
+    """Return the recipe with some values changed, as in ``{"retrieve": {"k": 50}}``.
 
-    The number after the last adds a table: ``{"cross.0": {"ranker": "dense"}}``.
+    Tables of a list are numbered, as in ``reformulate.0``. The number after the last table adds one:
+    ``{"cross.0": {"ranker": "dense"}}``.
     """
     sections: dict[str, Any] = copy.deepcopy(dict(recipe.sections))
     for owner, values in changes.items():
@@ -119,7 +120,7 @@ def with_settings(recipe: Recipe, changes: Mapping[str, Mapping[str, Any]]) -> R
         target = sections.setdefault(name, []) if name in _LISTS else sections.get(name)
         if isinstance(target, list):
             if not number.isdigit() or int(number) > len(target):
-                raise ConfigError(f"settings= {owner}: {name} is a list of {len(target)}; say which, as in {name}.0")
+                raise ConfigError(f"settings= {owner}: {name} is a list of {len(target)}; add a number, as in {name}.0")
             if int(number) == len(target):
                 target.append({})
             target = target[int(number)]
@@ -134,7 +135,7 @@ def with_settings(recipe: Recipe, changes: Mapping[str, Mapping[str, Any]]) -> R
 
 
 def with_groups(recipe: Recipe, groups: Groups | None) -> Recipe:
-    """The recipe with these groups, where some are given: every measure and method counts them."""
+    """Return the recipe with these groups, which every measure and method counts; unchanged if None."""
     if groups is None:
         return recipe
     return Recipe(recipe.name, {**recipe.sections, "groups": groups.as_section()})
@@ -158,42 +159,42 @@ def _check_shape(recipe: Recipe, where: str) -> None:
 
 @dataclass(frozen=True)
 class Build:
-    """A recipe made ready: its plan, and what its steps share."""
+    """A checked recipe: its plan, and the resources that its steps share."""
 
     recipe: Recipe
     plan: Plan
     resources: Resources
     evaluate: Evaluate
-    # The classifier that is used, where the recipe leaves it open.
+    # The classifier that ``auto`` stands for; None if the recipe names one.
     chosen_classifier: str | None = None
 
     @property
     def notes(self) -> list[str]:
-        """What there is to tell before anything runs: which files of the collection are read, and what auto chose."""
+        """Notes to show before anything runs: the files of the collection, and the classifier that auto stands for."""
         chosen = [f"classify: classifier {self.chosen_classifier}"] if self.chosen_classifier else []
         return [*self.resources.collection.notes("queries", "judgements"), *chosen]
 
     @property
     def select(self) -> Select | None:
-        """The stage that chooses, where the recipe has one and goes so far."""
+        """The stage that chooses pairs; None if the plan does not include it."""
         return next((step.stage for step in self.plan.steps if isinstance(step.stage, Select)), None)
 
 
 @dataclass(frozen=True)
 class StageOf:
-    """Makes the stage of a step anew in another process."""
+    """Makes the stage of a step in another process."""
 
     recipe: Recipe
     store: Store
     step: str
 
     def __call__(self) -> Stage:
-        """The stage."""
+        """Return the stage."""
         return next(step.stage for step in prepare(self.recipe, self.store).plan.steps if step.name == self.step)
 
 
 def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
-    """The steps of a recipe. Every name and setting is checked here; no index is made and no model is loaded."""
+    """Check every name and setting of a recipe and return its steps; no index is built and no model is loaded."""
     _check_publish(recipe)
     groups = groups_of(recipe)
     is_open = recipe.table("classify").get("classifier") == defaults.CLASSIFIER
@@ -220,7 +221,7 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
         steps += [*others, Step("pairs", select, "scores"), *_held_out(recipe, resources, evaluate, select)]
         steps += _again(recipe, resources, evaluate, select)
     elif recipe.sections.get("cross") or recipe.sections.get("hard"):
-        raise ConfigError(f"recipe {recipe.name}: [[cross]] and [hard] ask chosen pairs again; it has no [select]")
+        raise ConfigError(f"recipe {recipe.name}: [[cross]] and [hard] need chosen pairs; it has no [select]")
     steps = [
         here_only(step)
         if asks_engine(step, recipe.table("first_pass"))
@@ -243,7 +244,7 @@ def _up_to(until: str | None, steps: list[Step]) -> list[Step]:
 def _across(
     recipe: Recipe, resources: Resources, evaluate: Evaluate, steps: list[Step]
 ) -> tuple[list[Step], dict[str, StepScores]]:
-    """The steps that search all candidates with the rankers that ``across`` of [select] names, and their scores."""
+    """Return the steps that search all candidates with the rankers of ``select.across``, and the scores by ranker."""
     names = recipe.table("select").get("across", [])
     found: list[Step] = []
     tables = {_cross_name(given, f"cross.{number}"): given for number, given in enumerate(recipe.tables("cross"))}
@@ -253,7 +254,7 @@ def _across(
     for name in names:
         given = {key: value for key, value in tables[name].items() if key != "name"}
         if "of" in given:
-            raise ConfigError(f"recipe: select.across names {name!r}, so all candidates are searched: leave out of")
+            raise ConfigError(f"recipe: select.across names {name!r}, so all candidates are searched: leave out 'of'")
         found += _asked(f"cross-{name}", "kept", given, resources, evaluate, "cross")
     keys = Plan({"queries": resources.queries}, [*steps, *found]).keys() if names else {}
     return found, {name: StepScores(resources.store, f"cross-{name}", keys[f"cross-{name}"]) for name in names}
@@ -264,7 +265,7 @@ def _cross_name(given: Mapping[str, Any], section: str) -> str:
 
 
 def _held_out(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Select) -> list[Step]:
-    """What chooses by one part of the data and reports by the other, unless the recipe says held_out = false."""
+    """Return the step of the held-out figures, unless the recipe says held_out = false."""
     wanted = recipe.table("select").get("held_out", True)
     if not isinstance(wanted, bool):
         raise ConfigError(f"recipe: select.held_out should be true or false, found {wanted!r}")
@@ -272,7 +273,7 @@ def _held_out(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: 
 
 
 def _again(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Select) -> list[Step]:
-    """What asks chosen pairs of other rankers, and hard queries once more."""
+    """Return the steps that search chosen pairs with other rankers, and those for hard queries."""
     steps: list[Step] = []
     for number, given in enumerate(recipe.tables("cross")):
         section = f"cross.{number}"
@@ -298,9 +299,9 @@ def _again(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Sel
 
 
 def _plain_name(name: Any, section: str) -> str:
-    """The name becomes part of a folder's."""
+    """Check a name that becomes part of the name of a folder."""
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,40}", name):
-        raise ConfigError(f"recipe: {section} needs a name of small letters, digits and hyphens, found {name!r}")
+        raise ConfigError(f"recipe: {section} needs a name of lowercase letters, digits and hyphens, found {name!r}")
     return name
 
 
@@ -313,7 +314,7 @@ def _asked(
 
 
 def resources_of(recipe: Recipe, store: Store) -> Resources:
-    """The collection of a recipe in a store."""
+    """Return the resources of the collection of a recipe."""
     given = recipe.table("collection")
     _only(given, ("source", "fields", "split"), "collection")
     if not isinstance(given.get("source"), str):
@@ -327,7 +328,7 @@ def resources_of(recipe: Recipe, store: Store) -> Resources:
 
 
 def retrieve_stage(recipe: Recipe, resources: Resources) -> RetrieveStage:
-    """The stage that searches, as [retrieve] has it."""
+    """Return the stage that searches, with the settings of [retrieve]."""
     given = recipe.table("retrieve")
     k = _depth(given, "k", 100, "retrieve")
     make, key, ready = _ranker(given, resources, "retrieve")
@@ -335,7 +336,7 @@ def retrieve_stage(recipe: Recipe, resources: Resources) -> RetrieveStage:
 
 
 def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[Any, dict[str, Any], Any]:
-    """How to open a ranker over the collection's own index, what names it, and how to make the index."""
+    """Return a function that opens a ranker, the settings that identify it, and a function that builds its index."""
     name = given.get("ranker", "bm25")
     check_name("ranker", str(name), names("ranker"))
     if is_engine(name):
@@ -343,7 +344,7 @@ def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[
     kind = name if name in names("index") else "bm25"
     making = given.pop("index", {})
     if not isinstance(making, dict):
-        raise ConfigError(f'{section}.index holds the settings of the index, as in index = {{model = "..."}}')
+        raise ConfigError(f'{section}.index should be the settings of the index, as in index = {{model = "..."}}')
     check("ranker", name, {key: value for key, value in given.items() if key != "ranker"}, section)
     check("index", kind, making, f"{section}.index")
     missing = [key for key, default in settings_of("index", kind).items() if default == "needed" and key not in making]
@@ -352,7 +353,7 @@ def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[
     needed = [key for key, default in settings_of("ranker", name).items() if default == "needed"]
     if needed != ["index"]:
         raise ConfigError(
-            f"{section}: the ranker {name!r} does not search an index of its own; a recipe takes one that does"
+            f"{section}: the ranker {name!r} does not search an index of its own; name a ranker that does"
         )
 
     def make() -> RankerPlugin:
@@ -366,7 +367,7 @@ def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[
 
 
 def groups_of(recipe: Recipe) -> Groups | None:
-    """The groups of a recipe: a lexicon by name or file, or words. None where it has none: published defaults hold."""
+    """Return the groups of a recipe (a lexicon by name or file, or words); None if it uses the published defaults."""
     given = recipe.table("groups")
     _only(given, ("lexicon", "words", "names", "tokens"), "groups")
     if not given:
@@ -398,7 +399,7 @@ def _check_publish(recipe: Recipe) -> None:
 
 
 def _refuse_other_groups(recipe: Recipe, evaluate: Evaluate) -> None:
-    """Without [groups] too, no method counts other groups than the measures."""
+    """Refuse a method that counts other groups than the measures, also without [groups]."""
     measured = sorted({name for one in evaluate.asked for name in one.groups})
     for section in ("classify", "reformulate", "filter"):
         for given in recipe.tables(section) if section in _LISTS else [recipe.table(section)]:
@@ -425,25 +426,25 @@ def _select(recipe: Recipe, evaluate: Evaluate, across: Mapping[str, StepScores]
 
 
 def selector_of(recipe: Recipe) -> SelectorPlugin:
-    """The selector of [select] with its settings."""
+    """Make the selector of [select] with its settings."""
     given = {name: value for name, value in recipe.table("select").items() if name not in (*_HOW, *_AROUND)}
     made: SelectorPlugin = from_spec("selector", given)
     return made
 
 
 def reformulate_methods(recipe: Recipe, groups: Groups | None) -> dict[str, ReformulatorPlugin]:
-    """The methods of [[reformulate]] under their names."""
+    """Make the methods of [[reformulate]], by name."""
     methods: dict[str, ReformulatorPlugin] = {}
     seen: Counter[str] = Counter()
     for place, one in enumerate(recipe.tables("reformulate")):
         made = make_reformulator({key: value for key, value in one.items() if key != "name"}, groups)
         seen[made.method] += 1
-        # A method may stand in a recipe twice, with other settings.
+        # A method may be in a recipe twice, with different settings.
         number = seen[made.method]
         name = one.get("name", made.method if number == 1 else f"{made.method}-{number}")
         if name in methods or name == ORIGINAL or not isinstance(name, str) or not _METHOD_NAME.fullmatch(name):
             raise ConfigError(
-                f"recipe: reformulate.{place}.name should be one of its own, of letters, digits, '.', '_' and '-'; "
+                f"recipe: reformulate.{place}.name should be a unique name of letters, digits, '.', '_' and '-'; "
                 f"found {name!r}"
             )
         methods[name] = made
@@ -451,7 +452,7 @@ def reformulate_methods(recipe: Recipe, groups: Groups | None) -> dict[str, Refo
 
 
 def reformulate_stage(recipe: Recipe, resources: Resources, groups: Groups | None) -> ReformulateStage:
-    """The stage that reformulates, with the methods of [[reformulate]]."""
+    """Return the stage that reformulates, with the methods of [[reformulate]]."""
     methods = reformulate_methods(recipe, groups)
     given = recipe.table("first_pass")
     depth = _depth(given, "depth", 10, "first_pass")
@@ -468,7 +469,7 @@ def _only(given: Mapping[str, Any], known: Sequence[str], section: str) -> None:
 
 
 def _depth(given: dict[str, Any], key: str, default: int, section: str) -> int:
-    """How many documents of each query, which must be as many as the ranker can give."""
+    """Return the number of documents per query; refuse more than the ranker can return."""
     value, what = given.pop(key, default), f"{section}.{key}"
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ConfigError(f"recipe: {what} should be a whole number of 1 or more, found {value!r}")

@@ -1,4 +1,4 @@
-"""From a finished build to a released dataset: the chosen pairs with the facts of the run."""
+"""Publish a finished build as a dataset: the chosen pairs, with the facts of the build."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from askew.selectors.settings import find_measures
 
 _GROUPED = {"group", "label", "score", *SUBSETS}
 _PAIRS = "pairs"
-# What a release states of each subset and measure, held out.
+# The held-out figures of each subset and measure in a release.
 _HELD_OUT = (
     "subset", "measure", "figures", "held_out_pairs", "held_out_queries", "old_mean", "new_mean", "change", "low",
     "high", *(f"{kind}_{name}" for kind in ("words", "ranks", "in_sample") for name in ("change", "low", "high")),
@@ -49,12 +49,12 @@ _HELD_OUT = (
 
 
 def release(build: Build, store: Store, outcomes: Mapping[str, StepOutcome], out: Path) -> Published:
-    """Publish the pairs of every subset of a build; where negative samples are one, these too."""
+    """Publish the pairs of every subset of a build, including negative samples if they are a subset."""
     return _Release(build, store, outcomes).publish(out)
 
 
 class _Release:
-    """What a release is made of: the steps of a finished build, and the selector that chose."""
+    """Makes a release from the steps of a finished build and its selector."""
 
     def __init__(self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> None:
         if build.select is None:
@@ -80,7 +80,7 @@ class _Release:
             facts |= self.robust_facts()
         if "held_out" in facts:
             facts["held_out_gains"] = self.chosen_by
-        # How a candidate was made is in the recipe; repeated on every row it would be most of the file.
+        # The settings of the methods are in the recipe; repeated in every row, they would be most of the file.
         columns = [name for name in every.columns if name != "settings"]
         chosen = every.filter(pl.any_horizontal(*self.selector.subsets))
         with QueryBuckets(frame["query_id"] for frame in chosen.frames(["query_id"])) as buckets:
@@ -98,12 +98,12 @@ class _Release:
             return publish(blocks, self.public(facts), out, repair=tables)
 
     def block(self, found: Mapping[str, pl.DataFrame], said: pl.DataFrame | None) -> pl.DataFrame:
-        """The pairs of some queries with all that a release says of them."""
+        """Return the pairs of some queries with all columns of a release."""
         pairs, keys = found[_PAIRS], ["query_id", "variant_id"]
         if self.others:
             pairs = self.with_robust(pairs, found)
         if HELD_OUT_STEP in found:
-            # What each gains by the half of the documents that did not choose it; null where none chose it.
+            # The gain of each pair in the half of the documents that did not choose it; null if no half chose it.
             pairs = pairs.join(found[HELD_OUT_STEP], on=keys, how="left", maintain_order="left")
         if said is not None:
             pairs = pairs.join(said, on="query_id", how="left", maintain_order="left")
@@ -112,17 +112,15 @@ class _Release:
     def manifest(self, step: str) -> Manifest:
         manifest = self.outcomes[step].manifest
         if not manifest.parts:
-            raise DataError(
-                f"publish: no row came as far as the step {step!r}; askew run shows where they were dropped"
-            )
+            raise DataError(f"publish: no row reached the step {step!r}; askew run shows where they were dropped")
         return manifest
 
     def public(self, facts: Any) -> Any:
-        """The facts without places of this machine."""
+        """Return the facts without local paths."""
         return public(facts, local_paths(self.build.recipe.sections))
 
     def public_columns(self) -> dict[str, str]:
-        """New names for the columns of measures whose text has a place of this machine, such as a lexicon's file."""
+        """Return new names for columns of measures that contain a local path, such as the file of a lexicon."""
         texts = {one.text: self.public(one.text) for one in self.build.evaluate.asked}
         found = (zip(pair_columns(text), pair_columns(shown), strict=True) for text, shown in texts.items())
         gains = [(held_out_gain_column(text), held_out_gain_column(texts[text])) for text in self.chosen_by]
@@ -134,7 +132,7 @@ class _Release:
         return BOXES if self.selector.name == "boxes" else PLAIN
 
     def facts(self, scheme: str) -> dict[str, Any]:
-        """What the card and the checks say of the run."""
+        """Return the facts for the card and for checks."""
         recipe, evaluate = self.build.recipe, self.build.evaluate
         return {
             "title": recipe.sections.get("title", recipe.name),
@@ -160,7 +158,7 @@ class _Release:
         }
 
     def held_out(self) -> dict[str, Any]:
-        """The held-out figures of the chosen subsets with the in-sample ones, where the recipe has them."""
+        """Return the held-out and in-sample figures of the chosen subsets; empty without held-out figures."""
         steps = self.store, self.outcomes, self.build.select, self.build.evaluate
         found, whole = held_out_of(*steps), summary_of(*steps)
         if found is None or whole is None:
@@ -170,7 +168,7 @@ class _Release:
         return {"held_out": rows.select(*_HELD_OUT).with_columns(floats.round(6)).to_dicts()}
 
     def held_out_gains(self) -> Iterator[pl.DataFrame]:
-        """What pairs gain by the half of the documents that did not choose them."""
+        """Yield the gains of pairs in the half of the documents that did not choose them."""
         directions = {name: self.build.evaluate.directions[name] for name in self.chosen_by}
         sides = [side(name) for name in directions for side in (old_column, new_column)]
         columns = ["query_id", "variant_id", "scheme", *sides]
@@ -178,7 +176,7 @@ class _Release:
             yield held_out_gains(part, directions)
 
     def repair(self, facts: dict[str, Any]) -> Tables:
-        """RePair's aggregated tables of all candidates; what they leave out is added to the facts."""
+        """Return the aggregated tables of RePair over all candidates; the dropped rows are added to the facts."""
         given = self.selector.settings()
         measure = given["measure"]
         direction = self.build.evaluate.directions[measure]
@@ -205,7 +203,7 @@ class _Release:
         return {"robust_rankers": [self.ranker, *names], "robust_measures": list(self.selector.measures())}
 
     def with_robust(self, chosen: pl.DataFrame, found: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        """Whether each pair improves under every ranker; null where one did not search it, or it has no score there."""
+        """Add whether each pair improves with every ranker; null if a ranker did not search it or it has no score."""
         measures = self.selector.measures()
         tables = {_PAIRS: chosen} | {step: self.pairs_under(found.get(step), chosen) for step in self.others}
         told = robust(tables, measures, tolerance=float(self.selector.settings().get("tolerance", 0.0)))
@@ -214,14 +212,14 @@ class _Release:
         return chosen.join(told.select(*keys, known), on=keys, how="left", maintain_order="left")
 
     def pairs_under(self, scored: pl.DataFrame | None, chosen: pl.DataFrame) -> pl.DataFrame:
-        """The pairs that were searched with another ranker, with what they gain there."""
+        """Return the pairs that were searched with another ranker, with their gains."""
         if scored is None or not scored.height:
             return chosen.clear()
         measures, directions = self.selector.measures(), self.build.evaluate.directions
         return make_pairs(with_originals(scored), directions, measures, (), keep_same=True, needed=()).table
 
     def contexts(self, queries: pl.Series) -> pl.DataFrame | None:
-        """Who asked each of some queries and when, where the collection or a step says so; None where nothing does."""
+        """Return the context of some queries from the collection or the step ``neutral``; None if there is none."""
         tables = [pl.DataFrame(pl.from_arrow(self.build.resources.queries.table))]
         if "neutral" in self.outcomes:
             manifest = self.manifest("neutral")
@@ -238,7 +236,7 @@ def _dropped(outcomes: Mapping[str, StepOutcome]) -> dict[str, int]:
 
 
 def _selection(selector: SelectorPlugin) -> dict[str, Any]:
-    """What a selection of ours promises of its subsets, for those who check it; nothing of anybody else's."""
+    """Return the rules that the subsets of a shipped selector obey, for verification; empty for other selectors."""
     promises: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
         "refairmulate": _less_lean, "refairmulate-paper": _paper, "refairmulate-repo": _repo, "boxes": _boxes,
         "pareto": _pareto, "epsilon": _epsilon,
@@ -248,7 +246,7 @@ def _selection(selector: SelectorPlugin) -> dict[str, Any]:
 
 
 def _paper(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Labels follow the first measure of each side, the outcome all of them."""
+    """Labels depend on the first measure of each side, outcomes on all measures."""
     effectiveness, bias = given["effectiveness"], given["bias"]
     return {
         **_grouped(given),
@@ -260,7 +258,7 @@ def _paper(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _less_lean(given: Mapping[str, Any]) -> dict[str, Any]:
-    """As the paper; no chosen pair is worse by any measure, and the first bias measure is smaller by a share."""
+    """As the paper; also, no chosen pair is worse by any measure, and the first bias measure falls by a given share."""
     measures = [*given["effectiveness"], *given["bias"]]
     return {
         **_paper(given),
@@ -270,7 +268,7 @@ def _less_lean(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _repo(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Labels follow all measures of each side, which must agree."""
+    """Labels depend on all measures of each side, which must agree."""
     effectiveness, bias = given["effectiveness"], given["bias"]
     accepted = {str(group): sorted(labels) for group, labels in REPO_ACCEPT.items()}
     return {
@@ -283,7 +281,7 @@ def _repo(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _grouped(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What both readings of Refairmulate share."""
+    """Rules that the paper and the public code of Refairmulate share."""
     effectiveness, bias = given["effectiveness"], given["bias"]
     groups = {
         "effectiveness": dict.fromkeys(effectiveness, given["theta_eff"]),
@@ -291,7 +289,7 @@ def _grouped(given: Mapping[str, Any]) -> dict[str, Any]:
     }
     stated = {**_outcomes(given, effectiveness, bias), "groups": groups}
     if given["theta_eff"] == 1.0 and given["theta_bias"] == 0.0:
-        # At the ends of the scale a threshold that is met is a value.
+        # A score that meets a threshold at the end of its scale has exactly this value.
         stated["optimal"] = dict.fromkeys(effectiveness, 1.0) | dict.fromkeys(bias, 0.0)
     return stated
 
@@ -308,7 +306,7 @@ def _pareto(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _epsilon(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is chosen loses no more effectiveness than epsilon; against the original, it leans no more than that."""
+    """Chosen pairs lose at most epsilon in effectiveness; with ``against_original`` they do not lean more."""
     effectiveness, bias = given["effectiveness"], given["bias"]
     least = {effectiveness: 0.0 - given["epsilon"]} | ({bias: 0.0} if given["against_original"] else {})
     return {**_outcomes(given, [effectiveness], [bias]), "single": ["is_best"], "at_least": {"is_best": least}}
@@ -322,7 +320,7 @@ def _outcomes(given: Mapping[str, Any], effectiveness: list[str], bias: list[str
 
 
 def _labels(rule: Callable[..., Any]) -> dict[str, int]:
-    """The label of each outcome, by the selection's own rule: 1 is better, 0 the same, -1 worse."""
+    """Return the label of each outcome, by a rule on signs: 1 is better, 0 the same, -1 worse."""
     signs = itertools.product((1, 0, -1), (1, 0, -1))
     return {name: _label(rule, pair) for name, pair in zip(OUTCOMES, signs, strict=True)}
 
@@ -332,7 +330,7 @@ def _label(rule: Callable[..., Any], signs: tuple[int, int]) -> int:
 
 
 def recipe_text(sections: Mapping[str, Any]) -> str:
-    """The recipe with every change of the command line in it, as TOML."""
+    """Write the recipe as TOML, including the changes of the command line."""
     lines = [f"{key} = {_value(value)}" for key, value in sections.items() if isinstance(value, str)]
     for key, value in sections.items():
         for one in value if isinstance(value, list) else [value] if isinstance(value, Mapping) else []:
@@ -342,7 +340,7 @@ def recipe_text(sections: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    """A value as TOML writes it; JSON's texts, numbers and lists of them are TOML's as well."""
+    """Write a value as TOML; texts, numbers and lists are written as in JSON."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{json.dumps(name)} = {_value(inner)}" for name, inner in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The report of a finished build: one page that stands alone, and its tables and figures as files."""
+"""Write the report of a finished build: one self-contained page, and its tables and figures as files."""
 
 from __future__ import annotations
 
@@ -72,16 +72,16 @@ from askew.statistics.significance import holm, two_sided_p
 
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 _SUBSETS = {
-    "optimal": "pairs whose new query is perfect by all measures of the choice, one for a query",
-    "effective": "the best accepted pair of a query that is not optimal",
-    "fair": "optimal and effective together",
-    "negative": "pairs that make something worse, for contrast; they are not chosen",
+    "optimal": "pairs with a reformulation that is perfect by all measures of the selector, one per query",
+    "effective": "the best accepted pair of a query among those that cannot be optimal",
+    "fair": "the union of optimal and effective",
+    "negative": "pairs that worsen effectiveness or lean, as negative examples; they are not chosen",
 }
 
 
 @dataclass(frozen=True)
 class Reported:
-    """Where the report is, and all files that were written, the page first."""
+    """The page, and all files that were written, the page first."""
 
     html: Path
     files: list[Path]
@@ -89,7 +89,7 @@ class Reported:
 
 @dataclass(frozen=True)
 class SelectionFacts:
-    """What a selection looked at: ``part`` says of each measure what it had to do with the choice."""
+    """The measures of a selection; ``part`` has the role of each measure in the choice of pairs."""
 
     selector: str
     effectiveness: str
@@ -99,12 +99,12 @@ class SelectionFacts:
     tolerance: float
 
     def those(self, *parts: str) -> list[str]:
-        """The measures that had such a part."""
+        """Return the measures with one of these roles."""
         return [measure for measure, part in self.part.items() if part in parts]
 
 
-DECIDES, GROUPS, NAMES, UNUSED = "chosen by it", "groups and perfection only", "names the outcome only", "reported only"
-TWIN = "the same numbers as one it was chosen by"
+DECIDES, GROUPS, NAMES, UNUSED = "pairs are chosen by it", "only group and perfect", "only the outcome", "reported only"
+TWIN = "same values as a measure that pairs are chosen by"
 _MARKS = {DECIDES: "*", TWIN: "*", GROUPS: "°"}
 
 
@@ -114,8 +114,8 @@ def report_of(
 ) -> Reported:  # fmt: skip
     """Write report.html and tables/*.csv to a folder; on request figures/*.svg or *.png, and tables/*.tex.
 
-    Steps that evaluate and are called ``cross-NAME`` hold the scores of variants under the ranker NAME; those called
-    ``hard-NAME``, if there are any, are read for hard queries instead. The same store gives the same bytes.
+    Steps named ``cross-NAME`` have the scores of variants with the ranker NAME. For hard queries, steps named
+    ``hard-NAME`` are read instead, if there are any. The same store gives the same bytes.
     """
     check_formats(figures)
     check_out(out)
@@ -123,7 +123,7 @@ def report_of(
     if stage is None:
         raise ConfigError(f"report: the recipe {build.recipe.name!r} chooses no pairs; it needs a section [select]")
     if not outcomes["pairs"].manifest.parts:
-        raise DataError("report: there is no pair to report on; see what the steps dropped (askew run --json)")
+        raise DataError("report: there is no pair to report on; askew run --json shows what the steps dropped")
     report = _Report(build, store, outcomes, stage, seed)
     page = report.page()
     files = {"report.html": page.encode(), **report.files.files(tuple(dict.fromkeys(figures)), latex)}
@@ -132,8 +132,11 @@ def report_of(
 
 
 def choice_of(selector: SelectorPlugin, build: Build, pairs: PairParts) -> SelectionFacts:
-    """What a selector looked at, from its settings. A measure with the numbers of one that it chose by is not reported
-    only: AP is RR where a query has one relevant document."""
+    """Return the role of each measure, from the settings of the selector.
+
+    A measure with the same values as a deciding measure is not independent: AP equals RR if each query has one relevant
+    document.
+    """
     directions = build.evaluate.directions
     effectiveness, lean = sides_of(selector, build.evaluate)
     looked_at = find_measures(selector.measures(), directions, selector.name)
@@ -155,7 +158,7 @@ def choice_of(selector: SelectorPlugin, build: Build, pairs: PairParts) -> Selec
 
 
 def _same(pairs: PairParts, one: str, other: str) -> bool:
-    """Whether two measures say the same of every pair."""
+    """Whether two measures have equal values for every pair."""
     sides = [(side(one), side(other)) for side in (old_column, new_column)]
     frames = pairs.frames([name for side in sides for name in side])
     alike = (np.allclose(part[a], part[b], rtol=0, atol=1e-12, equal_nan=True) for part in frames for a, b in sides)
@@ -163,16 +166,16 @@ def _same(pairs: PairParts, one: str, other: str) -> bool:
 
 
 def sentence_of(choice: SelectionFacts) -> str:
-    """What was chosen by which measures, and which are reported only."""
+    """Say by which measures pairs were chosen, and which measures are only reported."""
     said = [f"Pairs were chosen by the selector {choice.selector} on {_and(choice.those(DECIDES))}."]
     if choice.those(GROUPS):
-        said.append(f"Only for groups and for what is perfect: {_and(choice.those(GROUPS))}.")
+        said.append(f"Used only for the group of a query and for perfect pairs: {_and(choice.those(GROUPS))}.")
     if choice.those(NAMES):
-        said.append(f"Only for the name of the outcome: {_and(choice.those(NAMES))}.")
+        said.append(f"Used only to name the outcome: {_and(choice.those(NAMES))}.")
     if choice.those(TWIN):
-        said.append(f"With the same numbers here as a measure it chose by: {_and(choice.those(TWIN))}.")
+        said.append(f"Same values here as a measure that pairs were chosen by: {_and(choice.those(TWIN))}.")
     unused = choice.those(UNUSED)
-    said.append(f"Not used for choosing, reported only: {_and(unused)}." if unused else "All measures were used.")
+    said.append(f"Only reported, not used to choose pairs: {_and(unused)}." if unused else "All measures were used.")
     return " ".join(said)
 
 
@@ -181,7 +184,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def _said(settings: Mapping[str, Any], but: Sequence[str] = ()) -> list[str]:
-    """Settings as name and value, of those within settings the inner ones."""
+    """Return settings as "name value" texts; nested settings are flattened."""
     found = []
     for name, value in sorted(settings.items()):
         if isinstance(value, Mapping):
@@ -192,7 +195,7 @@ def _said(settings: Mapping[str, Any], but: Sequence[str] = ()) -> list[str]:
 
 
 class _Report:
-    """The page, section by section."""
+    """Makes the page, section by section."""
 
     def __init__(
         self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome], stage: Select, seed: int
@@ -209,8 +212,8 @@ class _Report:
         self.files = PageParts()
         self.chosen = [name for name in self.choice.subsets if name != NEGATIVE]
         if not self.chosen:
-            raise ConfigError(f"report: the selector {stage.selector.name!r} names no subset of chosen pairs")
-        # The subset that the figures show: the largest, which is the union where there is one; unions come last.
+            raise ConfigError(f"report: the selector {stage.selector.name!r} has no subset of chosen pairs")
+        # The figures show the largest subset; of equally large ones the last, because unions come last.
         self.sizes = self.pairs.count(*self.choice.subsets)
         self.main = max(reversed(self.chosen), key=self.sizes.__getitem__)
         self.summary = summarize(
@@ -220,7 +223,7 @@ class _Report:
         self.headline = None if held_out is None else headline(self.summary, held_out)
 
     def page(self) -> str:
-        """The whole page."""
+        """Return the whole page as HTML."""
         sections = list(self._sections())
         title = public_text(str(self.build.recipe.sections.get("title", self.build.recipe.name)))
         return document(f"{title}: report", self._head(), sections, self._foot())
@@ -271,7 +274,7 @@ class _Report:
         return [paragraph(about, kind="lead"), *map(paragraph, said), facts(rows)]
 
     def _first_figure(self) -> list[str]:
-        """The held-out change of the measure of lean, or else of effectiveness."""
+        """Return the held-out change of the measure of lean, or of effectiveness if there is none."""
         wanted = self.choice.lean or self.choice.effectiveness
         rows = [] if self.headline is None else self.headline.filter(subset=self.main, measure=wanted).to_dicts()
         return [held_out_sentence(row, self.labels[wanted]) for row in rows if row["figures"] == HELD_OUT]
@@ -283,7 +286,7 @@ class _Report:
             when = f" Pairs finished {made['finished']} with askew {made['askew']}."
         except (OSError, ValueError, KeyError, TypeError):
             when = ""
-        return [paragraph(f"Seed of the points drawn in the figures: {self.seed}.{when}")]
+        return [paragraph(f"Random seed of the points in the figures: {self.seed}.{when}")]
 
     def _making(self) -> Section:
         steps = [
@@ -305,7 +308,7 @@ class _Report:
         return subsets_section(self.files, self.summary, self.labels, told, self.chosen)
 
     def _against(self) -> Section:
-        """The difference to effectiveness-only selection, tested for each measure and corrected over them."""
+        """Compare with effectiveness-only selection; one test for each measure, corrected over all measures."""
         allowed = self.stage.allowed_parts(self.pairs)
         ps: dict[str, float] = {}
         tables, agree = [], 0
@@ -315,7 +318,7 @@ class _Report:
             agree = int(rows.get_column("agree").sum())
             there = rows.select(f"other_{column_of(name)}", f"chosen_{column_of(name)}").drop_nulls()
             if len(there):
-                # The sizes of a measure that is best at zero are better when lower.
+                # If zero is the best value of a measure, absolute values are compared and lower is better.
                 to_zero = direction is Direction.ZERO
                 way = Direction.DOWN if to_zero else direction
                 other, chosen = (column.to_numpy() for column in there.iter_columns())
@@ -351,10 +354,10 @@ class _Report:
         given = self.stage.selector.settings()
         sides = [named_measures(given.get(name, []), self.directions) for name in ("effectiveness", "bias")]
         sides[0] = sides[0] or (self.choice.effectiveness,)
-        return f"{_and(sides[0])} for what is retrieved and {_and(sides[1])} for lean" if sides[1] else _and(sides[0])
+        return f"{_and(sides[0])} for effectiveness and {_and(sides[1])} for lean" if sides[1] else _and(sides[0])
 
     def _refined(self, rankers: Mapping[str, pl.DataFrame]) -> Section:
-        """RePair's tables: of all queries, all originals and all candidates, in a box or not."""
+        """Return the tables of RePair, over all queries and all candidates, also those in no box."""
         measure, resources = self.choice.effectiveness, self.build.resources
         direction = self.directions[measure]
         judged = resources.judgements.table if resources.collection.has_judgements else None
@@ -383,13 +386,13 @@ class _Report:
         effectiveness, lean = self.choice.effectiveness, self.choice.lean or self.choice.effectiveness
         chosen, rest = self.pairs.filter(self.main), self.pairs.filter(~pl.col(self.main))
         by, label = list(dict.fromkeys([lean, effectiveness])), self.labels[lean]
-        tables = {f"{self.main}: the most gained on {label}": extreme_pairs(chosen, by)}
+        tables = {f"{self.main}: largest gains on {label}": extreme_pairs(chosen, by)}
         shown = list(dict.fromkeys([effectiveness, lean]))
         for name in self.choice.those(UNUSED, NAMES):
             lost = extreme_pairs(chosen, [name], worst=True)
             if len(lost):
-                tables[f"{self.main}: worsened most on {self.labels[name]}, which is reported only"] = lost
+                tables[f"{self.main}: largest losses on {self.labels[name]} (reported only)"] = lost
                 shown = list(dict.fromkeys([*shown, name]))
                 break
-        tables[f"Not chosen: the most lost on {label}"] = extreme_pairs(rest, by, worst=True)
+        tables[f"Not chosen: largest losses on {label}"] = extreme_pairs(rest, by, worst=True)
         return examples_section(self.files, tables, {name: self.labels[name] for name in shown})

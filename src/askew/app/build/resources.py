@@ -1,6 +1,7 @@
-"""What the steps of a build share beside their rows: the collection, its index, its mentions, its judgements.
+"""Resources that the steps of a build share: the collection, its index, its mentions, its judgements.
 
-Each has a key that names its content, known before any work; each is made once, and kept in the store.
+Each resource has a key that identifies its content and is known before any work. Each is computed once and kept in the
+store.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ from askew.rankers.disk import read_doc_ids
 
 @dataclass(frozen=True)
 class TableSource:
-    """A table as the source of a step, named by its content."""
+    """A table as the source of a step, identified by its content."""
 
     table: pa.Table
 
     @cached_property
     def key(self) -> str:
-        """The fingerprint of every value."""
+        """The fingerprint of all values."""
         return fingerprint({name: self.table[name].to_pylist() for name in self.table.column_names})
 
     def batches(self) -> Iterator[pa.Table]:
-        """The table, whole."""
+        """Yield the whole table as one batch."""
         yield self.table
 
 
@@ -58,27 +59,27 @@ class Documents:
 
     @cached_property
     def key(self) -> str:
-        """The digests of the files, the id of what ir_datasets holds, or the fingerprints of what is in memory."""
+        """A fingerprint of the files, of the ir_datasets id, or of the documents in memory."""
         digests = [self.store.digest(file) for file in self.collection.files]
         if not digests and self.collection.id.startswith("irds:"):
             digests = [self.collection.id]
         digests = digests or [fingerprint(batch.to_pydict()) for batch in self.batches()]
         fields = list(self.collection.fields)
-        # The same file has other texts where its titles are read as well.
+        # The texts of a file differ if its titles are read too.
         titled = {"titled": True} if self.collection.titled and not fields else {}
         return fingerprint({"documents": digests, "fields": fields, **titled})
 
     def batches(self) -> Iterator[pa.Table]:
-        """Documents, streamed."""
+        """Stream the documents."""
         return self.collection.documents()
 
 
 class Resources:
-    """A collection in a store."""
+    """A collection, and what is computed from it in a store."""
 
     def __init__(self, source: object, store: Store, fields: Sequence[str] = (), split: str | None = None) -> None:
         self.store = store
-        # The workers of this process, where it has some: they build an index in shards.
+        # The workers of this process, if any: they build an index in shards.
         self.executor: Executor | None = None
         self.collection = open_collection(source, fields, split)
         self.documents = Documents(self.collection, store)
@@ -95,25 +96,25 @@ class Resources:
 
     @cached_property
     def relevant(self) -> pa.Table:
-        """The queries with the documents judged relevant to them."""
+        """The pairs of query and document that are judged relevant."""
         table = self.judgements.table
         return table.filter(pc.greater(table["relevance"], 0)).select(["query_id", "doc_id"])
 
     def index_key(self, ranker: str, settings: dict[str, Any]) -> str:
-        """Names an index of the documents for a ranker."""
+        """Return the key of an index of the documents for a ranker."""
         return fingerprint({"index": ranker, "settings": settings, "documents": self.documents.key})
 
     def index(self, ranker: str = "bm25", settings: dict[str, Any] | None = None) -> Path:
-        """The folder of the index on this machine: found, fetched from the store, or made.
+        """Return the local folder of the index; the index is downloaded from the store or built if it is missing.
 
-        Where the store is not a folder, an index that is made is put there too, so that no other machine makes it.
+        If the store is remote, a new index is uploaded, so that no other machine builds it again.
         """
         name = f"index-{ranker}-{self.index_key(ranker, settings or {})}"
         folder = self.store.local / name
         if (folder / "header.json").exists():
             return folder
         files, elsewhere = self.store.files, not isinstance(self.store.files, LocalFiles)
-        # Two processes may want it at once; the second finds it made.
+        # Two processes may need the index at once; the second one finds it built.
         with self.store.lock(name):
             if (folder / "header.json").exists():
                 return folder
@@ -134,13 +135,13 @@ class Resources:
         return read_doc_ids(self.index()).cast(pa.string())
 
     def mentions_key(self, stage: Stage) -> str:
-        """Names the mentions of the documents."""
+        """Return the key of the mentions of the documents."""
         return step_key(stage, self.documents.key)
 
     def mentions(self, stage: Stage, who: str = ANY, step: str = STEP, by_group: bool = False) -> DocMentions:
-        """Mentions of every document, or those of some classes, in the order of the index; mapped from disk.
+        """Return the mentions in every document, in the order of the index, memory-mapped; ``who`` restricts them.
 
-        Documents that are judged and not in the collection come after the others, and are not known.
+        Judged documents that are not in the collection come last and are marked as unknown.
         """
         key, documents = self.mentions_key(stage), len(self.judged_documents[0])
         name = f"mapped-{step}-{fingerprint([key, who, documents, self.index_key('bm25', {})])}"
@@ -156,7 +157,7 @@ class Resources:
 
     @cached_property
     def id_ranks(self) -> Ints | None:
-        """The rank of each document id by its bytes, by which ties are broken; None where that is its ordinal."""
+        """The rank of each document id in byte order, which breaks ties; None if it equals the ordinal."""
         ids = self.judged_documents[0]
         extra = fingerprint(ids[len(self.doc_ids) :].to_pylist())
         name = f"mapped-ids-{fingerprint([self.index_key('bm25', {}), extra])}"
@@ -166,7 +167,7 @@ class Resources:
 
     @cached_property
     def judged_documents(self) -> tuple[pa.Array, JudgedQueries]:
-        """All document ids, those that are judged and not in the collection at the end; and the judgements."""
+        """All document ids (judged documents that are not in the collection come last), and the judgements."""
         table = self.judgements.table
         wanted = pc.unique(table["doc_id"]).cast(pa.string())
         places = ordinals_of(wanted, self.doc_ids)

@@ -1,4 +1,4 @@
-"""The rows that a step made: whole, or in parts where they are many."""
+"""Read the output rows of a step, at once or in parts."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from askew.selectors.parts import PairParts
 
 
 def frame_of(store: Store, manifest: Manifest, columns: list[str] | None = None) -> pl.DataFrame:
-    """All rows of a finished step."""
+    """Read all rows of a finished step."""
     return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(manifest, columns))))
 
 
 def frames_of(store: Store, manifest: Manifest, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
-    """The rows of a finished step, part by part."""
+    """Read the rows of a finished step, part by part."""
     for part in store.read(manifest, columns):
         yield pl.DataFrame(pl.from_arrow(part))
 
 
 def step_parts(store: Store, manifest: Manifest) -> PairParts:
-    """The rows of a finished step whose parts have whole queries: pairs, and what was held out."""
+    """Return the rows of a step that keeps queries together (pairs, held-out), as parts of whole queries."""
     return PairParts(lambda columns: frames_of(store, manifest, columns), _columns(store, manifest))
 
 
 def query_parts(store: Store, manifest: Manifest) -> PairParts:
-    """The rows of a finished step whose parts may end within a query, such as scores, in parts of whole queries."""
+    """Return the rows of a step that may cut queries (such as scores), regrouped into parts of whole queries."""
 
     def read(columns: list[str]) -> Iterator[pl.DataFrame]:
         names = list(dict.fromkeys(["query_id", *columns]))
@@ -40,14 +40,14 @@ def query_parts(store: Store, manifest: Manifest) -> PairParts:
 
 
 def _columns(store: Store, manifest: Manifest) -> list[str]:
-    """The columns in their own order; a manifest has them in that of their names."""
+    """Return the columns in the order of the file; a manifest has them in alphabetical order."""
     if not manifest.parts:
         return list(manifest.columns)
     return list(store.open_part(manifest, manifest.parts[0]).schema_arrow.names)
 
 
 def _whole_queries(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The same rows, cut where a query ends."""
+    """Regroup rows so that every frame ends where a query ends."""
     left: pl.DataFrame | None = None
     for frame in frames:
         rows = frame if left is None else pl.concat([left, frame])

@@ -1,4 +1,4 @@
-"""evaluate: runs in, one value for each measure out."""
+"""The stage evaluate: scores the results of every variant by every measure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Evaluate:
         self, measures: Sequence[str], resources: Resources, groups: Groups | None = None,
         catalogue: Catalogue | None = None,
     ) -> None:  # fmt: skip
-        # Without a background run NFaiRR is against the ranking itself, as askew measure has it.
+        # Without a background run, the background of NFaiRR is the ranking itself, as in askew measure.
         self._catalogue = catalogue or Catalogue(None, {"background": "self"}, groups=groups)
         self.asked: list[MeasureRequest] = self._catalogue.complete(measures)
         check_columns(one.text for one in self.asked)
@@ -48,13 +48,13 @@ class Evaluate:
             one.check()
             if one.measure.param("on", "any") != "any":
                 raise ConfigError(
-                    f"measure {one.text}: a recipe cannot compute it; leave out on=, or use askew measure"
+                    f"measure {one.text}: a recipe does not support on=; leave it out, or use askew measure"
                 )
         self._resources = resources
 
     @property
     def directions(self) -> dict[str, Direction]:
-        """Which way each measure is better."""
+        """The better direction of each measure."""
         return {one.text: one.direction for one in self.asked}
 
     @property
@@ -63,11 +63,11 @@ class Evaluate:
         return {one.text: one.bounds for one in self.asked}
 
     def lexicons(self) -> list[Lexicon]:
-        """The lexicons that the measures count with."""
+        """Return the lexicons of the measures."""
         return [self._catalogue.lexicons[name] for name in sorted({key[0] for key in keys_of(self.asked)})]
 
     def settings(self) -> Mapping[str, Any]:
-        """The measures with every parameter, and the keys of what they read."""
+        """Return the measures with all parameters, and the keys of the mentions and judgements that they read."""
         counts = [self._resources.mentions_key(self._annotate(key)) for key in keys_of(self.asked)]
         return {
             "measures": {one.text: one.signature for one in self.asked},
@@ -80,7 +80,7 @@ class Evaluate:
 
     @cached_property
     def scorer(self) -> Scorer:
-        """Scores lists of the collection by the measures."""
+        """The scorer of the measures for this collection."""
         every, judged = self._resources.judged_documents
         return Scorer(self.asked, every, self._count, judged, id_ranks=lambda: self._resources.id_ranks)
 
@@ -88,11 +88,11 @@ class Evaluate:
         return self._resources.mentions(self._annotate(key), key.who)
 
     def prepare(self) -> None:
-        """The collection is counted once, before any worker reads the counts."""
+        """Count the mentions of the collection once, before any worker reads the counts."""
         self.scorer.prepare()
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """The variants with a column for each measure."""
+        """Return the variants with a column for each measure."""
         table = rows.select([name for name in _CARRIED if name in rows.column_names])
         if SOURCES.name in rows.column_names:
             table = table.append_column(SOURCE_JUDGED, self._source_judged(rows))
@@ -109,7 +109,7 @@ class Evaluate:
 
 
 def lists_of(rows: pa.Table) -> ScoredLists:
-    """The lists of the variants of a step that searched."""
+    """Convert the rows of a retrieve step to ranked lists."""
     lists, scores = rows["doc"].combine_chunks(), rows["score"].combine_chunks()
     offsets = lists.offsets.to_numpy().astype(np.int64)
     docs = lists.values.to_numpy().astype(np.int64)[offsets[0] : offsets[-1]]

@@ -1,4 +1,4 @@
-"""What a build came to: the subsets, and the means before and after, held out and in-sample."""
+"""Summarize a build: the means of each subset before and after, held out and in-sample."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIGURES = ("old_mean", "new_mean", "change", "low", "high")
 
 
 def counted_groups(evaluate: Evaluate) -> list[tuple[Lexicon, list[str]]]:
-    """The lexicons of the measures, each with those of its groups that a measure counts."""
+    """Return the lexicons of the measures, each with the groups that a measure counts."""
     found = []
     for lexicon in evaluate.lexicons():
         used = {name for one in evaluate.asked if one.measure.param("lexicon") == lexicon.id for name in one.groups}
@@ -33,9 +33,7 @@ def counted_groups(evaluate: Evaluate) -> list[tuple[Lexicon, list[str]]]:
 def summary_of(
     store: Store, outcomes: Mapping[str, StepOutcome], stage: Select | None, evaluate: Evaluate
 ) -> pl.DataFrame | None:
-    """Table 1 of the chosen pairs, in-sample; None where the recipe stops before it chooses, or has nothing to choose
-    from.
-    """
+    """Return the in-sample means of the chosen pairs (Table 1); None if the build has no pairs."""
     if stage is None or not outcomes["pairs"].manifest.parts:
         return None
     pairs = step_parts(store, outcomes["pairs"].manifest)
@@ -45,7 +43,7 @@ def summary_of(
 def held_out_of(
     store: Store, outcomes: Mapping[str, StepOutcome], stage: Select | None, evaluate: Evaluate
 ) -> pl.DataFrame | None:
-    """The same table held out, for each scheme; None where the build has no such step, or nothing was chosen.
+    """Return the same table held out, for each scheme; None if the build has no such step, or chose no pairs.
 
     ``pairs`` counts a pair once for each of the ``choices`` (splits, in both directions) that chose it.
     """
@@ -55,7 +53,7 @@ def held_out_of(
 
 
 def held_out_table(rows: PairParts, stage: Select, evaluate: Evaluate) -> pl.DataFrame | None:
-    """Means before and after by the part that did not choose, over all choices; intervals are over queries."""
+    """Compute the means before and after in the part that did not choose, over all choices, with intervals."""
     tables = []
     made = rows.map(["scheme", "split", "chosen_by"], pl.DataFrame.unique).unique()
     for scheme in SCHEMES:
@@ -67,7 +65,7 @@ def held_out_table(rows: PairParts, stage: Select, evaluate: Evaluate) -> pl.Dat
 
 
 def held_out_gains(rows: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
-    """For each pair that a half of the documents chose, its gains in the other half: means over all such choices."""
+    """Return for each pair that a half of the documents chose its mean gains in the other half, over all choices."""
     part = rows.filter(pl.col("scheme") == DOCUMENTS)
     gains = []
     for name, direction in directions.items():
@@ -78,11 +76,11 @@ def held_out_gains(rows: pl.DataFrame, directions: Mapping[str, Direction]) -> p
 
 
 def headline(in_sample: pl.DataFrame, held_out: pl.DataFrame | None) -> pl.DataFrame:
-    """One row for each subset and measure: the held-out figures where there are any, the in-sample ones beside them.
+    """Return one row for each subset and measure, with the held-out figures if there are any, and the in-sample ones.
 
-    ``figures`` says which ones ``old_mean``, ``new_mean``, ``change``, ``low`` and ``high`` are: those held out by
-    documents, of ``held_out_pairs`` over all choices, or else the in-sample ones. ``pairs``, ``queries`` and the counts
-    of pairs are those of the subset itself. ``words_change`` and ``ranks_change`` are held out by words and by ranks.
+    ``figures`` says whether ``old_mean``, ``new_mean``, ``change``, ``low`` and ``high`` are held out by documents
+    (over ``held_out_pairs`` pairs of all choices) or in-sample. ``pairs``, ``queries`` and the counts of pairs are
+    those of the subset itself. ``words_change`` and ``ranks_change`` are held out by words and by ranks.
     """
     keys = ["subset", "measure"]
     table = in_sample.rename({name: f"in_sample_{name}" for name in _FIGURES})

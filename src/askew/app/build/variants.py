@@ -1,4 +1,4 @@
-"""reformulate and filter: queries in, variants out; then the variants that are kept. The original is a variant too."""
+"""The stages reformulate and filter: make the variants of queries, and filter them. The original is a variant too."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from askew.plugins.methods import FilterPlugin, JudgingFilter, QueryBatch, Refor
 from askew.plugins.registry import has_device
 
 ORIGINAL = "original"
-# So many queries have their first passages in memory at a time.
+# The number of queries with their top-ranked passages in memory at a time.
 _CHUNK = 1000
 SCHEMA = pa.schema([(name, pa.string()) for name in ("query_id", "variant_id", "text", "method", "settings", "doc_id")])
-# The documents that a candidate was made from; named as Parquet names what is in a list.
+# The documents that a candidate was made from; Parquet calls the values of a list "element".
 SOURCES = pa.field("sources", pa.list_(pa.field("element", pa.string())))
 KIND = "kind"
-# What the filter equivalence says of a candidate: the columns, by the names of its outputs.
+# The columns for the outputs of the filter equivalence.
 PROBABILITIES = {"same": "p_same", "natural": "p_natural"}
 _MADE = SCHEMA.append(SOURCES).append(pa.field(KIND, pa.string()))
 
 
 class ReformulateStage:
-    """Writes the variants of each query: the original first, then the candidates of every method in turn.
+    """Makes the variants of each query: the original, then the candidates of each method in turn.
 
     ``sources`` has the documents that a candidate was made from: its ``doc_id``, or the passages that its method mixed.
-    ``kind`` is the kind of reformulation where the method has kinds.
+    ``kind`` is the kind of reformulation, if the method distinguishes kinds.
     """
 
     name = "reformulate"
@@ -42,7 +42,7 @@ class ReformulateStage:
     def __init__(
         self, methods: Mapping[str, ReformulatorPlugin], first_pass: Callable[[], FirstPass], first_key: str
     ) -> None:
-        """``methods`` by the names that their candidates carry."""
+        """``methods`` has the reformulators by name; the column ``method`` of their candidates has this name."""
         self.methods, self._first_pass, self._first_key = dict(methods), first_pass, first_key
 
     @cached_property
@@ -50,7 +50,7 @@ class ReformulateStage:
         return self._first_pass()
 
     def settings(self) -> Mapping[str, Any]:
-        """Every method with its settings; the first pass where one of them reads passages."""
+        """Return every method with its settings, and the first pass if a method reads passages."""
         methods = [
             {"method": method.method, **method.settings(), **({"name": name} if name != method.method else {})}
             for name, method in self.methods.items()
@@ -67,16 +67,16 @@ class ReformulateStage:
         return any(method.reads for method in self.methods.values())
 
     def prepare(self) -> None:
-        """The index of the first pass is made once, before any worker opens it."""
+        """Build the index of the first pass once, before any worker opens it."""
         if self._reads:
             _ = self._first
 
     def rows_used(self, table: pa.Table) -> int:
-        """Every query is there with its original."""
+        """Count the queries: each has one original."""
         return int(pc.sum(pc.equal(table["method"], ORIGINAL)).as_py() or 0)
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """Variants, query by query."""
+        """Return the variants, grouped by query."""
         parts = [self._variants(rows.slice(start, _CHUNK)) for start in range(0, rows.num_rows, _CHUNK)]
         return pa.concat_tables(parts) if parts else _MADE.empty_table(), {}
 
@@ -103,9 +103,9 @@ class ReformulateStage:
 
 
 def mixed_passages(method: ReformulatorPlugin, asked: QueryBatch, row: int) -> list[str]:
-    """The passages of a query that a candidate without a document of its own was made from.
+    """Return the passages that a candidate without a ``doc_id`` was made from.
 
-    A method that reads passages says with ``mixes`` how many; without it, all that it was given count.
+    The attribute ``mixes`` of a method is the number of passages that it uses; without it, all given passages count.
     """
     if "passages" not in method.reads or asked.passages is None:
         return []
@@ -113,9 +113,9 @@ def mixed_passages(method: ReformulatorPlugin, asked: QueryBatch, row: int) -> l
 
 
 class Keep:
-    """Drops the candidates that a filter refuses, counted by reason. The original always stays.
+    """Drops the candidates that a filter refuses, and counts them by reason. The original is always kept.
 
-    ``p_same`` and ``p_natural`` are the probabilities of the filter equivalence; null where it is not in the list.
+    ``p_same`` and ``p_natural`` are the probabilities of the filter equivalence; null if it is not used.
     """
 
     name = "filter"
@@ -131,11 +131,11 @@ class Keep:
         return any(has_device("filter", one.name) for one in self.filters)
 
     def settings(self) -> Mapping[str, Any]:
-        """Every filter with its settings, in order."""
+        """Return every filter with its settings, in order."""
         return {"filters": [{"filter": one.name, **one.settings()} for one in self.filters]}
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """The rows that every filter lets through."""
+        """Return the rows that every filter accepts."""
         methods, texts, ids = (rows[name].to_pylist() for name in ("method", "text", "query_id"))
         originals = {query: text for query, text, method in zip(ids, texts, methods, strict=True) if method == ORIGINAL}
         numbers = {query: number for number, query in enumerate(originals)}

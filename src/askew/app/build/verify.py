@@ -1,7 +1,7 @@
-"""``verify``: a dataset, a store or an index, checked whole; with ``repair``, what is damaged is computed again.
+"""Check every byte of a dataset, a store or an index; with ``repair``, recompute the damaged parts.
 
-Steps of a store are deterministic: computed again from the recipe that the store remembers, a part has the bytes that
-it had. An index is made again from the documents that it remembers. Nothing is removed that cannot be computed again.
+The steps of a store are deterministic: a part that is recomputed from the recorded recipe has the same bytes. An index
+is rebuilt from its recorded documents. Nothing is removed that cannot be recomputed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from askew.rankers import verify as indexes
 
 @dataclass
 class Verified:
-    """What something is, what is wrong with it, what was repaired, and how much was read."""
+    """The result of a check: the kind of folder, its damage, the repairs, and the counts of what was read."""
 
     kind: str
     path: str
@@ -38,11 +38,11 @@ class Verified:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong any more."""
+        """Whether there is no damage, or all damage was repaired."""
         return not self.wrong
 
     def lines(self) -> list[str]:
-        """The report for a reader, the verdict last."""
+        """Return the report as lines, the verdict last."""
         counted = ", ".join(f"{count:,} {name}" for name, count in self.counts.items())
         state = f"{len(self.wrong)} damaged" if self.wrong else "every byte as it was written"
         verdict = self.verdict or f"{counted}: {state}"
@@ -50,7 +50,7 @@ class Verified:
 
 
 def verify(path: str, repair: bool = False) -> Verified:
-    """Check a dataset, a store or an index, and repair it where asked."""
+    """Check a dataset, a store or an index; with ``repair``, also repair it."""
     kind = kind_of(path)
     if kind == "index":
         return _index(Path(path), repair)
@@ -61,12 +61,12 @@ def verify(path: str, repair: bool = False) -> Verified:
     verdict = report.lines()[-1].removeprefix(f"{report.folder}: ")
     found = Verified(kind, path, report.wrong, list(report.notes), facts=facts, verdict=verdict)
     if repair and not report.ok:
-        found.notes.append("a dataset is written again by: askew publish RECIPE --out NEW_FOLDER")
+        found.notes.append("a dataset is not repaired; write it again with: askew publish RECIPE --out NEW_FOLDER")
     return found
 
 
 def kind_of(path: str) -> str:
-    """Whether something is an index, a store or a dataset; a folder that shows no sign is taken for a dataset."""
+    """Return whether a folder is an index, a store or a dataset; ``dataset`` if nothing identifies it."""
     if "://" in path:
         return "store"
     folder = Path(path)
@@ -90,7 +90,7 @@ def _index(folder: Path, repair: bool) -> Verified:
         done.repaired = _drop_weights(found)
     elif indexes.read_source(folder) is None:
         command = indexes.rebuild_command(folder, found.kind)
-        done.notes.append(f"index {folder}: what it was made from is not known; delete it and run: {command}")
+        done.notes.append(f"index {folder}: its source documents are not recorded; delete it and run: {command}")
         return done
     else:
         done.repaired = _rebuild(folder)
@@ -100,14 +100,14 @@ def _index(folder: Path, repair: bool) -> Verified:
 
 
 def _only_weights(folder: Path, found: indexes.IndexCheck) -> bool:
-    """Whether the postings are whole: weights of BM25 and query likelihood are computed from them."""
+    """Whether only weights of BM25 or query likelihood are damaged, which are computed from the postings."""
     return found.kind == "bm25" and folder not in found.damaged
 
 
 def _drop_weights(found: indexes.IndexCheck) -> list[str]:
     for folder in found.damaged:
         shutil.rmtree(folder)
-    return [f"{folder}: removed; computed from the postings at the next search" for folder in found.damaged]
+    return [f"{folder}: removed; it is recomputed from the postings at the next search" for folder in found.damaged]
 
 
 def _rebuild(folder: Path) -> list[str]:
@@ -119,13 +119,13 @@ def _rebuild(folder: Path) -> list[str]:
         if not indexes.same_documents(folder, made):
             command = indexes.rebuild_command(folder, source["ranker"])
             raise ConfigError(
-                f"index {folder}: {source['docs']} has other documents than those it was made from; for these, delete "
-                f"it and run: {command}"
+                f"index {folder}: the documents in {source['docs']} have changed since it was built; to index the new "
+                f"documents, delete it and run: {command}"
             )
         indexes.put_in_place(made, folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)
-    return [f"{folder}: made again from {source['docs']}"]
+    return [f"{folder}: rebuilt from {source['docs']}"]
 
 
 def _store(store: Store, path: str, repair: bool) -> Verified:
@@ -150,7 +150,7 @@ def _store(store: Store, path: str, repair: bool) -> Verified:
 def _compute_again(
     store: Store, path: str, damaged: Sequence[steps.Damage], broken: Sequence[Path], done: Verified
 ) -> None:
-    """Remove what the remembered recipes make, and run them; say of the rest which command makes it."""
+    """Remove the damaged folders that recorded recipes can make, and run these recipes; add notes on the others."""
     left = {one.folder for one in damaged} | {folder.name for folder in broken}
     for build in _builds(store, done):
         own = {name for name in left if _makes(build, name)}
@@ -163,17 +163,17 @@ def _compute_again(
             if folder.name in own:
                 shutil.rmtree(folder)
         _run(build, store, mine)
-        done.repaired += [f"{path}/{name}: computed again from the recipe {build.recipe.name}" for name in sorted(own)]
+        done.repaired += [f"{path}/{name}: recomputed from the recipe {build.recipe.name}" for name in sorted(own)]
     for name in sorted(left):
         verb = "annotate DOCS" if name.startswith("mentions-") else "run RECIPE"
         done.notes.append(
-            f"{path}/{name}: the store does not know a recipe that makes it; delete it and run: "
+            f"{path}/{name}: the store has no record of the recipe that makes it; delete it and run: "
             f"askew {verb} --store {path}"
         )
 
 
 def _builds(store: Store, done: Verified) -> list[Build]:
-    """The recipes that were run in the store, those that still make the same steps."""
+    """Return the recipes that were run in the store and would still make the same steps."""
     found = []
     for origin in store.plans():
         name = str(origin.get("recipe"))
@@ -186,12 +186,12 @@ def _builds(store: Store, done: Verified) -> list[Build]:
         if same:
             found.append(build)
         else:
-            done.notes.append(f"recipe {name}: its collection, or askew, is not what it was; its steps would be others")
+            done.notes.append(f"recipe {name}: its collection or askew has changed; it would make different steps now")
     return found
 
 
 def _makes(build: Build, name: str) -> bool:
-    """Whether a build makes a folder: as a step, or as an index or mentions that its steps name by key."""
+    """Whether a build makes a folder: as a step, or as an index or mentions that its steps refer to by key."""
     if name in {f"{step}-{key}" for step, key in build.plan.keys().items()}:
         return True
     known = json.dumps([dict(step.stage.settings()) for step in build.plan.steps])
@@ -200,7 +200,7 @@ def _makes(build: Build, name: str) -> bool:
 
 
 def _run(build: Build, store: Store, damaged: Sequence[steps.Damage]) -> None:
-    """Run what is missing, cut as it was before; also indexes and mentions that finished steps need no more."""
+    """Run missing steps with the earlier sizes of parts; rebuild indexes and mentions even if no step needs them."""
     sizes = {
         one.step: one.manifest.parts[0].stop - one.manifest.parts[0].start
         for one in damaged

@@ -1,1 +1,1 @@
-"""Look at one query, one pair, one run: what the pages and the REST service of the explorer share."""
+"""Explore single queries, pairs and runs: the functions that the pages and the REST service of the explorer share."""

@@ -1,4 +1,4 @@
-"""What the explorer says of a query: its results, their bias (lean), its reformulations."""
+"""The answers of the explorer to a query: its results, their bias (lean), its reformulations."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from askew.app.explore.warrant import Warrant
 from askew.core.outcome import Outcome, Verdict
 
 EFFECTIVENESS, LEAN = "effectiveness", "lean"
-# The orders of reformulations: the best first, or by one of these.
+# The orders of reformulations; the empty one puts the best first.
 ORDERS = ("", "lean", "effectiveness", "text")
 
 
 @dataclass(frozen=True)
 class ShownResult:
-    """A document that was found. ``text`` may be cut; ``marks`` are places in it, ``mentions`` count the whole text.
+    """A retrieved document. ``text`` may be cut; ``marks`` are positions in it. ``mentions`` are of the whole text.
 
-    ``english`` is false where the text does not look like English, which the words and models here are for.
-
-    ``relevance`` is what the judgements of the query say, None where they say nothing.
+    ``relevance`` is the judgement of the document for the query, None without one. ``english`` is false if the text
+    does not look like English; the word lists and models are for English.
     """
 
     rank: int
@@ -37,7 +36,7 @@ class ShownResult:
 
 @dataclass(frozen=True)
 class Value:
-    """What a measure says of a list. None: it is not defined for this list."""
+    """The value of a measure for a list; None if the measure is not defined for it."""
 
     measure: str
     value: float | None
@@ -48,9 +47,9 @@ class Value:
 
 @dataclass(frozen=True)
 class Setting:
-    """What was asked: the collection, the ranker, and the groups whose words are marked, in the order they are drawn.
+    """The collection, the ranker, and the groups with marked words, in the order of the drawing.
 
-    ``sign`` says how a value of the lean is read. Where it is ``signed``, the first group is on the negative side.
+    ``sign`` explains how to read a value of the lean. If it is ``signed``, the first group is on the negative side.
     """
 
     collection: str
@@ -66,9 +65,9 @@ class Setting:
 class Answer:
     """The results of one query. ``mentions`` are summed over the results that are shown.
 
-    ``lean`` is the deciding measure as it is drawn, null where nothing was found. ``parts`` say which share of what a
-    measure counts is off topic and on topic, by the light models; none for groups that they do not know.
-    ``without_group`` is the query without the words that name a group. ``notes`` are about this query.
+    ``lean`` is the drawing of the deciding measure, null without results. ``parts`` are the shares of the measure
+    ``parts_of`` that the light models estimate to be off topic and on topic; empty for groups that the models do not
+    know. ``without_group`` is the query without the words that name a group. ``notes`` are about this query.
     """
 
     query: str
@@ -89,12 +88,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Variant:
-    """A reformulation, or the query itself. ``front``: it is Pareto-optimal in effectiveness and lean.
+    """A reformulation, or the query itself. ``front`` is true if it is Pareto-optimal in effectiveness and lean.
 
-    ``groups`` are those that its words name. ``outcome`` is null where the query has no judgements; ``lean_verdict``
-    (less, same, more) is there nonetheless. ``same`` is the probability that it asks for the same thing, ``natural``
-    that a person would type it, ``kept`` the share of the original query's top 10 documents that it finds too.
-    ``stored``: it is one of the pairs that the store was built with.
+    ``groups`` are the groups that its words name. ``outcome`` is null if the query has no judgements; ``lean_verdict``
+    (less, same, more) needs none. ``same`` is the probability that it asks for the same thing, ``natural`` that a
+    person would type it, ``kept`` the share of the original query's top 10 documents that it retrieves too. ``stored``
+    is true if it is one of the pairs of the store.
     """
 
     variant_id: str
@@ -115,12 +114,12 @@ class Variant:
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Reformulations of a query with their measures. ``effectiveness`` names the measure that they are placed by.
+    """Reformulations of a query with their measures. ``effectiveness`` is the measure that is compared with lean.
 
-    Of a query without judgements it is ``AGREEMENT``, which is no effectiveness: ``proxy`` says so. ``dropped`` counts
-    the candidates that were made and not kept, by reason. ``leans`` is false where the results of the query are no
-    further than ``threshold`` from the best value: then no reformulation is needed. ``methods`` made the candidates;
-    the measures of ``deciding`` give the outcome.
+    For a query without judgements it is ``AGREEMENT``, which does not measure effectiveness; then ``proxy`` is true.
+    ``dropped`` has the numbers of dropped candidates by reason. ``leans`` is false if the results of the query are at
+    most ``threshold`` from the best value; then no reformulation is needed. ``methods`` made the candidates. The
+    measures of ``deciding`` determine the outcome.
     """
 
     query: str
@@ -142,7 +141,7 @@ class Alternatives:
     deciding: tuple[str, ...] = ()
 
     def ordered(self, order: str = "") -> list[Variant]:
-        """The candidates in one of ``ORDERS``: by itself nothing lost first, then lean. What has no value is last."""
+        """Sort the candidates in one of ``ORDERS``; by default without a loss first, then by lean. No value is last."""
 
         def high(value: float | None) -> float:
             return float("inf") if value is None else -value
@@ -159,7 +158,7 @@ class Alternatives:
 
 
 def _lost(one: Variant) -> int:
-    """0 where it leans less and loses nothing, 1 where it loses effectiveness, 2 where it does not lean less."""
+    """Return 0 if it leans less without a loss, 1 if it also loses effectiveness, 2 if it does not lean less."""
     if one.lean_verdict != Verdict.BETTER.lean:
         return 2
     return 1 if one.outcome == Outcome.WORSE_LESS.value else 0
@@ -167,7 +166,7 @@ def _lost(one: Variant) -> int:
 
 @dataclass(frozen=True)
 class Move:
-    """The rank of a document in two lists; None where it is not in the top ``depth``."""
+    """The ranks of a document in two lists; None if it is not in the top ``depth``."""
 
     doc_id: str
     old: int | None
@@ -176,11 +175,11 @@ class Move:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A query and a reformulation: both result lists, the moves of their documents, and what is gained.
+    """A query and a reformulation: both result lists, the rank changes of their documents, and the gains.
 
-    ``moves`` are of the documents that are shown in one list or both, in the order of the old list, then the new.
-    ``outcome`` is null where the query has no judgements; ``lean_verdict`` (less, same, more) is there nonetheless.
-    ``same`` is the probability that both ask for the same thing, ``natural`` that a person would type the new one.
+    ``moves`` has the documents that are shown in at least one list, in the order of the old list, then of the new one.
+    ``outcome`` is null if the query has no judgements; ``lean_verdict`` (less, same, more) needs none. ``same`` is the
+    probability that both ask for the same thing, ``natural`` that a person would type the reformulation.
     """
 
     old: Answer

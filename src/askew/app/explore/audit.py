@@ -1,4 +1,4 @@
-"""Runs side by side: what ``askew measure`` says, query by query, and whether two of them differ."""
+"""Measure runs as ``askew measure`` does, per query, and compare two of them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from askew.measures.catalogue import MeasureRequest
 from askew.statistics.intervals import gain_bounds, is_bounded
 from askew.statistics.significance import rounded_gains
 
-# A difference is called significant where its p, corrected for the number of measures, is below.
+# A difference is significant if its p, corrected for the number of measures, is below this value.
 SIGNIFICANT = 0.05
-# Unless said otherwise: a ranked document without a text is an error, a judged query without an answer counts as zero.
+# The defaults: a ranked document without a text is an error, a judged query without results counts as zero.
 MISSING_TEXT: Final = "error"
 UNANSWERED: Final = "zero"
 
 
 @dataclass(frozen=True)
 class Worst:
-    """A query that a run does badly on: the value of the measure, and how much worse than the other run's."""
+    """A query with a bad value in a run: its value, and its gain over the other run."""
 
     query_id: str
     text: str | None
@@ -42,14 +42,14 @@ class Worst:
 
 @dataclass(frozen=True)
 class Audit:
-    """The table of measures, and the comparison of two runs where there are two."""
+    """The values of the measures, and the comparison of two runs; None for one run."""
 
     report: MeasureReport
     comparison: CompareReport | None
     texts: Mapping[str, str]
 
     def asked(self, text: str) -> MeasureRequest:
-        """A measure of the table."""
+        """Return a measure of the table by its text."""
         found = next((one for one in self.report.asked if one.text == text), None)
         if found is None:
             raise ConfigError(f"audit: there is no measure {text!r}; measured: {', '.join(self.measures)}")
@@ -61,19 +61,19 @@ class Audit:
         return [one.text for one in self.report.asked]
 
     def is_significant(self, measure_text: str) -> bool:
-        """Whether the comparison finds a difference that chance alone seldom makes."""
+        """Whether the comparison finds a significant difference."""
         p = None if self.comparison is None else self.comparison.p_holm.get(measure_text)
         return p is not None and p < SIGNIFICANT
 
     def values(self, measure_text: str, run: int) -> Floats:
-        """The values of a run that are there, from the least to the greatest."""
+        """Return the defined values of a run, in ascending order."""
         values = self.report.runs[run].values[self.asked(measure_text).text]
         return np.sort(values[~np.isnan(values)])
 
     def scale(self, measure_text: str) -> tuple[Bounds, Bounds]:
-        """Between which ends values and gains are drawn: the bounds of the measure, so that two pages can be compared.
+        """Return the axis ranges of values and of gains: the bounds of the measure, so that pages can be compared.
 
-        A measure without bounds has the ends of the values of all runs, and gains as large as the largest of them.
+        For a measure without bounds, the ranges are those of the values of all runs.
         """
         one = self.asked(measure_text)
         if is_bounded(one.bounds):
@@ -84,9 +84,9 @@ class Audit:
         return (float(every.min()), float(every.max())), (-most, most)
 
     def gains(self, measure_text: str) -> tuple[list[str], Floats]:
-        """Query by query what the second run gains over the first; positive is better."""
+        """Return the gain of the second run over the first for each query; positive is better."""
         if len(self.report.runs) < 2:
-            raise ConfigError("audit: gains are between two runs")
+            raise ConfigError("audit: gains need two runs")
         one = self.asked(measure_text)
         old, new = (dict(zip(run.query_ids, run.values[one.text], strict=True)) for run in self.report.runs[:2])
         shared = [query for query in old if query in new and not np.isnan(old[query]) and not np.isnan(new[query])]
@@ -94,7 +94,7 @@ class Audit:
         return shared, rounded_gains(before, after, one.direction)
 
     def worst(self, measure_text: str, run: int, count: int = 10) -> list[Worst]:
-        """The queries that a run is worst at by a measure; of the second run those that lose most against the first."""
+        """Return the worst queries of a run by a measure; for the second run, those that lose most to the first."""
         one, scores = self.asked(measure_text), self.report.runs[run]
         values = dict(zip(scores.query_ids, scores.values[one.text].tolist(), strict=True))
         known = [query for query, value in values.items() if not np.isnan(value)]
@@ -112,7 +112,7 @@ def audit(
     runs: Mapping[str, Run], explorer: Explorer | None, *, qrels: QrelsFile | None = None, missing: str = MISSING_TEXT,
     unanswered: str = UNANSWERED,
 ) -> Audit:  # fmt: skip
-    """Measure one run or several; of two and more the second is compared with the first."""
+    """Measure one or several runs; with two or more, the second is compared with the first."""
     if not runs:
         raise ConfigError("audit: choose a run, or upload one")
     queries = set().union(*(run.lines["query_id"].unique().to_list() for run in runs.values()))
@@ -120,12 +120,10 @@ def audit(
     ranked = pl.concat([run.lines["doc_id"] for run in runs.values()]).unique().to_list()
     docs = None if explorer is None else explorer.texts_by_id(ranked)
     if docs is not None and not docs:
-        raise DataError("audit: none of the documents of these runs is in the collection that is open here")
+        raise DataError("audit: none of the documents of these runs is in the collection of this explorer")
     wanted = _wanted(explorer, judged is not None)
     if not wanted:
-        raise DataError(
-            "audit: there is nothing to measure with: neither judgements nor the texts of documents are here"
-        )
+        raise DataError("audit: nothing can be measured: there are neither judgements nor texts of documents")
     groups = None if explorer is None else explorer.counting.groups
     options: dict[str, Any] = {"qrels": judged, "groups": groups, "missing": missing if docs is not None else None,
                                "unjudged": "absent" if judged is not None else None,
@@ -143,7 +141,7 @@ def audit(
 
 
 def _wanted(explorer: Explorer | None, judged: bool) -> list[str]:
-    """The measures of the explorer, as far as there is what they read."""
+    """Return the measures of the explorer for which the input exists."""
     if explorer is None:
         return list(WITH_JUDGEMENTS) if judged else []
     return [one.text for one in explorer.scorer.those(judged)]
@@ -152,9 +150,9 @@ def _wanted(explorer: Explorer | None, judged: bool) -> list[str]:
 def _judgements(
     qrels: QrelsFile | None, explorer: Explorer | None, queries: set[str]
 ) -> pl.DataFrame | Mapping[str, Mapping[str, int]] | None:
-    """The judgements that were given, or those of the collection; None where there are none for these queries."""
+    """Return the given judgements, or those of the collection; None if there are none for these queries."""
     if qrels is not None:
         return qrels.lines
     known = {} if explorer is None else explorer.searched.known.grades
-    # All of them, as askew measure has it: a judged query that a run does not answer counts as zero.
+    # All judgements, as in askew measure: a judged query without results in a run counts as zero.
     return known if queries & known.keys() else None

@@ -1,4 +1,4 @@
-"""Mentions of documents that are found again and again: counted once."""
+"""Count the mentions of a document once, even if several queries retrieve it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Ordinals = npt.NDArray[np.integer[Any]]
 
 
 class CountedOnce:
-    """Mentions by document, counted when a document is needed for the first time. May be used by several threads.
+    """Counts the mentions of a document when it is first needed, and keeps them. May be used by several threads.
 
-    A document takes a few bytes for each group once it was counted; the rest of the arrays takes no memory.
+    A counted document takes a few bytes for each group; documents that are not counted take no memory.
     """
 
     def __init__(self, counter: MentionCounter | WhoCounter) -> None:
@@ -27,7 +27,7 @@ class CountedOnce:
         self._kept: DocMentions | None = None
 
     def of(self, docs: Ordinals, documents: int, texts: Callable[[Ordinals], pa.Array]) -> DocMentions:
-        """The mentions in some documents of a collection of so many."""
+        """Return the mentions in some documents; ``documents`` is the size of the collection."""
         kept = self._kept
         if kept is None or len(kept.known) != documents:
             kept = None
@@ -41,7 +41,7 @@ class CountedOnce:
                     np.zeros(documents, np.bool_),
                 )  # fmt: skip
             kept.counts[new], kept.tokens[new] = counted.counts, counted.tokens
-            # Last: who finds a document known finds its counts.
+            # Set last, so that a thread that finds a document known also finds its counts.
             kept.known[new] = True
         assert kept is not None
         return DocMentions(kept.groups, kept.counts[docs], kept.tokens[docs], np.ones(len(docs), np.bool_))

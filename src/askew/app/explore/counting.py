@@ -1,4 +1,4 @@
-"""What the explorer counts: which groups, by which measures, and which of them decide about a reformulation."""
+"""Choose the groups and measures of the explorer, and the measures that decide about a reformulation."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ LEANING = ("ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "NFaiRR@10", "LexiconS
 
 @dataclass(frozen=True)
 class ExplorerCounts:
-    """``groups`` are those that the measures count, None: each measure has its published ones.
+    """The groups and measures of the explorer.
 
-    ``named`` are those that methods and rules count: None only where the measures count the published pair.
-    ``effectiveness`` is None where no measure reads judgements. ``sides`` are all measures that decide, the first of
-    each side first. ``notes`` say which measures were left out.
+    ``groups`` are the groups that the measures count; None if each measure counts its published groups. ``named`` are
+    the groups that methods and rules count; None only for the published pair of groups. ``effectiveness`` is None if no
+    measure reads judgements. ``sides`` has all deciding measures. ``notes`` say which measures were left out.
     """
 
     groups: Groups | None
@@ -43,9 +43,9 @@ def counting_of(
     recorded: Recipe | None = None,
     counted: Groups | None = None,
 ) -> ExplorerCounts:
-    """What is given wins over what the recipe of a store has; without either, the usual measures of these groups.
+    """Return the given groups and measures, else those of the recipe of a store, else the default measures.
 
-    ``counted`` are the groups that the store recorded; without them they are read from its recipe.
+    ``counted`` are the groups that the store recorded; by default they are read from its recipe.
     """
     chosen, notes, sides = list(measures or ()), list[str](), None
     if groups is not None or recorded is None:
@@ -75,7 +75,7 @@ def counting_of(
 
 
 def _decided(recipe: Recipe) -> Sides | None:
-    """The measures that the selection of a recipe decides by, where it has one."""
+    """Return the measures that the selector of a recipe decides by; None without a selector."""
     if not recipe.sections.get("select"):
         return None
     given = selector_of(recipe).settings()
@@ -88,7 +88,7 @@ def _texts(given: Any) -> tuple[str, ...]:
 
 
 def _sides(asked: Sequence[MeasureRequest], decided: Sides | None) -> Sides:
-    """The measures of each side as the scores name them; without a selection, the first of each kind."""
+    """Return the measures of each side by the names in the scores; without a selector, the first of each kind."""
     if decided is None:
         return Sides(_only(_first(asked, "judgements")), _only(_first(asked, "mentions")))
     directions = {one.text: one.direction for one in asked}
@@ -104,7 +104,7 @@ def _only(text: str | None) -> tuple[str, ...]:
 
 
 def _found(text: str, directions: Mapping[str, Direction]) -> tuple[str, ...]:
-    """A measure as the scores name it; none where other groups leave it out."""
+    """Return the name of a measure in the scores; empty if it was left out for these groups."""
     try:
         return find_measures([text], directions, "explore")
     except ConfigError:

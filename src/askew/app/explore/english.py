@@ -1,4 +1,4 @@
-"""Whether a text is likely English: what the lexicons, rules and models of the explorer are written for."""
+"""Detect whether a text is likely English: the lexicons, rules and models of the explorer are for English."""
 
 from __future__ import annotations
 
@@ -19,19 +19,17 @@ def _check() -> LanguageCheck:
 
 
 def is_english(text: str) -> bool:
-    """False where function words or letters speak for another language, or the script is another one."""
+    """Whether function words, letters and script do not indicate another language."""
     return not _check().refuses(text)
 
 
 def counts_english(lexicon: Lexicon) -> bool:
-    """Whether a lexicon has English words; one that does not say its language may have any."""
+    """Whether a lexicon declares English as its language."""
     return lexicon.language == ENGLISH
 
 
 def not_english_note(count: int, of: int, lexicon: str) -> str:
-    """What to say of results in another language."""
+    """Return a note on results in another language."""
     those = "The text of the result" if of == 1 else f"The texts of {count} of {of} results"
     verb = "does" if of == 1 else "do"
-    return (
-        f"{those} {verb} not look like English, and {lexicon} lists English words: what is counted there may be wrong."
-    )
+    return f"{those} {verb} not look like English, and {lexicon} lists English words, so the counts may be wrong."

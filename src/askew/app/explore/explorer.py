@@ -1,6 +1,6 @@
-"""One query at a time: search it, measure the bias (lean) of its results, reformulate it, compare.
+"""Search single queries, measure the bias (lean) of their results, reformulate them, and compare.
 
-Candidates are made, filtered, searched and scored by the stages of a build, so they are those of ``askew run``.
+Candidates are made, filtered, searched and scored by the stages of a build, so they are the same as in ``askew run``.
 """
 
 from __future__ import annotations
@@ -54,21 +54,20 @@ from askew.selectors.pareto import Pareto
 
 AGREEMENT = "Agreement@10"
 AGREEMENT_SAYS = (
-    "The share of the original query's top 10 documents that are in the top 10 of the reformulated query. It says how "
-    "much of the results is kept, not how good they are: for this query there are no judgements that a measure reads."
+    "The share of the original query's top 10 documents that are in the top 10 of the reformulated query. It shows how "
+    "much of the results is kept, not how relevant they are: this query has no judgements that a measure reads."
 )
 FINDS_NOTHING = "the query finds nothing in this collection: none of its words is in it; use other words"
 ONLY_STOP_WORDS = (
-    "the query has only stop words (such as the, of, what), which are not searched for; add a word that says what it "
-    "is about"
+    "the query has only stop words (such as the, of, what), which are not searched; add a word for the topic"
 )
 NO_WORDS = "the query has no words: no letters and no digits; enter some"
-# How many results are shown unless said otherwise, and how many at most.
+# The default number of results, the maximum number, and the most characters of a text that are shown.
 TOP, MOST_RESULTS, LONGEST_TEXT = 10, 100, 1500
 
 
 class Explorer:
-    """Answers for one collection. It keeps nothing of what it was asked, and may be used by several threads."""
+    """Answers queries on one collection. It stores no queries, and may be used by several threads."""
 
     def __init__(self, searched: SearchedCollection, counting: ExplorerCounts | None = None) -> None:
         counting = counting_of() if counting is None else counting
@@ -77,7 +76,7 @@ class Explorer:
         self.scorer = ListScorer(counting.measures, counting.groups)
         self.effectiveness, self.lean = counting.effectiveness, counting.lean
         lean = self._measure(self.lean)
-        # Of a difference, what is subtracted is drawn first: it is on the negative side.
+        # The group that a signed measure subtracts is drawn first, because it is on the negative side.
         groups = lean.groups[::-1] if is_signed(lean) else lean.groups
         lexicon, tokens, overlap, *_ = self._counted(lean)
         self.marker = Marker(self.scorer.lexicons[lexicon], tokens, overlap, groups)
@@ -93,7 +92,7 @@ class Explorer:
         self._parts = self._decomposed(lean)
 
     def _decomposed(self, lean: MeasureRequest) -> MeasureRequest | None:
-        """The measure whose parts are told: the deciding one, that of the same kind that counts everybody, another."""
+        """Return the measure to decompose: the deciding one if it has parts, else one of the same kind, else any."""
         having = [one for one in [lean, *self.scorer.asked] if has_parts(one)]
         kind = lean.family.name, lean.measure.param("kind")
         return min(having, key=lambda one: (one.family.name, one.measure.param("kind")) != kind, default=None)
@@ -107,27 +106,27 @@ class Explorer:
         return found
 
     def _counted(self, lean: MeasureRequest) -> CountKey:
-        """Which words are marked: those that the lean counts, or another measure if its tokens cannot be marked."""
+        """Return which words are marked: those of the deciding measure, or of another if these cannot be marked."""
         if key_of(lean) is None:
-            raise ConfigError(f"explore: {lean.text} counts no words; results are shown by a measure that does")
+            raise ConfigError(f"explore: {lean.text} counts no words; give a measure of lean that does")
         same = [one for one in self.scorer.asked if set(lean.groups) <= set(one.groups)]
         keys = [key for one in [lean, *same] if (key := key_of(one)) is not None]
         marked = next((key for key in keys if can_mark(key[1])), keys[0]._replace(tokens=TOKENIZER))
         if marked not in keys:
             self.notes.append(
-                f"Words are marked by the tokenizer {TOKENIZER}: what {keys[0][1]} counts cannot be marked."
+                f"Words are marked with the tokenizer {TOKENIZER}: tokens of {keys[0][1]} cannot be marked."
             )
         return marked
 
     @cached_property
     def signatures(self) -> dict[str, str]:
-        """The full text of each measure."""
+        """The signature of each measure, with all parameters."""
         return {one.text: one.signature for one in self.scorer.asked}
 
     def search(self, query: str, k: int = TOP, query_id: str | None = None) -> Answer:
-        """The top k documents, and what the measures say of the top ``depth``.
+        """Return the top k documents, and the values of the measures for the top ``depth``.
 
-        ``query_id`` says which query is meant where several of the collection have these words.
+        ``query_id`` chooses among several queries of the collection with the same text.
         """
         hits = self._find([query], max(k, self.depth))
         return self._answer(query, hits, k, self._judged(query, query_id))
@@ -150,7 +149,7 @@ class Explorer:
         warrant, notes = self._rules.look(query), list[str]()
         if not len(hits.docs):
             return Answer(query, query_id, grades is not None, (), 0, self.marker.count(()), (), warrant, self.setting)
-        # More may be shown than were measured when the store was built; a value is always of as many.
+        # More results may be shown than the build measured; the values are always of the top ``depth``.
         measured = _top(hits, self.depth)
         steps = self.leaning.steps
         values = {name: _number(column[0]) for name, column in self._score(measured, grades, steps).items()}
@@ -172,7 +171,7 @@ class Explorer:
     def _parts_of(
         self, query: str, hits: Hits, grades: Grades | None, results: Sequence[ShownResult]
     ) -> tuple[tuple[CountedPart, ...], str | None]:
-        """Which part of what a measure counts is off topic, by the light models, for groups and texts they know."""
+        """Return the parts of a measure by the light models; empty for groups and texts that they do not cover."""
         one = self._parts
         if one is None or not self._reasons.applies or not all(result.english for result in results):
             return (), None
@@ -204,7 +203,7 @@ class Explorer:
         return tuple(found)
 
     def explain(self, query: str, texts: Sequence[str], marks: Sequence[Sequence[Mark]]) -> list[tuple[ShownMark, ...]]:
-        """Who the marked words of some texts point to; why they are there only where a query says what is asked."""
+        """Estimate whom the marked words of some texts point to and, with a query, the reasons for them."""
         named = self._rules.groups(query) if query.strip() else ()
         found = self._reasons.explain(query or "-", named, texts, marks, [False] * len(texts))
         if query.strip():
@@ -212,7 +211,7 @@ class Explorer:
         return [tuple(replace(mark, why=None, why_p=None) for mark in each) for each in found]
 
     def _typical_values(self) -> Floats:
-        """What the deciding measure says of the queries of the store; else of some queries of the collection."""
+        """Return the values of the deciding measure for the queries of the store, or else of the collection."""
         if self.searched.typical is not None:
             return self.searched.typical(self.lean)
         texts = list(self.searched.known.texts.values())
@@ -224,7 +223,7 @@ class Explorer:
         return np.asarray(found[np.diff(hits.offsets) > 0], np.float64)
 
     def why_nothing(self, query: str) -> str:
-        """Why a query finds nothing: it has only words that are never searched for, or none that a document has."""
+        """Explain why a query finds nothing: no words, only stop words, or no word that is in a document."""
         terms = self._terms
         if terms is not None and not any(term for _, term in terms.pairs(query)):
             return ONLY_STOP_WORDS if terms.pairs(query) else NO_WORDS
@@ -236,7 +235,7 @@ class Explorer:
         return ranker.analyzer if isinstance(ranker, Bm25Ranker) else None
 
     def texts_by_id(self, doc_ids: Sequence[str]) -> dict[str, str]:
-        """The texts of some documents; those that are not in the collection are left out."""
+        """Return the texts of some documents; documents that are not in the collection are left out."""
         wanted = pa.array(sorted(set(doc_ids)), pa.string())
         places = pc.index_in(self.searched.ranker.doc_ids.cast(pa.string()), value_set=wanted)
         found = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False)).tolist()
@@ -244,7 +243,7 @@ class Explorer:
         return dict(zip(ids, self._texts(found), strict=True))
 
     def reformulate(self, query: str, query_id: str | None = None) -> Alternatives:
-        """Reformulations: pairs of the store, then by every method; filtered, searched, scored."""
+        """Collect reformulations from the store and the methods, and filter, search and score them."""
         known_id, grades = self._judged(query, query_id)
         made = self._writer.candidates(known_id, query)
         texts = made.table["text"].to_pylist()
@@ -276,7 +275,7 @@ class Explorer:
         return (*(() if proxy else sides.effectiveness), *(sides.lean or (self.lean,)))
 
     def _placed(self, grades: Grades | None) -> tuple[str, bool]:
-        """What a query is placed by beside its lean, and whether that is a proxy: without judgements it is."""
+        """Return the measure that is compared with lean, and whether it is a proxy, as it is without judgements."""
         placed = None if grades is None else self.effectiveness
         return placed or AGREEMENT, placed is None
 
@@ -300,7 +299,7 @@ class Explorer:
         return None if found is None else found.value
 
     def compare(self, query: str, other: str, k: int = TOP, query_id: str | None = None) -> Comparison:
-        """Both result lists, with the judgements of the original query."""
+        """Compare both result lists, with the judgements of the original query."""
         judged = self._judged(query, query_id)
         hits = self._find([query, other], max(k, self.depth))
         sides = [_only(hits, row) for row in range(2)]
@@ -308,7 +307,7 @@ class Explorer:
         gains = self._gains(old, new)
         agreement = float(_agreements(hits)[1])
         effectiveness, proxy = self._placed(judged[1])
-        # Agreement is no effectiveness: a query without judgements has a verdict on lean only.
+        # Agreement does not measure effectiveness: without judgements, there is only a verdict on lean.
         outcome = None if proxy else self._outcome(gains)
         return Comparison(
             old, new, self.depth, self._moves(sides, k), gains, agreement, outcome,
@@ -333,7 +332,7 @@ class Explorer:
 
 
 def shortened(text: str, marks: Sequence[Mark | ShownMark], longest: int = LONGEST_TEXT) -> str:
-    """The beginning of a long text; never cut within a marked word."""
+    """Cut a long text, but never within a marked word."""
     if len(text) <= longest:
         return text
     cut = text.rfind(" ", 0, longest)
@@ -351,14 +350,14 @@ def _only(hits: Hits, row: int) -> Hits:
 
 
 def _top(hits: Hits, depth: int) -> Hits:
-    """The top-ranked documents of a list."""
+    """Return the top-ranked documents of a list."""
     if len(hits.docs) <= depth:
         return hits
     return Hits(np.array([0, depth], np.int64), hits.docs[:depth], hits.scores[:depth])
 
 
 def _agreements(hits: Hits) -> Floats:
-    """How much of the first list's top documents is among the top documents of each."""
+    """Return for each list the share of the top documents of the first list that it has in its top documents."""
     tops = [set(hits.docs[start : min(start + TOP, end)].tolist()) for start, end in
             zip(hits.offsets[:-1].tolist(), hits.offsets[1:].tolist(), strict=True)]  # fmt: skip
     return np.array([len(tops[0] & top) / max(len(tops[0]), 1) for top in tops])

@@ -1,4 +1,4 @@
-"""The few rows of one query as a table of polars, made without waking its threads: those cost more than the rows."""
+"""Make a polars table of the few rows of one query without its thread pool, which would cost more than the work."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ _KINDS = {pa.string(): pl.String, pa.float64(): pl.Float64, pa.bool_(): pl.Boole
 
 
 def frame_of(table: pa.Table, numbers: Mapping[str, Floats]) -> pl.DataFrame:
-    """A table of texts, numbers and flags, with more columns of numbers."""
+    """Convert a table of texts, numbers and flags, and add columns of numbers."""
     known = [pl.Series(one.name, table[one.name].to_pylist(), _KINDS[one.type]) for one in table.schema]
     return pl.DataFrame([*known, *(pl.Series(name, values) for name, values in numbers.items())])

@@ -1,7 +1,7 @@
-"""How many pairs gain how much on both sides, as cells of a chart: as many as can be told apart, whatever their number.
+"""Bin the gains of pairs in lean and effectiveness into cells of a chart, for any number of pairs.
 
-Each cell says where its pairs are on average and how many there are. Pairs that gain, lose and keep what they had are
-in different cells, however small the difference.
+Each cell has the mean gains and the number of its pairs. Gains, losses and unchanged values are in different cells,
+even if the differences are small.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from askew.core.measure import gain_column
 from askew.core.outcome import Signs, signs
 from askew.core.ranking import Floats, Ints
 
-# Cells along lean and along effectiveness; two more on each side, for the signs that share a cell with zero.
+# The numbers of cells along lean and effectiveness; two more on each axis, because signs next to zero are separate.
 ACROSS, UPRIGHT = 46, 30
 MOST_CELLS = (ACROSS + 2) * (UPRIGHT + 2)
 Ends = tuple[float, float]
@@ -24,7 +24,7 @@ Ends = tuple[float, float]
 
 @dataclass(frozen=True)
 class PairCells:
-    """Cells of pairs: mean gains, how many pairs, and the signs of their gains by the tolerance of the selection."""
+    """Cells of pairs: mean gains, numbers of pairs, and the signs of the gains by the tolerance of the selector."""
 
     x: Floats
     y: Floats
@@ -35,9 +35,10 @@ class PairCells:
 
 @dataclass(frozen=True)
 class GainCells:
-    """The cells of the pairs that fit, and those of all pairs, whose ends are those of the axes of every selection.
+    """The cells of the matching pairs (``fitting``) and of all pairs (``every``); ``span`` has the ends of the axes.
 
-    ``lean`` (across) and ``effectiveness`` (upright) are the measures. ``unknown`` pairs that fit lack a gain.
+    ``span`` is that of all pairs, so that the axes do not depend on the filters. ``lean`` (horizontal) and
+    ``effectiveness`` (vertical) are the measures. ``unknown`` is the number of matching pairs without a gain.
     """
 
     lean: str
@@ -49,7 +50,7 @@ class GainCells:
 
 
 def gain_cells(table: ShownPairs, wanted: Wanted) -> GainCells | None:
-    """The pairs that fit, whatever the bounds of their gains; None where the selection names no two sides."""
+    """Bin the pairs that match the filters, ignoring bounds on gains; None if the selector does not have both sides."""
     effectiveness, lean = table.sides
     if effectiveness is None or lean is None:
         return None
@@ -64,7 +65,7 @@ def gain_cells(table: ShownPairs, wanted: Wanted) -> GainCells | None:
 
 
 def _known(frame: pl.DataFrame) -> tuple[tuple[Floats, Floats], int]:
-    """The gains of the pairs that have both, and how many have not."""
+    """Return the gains of the pairs that have both, and the number of the other pairs."""
     x, y = (frame.to_series(side).to_numpy() for side in (0, 1))
     known = ~(np.isnan(x) | np.isnan(y))
     return (x[known], y[known]), int((~known).sum())
@@ -75,7 +76,7 @@ def _ends(values: Floats) -> Ends:
 
 
 def _cells(x: Floats, y: Floats, span: tuple[Ends, Ends], tolerance: float) -> PairCells:
-    # One number for each cell: its place and sign across, then its place and sign upright.
+    # One number for each cell: its bin and sign on the horizontal axis, then on the vertical axis.
     keys = 3 * UPRIGHT * _places(x, span[0], ACROSS, tolerance) + _places(y, span[1], UPRIGHT, tolerance)
     every = np.bincount(keys, minlength=9 * ACROSS * UPRIGHT)
     found = np.flatnonzero(every)
@@ -86,7 +87,7 @@ def _cells(x: Floats, y: Floats, span: tuple[Ends, Ends], tolerance: float) -> P
 
 
 def _places(values: Floats, ends: Ends, count: int, tolerance: float) -> Ints:
-    """Which of so many equal pieces each value is in, three for each: one for each sign."""
+    """Return the bin of each value; each of the ``count`` equal bins is split by sign into three."""
     return 3 * _bins(values, ends, count) + signs(values, tolerance).astype(np.int64) + 1
 
 

@@ -1,4 +1,4 @@
-"""What the chosen pairs of a store gain by data that did not choose them."""
+"""Compute the held-out gains of the chosen pairs of a store."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ Gains = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class HeldOutPairs:
-    """``rows`` are the figures of each chosen subset and measure: ``headline``, and the ``verdict`` on the mean.
+    """``rows`` has the figures of each chosen subset and measure (see ``headline``) and the ``verdict`` on the mean.
 
-    ``gains`` are those of single pairs, by query and variant.
+    ``gains`` has the gains of single pairs, by query and variant.
     """
 
     rows: tuple[dict[str, Any], ...]
     gains: Mapping[tuple[str, str], Gains]
 
     def gains_of(self, query_id: str, variant_id: str) -> Gains:
-        """What a pair gains by each measure in the half of the documents that did not choose it; else nothing."""
+        """Return the gains of a pair in the half of the documents that did not choose it, by measure; empty if none."""
         return self.gains.get((query_id, variant_id), {})
 
 
 def held_out_pairs(
     store: Store, pairs: Manifest, frame: pl.LazyFrame, measures: Sequence[str], subsets: Sequence[str]
 ) -> HeldOutPairs | None:
-    """The held-out figures of a dataset by some of its measures; None where its recipe left them out."""
+    """Return the held-out figures of a dataset by some of its measures; None if the store has none."""
     step = _step_of(store, pairs)
     if step is None or not subsets or not measures:
         return None
     try:
         asked = _complete(store, measures)
-    except AskewError:  # a word list that is not here any more: directions are not known
+    except AskewError:  # a word list does not exist any more, so directions are unknown
         return None
     directions = {one.text: one.direction for one in asked}
     bounds = {one.text: one.bounds for one in asked}
@@ -69,7 +69,7 @@ def held_out_pairs(
 
 
 def _verdict(row: Mapping[str, Any], direction: Direction) -> str | None:
-    """Better or worse, where the interval of the change says so. Means of a signed measure are distances from zero."""
+    """Return better or worse if the interval of the change excludes zero; signed measures count by absolute value."""
     ends = row["low"], row["high"]
     queries = row["held_out_queries"] if row["figures"] == HELD_OUT else row["queries"]
     if None in ends or queries < FEWEST or ends[0] <= 0 <= ends[1]:
@@ -79,7 +79,7 @@ def _verdict(row: Mapping[str, Any], direction: Direction) -> str | None:
 
 
 def _step_of(store: Store, pairs: Manifest) -> Manifest | None:
-    """The finished step that chose by halves of the same lists with the same selector."""
+    """Return the finished held-out step for the same result lists and the same selector."""
     steps = store.steps()
     scores = next((one for one in steps if one.key == pairs.input_key), None)
     wanted = [Select.version, dict(pairs.settings)]

@@ -1,4 +1,4 @@
-"""The queries that a collection comes with, found by their words, and what is judged for each."""
+"""The queries of a collection, found by their text, and their judgements."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from askew.engine.store import Store
 
 
 def words_of(text: str) -> str:
-    """A query as it is looked up: blanks and capitals make no other query of it."""
+    """Normalize a query for lookup: white space and case are ignored."""
     return " ".join(text.split()).casefold()
 
 
 @dataclass(frozen=True)
 class Known:
-    """Queries and judgements. A text that two queries share stands for the first of them."""
+    """Queries and judgements; a text that several queries share belongs to the first of them."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     ids: Mapping[str, str] = field(default_factory=dict)
     grades: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def find(self, text: str, query_id: str | None = None) -> str | None:
-        """The id of the query with these words; where several have them, the one that is named."""
+        """Return the id of the query with this text; ``query_id`` chooses among several."""
         named = self.texts.get(query_id) if query_id is not None else None
         if named is not None and words_of(named) == words_of(text):
             return query_id
         return self.ids.get(words_of(text))
 
     def judged(self, query_id: str | None) -> Mapping[str, int] | None:
-        """The judgements of a query; None where it has none."""
+        """Return the judgements of a query; None if it has none."""
         return None if query_id is None else self.grades.get(query_id)
 
 
 def known_of(collection: Collection) -> Known:
-    """What a collection knows; without queries or judgements it knows less, and that is no error."""
+    """Return the queries and judgements of a collection; a collection may have none."""
     if not collection.has_queries:
         return Known()
     table = collection.queries
@@ -51,7 +51,7 @@ def known_of(collection: Collection) -> Known:
 
 
 def remembered(store: Store, scores: Manifest | None) -> Known:
-    """The queries of a store without their judgements, from the step that scored them."""
+    """Return the queries of a store, without judgements, from the step that scored them."""
     if scores is None:
         return Known()
     rows = originals_of(store, scores).select("query_id", "text")
@@ -60,7 +60,7 @@ def remembered(store: Store, scores: Manifest | None) -> Known:
 
 
 def originals_of(store: Store, scores: Manifest) -> pl.DataFrame:
-    """The original queries of a step that scored, with their values."""
+    """Return the original queries of a scoring step, with their values."""
     is_original = pl.col("method") == ORIGINAL
     if not scores.parts:
         return pl.DataFrame(schema={"query_id": pl.String, "text": pl.String})

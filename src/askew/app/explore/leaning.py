@@ -1,6 +1,6 @@
-"""The picture of one measure of lean: how each result moves it, on a scale that is the same for every query.
+"""The drawing of one measure of lean: how each result changes its value, on the same scale for every query.
 
-Behind it stands the range of typical queries: the original queries of the store, or queries of the collection.
+The drawing also shows the range of typical queries: the original queries of the store, or queries of the collection.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from askew.core.measure import Direction, column_of
 from askew.core.ranking import Floats
 from askew.measures.catalogue import MeasureRequest
 
-# Results do not lean where the deciding measure is no further than this from its best value.
+# Results do not lean if the deciding measure is at most this far from its best value.
 LEAST_LEAN = 0.01
-# Fewer queries say little of what is typical; more than these are not searched for it.
+# The fewest queries from which a typical range is computed, and the most that are searched for it.
 FEWEST, MOST = 20, 200
-# So many steps are drawn, whatever the cutoff of the measure.
+# The most ranks that are drawn, and the number for a measure without a cutoff.
 _LONGEST, _USUAL = 20, 10
 _NICE = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -29,7 +29,7 @@ _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True)
 class Typical:
-    """What a measure says of so many queries of the collection: the 5%, 25%, 50%, 75% and 95% quantiles."""
+    """The 5%, 25%, 50%, 75% and 95% quantiles of a measure over queries of the collection."""
 
     queries: int
     quantiles: tuple[float, ...]
@@ -37,11 +37,11 @@ class Typical:
 
 @dataclass(frozen=True)
 class LeanPicture:
-    """The deciding measure of a result list. ``running`` is its value with 1, 2, 3 and more results.
+    """The deciding measure of a result list. ``running`` has its values for the top 1, 2, 3, ... results.
 
-    ``leans`` is false where the value is no further than ``threshold`` from ``best``; null where there is no value.
-    ``scale`` has the ends of the scale, which every query of the collection shares. ``farther`` is the share of typical
-    queries whose value is nearer to ``best``. ``toward`` names the group that the list leans to, where a sign says so.
+    ``leans`` is false if the value is at most ``threshold`` from ``best``; null if there is no value. ``scale`` has the
+    ends of the scale, which is the same for every query of the collection. ``farther`` is the share of typical queries
+    with a value nearer to ``best``. ``toward`` is the group that the list leans toward, if the measure has a sign.
     """
 
     measure: str
@@ -58,7 +58,7 @@ class LeanPicture:
 
 
 class LeanDrawing:
-    """Draws one measure. ``values`` gives what it says of typical queries, and is called once."""
+    """Draws one measure; ``values`` returns its values for typical queries, and is called once."""
 
     def __init__(self, measure: MeasureRequest, values: Callable[[], Floats]) -> None:
         self.measure, self._values = measure, values
@@ -76,20 +76,20 @@ class LeanDrawing:
 
     @property
     def known(self) -> Floats:
-        """The values of typical queries, from the least to the greatest."""
+        """The values of typical queries, in ascending order."""
         if self._known is None:
             found = self._values()
             self._known = np.sort(found[np.isfinite(found)])
         return self._known
 
     def typical(self) -> Typical | None:
-        """Their quantiles, where there are queries enough."""
+        """Return the quantiles of typical queries; None if there are too few."""
         if len(self.known) < FEWEST:
             return None
         return Typical(len(self.known), tuple(float(one) for one in np.quantile(self.known, _QUANTILES)))
 
     def scale(self) -> tuple[float, float]:
-        """The bounds of the measure; without them, ends that hold 99 of 100 typical queries."""
+        """Return the bounds of the measure; without bounds, ends that include 99% of typical queries."""
         low, high = self.measure.bounds
         if math.isfinite(low) and math.isfinite(high):
             return low, high
@@ -98,11 +98,11 @@ class LeanDrawing:
         return (-end if self.measure.direction is Direction.ZERO else 0.0), end
 
     def leans(self, value: float | None) -> bool | None:
-        """Whether a value is further from the best than the threshold."""
+        """Return whether a value is further than the threshold from the best value; None without a value."""
         return None if value is None else abs(value - self.best) > LEAST_LEAN
 
     def picture(self, value: float | None, running: Sequence[float | None]) -> LeanPicture:
-        """The picture of a list."""
+        """Return the data of the drawing for a result list."""
         farther = self._farther(value)
         toward = self._toward(value)
         meaning = self._meaning(value, toward, farther)
@@ -117,7 +117,7 @@ class LeanDrawing:
         return self.measure.groups[0 if value > 0 else 1]
 
     def _farther(self, value: float | None) -> float | None:
-        """How many typical queries are nearer to the best value than this one."""
+        """Return the share of typical queries that are nearer to the best value than this one."""
         if value is None or len(self.known) < FEWEST:
             return None
         return float((np.abs(self.known - self.best) < abs(value - self.best)).mean())
@@ -132,11 +132,11 @@ class LeanDrawing:
         found = f"{top} lean toward {toward}" if toward else f"{top} lean"
         if farther is None:
             return f"{found}."
-        return f"{found}, more than those of {farther:.0%} of the queries of this collection."
+        return f"{found}, more than the results of {farther:.0%} of the queries of this collection."
 
 
 def originals_values(originals: pl.DataFrame, measure: str) -> Floats:
-    """What a measure says of the original queries of a store."""
+    """Return the values of a measure for the original queries of a store."""
     name = column_of(measure)
     if name not in originals.columns:
         return np.zeros(0)

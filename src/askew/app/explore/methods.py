@@ -1,4 +1,4 @@
-"""Which methods and filters make reformulations in the explorer."""
+"""Choose the methods and filters for reformulations in the explorer."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from askew.app.explore.plan import RecordedPlan
 from askew.models.find import has_smollm
 
 USUAL = "refairmulate"
-# It reads a file with reformulations of some queries, so of a query that somebody types it has none.
+# This method reads reformulations of known queries from a file, so it has none for a query that a user types.
 _ONLY_KNOWN = "replay"
 _DEMO = "demo"
-# Somebody waits: fewer texts of each kind are written than for a dataset.
+# The user waits, so fewer texts are sampled than for a dataset.
 _WRITER, _QUICK = "rewrite", {"samples": 3}
 
 
 def suggesting_recipe(given: str | None, plan: RecordedPlan | None) -> Recipe:
-    """The recipe that is given; that of the store where it can reformulate any query; else the usual one."""
+    """Return the given recipe, else that of the store if it can reformulate any query, else the default."""
     if given is not None:
         return read_recipe(given)
     if plan is not None and plan.recipe.name != _DEMO and (methods := _for_any_query(plan.recipe)):
@@ -26,9 +26,9 @@ def suggesting_recipe(given: str | None, plan: RecordedPlan | None) -> Recipe:
 
 
 def usual_recipe() -> Recipe:
-    """Methods that keep the meaning, checked by the filter equivalence; without a language model those that need none.
+    """Return the default recipe; methods that need a language model are left out if it is not installed.
 
-    The filter takes the best model that is installed.
+    The filter equivalence uses the best installed model.
     """
     recipe = read_recipe(USUAL)
     methods = [

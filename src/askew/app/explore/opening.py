@@ -1,4 +1,4 @@
-"""What is explored: the embedded demo, the store of a build, an index of one's own."""
+"""Open what the explorer shows: the embedded demo, the store of a build, or an index."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ from askew.engine.store import Store
 from askew.rankers.disk import TEXTS, read_header
 
 DEMO = "demo"
-NO_INDEX = "this store has no index that kept its texts: open it with index=, as in askew serve STORE --index INDEX"
-NO_PLAN = "This store has no record of how it was made: its index is searched as askew searches by default."
-GIVEN = "values of Search and Compare are not those of the dataset"
+NO_INDEX = "this store has no index with texts: give one with index=, as in askew serve STORE --index INDEX"
+NO_PLAN = "This store has no record of its recipe: its index is searched with the default settings."
+GIVEN = "values of Search and Compare may differ from those of the dataset"
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What to open: a store, an index, the collection that has queries and judgements, the recipe with the methods.
+    """What to open: a store, an index, the collection with queries and judgements, the recipe with the methods.
 
-    With neither store nor index it is the embedded demo. ``logs`` is a result of ``askew logs``, ``runs`` a folder,
-    ``audit`` a folder of ``askew audit`` or of several.
-    ``groups`` and ``measures`` win over those of the recipe that the store was made by, ``recipe`` over its methods.
+    With neither a store nor an index, the embedded demo is opened. ``logs`` is an output folder of ``askew logs``,
+    ``runs`` a folder of runs, ``audit`` an output folder of ``askew audit`` or a folder of several. ``groups`` and
+    ``measures`` replace those of the recipe of the store; ``recipe`` replaces its methods.
     """
 
     store: Path | None = None
@@ -65,17 +65,17 @@ class Sources:
 
     @property
     def is_demo(self) -> bool:
-        """Whether it is the embedded demo."""
+        """Whether the embedded demo is opened."""
         return self.store is None and self.index is None and self.collection in (None, DEMO)
 
 
 @dataclass(frozen=True)
 class Opening:
-    """What there is to look at. Without an explorer, ``reason`` says why nothing can be searched.
+    """What was opened. If ``explorer`` is None, ``reason`` says why nothing can be searched.
 
-    ``runs`` are those that can be chosen, by the name that they have in a link. ``notes`` say what was left out.
-    ``built_by`` names the recipe that the store was made by. ``dataset`` is the step whose pairs have the values that
-    the explorer shows: none where something else is searched or counted than when the store was built.
+    ``runs`` are the available runs, by their names in links. ``notes`` say what was left out. ``built_by`` is the name
+    of the recipe of the store. ``dataset`` is the step of the pairs with the same values as the explorer shows; empty
+    if the explorer searches or counts something else than the build.
     """
 
     store: Store
@@ -91,12 +91,12 @@ class Opening:
     dataset: str = ""
 
     def can_compare(self, dataset: str) -> bool:
-        """Whether the pairs of a dataset can be opened beside their results: not those of another plan of the store."""
+        """Whether the results of the pairs of a dataset can be compared: not if another plan of the store made them."""
         return self.explorer is not None and dataset == (self.dataset or dataset)
 
 
 def check_sources(sources: Sources) -> None:
-    """Refuse what is not there, without opening what takes time."""
+    """Refuse missing or invalid sources, without opening anything slow."""
     _runs(sources.runs)
     _audits(sources.audit)
     _check_store(sources.store)
@@ -113,11 +113,11 @@ def check_sources(sources: Sources) -> None:
 
 def _check_store(folder: Path | None) -> None:
     if folder is not None and not folder.is_dir():
-        raise DataError(f"store {folder}: there is no such folder; askew run makes one, or leave it out for a demo")
+        raise DataError(f"store {folder}: there is no such folder; askew run makes one, or leave it out for the demo")
 
 
 def _plan_of(sources: Sources) -> RecordedPlan | None:
-    """How what is opened was made: as the store has recorded it; the demo by its recipe."""
+    """Return the plan recorded in the store, or that of the demo recipe; None if there is none."""
     if sources.is_demo:
         recipe = demo_recipe(sources.groups)
         return RecordedPlan(recipe, DEMO, groups_of(recipe), {})
@@ -125,7 +125,7 @@ def _plan_of(sources: Sources) -> RecordedPlan | None:
 
 
 def open_sources(sources: Sources) -> Opening:
-    """Open what is named; an index of the demo is made where there is none."""
+    """Open the sources; the index of the demo is built if it does not exist."""
     runs = _runs(sources.runs)
     _check_store(sources.store)
     plan = _plan_of(sources)
@@ -150,7 +150,7 @@ def open_sources(sources: Sources) -> Opening:
 
 @dataclass(frozen=True)
 class _Searchable:
-    """What is searched. ``exact``: it is what the store was built on, searched as then."""
+    """What is searched; ``exact`` if it is the collection of the store with the ranker of the build."""
 
     searched: SearchedCollection | None
     notes: Sequence[str] = ()
@@ -159,7 +159,7 @@ class _Searchable:
 
 
 def _find(sources: Sources, store: Store, plan: RecordedPlan | None) -> _Searchable:
-    """The collection of the store, or what was given in its place."""
+    """Return the collection of the store, or the one that was given instead."""
     retrieve = {"ranker": "bm25"} if plan is None else plan.recipe.table("retrieve")
     if sources.index is not None:
         notes = [f"The index {sources.index.name} was given: {GIVEN}."] if sources.store else []
@@ -168,7 +168,7 @@ def _find(sources: Sources, store: Store, plan: RecordedPlan | None) -> _Searcha
         place = place_of(plan, store, sources.collection)
         if sources.collection is None or place.same_documents:
             return _by_plan(place)
-        notes = [f"{OTHER_FILES}, or it is another one: {GIVEN}."]
+        notes = [f"{OTHER_FILES}, or another collection was given: {GIVEN}."]
         return _Searchable(searched_index(_index_of(sources.collection, store), sources.collection, retrieve), notes)
     if sources.collection is not None:
         return _Searchable(searched_index(_index_of(sources.collection, store), sources.collection, retrieve))
@@ -188,9 +188,9 @@ def _index_of(collection: str, store: Store) -> Path:
 
 
 def _without_plan(store: Store, retrieve: Mapping[str, str]) -> _Searchable:
-    """An index of a store that does not say how it was made."""
+    """Return an index of a store without a recorded plan."""
     known = [path for path in sorted(store.local.glob("index-*")) if (path / TEXTS).exists()]
-    # An index of documents in terms comes first: methods read its statistics.
+    # A BM25 index comes first, because methods read its term statistics.
     found = [path for path in known if (path / "header.json").exists()]
     found.sort(key=lambda path: not path.name.startswith("index-bm25-"))
     if not found:
@@ -199,7 +199,7 @@ def _without_plan(store: Store, retrieve: Mapping[str, str]) -> _Searchable:
 
 
 def _given(sources: Sources, plan: RecordedPlan | None) -> list[str]:
-    """What to say where groups or measures are others than those that a store was built with."""
+    """Return a note if groups or measures were given that may differ from those of the build."""
     if plan is None or sources.store is None:
         return []
     given = [name for name, value in (("groups", sources.groups), ("measures", sources.measures)) if value is not None]
@@ -207,7 +207,7 @@ def _given(sources: Sources, plan: RecordedPlan | None) -> list[str]:
 
 
 def _counting(sources: Sources, plan: RecordedPlan | None) -> ExplorerCounts:
-    """What is given wins, then what the store was made by, then the groups of the recipe that is given."""
+    """Return what to count: given values first, then those of the store, then the groups of the given recipe."""
     groups = sources.groups
     if groups is None and sources.recipe is not None and plan is None:
         groups = groups_of(read_recipe(sources.recipe))
@@ -217,14 +217,14 @@ def _counting(sources: Sources, plan: RecordedPlan | None) -> ExplorerCounts:
 
 
 def demo_recipe(groups: Groups | None) -> Recipe:
-    """The recipe of the demo for these groups, with measures that can compare them."""
+    """Return the recipe of the demo for these groups, with measures that can compare them."""
     recipe = read_recipe(DEMO)
     if groups is None:
         return recipe
     measures, select = comparable(recipe.table("evaluate")["measures"], groups), recipe.table("select")
     if bias := [text for text in split_measures(select["bias"]) if text in measures]:
         select["bias"] = " ".join(bias)
-    else:  # no difference of two groups: any measure of lean will do for the Pareto front
+    else:  # not two groups: the Pareto front uses any measure of lean
         counting = counting_of(groups, measures)
         select = {"selector": "pareto", "effectiveness": select["effectiveness"], "bias": counting.lean}
     changed = {"evaluate": {"measures": measures}, "select": select}
@@ -232,22 +232,22 @@ def demo_recipe(groups: Groups | None) -> Recipe:
 
 
 def _runs(folder: Path | None) -> dict[str, Path]:
-    """The files of a folder as they are now; each is read when it is chosen."""
+    """Return the files of a folder; a file is read when it is chosen."""
     if folder is None:
         return {}
     if not folder.is_dir():
-        raise DataError(f"runs= {folder}: there is no such folder; expected one with TREC runs in it")
+        raise DataError(f"runs= {folder}: there is no such folder; expected a folder of TREC runs")
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
     return {f"file:{path.name}": path for path in files}
 
 
 def _audits(folder: Path | None) -> dict[str, Path]:
-    """The audits of a folder; each is read when it is looked at."""
+    """Return the audits of a folder; an audit is read when it is opened."""
     return {} if folder is None else audits_of(folder)
 
 
 def _store_of(sources: Sources, counting: ExplorerCounts) -> Store:
-    """The store that is given; of the demo one in the cache; for anything else an empty one, which has no pairs."""
+    """Return the given store, a store in the cache (for the demo or a collection), or an empty temporary store."""
     if sources.store is not None:
         return Store(sources.store)
     if sources.is_demo:
@@ -258,7 +258,7 @@ def _store_of(sources: Sources, counting: ExplorerCounts) -> Store:
 
 
 def demo_store(groups: Groups | None = None) -> Store:
-    """A folder of the cache for what is made of the demo; a temporary one where there is no cache to write to."""
+    """Return a store in the cache for the demo; a temporary store if no cache is writable."""
     return _cached(
         "explorer" if groups is None else f"explorer-{fingerprint([groups.as_section(), groups.difference])}"
     )
@@ -280,12 +280,12 @@ def _temporary() -> Store:
 
 
 def demo_queries() -> list[str]:
-    """The words of the demo's queries, straight from their file."""
+    """Return the texts of the demo queries, read directly from their file."""
     lines = demo_files().queries_file.read_text(encoding="utf-8").splitlines()
     return [line.split("\t")[1] for line in lines]
 
 
 def build_demo(store: Store, groups: Groups | None = None) -> None:
-    """Run the recipe of the demo in a store, so that there are pairs to look at; nothing where they are there."""
+    """Run the recipe of the demo in a store, so that it has pairs; finished steps are not run again."""
     with store.lock("explorer-demo"):
         prepare(demo_recipe(groups), store).plan.run(store)

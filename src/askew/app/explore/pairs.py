@@ -1,4 +1,4 @@
-"""The pairs of a built dataset, a page at a time: filtered, searched and sorted without reading all of them."""
+"""Filter, search and sort the pairs of a dataset, and read them a page at a time."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 
 PAGE_ROWS, MOST_ROWS = 25, 200
-# A cell that begins so would be a formula to a program for spreadsheets.
+# A spreadsheet program would read a cell with this beginning as a formula.
 _FORMULA = r"^([=+\-@\t\r])"
 FACETS = ("outcome", "method", "kind", "group", "label")
-# Instead of the name of a subset: the pairs that are chosen for something, and all of them.
+# Special names of subsets: all chosen pairs, and all pairs.
 CHOSEN, EVERY = "chosen", "all"
-# Flags of a pair that are not what it is chosen for.
+# Flags of a pair that are not subsets of chosen pairs.
 _FACTS = frozenset(["accepted", "is_best", "negative", "perfect", "source_judged", "valid"])
-# What pairs can be sorted by, and the column of it; a hyphen before it turns the order around.
+# The sort keys of pairs and their columns; a leading hyphen reverses the order.
 SORTS = {
     "text": "text", "original": "original_text", "kind": "kind", "method": "method", "outcome": "outcome",
     "same": "p_same", "natural": "p_natural",
@@ -40,12 +40,12 @@ SIDES = ("effectiveness", "lean")
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which pairs, and in which order. Empty: all of them, as they stand in the table.
+    """Filters and order of pairs; by default all pairs in the order of the table.
 
-    ``text`` is looked for in both queries. ``least`` is the least gain of ``measure``; with ``sort`` "gain" or "loss"
-    the pairs that gain or lose most by it come first. ``lean_min`` to ``effectiveness_max`` bound the gains of the two
-    measures that the selection names first. ``sort`` is also one of ``SORTS`` or ``SIDES``, with a hyphen for the
-    reverse. ``subset`` is also ``chosen``, the pairs of any subset, or ``all``.
+    ``text`` is searched in both queries. ``least`` is the minimum gain of ``measure``; with ``sort`` "gain" or "loss"
+    the pairs with the largest gain or loss by it come first. ``lean_min`` to ``effectiveness_max`` bound the gains of
+    the first measures of lean and effectiveness of the selector. ``sort`` may also be one of ``SORTS`` or ``SIDES``,
+    with a leading hyphen for the reverse. ``subset`` may also be ``chosen`` (the pairs of any subset) or ``all``.
     """
 
     text: str = ""
@@ -66,7 +66,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class PairPage:
-    """Some of the pairs, and how many there are that fit."""
+    """One page of pairs, and the total number of pairs that match the filters."""
 
     rows: tuple[dict[str, Any], ...]
     total: int
@@ -75,21 +75,21 @@ class PairPage:
 
     @property
     def pages(self) -> int:
-        """How many pages there are; one even where nothing fits."""
+        """The number of pages; 1 even if no pair matches."""
         return max(1, -(-self.total // self.size))
 
 
 def datasets(store: Store) -> list[Manifest]:
-    """The finished steps that hold pairs, the last one made first where that is known."""
+    """Return the finished steps with pairs, the most recent first if times are known."""
     found = [one for one in finished_pairs(store) if one.parts]
     return sorted(found, key=lambda one: (-made_at(store, one), one.step, one.key))
 
 
 def find_pairs(store: Store, name: str = "") -> Manifest:
-    """A dataset by ``step-key``; without a name the last one made."""
+    """Return a dataset by ``step-key``; by default the most recent one."""
     found = datasets(store)
     if not found:
-        raise DataError("there are no pairs in this store: a recipe with a section [select] makes them (askew run)")
+        raise DataError("there are no pairs in this store: run a recipe with a section [select] (askew run)")
     known = {f"{one.step}-{one.key}": one for one in found}
     if name and name not in known:
         raise UnknownName("dataset", name, known)
@@ -97,13 +97,13 @@ def find_pairs(store: Store, name: str = "") -> Manifest:
 
 
 def open_pairs(store: Store, name: str = "") -> ShownPairs:
-    """As ``find_pairs``, with its parts read through once to see that they are whole."""
+    """Find a dataset as ``find_pairs`` does, and verify the checksums of its parts."""
     manifest = find_pairs(store, name)
     return ShownPairs(f"{manifest.step}-{manifest.key}", _checked(store, manifest), manifest, store)
 
 
 def _checked(store: Store, manifest: Manifest) -> pl.LazyFrame:
-    """The parts, their digests checked once. Those of a folder stay where they are until they are asked for."""
+    """Verify the checksums of the parts, and return their rows; parts in a folder are read lazily."""
     if not isinstance(store.files, LocalFiles):
         return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(manifest)))).lazy()
     paths = []
@@ -124,48 +124,48 @@ def _digest(path: Path) -> str:
 
 
 class ShownPairs:
-    """One dataset."""
+    """The pairs of one dataset."""
 
     def __init__(self, name: str, frame: pl.LazyFrame, manifest: Manifest, store: Store) -> None:
         self.name, self.manifest, self._frame, self.measures = name, manifest, frame, measures_of(manifest)
         self._store = store
-        # The manifest lists columns by name, the parts have them in the order of the recipe.
+        # The manifest lists columns in alphabetical order, the parts have them in the order of the recipe.
         columns = frame.collect_schema()
         self.subsets = [one for one, kind in columns.items() if kind == pl.Boolean]
         self.columns = list(columns)
 
     @cached_property
     def chosen(self) -> list[str]:
-        """The subsets of pairs that are chosen for something; none where the selection marks nothing."""
+        """The subsets of chosen pairs; empty if the selector marks none."""
         named = [name for name in self.subsets if name not in _FACTS]
         return named or [name for name in self.subsets if name == "is_best"]
 
     @cached_property
     def held_out(self) -> HeldOutPairs | None:
-        """What the chosen pairs gain by data that did not choose them; None where the store does not have that."""
+        """The held-out gains of the chosen pairs; None if the store does not have them."""
         measures = [name for name in self.sides if name is not None]
         return held_out_pairs(self._store, self.manifest, self._frame, measures, self.chosen)
 
     @cached_property
     def sides(self) -> tuple[str | None, str | None]:
-        """The first measure of effectiveness and the first of lean that the selection names, where it names any."""
+        """The first measures of effectiveness and of lean of the selector; None for a side without one."""
         given = self.manifest.settings
         named = given.get("effectiveness", given.get("measure")), given.get("bias")
         return self._first(named[0]), self._first(named[1])
 
     def _first(self, named: Any) -> str | None:
-        """The measure of the table that a setting names first; the two may be written in different ways."""
+        """Return the measure of the table that a setting names first, even if it is spelled differently."""
         texts = [named] if isinstance(named, str) else list(named or ())
         wanted = Measure.parse(texts[0]) if texts else None
         return next((one for one in self.measures if Measure.parse(one) == wanted), None)
 
     @cached_property
     def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """How many pairs have each value of what can be filtered by."""
+        """The number of pairs with each value of each facet."""
         return self.counted(self._frame)
 
     def counted(self, frame: pl.LazyFrame) -> dict[str, dict[str, int]]:
-        """How many of some pairs have each value."""
+        """Count the pairs with each value of each facet."""
         facets = [name for name in FACETS if name in self.columns]
         lazy = [frame.group_by(pl.col(name).cast(pl.String)).len().sort(name) for name in facets]
         flags = [pl.len().alias(f"@{EVERY}"), *(pl.col(name).sum() for name in self.subsets)]
@@ -177,26 +177,26 @@ class ShownPairs:
         flagged = {name: int(count) for name, count in marked.row(0, named=True).items()}
         order = (f"@{CHOSEN}", *self.chosen, "negative", f"@{EVERY}")
         known = [name for name in dict.fromkeys([*order, *flagged]) if name in flagged]
-        # What stands for several subsets comes before a subset that happens to have its name.
+        # The special names take precedence over a subset with the same name.
         told["subset"] = {}
         for name in known:
             told["subset"].setdefault(name.removeprefix("@"), flagged[name])
         return told
 
     def facets(self, wanted: Wanted) -> dict[str, dict[str, int]]:
-        """How many pairs there would be with each value in place of the one that is chosen, all else as it is."""
+        """Count for each facet the pairs with each value, if this value replaced the selected one."""
         free = replace(wanted, sort="")
         found = self.counted(self.selection(free))
         for name in ("subset", *FACETS):
             if getattr(wanted, name) not in ("", EVERY):
                 others: dict[str, Any] = {name: ""}
                 found[name] = self.counted(self.selection(replace(free, **others))).get(name, {})
-        # A value that no pair has any more is still there, so that it can be taken back.
+        # Values without pairs are kept, so that a user can deselect them.
         return {name: {value: found.get(name, {}).get(value, 0) for value in values}
                 for name, values in self.counts.items()}  # fmt: skip
 
     def check(self, wanted: Wanted) -> None:
-        """Refuse a filter that this dataset cannot have."""
+        """Refuse a filter with a name or value that this dataset does not have."""
         for name, value in (("subset", wanted.subset), *((name, getattr(wanted, name)) for name in FACETS)):
             if value and value not in (*self.counts.get(name, {}), *((CHOSEN,) if name == "subset" else ())):
                 raise UnknownName(name, value, self.counts.get(name, {}), self.name)
@@ -207,7 +207,7 @@ class ShownPairs:
             raise UnknownName("order", wanted.sort, orders)
 
     def selection(self, wanted: Wanted) -> pl.LazyFrame:
-        """The pairs that fit, in order, with all their columns."""
+        """Return the pairs that match the filters, in order, with all columns."""
         self.check(wanted)
         frame = self._frame
         if wanted.text.strip():
@@ -226,12 +226,12 @@ class ShownPairs:
         return self._sorted(self._within(frame, wanted), wanted)
 
     def _gain(self, measure: str | None) -> pl.Expr:
-        """The gain of a measure, else of the first one; null where it is not there."""
+        """Return the gain of a measure, by default of the first one; null if it is not defined."""
         name = measure or (self.measures[0] if self.measures else None)
         return pl.lit(0.0) if name is None else pl.col(gain_column(name)).fill_nan(None)
 
     def _within(self, frame: pl.LazyFrame, wanted: Wanted) -> pl.LazyFrame:
-        """The pairs whose gains on the two sides are between the bounds."""
+        """Keep the pairs with gains of lean and effectiveness within the bounds."""
         for side, measure in zip(SIDES, self.sides, strict=True):
             low, high = getattr(wanted, f"{side}_min"), getattr(wanted, f"{side}_max")
             if low is not None and measure is not None:
@@ -256,14 +256,14 @@ class ShownPairs:
         return [name for name in ("original_text", "text", "query_id") if name in self.columns]
 
     def page(self, wanted: Wanted, page: int = 1, size: int = PAGE_ROWS) -> PairPage:
-        """One page of the pairs that fit; a page behind the last is empty."""
+        """Return one page of the pairs that match the filters; a page after the last one is empty."""
         frame = self.selection(wanted)
         size = min(size, MOST_ROWS)
         count, rows = pl.collect_all([frame.select(pl.len()), frame.slice((page - 1) * size, size)])
         return PairPage(tuple(self._row(row) for row in rows.iter_rows(named=True)), int(count.item()), page, size)
 
     def _row(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """A pair for a page: its texts, what it is marked as, and old, new and gain of each measure."""
+        """Return a pair for a page: its texts, its subsets, and the old value, new value and gain of each measure."""
         kept = {name: row[name] for name in ("query_id", "variant_id", "original_text", "text", "method", "kind",
                                              "p_same", "p_natural", "outcome", "group", "label")
                 if name in row}  # fmt: skip
@@ -279,10 +279,10 @@ def _number(value: float | None) -> float | None:
 
 
 def as_tsv(frame: pl.LazyFrame, path: Path) -> None:
-    """The pairs as tab-separated columns; a cell that a spreadsheet would compute is made a text."""
+    """Write the pairs as tab-separated values; cells that a spreadsheet would read as formulas are escaped."""
     frame.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'$1")).sink_csv(path, separator="\t")
 
 
 def as_parquet(frame: pl.LazyFrame, path: Path) -> None:
-    """The pairs as Parquet."""
+    """Write the pairs as Parquet."""
     frame.sink_parquet(path)

@@ -1,4 +1,4 @@
-"""The steps of a store as they hang together: who reads whom, how many rows went along, what was dropped and why."""
+"""Read the steps of a store: which step reads which, how many rows each has, and what was dropped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from askew.engine.store import Store
 
 @dataclass(frozen=True)
 class StepNode:
-    """A finished step. ``reads`` is the step before it, None where it reads a source; ``depth`` counts its forks."""
+    """A finished step; ``reads`` is the step before it, None for a source, and ``depth`` its level of indentation."""
 
     name: str
     step: str
@@ -31,12 +31,12 @@ class StepNode:
 
 
 def name_of(manifest: Manifest) -> str:
-    """How a step is called in a store."""
+    """Return the name of a step in a store."""
     return f"{manifest.step}-{manifest.key}"
 
 
 def plan_of(store: Store) -> list[StepNode]:
-    """The finished steps, each after the one it reads. What reads the same step stands one below the other."""
+    """Return the finished steps, each after the step that it reads; steps that read the same step are adjacent."""
     steps = sorted(store.steps(), key=name_of)
     by_key = {one.key: one for one in steps}
     readers: dict[str | None, list[Manifest]] = {}
@@ -48,7 +48,7 @@ def plan_of(store: Store) -> list[StepNode]:
     def follow(one: Manifest, reads: str | None, depth: int) -> None:
         nodes.append(StepNode(name_of(one), one.step, one.stage, one.rows_in, one.rows_out, one.dropped, reads, depth))
         for number, reader in enumerate(_longest_first(readers.get(one.key, []), readers)):
-            # The longest line goes straight on; others branch off.
+            # The longest chain stays at the same depth; other chains are indented.
             follow(reader, name_of(one), depth + min(number, 1))
 
     for root in _longest_first(readers.get(None, []), readers):
@@ -64,7 +64,7 @@ def _longest_first(found: list[Manifest], readers: Mapping[str | None, list[Mani
 
 
 def made_at(store: Store, manifest: Manifest) -> float:
-    """When a step was finished, in seconds; 0 in a store where that is not known."""
+    """Return the time at which a step was finished, in seconds; 0 if the store is not local."""
     if not isinstance(store.files, LocalFiles):
         return 0.0
     return (store.folder(manifest.step, manifest.key) / "manifest.json").stat().st_mtime
@@ -72,9 +72,9 @@ def made_at(store: Store, manifest: Manifest) -> float:
 
 @dataclass(frozen=True)
 class RecordedPlan:
-    """What a store was made by: the recipe, where its collection was, its groups, and the key of each step.
+    """The recorded plan of a store: the recipe, the path of its collection, its groups, and the key of each step.
 
-    ``groups`` are None where the recipe has none: published defaults hold.
+    ``groups`` are None if the recipe uses the published defaults.
     """
 
     recipe: Recipe
@@ -83,13 +83,13 @@ class RecordedPlan:
     keys: Mapping[str, str]
 
     def manifest(self, store: Store, step: str) -> Manifest | None:
-        """A step of the plan; None where it is not finished."""
+        """Return the manifest of a step of the plan; None if it is not finished."""
         wanted = step, self.keys.get(step)
         return next((one for one in store.steps() if (one.step, one.key) == wanted), None)
 
 
 def recorded_plan(store: Store) -> RecordedPlan | None:
-    """The plan that the steps finished last were made by; None where the store has recorded none."""
+    """Return the plan with the most recently finished steps; None if the store has recorded no plan."""
     times = {(one.step, one.key): made_at(store, one) for one in store.steps()}
 
     def finished(plan: Mapping[str, Any]) -> tuple[list[float], bool]:
@@ -101,28 +101,28 @@ def recorded_plan(store: Store) -> RecordedPlan | None:
     if last is None:
         return None
     recipe = Recipe(str(last["recipe"]), last["sections"])
-    # A plan of an earlier version names neither: then it is as the recipe has it.
+    # A plan of an earlier version has neither; then both are read from the recipe.
     source = str(last.get("collection", recipe.table("collection").get("source")))
     groups = remembered_groups(last["groups"]) if "groups" in last else groups_of(recipe)
     return RecordedPlan(recipe, source, groups, {str(step): str(key) for step, key in last["steps"]})
 
 
 def recorded_recipe(store: Store) -> Recipe | None:
-    """The recipe of that plan."""
+    """Return the recipe of the recorded plan; None if there is no plan."""
     found = recorded_plan(store)
     return None if found is None else found.recipe
 
 
 @dataclass(frozen=True)
 class StepFile:
-    """The manifest of a step, and when and where it was made, as far as that is known."""
+    """The manifest of a step, and its provenance (time, machine) if it is known."""
 
     manifest: Manifest
     made: Mapping[str, Any]
 
 
 def step_of(store: Store, name: str) -> StepFile:
-    """A finished step by its name. Only names that the store itself lists are looked up."""
+    """Return a finished step by name; only names that the store lists are accepted."""
     known = {name_of(one): one for one in store.steps()}
     check_name("step", name, known)
     try:

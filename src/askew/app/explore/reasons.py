@@ -1,8 +1,8 @@
-"""Who each marked word points to, and why it is among the results: estimates, and what they can tell apart.
+"""Estimate whom each marked word points to, and why it is in a result.
 
-The light models of ``docs/warrant.md`` are asked, for the groups they were trained on and for English texts. They do
-not tell what is asked for from what is warranted, nor a stereotype from either: a mention is off topic or on topic. A
-query that names a group asks about it.
+The estimates are those of the light models of ``docs/warrant.md``, for the groups that they were trained on and for
+English texts. They only distinguish off topic from on topic: within on topic, they do not separate mentions that are
+warranted from stereotypes. A mention of a group that the query names is "asked for".
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from askew.mentions.resolve import class_probabilities, open_resolver
 OFF_TOPIC, ON_TOPIC, ASKED = "off topic", "on topic", "asked for"
 WHY_SAYS = {
     OFF_TOPIC: "its document is probably not about the query",
-    ON_TOPIC: "its document is about the query; whether the word is warranted or a stereotype is not told apart",
+    ON_TOPIC: "its document is about the query; whether the word is warranted or a stereotype is not estimated",
     ASKED: "the query itself names this group",
 }
 
 
 @dataclass(frozen=True)
 class ShownMark:
-    """``text[start:end]`` names these groups. ``who`` it points to and ``why`` it is there are estimates, else null.
+    """A word ``text[start:end]`` that names these groups.
 
-    ``who_p`` and ``why_p`` are their probabilities. ``counted`` says whether the deciding measure counts the word.
+    ``who`` (whom it points to) and ``why`` (the reason for the mention) are estimates with the probabilities ``who_p``
+    and ``why_p``; null without an estimate. ``counted`` says whether the deciding measure counts the word.
     """
 
     start: int
@@ -47,7 +48,7 @@ class ShownMark:
 
     @property
     def words(self) -> str:
-        """In words: which group, who, why."""
+        """The mark as text: group, who, why."""
         told = [" and ".join(self.groups)]
         if self.who is not None:
             told.append(f"points to {WHO_SHORT[self.who]} ({self.who_p:.0%})")
@@ -60,7 +61,7 @@ class ShownMark:
 
 @dataclass(frozen=True)
 class CountedPart:
-    """A part of what a measure counts: its share, and what it adds to the value, by why it is there."""
+    """A part of a measure by the reason of the mentions: its share, and its net contribution to the value."""
 
     part: str
     share: float
@@ -68,14 +69,14 @@ class CountedPart:
 
 
 def counted_parts(found: Decomposition) -> tuple[CountedPart, ...]:
-    """The parts by why, with the names that marks have."""
+    """Return the parts by reason (``why``), with the names that are used for marks."""
     names = {"offtopic": OFF_TOPIC, "ontopic": ON_TOPIC, "asked": ASKED}
     return tuple(CountedPart(names.get(one.name, one.name), one.share, one.net)
                  for one in found.parts if one.kind == "why")  # fmt: skip
 
 
 class Reasons:
-    """Explains marks of some groups; ``who`` are the classes that the deciding measure counts, all where empty."""
+    """Explains marks of some groups; ``who`` are the classes that the deciding measure counts, empty for all."""
 
     def __init__(self, groups: Sequence[str], who: Sequence[str] = ()) -> None:
         self.applies = set(groups) <= set(LEARNED)
@@ -85,7 +86,7 @@ class Reasons:
         self, query: str, named: Sequence[str], texts: Sequence[str], marks: Sequence[Sequence[Mark]],
         relevant: Sequence[bool],
     ) -> list[tuple[ShownMark, ...]]:  # fmt: skip
-        """The marks of each text. ``named`` are the groups of the query; a text may be judged ``relevant``."""
+        """Explain the marks of each text; ``named`` has the groups in the query, ``relevant`` the judged texts."""
         if not self.applies:
             return [tuple(ShownMark(mark.start, mark.end, mark.groups) for mark in each) for each in marks]
         text_of, flat = _flat(marks)
@@ -117,7 +118,7 @@ def _why(
     query: str, texts: Sequence[str], text_of: Ints,
     starts: Ints, who: Floats, relevant: Flags,
 ) -> Floats:  # fmt: skip
-    """The probabilities of why each word is there: a document that is judged relevant is on topic."""
+    """Return the probabilities of each reason; a document that is judged relevant is on topic."""
     estimator = open_estimator(RESOLVER)
     naming = sorted(set(text_of.tolist()))
     if not naming:

@@ -1,4 +1,4 @@
-"""Score a few result lists: only the documents in them are counted, so any collection will do, however large."""
+"""Score a few result lists; only the documents in them are counted, so the collection can be of any size."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ from askew.mentions.resolved import Counters
 from askew.plugins.kinds import DocMentions
 
 Grades = Mapping[str, int]
-# The texts of some documents by their ordinals.
+# Returns the texts of some documents by their ordinals.
 TextsOf = Callable[[Sequence[int]], list[str]]
-# All lists are of one query.
+# All lists belong to one query.
 _QUERY = pa.scalar("query", pa.string())
 
 
 class ListScorer:
-    """Scores result lists by measures. The values are those of ``askew measure`` for the same lists."""
+    """Scores result lists by measures; the values are the same as those of ``askew measure``."""
 
     def __init__(self, measures: Sequence[str], groups: Groups | None = None) -> None:
-        # Without a background run NFaiRR is against the ranking itself, as askew measure has it.
+        # Without a background run, the background of NFaiRR is the ranking itself, as in askew measure.
         self._catalogue = Catalogue(None, {"background": "self"}, groups=groups)
         self.asked: list[MeasureRequest] = self._catalogue.complete(list(measures))
         for one in self.asked:
             one.check()
         self.lexicons = self._catalogue.lexicons
-        # Compiled although the texts are few: a query is one of many, and the plain loop would be a third of its time.
+        # Compiled even for few texts: without it, counting would take a third of the time of a query.
         known = Counters(threads=1, engine="compiled")
         self._counted = {
             key: CountedOnce(known.of(self.lexicons[key.lexicon], *key[1:])) for key in keys_of(self.asked)
         }
 
     def those(self, judged: bool) -> list[MeasureRequest]:
-        """The measures that can be computed: without judgements, those that read none."""
+        """Return the measures that can be computed; without judgements, only those that read none."""
         return [one for one in self.asked if judged or "judgements" not in one.family.reads]
 
     def directions(self, judged: bool) -> dict[str, Direction]:
-        """Which way each of these is better."""
+        """Return the better direction of each of these measures."""
         return {one.text: one.direction for one in self.those(judged)}
 
     def score(
         self, hits: Hits, doc_ids: pa.Array, texts: TextsOf, grades: Grades | None, also: Sequence[MeasureRequest] = ()
     ) -> dict[str, Floats]:
-        """One value of each measure for each list. ``grades`` are the judgements of the one query behind all lists.
+        """Return one value of each measure for each list; ``grades`` are the judgements of the query of all lists.
 
-        ``also`` are more measures, of the words that the others count.
+        ``also`` has further measures, which count the same words as the others.
         """
         found = self._lists(hits, doc_ids, texts, grades)
         wanted = [*self.those(grades is not None), *also]
@@ -69,7 +69,7 @@ class ListScorer:
     def decompose(
         self, one: MeasureRequest, hits: Hits, doc_ids: pa.Array, texts: TextsOf, grades: Grades | None, query: str
     ) -> Decomposition:
-        """The parts of a measure of one list, as ``askew measure --decompose`` has them, without intervals."""
+        """Return the parts of a measure for one list, as in ``askew measure --decompose``, without intervals."""
         found = self._lists(hits, doc_ids, texts, grades)
         judged = _judged(found.ids, grades)
         scorer = Scorer([one], pa.array(found.ids, pa.string()), found.count, judged)
@@ -82,13 +82,13 @@ class ListScorer:
         places, docs = np.unique(hits.docs, return_inverse=True)
         numbered = replace(hits, docs=docs.astype(np.int32))
         found = [str(one) for one in doc_ids.take(pa.array(places)).to_pylist()]
-        # The documents are numbered among themselves; those that are only judged come last and have no text.
+        # Only these documents are numbered; documents that are judged but not in the lists come last, without texts.
         have = set(found)
         ids = [*found, *(doc for doc in grades or {} if doc not in have)]
         columns: dict[bytes, pa.Array] = {}
 
         def column(docs: Ordinals) -> pa.Array:
-            # Counters that share work know it by the array, so all keys get the same one.
+            # Counters that share work identify it by the array, so all keys get the same array.
             if (key := docs.tobytes()) not in columns:
                 columns[key] = pa.array(texts(docs.tolist()), pa.large_string())
             return columns[key]
@@ -106,7 +106,7 @@ class ListScorer:
 
 @dataclass(frozen=True)
 class _Lists:
-    """Lists whose documents are numbered among themselves, with the texts and the counts of these."""
+    """Lists with only their own documents numbered, and the texts and counts of these documents."""
 
     ids: list[str]
     texts: Callable[[], pa.Array]

@@ -1,4 +1,4 @@
-"""What is searched: the collection of a store exactly as the store was made, or an index of one's own."""
+"""Open what is searched: the collection of a store with the ranker of its build, or an index."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from askew.rankers.bm25.weights import Bm25
 from askew.rankers.disk import TEXTS, StoredTexts, read_doc_ids, read_header
 
 DEPTH = 100
-NO_FILES = "The files of its collection are not where they were"
+NO_FILES = "The files of its collection are not at their recorded path"
 OTHER_FILES = "The files of its collection have changed since it was built"
-NO_JUDGEMENTS = "so judgements are not read and nothing is said of effectiveness"
+NO_JUDGEMENTS = "so judgements are not read and effectiveness is not measured"
 
 
 @dataclass(frozen=True)
 class SearchedCollection:
-    """A collection that can be searched, and what is known of it.
+    """A collection that can be searched, with its queries, judgements, methods and filters.
 
-    ``terms`` is an index with its texts. So many documents as ``depth`` says are measured. ``stored`` gives the
-    reformulations that the store has of a query, by its id and text; ``typical`` what a measure says of its queries.
+    ``terms`` is an index with texts. The top ``depth`` documents are measured. ``stored`` returns the reformulations of
+    a query in the store, by its id and text; ``typical`` returns the values of a measure for the queries of the store.
     """
 
     name: str
@@ -60,7 +60,7 @@ class SearchedCollection:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the collection of a store is found: its files, or without them what the store holds of it."""
+    """The location of the collection of a store; ``resources`` is None if its files are missing."""
 
     store: Store
     plan: RecordedPlan
@@ -68,17 +68,17 @@ class Place:
 
     @property
     def ranker(self) -> dict[str, Any]:
-        """The ranker as the step that searched names it, with the key of its index; how deep it searched."""
+        """The settings of the step that searched: the ranker with the key of its index, and the depth."""
         runs = self.plan.manifest(self.store, "runs")
         if runs is not None:
             return dict(runs.settings)
         if self.resources is None:
-            raise StoreError(f"{NO_FILES}, and no step of this store has searched it: there is nothing to search")
+            raise StoreError(f"{NO_FILES}, and no step of this store has searched it, so nothing can be searched")
         return dict(retrieve_stage(self.plan.recipe, self.resources).settings())
 
     @property
     def same_documents(self) -> bool:
-        """Whether the documents are those that the store indexed."""
+        """Whether the documents are the same as those that the store indexed."""
         named = self.ranker["ranker"]
         if self.resources is None or "index" not in named or is_engine(named["ranker"]):
             return self.resources is not None
@@ -89,33 +89,33 @@ class Place:
         return dict(self.plan.recipe.table("retrieve").get("index", {}))
 
     def open_ranker(self) -> tuple[RankerPlugin, int, Path]:
-        """The ranker, how deep it searched, and an index with the terms and the texts of the documents."""
+        """Return the ranker, the depth of the search, and an index with the terms and texts of the documents."""
         found = self.ranker
         named, depth = dict(found["ranker"]), int(found["k"])
         if is_engine(named["ranker"]):
             if self.resources is None:
-                raise StoreError(f"{NO_FILES}, and the engine {named['ranker']} is asked about its documents")
+                raise StoreError(f"{NO_FILES}, and the engine {named['ranker']} cannot be used without them")
             return retrieve_stage(self.plan.recipe, self.resources).ranker, depth, self.resources.index()
         folder = self.store.local / f"index-{_kind(named)}-{named['index']}"
         if not (folder / "header.json").exists():
             if not self.same_documents or self.resources is None:
-                raise StoreError(f"the index {folder.name} of this store is gone, and so are the documents it was of")
+                raise StoreError(f"the index {folder.name} of this store is missing, and so are its documents")
             self.resources.index(_kind(named), self._making)
         return make_ranker({**named, "index": str(folder)}), depth, self._terms(folder)
 
     def _terms(self, folder: Path) -> Path:
-        """The plain index for BM25, which methods read statistics from; else the one that was searched."""
+        """Return the default BM25 index, from which methods read statistics, or else an index with texts."""
         if self.same_documents and self.resources is not None:
             return self.resources.index()
         wanted = read_doc_ids(folder)
         plain = [one.parent for one in sorted(self.store.local.glob("index-bm25-*/header.json"))]
         known = [one for one in (folder, *plain) if (one / TEXTS).exists() and read_doc_ids(one).equals(wanted)]
         if not known:
-            raise StoreError(f"the index {folder.name} of this store kept no texts, and its documents are gone")
+            raise StoreError(f"the index {folder.name} of this store has no texts, and its documents are missing")
         return known[0]
 
     def known(self) -> tuple[Known, str]:
-        """The queries and their judgements, as far as they are those of the store; and what is to be said of that."""
+        """Return the queries and, if they have not changed since the build, the judgements; and a note if they have."""
         changed = self._changed()
         if not changed and self.resources is not None:
             return known_of(self.resources.collection), ""
@@ -137,7 +137,7 @@ class Place:
 
 
 def place_of(plan: RecordedPlan, store: Store, given: str | None = None) -> Place:
-    """The files of a store's collection: where they are said to be, or where they were when it was built."""
+    """Find the files of the collection of a store: at the given path, or at the recorded one."""
     for source in dict.fromkeys([*([given] if given else []), plan.source]):
         try:
             named = with_settings(plan.recipe, {"collection": {"source": source}})
@@ -151,7 +151,7 @@ def place_of(plan: RecordedPlan, store: Store, given: str | None = None) -> Plac
 
 
 def searched_by_plan(place: Place) -> tuple[SearchedCollection, list[str]]:
-    """The collection of a store as its steps read it, and what is to be said where its files are not as they were."""
+    """Open the collection of a store as its build read it, with notes if its files have changed."""
     ranker, depth, terms = place.open_ranker()
     known, said = place.known()
     notes = [said] if said else []
@@ -169,14 +169,14 @@ def searched_by_plan(place: Place) -> tuple[SearchedCollection, list[str]]:
 
 
 def searched_index(index: Path, collection: str | None, retrieve: Mapping[str, Any]) -> SearchedCollection:
-    """An index of one's own; the recipe says which ranker where it is one of terms."""
+    """Open an index; the ranker of a BM25 index is that of the recipe."""
     header = read_header(index)
     settings = {key: value for key, value in retrieve.items() if key not in ("k", "index")}
     terms = header["kind"] == "bm25"
-    # An index of another kind knows its own ranker.
+    # An index of another kind determines its ranker.
     spec: Mapping[str, Any] = {**settings, "index": str(index)} if terms else compose(None, [index], [], {})
     opened: Collection | None = None if collection is None else open_collection(collection)
-    # A folder is called by its own name: where it lies is nobody's business.
+    # Only the name of a folder is shown, not its path.
     name = index.name if collection is None else _collection_name(collection)
     ranker, known = make_ranker(spec), Known() if opened is None else known_of(opened)
     texts = StoredTexts(index, header["documents"])
@@ -185,7 +185,7 @@ def searched_index(index: Path, collection: str | None, retrieve: Mapping[str, A
 
 
 def with_methods(searched: SearchedCollection, recipe: Recipe, groups: Groups | None) -> SearchedCollection:
-    """The collection with the methods and filters of a recipe; those that read passages need an index of terms."""
+    """Add the methods and filters of a recipe; methods that read passages need a BM25 index."""
     index, first = searched.terms, None
     if read_header(index)["kind"] == "bm25":
         spec = {"ranker": "bm25", **recipe.table("first_pass")}
@@ -195,13 +195,13 @@ def with_methods(searched: SearchedCollection, recipe: Recipe, groups: Groups | 
     made = reformulate_methods(recipe, groups)
     methods = {name: one for name, one in made.items() if first is not None or not one.reads}
     if not methods:
-        raise ConfigError(f"recipe {recipe.name}: none of its methods works without an index for bm25; give one")
+        raise ConfigError(f"recipe {recipe.name}: none of its methods works without a BM25 index; give one with index=")
     filters = [make_filter(one, groups) for one in recipe.tables("filter")]
     return replace(searched, methods=methods, filters=filters, first_pass=first)
 
 
 def _kind(named: Mapping[str, Any]) -> str:
-    """The kind of index that a ranker searches."""
+    """Return the kind of index that a ranker searches."""
     return str(named["ranker"]) if named["ranker"] in names("index") else "bm25"
 
 
@@ -210,7 +210,7 @@ def _collection_name(source: str) -> str:
 
 
 def ranker_words(ranker: RankerPlugin) -> str:
-    """A ranker for readers: BM25 with its settings, another by its name."""
+    """Describe a ranker: BM25 and query likelihood with their settings, others by name."""
     if not isinstance(ranker, Bm25Ranker):
         return str(ranker.id)
     model, analyzer = ranker.model, ranker.analyzer.name

@@ -1,4 +1,4 @@
-"""What decides about a reformulation: the measures of each side, and the verdict on their gains."""
+"""The measures of effectiveness and lean that decide about a reformulation, and the verdict on their gains."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Gains = Mapping[str, float | None]
 class Sides:
     """The measures of effectiveness and of lean that a selection decides by, and its tolerance.
 
-    The verdicts are those of the dataset: of several measures on a side, one that is worse makes the side worse.
+    The verdicts are the same as in the dataset: a side is worse if one of its measures is worse.
     """
 
     effectiveness: tuple[str, ...]
@@ -25,14 +25,14 @@ class Sides:
     tolerance: float = 0.0
 
     def outcome(self, gains: Gains) -> Outcome | None:
-        """The outcome of both sides; None where a gain is missing, as without judgements."""
+        """Return the outcome of both sides; None if a gain is missing, for instance without judgements."""
         if not self.effectiveness or not self.lean:
             return None
         code = int(outcome_codes(_columns(self.effectiveness, gains), _columns(self.lean, gains), self.tolerance)[0])
         return None if code == UNKNOWN else Outcome(OUTCOMES[code])
 
     def lean_verdict(self, gains: Gains) -> str | None:
-        """The change of lean alone: less, same or more."""
+        """Return the change of lean alone: less, same or more."""
         if not self.lean:
             return None
         sign = int(joint_signs(_columns(self.lean, gains), self.tolerance)[0])

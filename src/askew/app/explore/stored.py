@@ -1,4 +1,4 @@
-"""The reformulations that a store has of a query: its pairs, or those that come with the demo."""
+"""Find the reformulations of a query in a store: its pairs, or those that ship with the demo."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _REPLAYED = "replay"
 
 
 class StoredPairs:
-    """Finds them by the id of their query."""
+    """Finds reformulations by the id of their query."""
 
     def __init__(self, store: Store, plan: RecordedPlan) -> None:
         self._store, self._plan = store, plan
 
     @cached_property
     def _pairs(self) -> pl.LazyFrame | None:
-        """The pairs of the plan, read from their files as they are asked for."""
+        """The pairs of the plan, read lazily from their files."""
         found = self._plan.manifest(self._store, "pairs")
         if found is None or not found.parts:
             return None
@@ -36,7 +36,7 @@ class StoredPairs:
         return pl.scan_parquet([folder / part.file for part in found.parts])
 
     def reformulations(self, query_id: str, text: str) -> pa.Table | None:
-        """The reformulations of a query, the pairs that are chosen for something first; None where there are none."""
+        """Return the reformulations of a query, chosen pairs first; None if there are none."""
         if self._pairs is None:
             return self._replayed(query_id, text)
         rows = self._pairs.filter(pl.col("query_id") == query_id).collect()
@@ -49,7 +49,7 @@ class StoredPairs:
 
     @cached_property
     def _replay(self) -> tuple[ReformulateStage, Keep] | None:
-        """What the recipe replays from a file: it is there before anything is built."""
+        """The stages that replay reformulations from a file of the recipe, which need no build."""
         recipe = self._plan.recipe
         named = {name: one for name, one in reformulate_methods(recipe, self._plan.groups).items()
                  if one.method == _REPLAYED}  # fmt: skip

@@ -1,4 +1,4 @@
-"""One text by itself: the words of groups in it, and what the measures of lean say of it as the only result."""
+"""Measure one text: the words of groups in it, and its lean as if it were the only result."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from askew.app.explore.explorer import Explorer
 from askew.app.explore.reasons import ShownMark
 from askew.core.ranking import Hits
 
-# So many characters are read: as much as a long passage.
+# The most characters that are read: the length of a long passage.
 LONGEST = 20_000
 
 
 @dataclass(frozen=True)
 class MeasuredText:
-    """``words`` are the marked words of a text in order, ``values`` those of the measures that read no judgements."""
+    """``words`` are the marked words of a text in order; ``values`` are those of measures that read no judgements."""
 
     mentions: Mapping[str, int]
     words: tuple[str, ...]
@@ -30,7 +30,7 @@ class MeasuredText:
 
 
 def measure_text(explorer: Explorer, text: str, query: str = "") -> MeasuredText:
-    """What is counted in a text; with a query also whether a word is off topic there."""
+    """Mark and count the words of groups in a text; with a query, also estimate whether a word is off topic."""
     marks = explorer.marker.find(text)
     (explained,) = explorer.explain(query, [text], [marks])
     hits = Hits(np.array([0, 1], np.int64), np.zeros(1, np.int32), np.ones(1, np.float32))

@@ -1,12 +1,13 @@
-"""Whether a group that a query names has a reason: by rules that are named, never by a verdict on the person who asks.
+"""Check by rules whether there is a reason for a query to name a group.
 
-The rules are for the groups female and male; other groups have none.
+The rules exist only for the groups female and male.
 
 ``named person``  the query has a first name of the shipped list.
-``fixed name``    the word is part of a name of something (burger king, queen anne), by the list of the swaps.
-``biology``       the query has a word of bodies, birth or breeding (``warranted.toml``).
+``fixed name``    the word is part of a fixed name (burger king, queen anne) in the list of swaps.
+``biology``       the query has a word for bodies, birth or breeding (``warranted.toml``).
 
-Results that lean may then be what was asked for. Without a reason the group may have been added to the query.
+With a reason, results that lean may be what the query asks for. Without a reason, the group may have been added to the
+query without need.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _NAMES = DATA / "names" / "en.toml"
 
 @dataclass(frozen=True)
 class Reason:
-    """A rule that holds, and the words of the query that it found."""
+    """A rule that applies, and the words of the query that match it."""
 
     rule: str
     words: tuple[str, ...]
@@ -38,10 +39,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class Warrant:
-    """What a query says of groups: the words that name one, and the rules by which that has a reason.
+    """The words of a query that name groups, and the reasons for these words.
 
-    ``rules`` are those that were tried; none where the groups counted have no rules. ``english`` is false where the
-    query does not look like English: then neither words nor rules, which are English, are looked for.
+    ``rules`` are the rules that were tried; empty if there are none for the counted groups. ``english`` is false if the
+    query does not look like English; then no words and no rules are applied.
     """
 
     words: tuple[str, ...]
@@ -52,14 +53,14 @@ class Warrant:
 
     @property
     def status(self) -> str:
-        """``warranted`` where a rule holds; ``none`` where no group is named; ``added``, or ``no rules`` to tell by."""
+        """``warranted`` if a rule applies, ``none`` if no group is named, ``no rules`` without any, else ``added``."""
         if self.reasons:
             return "warranted"
         return "none" if not self.words else "added" if self.rules else "no rules"
 
 
 class WarrantRules:
-    """The rules for these groups. Without groups a query is looked at with the broad lexicon ``gender``."""
+    """The rules for these groups; without groups, the words of the broad lexicon ``gender`` are used."""
 
     def __init__(self, groups: Groups | None = None) -> None:
         self._counted = groups
@@ -85,7 +86,7 @@ class WarrantRules:
         return Rewriter(load_swaps("gender-en"))
 
     def look(self, query: str) -> Warrant:
-        """What the rules say of a query."""
+        """Apply the rules to a query."""
         if counts_english(self._groups.lexicon) and not is_english(query):
             return Warrant((), (), (), (), english=False)
         marks = self._groups.find(query)
@@ -94,23 +95,23 @@ class WarrantRules:
         return Warrant(_words(query, marks), _named(marks), reasons, tuple(found))
 
     def _tried(self, query: str, marks: list[Mark]) -> dict[str, list[Mark]]:
-        # A name that is also a word of the lexicon stays a word.
+        # A first name that is also a word of the lexicon counts as a word, not as a name.
         taken = {(mark.start, mark.end) for mark in marks}
         named = [mark for mark in self._names.find(query) if (mark.start, mark.end) not in taken]
         return {"named person": named, "fixed name": self._fixed(query, marks), "biology": self._biology.find(query)}
 
     def groups(self, query: str) -> tuple[str, ...]:
-        """The groups that the words of a query name."""
+        """Return the groups that the words of a query name."""
         if counts_english(self._groups.lexicon) and not is_english(query):
             return ()
         return _named(self._groups.find(query))
 
     def without_group(self, query: str) -> str | None:
-        """The query with the words of a group exchanged or left out so that it names none, where there is a way."""
+        """Return the query with the words of a group replaced or removed so that it names none; None if impossible."""
         if not self.groups(query):
             return None
         made = self._swaps.reformulate(QueryBatch(("query",), (query,))).texts
-        # To leave the group out comes last, and changes the query least.
+        # The text without the words of the group is the last one, and changes the query least.
         return next((text for text in reversed(made) if not self.groups(text)), None)
 
     @cached_property
@@ -118,7 +119,7 @@ class WarrantRules:
         return SwapReformulator(groups=self._counted)
 
     def _fixed(self, query: str, marks: list[Mark]) -> list[Mark]:
-        """Words of a group that the list of swaps leaves alone, for they are part of a name."""
+        """Return the words of a group that the list of swaps does not change, because they are part of a name."""
         free = [match.span() for match in self._rewriter.find(query)]
         known = self._rewriter.lexicon.swaps
         return [

@@ -1,4 +1,4 @@
-"""Reformulations of one query: those of the store first, then what methods write and filters keep."""
+"""Collect the reformulations of one query: those of the store, then new ones that pass the filters."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from askew.app.search.reformulate import FirstPass
 from askew.filters.equivalence import EquivalenceFilter
 from askew.plugins.methods import JudgingFilter
 
-# With so many of the store, no more are written: a language model takes seconds.
+# If the store has this number of reformulations, no more are generated: a language model takes seconds.
 ENOUGH = 3
 _KINDS = dict(zip(COLUMNS, [pa.string()] * 5 + [pa.float64()] * 2, strict=True))
 
 
 @dataclass(frozen=True)
 class Written:
-    """The original query and its reformulations as a table, what was dropped and why, and which methods were asked."""
+    """The original query and its reformulations as a table, the dropped candidates by reason, and the methods used."""
 
     table: pa.Table
     dropped: Mapping[str, int]
@@ -35,7 +35,7 @@ class Written:
 
 
 class Writer:
-    """Writes reformulations with the methods and filters of a collection. ``english``: its words are English."""
+    """Generates reformulations with the methods and filters of a collection; ``english`` if these are for English."""
 
     def __init__(self, searched: SearchedCollection, english: bool) -> None:
         self._searched, self._english = searched, english
@@ -47,7 +47,7 @@ class Writer:
         return self._searched.first_pass
 
     def candidates(self, query_id: str | None, text: str) -> Written:
-        """The query and its reformulations, each text once."""
+        """Return the query and its reformulations, without duplicate texts."""
         name = query_id or "asked"
         original = {"query_id": name, "variant_id": name, "text": text, "method": ORIGINAL}
         first = pa.Table.from_pylist([original], schema=pa.schema(_KINDS.items()))
@@ -73,7 +73,7 @@ class Writer:
         return _flagged(_plain(kept.slice(1)), False), dict(Counter(dropped))
 
     def _scored(self, text: str, table: pa.Table) -> pa.Table:
-        """With the probabilities of the meaning where no filter gave them."""
+        """Add the probabilities of the filter equivalence where no filter computed them."""
         missing = pc.and_(pc.is_null(table["p_same"]), pc.not_equal(table["method"], ORIGINAL)).to_pylist()
         places = [row for row, is_missing in enumerate(missing) if is_missing]
         if not places:
@@ -89,12 +89,12 @@ class Writer:
 
     @cached_property
     def _judge(self) -> JudgingFilter:
-        """The filter of the recipe that tells the same meaning from another; else the light one."""
+        """The filter of the recipe that judges the meaning; by default the light model."""
         own = next((one for one in self._searched.filters if isinstance(one, JudgingFilter)), None)
         return own or EquivalenceFilter(model="light")
 
     def judge(self, text: str, other: str) -> tuple[float | None, float | None]:
-        """The probabilities that two queries ask for the same thing and that a person would type the second."""
+        """Return the probabilities that two queries ask for the same thing and that a person would type the second."""
         if self._english and not (is_english(text) and is_english(other)):
             return None, None
         (found,) = EquivalenceFilter(model="light").score([text], [other])
@@ -110,7 +110,7 @@ def _flagged(table: pa.Table, stored: bool) -> pa.Table:
 
 
 def _distinct(table: pa.Table) -> pa.Table:
-    """Each text once, the first of them."""
+    """Remove duplicate texts, keeping the first."""
     words = pa.array([words_of(text) for text in table["text"].to_pylist()], pa.string())
     first = {word: row for row, word in reversed(list(enumerate(words.to_pylist())))}
     return table.take(pa.array(sorted(first.values()), pa.int64()))

@@ -1,1 +1,1 @@
-"""From a query log to a report on how people add a group to their queries."""
+"""Analyze a query log and report how people add a group to their queries."""

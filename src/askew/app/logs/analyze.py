@@ -1,4 +1,4 @@
-"""A log in, tables out: how people add a group to their queries, when, and to what effect."""
+"""Analyze a query log: tables of how people add a group to their queries, when, and to what effect."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def analyze_log(
     settings: LogSettings | None = None,
     progress: Progress | None = None,
 ) -> LogReport:
-    """Find the reformulations of a query log that add a group: how often, for which, how soon, and to what effect.
+    """Find the reformulations in a query log that add a group: how often, which group, how soon, and to what effect.
 
-    ``log`` is a file, a folder, several of them, a data frame, an Arrow table, columns by name, or rows as dicts.
-    ``format`` and ``groups`` are those of ``settings`` unless they are given. A table is made where the log has the
-    columns for it.
+    ``log`` is a file, a folder, a list of files and folders, a data frame, an Arrow table, a dict of columns, or a list
+    of rows as dicts. ``format`` and ``groups`` override those of ``settings``. The report has only the tables for which
+    the log has the columns.
     """
     asked = settings or LogSettings()
     chosen = Groups.of(asked.groups if groups is None else groups)
@@ -109,20 +109,20 @@ def _vectors(asked: LogSettings, lexicon: Lexicon) -> association.Association | 
 
 
 def _counter(asked: LogSettings, groups: Groups, lexicon: Lexicon) -> CountMentions:
-    """Counts how often each group of the log is named in texts, by the lexicon for pages."""
+    """Return a function that counts the mentions of each group in texts, with the lexicon for result pages."""
     other = None if asked.page_lexicon is None else Groups.of(asked.page_lexicon)
     chosen = lexicon if other is None else _words(other)
     lost = [group for group in lexicon.group_names if group not in chosen.groups]
     if lost:
         raise ConfigError(f"page_lexicon=: {chosen.name!r} has no group {lost[0]!r}, which {lexicon.name!r} has")
-    # One thread: parts of the log are counted side by side already.
+    # One thread: the parts of the log are already processed in parallel.
     counter = MentionCounter(chosen, (other or groups).tokenizer, threads=1)
     places = [counter.groups.index(group) for group in lexicon.group_names]
     return lambda texts: counter.count(texts).counts[:, places]
 
 
 def _hide_topics(kept: LogCounts, privacy: Privacy) -> pl.DataFrame:
-    """A topic of the log's own column is text: hidden where few users have it, or where it names a person."""
+    """Hide topics of the log's own column that few users have or that contain a person's name; count them."""
     found = pl.DataFrame({"topic": list(kept.topic_users), "users": list(kept.topic_users.values())})
     found = found.with_columns(pl.col("topic").cast(pl.String), pl.col("users").cast(pl.Int64))
     plain = pl.Series([canonical(topic) for topic in found["topic"].to_list()], dtype=pl.String)
@@ -145,13 +145,13 @@ def _notes(kept: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[
         notes.append(f"{len(sources)} files were read as one log")
     if "user" not in kept.columns or kept.sessions_as_users:
         which = "every session" if "user" not in kept.columns else "a session that names no user"
-        notes.append(f"{which} counts as a user of its own (min_users= too): several may be of one person")
+        notes.append(f"{which} counts as a user of its own, also for min_users=; one person may have several sessions")
     if not privacy.guesses:
-        notes.append("texts that speculate about a person are not looked for: there are no phrases for these groups")
+        notes.append("texts that speculate about a person are not filtered: there are no phrases for these groups")
     if kept.counts["out_of_order"]:
         late = kept.counts["out_of_order"]
         places = ", ".join(place_of(line, sources) for line in kept.late)
-        notes.append(f"{late:,} rows stood after a later row of the same user, and were put in place ({places})")
+        notes.append(f"{late:,} rows came after a later row of the same user; the rows were sorted by time ({places})")
     return notes
 
 
@@ -159,14 +159,14 @@ def _fill(
     report: LogReport, kept: LogCounts, asked: LogSettings, privacy: Privacy, vocabulary: LogVocabulary,
     vectors: association.Association | None,
 ) -> list[pl.DataFrame]:  # fmt: skip
-    """All tables of events; returns what they do not show, counted."""
+    """Fill all tables of events; return the number of rows that they withhold, by reason."""
     tables, events, groups = report.tables, kept.events, report.groups
     tables["frequency"] = patterns.frequency_table(kept.counts)
     if not events.height:
-        report.notes.append("there is no reformulation for a group: the tables of such events are left out")
+        report.notes.append("there is no reformulation for a group, so the report has no tables of them")
         return []
     tables["groups"] = patterns.group_table(events, groups)
-    # Blocks are made of words of the lexicon, which may be shown; only a prefix lets words of the log in.
+    # Blocks consist of lexicon words, which may be shown. Only a prefix term can match other words of the log.
     checked = ["block"] if vocabulary.prefixes else []
     tables["blocks"], blocks = privacy.shown(patterns.block_table(events), checked, "blocks")
     tables["gaps"] = patterns.gap_table(events, groups)
@@ -193,11 +193,11 @@ def _fill(
 def _fill_queries(
     report: LogReport, events: pl.DataFrame, privacy: Privacy, vectors: association.Association | None
 ) -> pl.DataFrame:  # fmt: skip
-    """What is known of single queries: shown only where enough users typed them. Returns the others, counted."""
+    """Fill the tables of single queries that enough users typed; return the number of withheld queries by reason."""
     counts = [
         (pl.col("group") == group).sum().cast(pl.Int64).alias(f"n_{group}") for group in (*report.groups, SEVERAL)
     ]
-    # Only with what was added some queries speculate about a person: "is it male or" - "female".
+    # Some queries speculate about a person only together with the added block: "is it male or" + "female".
     guessed = speculates(events["reformulated"]) if privacy.guesses else pl.lit(False)
     queries = events.with_columns(guessed=guessed).group_by("original").agg(
         *counts, pl.col("guessed").any(), n=pl.len().cast(pl.Int64), users=pl.col("user").n_unique().cast(pl.Int64)
@@ -218,7 +218,7 @@ def _fill_association(
     report.settings["first_group"] = vectors.groups[0]
     report.notes.append(f"association: {known:,} of {table.height:,} original queries have a word with a vector")
     overall = association.correlation_table(table)
-    # The overall correlation is one question, those of the topics are many.
+    # The overall correlation is a single test. The tests per topic are corrected for their number.
     report.tables["association"] = pl.concat(
         [overall.head(1).with_columns(p_holm=pl.col("p").cast(pl.Float64)), _corrected(overall.slice(1))]
     )
@@ -227,7 +227,7 @@ def _fill_association(
 
 
 def _corrected(table: pl.DataFrame) -> pl.DataFrame:
-    """With p-values corrected for looking at every row."""
+    """Add Holm-corrected p-values over all rows."""
     known = table["p"].is_not_null()
     fixed = iter(holm(table["p"].drop_nulls().to_list()))
     return table.with_columns(p_holm=pl.Series([next(fixed) if there else None for there in known], dtype=pl.Float64))

@@ -1,4 +1,4 @@
-"""Tables of a page from tables of data: each part says which columns it makes and how it fills a row of them."""
+"""HTML tables from data frames: each ``Cells`` names some columns and how they are filled from a row."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Cells:
-    """Some columns side by side."""
+    """Adjacent columns of a table, and a function that fills them from a row."""
 
     columns: Sequence[Column]
     fill: Callable[[Row], Sequence[str]]
 
 
 def made(name: str, caption: str, data: pl.DataFrame, parts: Sequence[Cells], *notes: str) -> Markup:
-    """A table as HTML. What stands in the data is text."""
+    """An HTML table. Values of the data are escaped as text."""
     head = [column for part in parts for column in part.columns]
     rows = [[cell for part in parts for cell in part.fill(row)] for row in data.iter_rows(named=True)]
     return html_table(table(name, caption, head, rows, *notes))
 
 
 def names(**labels: str) -> Cells:
-    """Words of ours: groups, entry points, kinds."""
+    """Columns of names that askew defines: groups, entry points, kinds."""
     return Cells([Column(label, NAME) for label in labels.values()], lambda row: [str(row[key]) for key in labels])
 
 
 def words(key: str, label: str) -> Cells:
-    """Several words of ours, which may take several lines."""
+    """A column of askew's own texts, which may wrap."""
     return Cells([Column(label, WORDS)], lambda row: [str(row[key])])
 
 
 def quote(key: str, label: str) -> Cells:
-    """A text from the log."""
+    """A column of texts from the log."""
     return Cells([Column(label, QUOTE)], lambda row: [str(row[key])])
 
 
 def counts(**labels: str) -> Cells:
-    """Whole numbers."""
+    """Columns of whole numbers."""
     return Cells([Column(label) for label in labels.values()], lambda row: [n.count(row[key]) for key in labels])
 
 
@@ -60,7 +60,7 @@ def shares(name: str = "share", label: str | None = None) -> Cells:
 
 
 def percent(label: str, key: str, digits: int = 0) -> Cells:
-    """A share alone, where intervals would not fit."""
+    """A share without its interval, where the interval would not fit."""
     return Cells([Column(label)], lambda row: [n.share(row[key], digits)])
 
 
@@ -76,20 +76,20 @@ def numbers(name: str, label: str | None = None, digits: int = 2) -> Cells:
 
 
 def p_values(**labels: str) -> Cells:
-    """Chances under no effect."""
+    """Columns of p-values."""
     return Cells([Column(label) for label in labels.values()], lambda row: [n.p_value(row[key]) for key in labels])
 
 
 def number(key: str, label: str, digits: int = 3) -> Cells:
-    """A number alone."""
+    """A number without an interval."""
     return Cells([Column(label)], lambda row: [n.mean(row[key], digits)])
 
 
 def yes(key: str, label: str) -> Cells:
-    """Whether something holds."""
+    """A column of yes or no."""
     return Cells([Column(label, NAME)], lambda row: ["yes" if row[key] else "no"])
 
 
 def ends(row: Row, name: str) -> tuple[float | None, float | None]:
-    """The interval of a value: under its own name, or the one that the row has."""
+    """The interval of a value: the columns ``NAME_low`` and ``NAME_high``, or else ``low`` and ``high``."""
     return row.get(f"{name}_low", row.get("low")), row.get(f"{name}_high", row.get("high"))

@@ -1,4 +1,4 @@
-"""A made-up log with planted effects, analyzed: what was found beside what was planted."""
+"""Analyze a made-up log with planted effects, and compare the estimates with the planted values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEXICON = "gsqr2023"
 def demo_report(
     planted: Planted | None = None, settings: LogSettings | None = None, progress: Progress | None = None
 ) -> LogReport:
-    """Make a log, analyze it as any other, and add a table of what was planted."""
+    """Make a log, analyze it as any other, and add a table of planted and estimated values."""
     made, given = planted or Planted(), settings or LogSettings()
     _check(given)
     with tempfile.TemporaryDirectory(prefix="askew-demo-") as folder:
@@ -36,9 +36,9 @@ def demo_report(
         report = analyze_log(path, format="parquet", settings=replace(given, vectors=vectors), progress=progress)
     if report.settings["lexicon"] == Groups.load(_LEXICON).lexicon.id:
         report.tables["planted"] = planted_table(report, made)
-        told = "the table planted says what was put into it"
+        told = "the table planted lists the planted effects"
     else:
-        told = f"what was put into it holds for the lexicon {_LEXICON} and is not compared"
+        told = f"the planted effects are not compared: they are known for the lexicon {_LEXICON} only"
     report.notes.insert(0, f"this log is made up (seed {made.seed}); {told}")
     return report
 
@@ -62,9 +62,9 @@ def write_vectors(planted: Planted, folder: Path) -> Path:
 
 
 def planted_table(report: LogReport, planted: Planted) -> pl.DataFrame:
-    """Effect by effect: what was planted, what was found with its interval, and whether the interval holds it.
+    """One row per effect: the planted value, the estimate with its interval, and whether the interval covers the value.
 
-    An effect that the settings leave no table or no interval for is left out.
+    An effect is left out if the report has no table or no interval for it.
     """
     rows = []
     for name, truth, table, value, where in effects(planted):

@@ -1,4 +1,4 @@
-"""What a log shows, in three sentences with their figures."""
+"""The main findings of a log report, in at most three sentences with figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 
 def findings(report: LogReport) -> list[str]:
-    """The main findings, at most three: how often, what it changes, and when. What was not measured is left out."""
+    """The main findings, at most three: how often, what changes, and when. A finding without data is left out."""
     found = [sentence for tell in (_how_often, _what_changes) for sentence in tell(report)]
     for tell in _WHEN:
         if len(found) < MOST:
@@ -47,8 +47,8 @@ def _how_often(report: LogReport) -> Iterator[str]:
     row, counts = _row(report, "frequency", what="for_group"), report.counts
     if row is None or not counts["for_group"]:
         yield (
-            f"None of {n.count(counts['specializing'])} queries that were made more specific adds a group: this log "
-            "says nothing of how people add one."
+            f"None of {n.count(counts['specializing'])} queries that were made more specific adds a group. This log "
+            "shows nothing about how people add one."
         )
         return
     told = (
@@ -70,11 +70,11 @@ def _what_changes(report: LogReport) -> Iterator[str]:
     )
     absent = ""
     if ranks is not None and ranks["share"] is not None:
-        absent = f"{_share(ranks)} of the results that they click then were not on the first page"
+        absent = f"{_share(ranks)} of the results that they then click were not among the original query's results"
     if clicks is not None and clicks["ratio"] is not None:
         told = (
-            f"After adding a group people click more often: on {n.share(clicks['after'])} of the pages, before on "
-            f"{n.share(clicks['before'])}, {_number(clicks, 'ratio')} times as often"
+            f"After adding a group people click more often: on {n.share(clicks['after'])} of the result pages, "
+            f"compared with {n.share(clicks['before'])} before, {_number(clicks, 'ratio')} times as often"
         )
         if clicks["ratio"] < 1:
             told = told.replace("more often", "less often", 1)
@@ -110,8 +110,8 @@ def _pages(report: LogReport) -> Iterator[str]:
     corrects, reinforces = rows["corrects"], rows["reinforces"]
     if corrects is not None and reinforces is not None and corrects["share"] is not None:
         yield (
-            f"In {_share(corrects)} of the cases the first results name the added group clearly less than its even "
-            f"part, in {_share(reinforces)} clearly more."
+            f"In {_share(corrects)} of the cases the results of the original query name the added group clearly less "
+            f"than an even share, in {_share(reinforces)} clearly more."
         )
 
 

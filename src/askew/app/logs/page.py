@@ -1,4 +1,4 @@
-"""One page for readers: the tables and figures of the paper, made from a log."""
+"""The HTML report of a log: the tables and figures of the GSQR paper for any log."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from askew.publish.page.table import NAME, WORDS, Column, html_table, table
 
 _COUNTS = {
     "rows_read": "rows read", "rows": "rows used", "users": "users", "sessions": "sessions", "searches": "searches",
-    "pairs": "pairs of searches that follow each other", "specializing": "specializing reformulations",
+    "pairs": "pairs of consecutive searches", "specializing": "specializing reformulations",
     "for_group": "reformulations for a group",
 }  # fmt: skip
 _LIMITS = (
-    "A log shows what people typed and clicked, not why. None of these figures says what caused another.",
-    "Counting words of a lexicon is not bias. Groups that the lexicon does not name are not seen.",
+    "A log shows what people typed and clicked, not why. None of these figures shows a cause.",
+    "Counting words of a lexicon is not measuring bias. Groups that are not in the lexicon are not counted.",
     "Images, videos and advertisements of a result page are not in a log.",
-    "Intervals are of 95% and take into account that a user may have several events. Many of them stand on this page: "
-    "one in twenty is expected to miss.",
-    "Texts that few users typed or that hold a person's name are counted and never shown; where there are phrases for "
-    "the groups, neither are texts that speculate about who a person is. The filters are lists: they do not know every "
-    "name.",
+    "Intervals are 95% intervals and account for users with several events. This page has many of them: one in twenty "
+    "is expected to miss the true value.",
+    "Texts that few users typed or that contain a person's name are counted and never shown. If there are phrases for "
+    "the groups, texts that speculate about a person's identity are not shown either. The filters are word lists: they "
+    "do not contain every name.",
 )
 TITLE = "How people add a group to their queries"
 _OPEN = "limits"
@@ -41,24 +41,24 @@ _HITS = counts(hits="n", n="of")
 
 
 def report_page(report: LogReport) -> str:
-    """The whole page as text. Whatever comes from the log is text in it, never markup."""
+    """The page as HTML. Everything from the log is escaped."""
     return document(TITLE, report_head(report), report_sections(report), [paragraph("Made by askew logs.")])
 
 
 def report_head(report: LogReport) -> list[Markup]:
-    """The main findings, and what they are from."""
+    """The main findings, and a line on the data they come from."""
     c = report.counts
     kind = "This log is made up. " if "planted" in report.tables else ""
     read = (
         f"{kind}From {n.count(c['rows_read'])} rows of {n.count(c['users'])} users, by the word list "
-        f"{report.settings['lexicon']}. In brackets: 95% intervals. None of this says why people do so."
+        f"{report.settings['lexicon']}. In brackets: 95% intervals. None of this shows why people do so."
     )
     told = tag("ol", *(tag("li", sentence) for sentence in findings(report)), class_="findings")
     return [told, paragraph(read, kind="note")]
 
 
 def report_sections(report: LogReport) -> list[Section]:
-    """The tables and figures, folded, and what they do not say."""
+    """The tables and figures as folded sections, and the open section on limits."""
     bodies = [(name, title, make(report)) for name, title, make in _SECTIONS]
     return [Section(name, title, body, folded=name != _OPEN) for name, title, body in bodies if body]
 
@@ -68,7 +68,10 @@ def _patterns(report: LogReport) -> list[Markup]:
     body = [made("frequency", "Reformulations", _told(t["frequency"]), [words("what", "which"), _HITS, shares()])]
     if "groups" not in t:
         return [*body, paragraph("There is no reformulation for a group in this log.")]
-    note = "Several: terms of more than one group; such events belong to none. Two terms: more than one group term."
+    note = (
+        "Several: reformulations with terms of more than one group; they count for no single group. "
+        "Two terms: reformulations with more than one group term."
+    )
     parts = [names(group="group"), _HITS, shares(), counts(users="users", two_terms="two terms")]
     body.append(made("groups", "Groups", t["groups"], parts, note))
     parts = [names(group="group", entry="entry point"), counts(n="n"), numbers("median", digits=1)]
@@ -77,7 +80,7 @@ def _patterns(report: LogReport) -> list[Markup]:
         parts = [names(group="group", entry="entry point"), _HITS, shares()]
         body.append(made("entries", "Where the second query came from", t["entries"], parts))
     parts = [quote("block", "terms"), names(group="group"), counts(n="n", users="users")]
-    return [*body, made("blocks", "What was added most often", t["blocks"].head(_SHOWN), parts)]
+    return [*body, made("blocks", "Terms added most often", t["blocks"].head(_SHOWN), parts)]
 
 
 def _told(frequency: pl.DataFrame) -> pl.DataFrame:
@@ -89,7 +92,7 @@ def _effect(report: LogReport) -> list[Markup]:
     t, body = report.tables, []
     if "clicks" in t:
         parts = [names(group="group", entry="entry point"), counts(n="n"), shares("before"), shares("after")]
-        body.append(made("clicks", "Pages with a click, before and after", t["clicks"], [*parts, numbers("ratio")]))
+        body.append(made("clicks", "Share of pages with a click", t["clicks"], [*parts, numbers("ratio")]))
     if "ranks" in t:
         body += _ranks(t["ranks"], report.groups)
         body.append(_moves(t["moves"]))
@@ -99,14 +102,17 @@ def _effect(report: LogReport) -> list[Markup]:
 
 
 def _ranks(ranks: pl.DataFrame, groups: Sequence[str]) -> list[Markup]:
-    note = "The first click of each event with a click on the second page and known results. Lower: it stood lower."
+    note = (
+        "First page: the results of the original query. Counted: the first click after the reformulation, where both "
+        "result lists are known. Lower: the result had a lower position on the first page."
+    )
     parts = [names(group="group", change="rank"), _HITS, shares()]
     changes = ranks.filter(group="all")["change"].to_list()
     series = {name: ranks.filter(group=name)["share"].fill_null(0.0).to_list() for name in ("all", *groups)}
     told = "Bars: the share of clicked results that were absent, lower, same or higher on the first page."
     about = About("rank-change", "Rank of the clicked result on the first page", told)
     return [
-        made("ranks", "Where the clicked result stood on the first page", ranks, parts, note),
+        made("ranks", "Position of the clicked result on the first page", ranks, parts, note),
         figure(bars(about, changes, series, "share of events", room=[0.0, 1.0]), about.title),
     ]
 
@@ -119,16 +125,16 @@ def _moves(moves: pl.DataFrame) -> Markup:
         ["absent" if old == 0 else str(old), *(n.count(found.get((old, new), 0)) for new in after)] for old in before
     ]
     head = [Column("before", NAME), *(Column(f"after: {new}") for new in after)]
-    note = f"Clicks down to rank {MOVES_SHOWN}; a result that stood below it counts as absent here."
-    return html_table(table("moves", "From which rank to which", head, rows, note))
+    note = f"Clicks down to rank {MOVES_SHOWN}. A result that was below this rank before counts as absent here."
+    return html_table(table("moves", "Rank of the clicked result before and after", head, rows, note))
 
 
 def _sites(sites: pl.DataFrame) -> Markup:
     known = sites.drop_nulls("ratio")
     ends = pl.concat([known.head(_SHOWN_SITES), known.tail(_SHOWN_SITES)]).unique(maintain_order=True)
     new = sites.height - known.height
-    note = "A result at rank i counts 1/log2(i+1), as nDCG has it; before and after are shares of all exposure there."
-    note += f" Sites on second pages only, which have no ratio: {n.count(new)}." if new else ""
+    note = "A result at rank i counts 1/log2(i+1), as in nDCG. Before and after are shares of the total exposure."
+    note += f" Sites that appear only after the reformulation have no ratio: {n.count(new)}." if new else ""
     parts = [quote("site", "site"), counts(n="n", users="users"), percent("before", "before", 2)]
     parts += [percent("after", "after", 2), numbers("ratio")]
     return made("sites", f"Exposure of sites: {ends.height} of {known.height}", ends, parts, note)
@@ -139,15 +145,16 @@ def _pages(report: LogReport) -> list[Markup]:
     if "kinds" not in t:
         return []
     note = (
-        "Seeks-specific: no group is named. Corrects: the added group has clearly less than its even part. "
-        "Intensifies: about its even part. Reinforces: clearly more."
+        "By the share of the added group among the mentions on the original query's result page. Seeks-specific: the "
+        "page names no group. Corrects: clearly less than an even share. Intensifies: about an even share. Reinforces: "
+        "clearly more."
     )
     kinds = [names(group="group", kind="kind"), _HITS, shares()]
     lean = [names(group="group"), counts(n="n"), shares("before"), shares("after"), shares("change")]
-    caption = "Share of the added group among all namings of a group"
+    caption = "Share of the added group among all mentions of a group"
     return [
-        made("kinds", "By what the texts of the first page say of the added group", t["kinds"], kinds, note),
-        made("lean", caption, t["lean"], lean, "Events whose pages both name a group."),
+        made("kinds", "Kinds of reformulations", t["kinds"], kinds, note),
+        made("lean", caption, t["lean"], lean, "Reformulations where both result pages name a group."),
     ]
 
 
@@ -158,7 +165,7 @@ def _topics(report: LogReport) -> list[Markup]:
     parts = [quote("topic", "topic"), counts(searches="searches"), percent("of the log", "log_share")]
     parts += [counts(n="n"), numbers("rate")]
     parts += [shares("recommended")] if "recommended" in t["topics"].columns else []
-    # Of two groups one share tells both.
+    # With two groups the second share follows from the first.
     named = report.groups[:1] if len(report.groups) == 2 else report.groups
     parts += [shares(f"share_{group}", group) for group in named]
     note = f"Topics by {report.settings['topics']}. Rate 1 is the average of the log."
@@ -190,12 +197,12 @@ def _association(report: LogReport) -> list[Markup]:
     t = report.tables
     if "association" not in t:
         return []
-    note = "Positive: people add the group that the words of the query are associated with. Negative: the other."
+    note = "Positive: people add the group that the words of the query are associated with. Negative: the other group."
     note = f"{note} {_NO_CORRELATION}"
     told = "Dots: Spearman's correlation over queries, overall and per topic, with intervals."
-    about = About("association", "Association of the query and the group that is added", told)
+    about = About("association", "Association of the query with the added group", told)
     parts = [quote("topic", "topic"), counts(n="queries"), numbers("rho", digits=3), p_values(p="p", p_holm="p, Holm")]
-    caption = f"Correlation of the association with {report.settings['first_group']} and the share of it"
+    caption = f"Correlation of a query's association with {report.settings['first_group']} and the share of that group"
     return [
         made("association", caption, t["association"], parts, note),
         figure(_dots(about, t["association"].drop_nulls("low"), "rho", "Spearman's rho"), about.title),
@@ -209,23 +216,23 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     first = report.settings["first_group"]
     sides = {
         f"query associated with {first}": points.filter(pl.col("association") > 0),
-        "with the other": points.filter(pl.col("association") < 0),
+        "query associated with the other group": points.filter(pl.col("association") < 0),
     }
     drawn = [Points(name, np.log10(part["n"].to_numpy()), part["share"].to_numpy()) for name, part in sides.items()]
     told = f"Points: queries by their number of reformulations and the share of {first}."
-    about = About("funnel", "Queries that are not even", told)
+    about = About("funnel", "Queries to which one group is added more often", told)
     said = (
-        "Queries whose reformulations differ from one half (two-tailed binomial test, p < 0.05; null "
-        "hypothesis: a reformulation adds either group equally often) and whose association "
-        f"is beyond 0.05; only those that {report.settings['min_users']} users or more typed. Each query is tested by "
-        "itself, and its events as if all were of different users: of even queries, one in twenty passes."
+        "Queries to which one group is added more often than the other (two-tailed binomial test, p < 0.05; null "
+        "hypothesis: a reformulation adds either group equally often) and whose absolute association is above 0.05. "
+        f"Only queries that {report.settings['min_users']} users or more typed are shown. The tests are not corrected "
+        "for their number and treat all events as independent: one in twenty queries without a difference passes."
     )
     picture = scatter(about, drawn, "log10 of reformulations", f"share of {first}", size=3.5)
     parts = [quote("original", "query"), counts(n="n", users="users"), shares()]
     parts += [p_values(p="p"), number("association", "association", 2)]
     return [
         figure(picture, about.title, said),
-        made("funnel", "The most reformulated of them", points.head(_SHOWN), parts),
+        made("funnel", "The most reformulated of these queries", points.head(_SHOWN), parts),
     ]
 
 
@@ -238,7 +245,7 @@ def _texts(report: LogReport) -> list[Markup]:
     if "keyphrases" in t and t["keyphrases"].height:
         parts = [quote("keyphrase", "keyphrase"), number("score", "score", 4), counts(n="n", users="users")]
         parts.append(yes("seed", "in the lexicon"))
-        body.append(made("keyphrases", "Keyphrases where group terms stand", t["keyphrases"].head(_SHOWN), parts))
+        body.append(made("keyphrases", "Keyphrases added like group terms", t["keyphrases"].head(_SHOWN), parts))
     if "planted" in t:
         parts = [
             names(effect="effect"),
@@ -247,7 +254,7 @@ def _texts(report: LogReport) -> list[Markup]:
             counts(n="n"),
             yes("within", "within"),
         ]
-        body.append(made("planted", "What was planted in this made-up log, and what was found", t["planted"], parts))
+        body.append(made("planted", "Effects planted in this made-up log, and their estimates", t["planted"], parts))
     return body
 
 
@@ -256,7 +263,7 @@ def _data(report: LogReport) -> list[Markup]:
     told += [(name.replace("_", " "), str(value)) for name, value in report.settings.items() if value is not None]
     body = [facts(told)]
     if report.rejected:
-        head = [Column("reason", WORDS), Column("n"), Column("for instance", WORDS)]
+        head = [Column("reason", WORDS), Column("rows"), Column("examples", WORDS)]
         rows = [[why, n.count(hits), "; ".join(report.examples.get(why, []))] for why, hits in report.rejected.items()]
         body.append(html_table(table("rejected", "Rows left out, by reason", head, rows)))
     withheld = report.tables.get("withheld")
@@ -267,7 +274,7 @@ def _data(report: LogReport) -> list[Markup]:
 
 
 _SECTIONS: tuple[tuple[str, str, Callable[[LogReport], list[Markup]]], ...] = (
-    ("patterns", "How often, for whom, how soon", _patterns),
+    ("patterns", "How often, for which group, how soon", _patterns),
     ("effect", "What it changes", _effect),
     ("pages", "What the result pages say", _pages),
     ("topics", "Topics", _topics),

@@ -1,4 +1,4 @@
-"""Read a log of any form, walk through it part by part, and keep what the tables need. Memory stays flat."""
+"""Read a log of any format part by part, and keep only what the tables need, so that memory use stays constant."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 
 @dataclass
 class LogCounts:
-    """What is left of a log: counts, the events without their pages, exposure per site, templates where asked for."""
+    """What is kept of a log: counts, events without their result pages, exposure per site, and requested templates."""
 
     counts: Counter[str] = field(default_factory=Counter)
     topics: Counter[str] = field(default_factory=Counter)
@@ -56,7 +56,7 @@ def read_log(
     sources: list[LogSource], how: Walk, *, count: CountMentions | None = None, threads: int | None = None,
     folder: Path | None = None, progress: Progress | None = None,
 ) -> LogCounts:  # fmt: skip
-    """Walk through all sources as one log, in any order of rows."""
+    """Read all sources as one log. The rows may be in any order."""
     key, meter = new_key(), Meter()
     size = sum(source.size for source in sources)
     workers = threads or machine.threads()
@@ -83,7 +83,7 @@ def read_log(
 
 
 def numbered(rows: LogRows) -> Iterator[Any]:
-    """The blocks of a source; tables with the number of each row, where the format does not say where rows stand."""
+    """The blocks of a source. A table without a column ``line`` gets one with row numbers."""
     if rows.parse is not None:
         yield from rows.blocks
         return
@@ -95,13 +95,13 @@ def numbered(rows: LogRows) -> Iterator[Any]:
 
 
 def parser(rows: LogRows, key: Any, where: str) -> Callable[[Any], LogBatch]:
-    """Brings a block to rows as they are kept."""
+    """Return the function that parses a block into a batch."""
     parse = rows.parse
     return (lambda table: to_batch(table, key, where)) if parse is None else (lambda block: parse(block, key))
 
 
 def read_rows(source: LogSource) -> Iterator[LogBatch]:
-    """All rows of a source as they are kept, one block after the other."""
+    """All rows of a source as batches, one per block."""
     rows = source.open(None)
     return map(parser(rows, new_key(), source.where), numbered(rows))
 
@@ -112,7 +112,7 @@ def _all_left_out(kept: LogCounts, first: str) -> DataError:
     examples = [one for reason, _ in reasons for one in kept.rejected.examples.get(reason, [])]
     example = f" (for example {examples[0]})" if examples else ""
     return DataError(
-        f"log {first}: expected rows of a log, found none; left out: {told}{example}; look at format= and columns="
+        f"log {first}: expected rows of a log, found none; left out: {told}{example}; check format= and columns="
     )
 
 
@@ -126,13 +126,13 @@ def _same_columns(kept: LogCounts, rows: LogRows, where: str, first: str) -> Non
 def _reader(
     rows: LogRows, parse: Callable[[Any], LogBatch], parts: Parts, number: int, texts: bool
 ) -> Callable[[Any], tuple[LogBatch, Any]]:
-    """Parses a block of a source, and puts its rows by parts."""
+    """Return the function that parses a block of a source and splits its rows into parts by user."""
     wanted = _wanted(rows.columns, texts)
 
     def work(block: Any) -> tuple[LogBatch, Any]:
         batch = parse(block)
         table = batch.table.select([name for name in batch.table.column_names if name in wanted])
-        # Lines of different files must not be taken for each other.
+        # Make line numbers unique across files.
         lines = pc.add(table["line"], number * _FILE)
         return batch, parts.split(table.set_column(table.column_names.index("line"), "line", lines))
 
@@ -140,12 +140,12 @@ def _reader(
 
 
 def place_of(line: int, sources: list[LogSource]) -> str:
-    """Where a row stands, by the number that its line has among all sources."""
+    """The file and line of a row, from its line number across all sources."""
     return f"{sources[line // _FILE].where}:{line % _FILE}"
 
 
 def _wanted(columns: frozenset[str], texts: bool) -> frozenset[str]:
-    """The columns that the walk needs: a clicked document tells nothing where no results are known."""
+    """The columns that the analysis needs. Clicked documents are of use only if the results are known."""
     left = set() if "results" in columns else {"click_doc"}
     left |= set() if texts else {"texts"}
     return (columns | {"user", "line", "click_rank"}) - left
@@ -154,7 +154,7 @@ def _wanted(columns: frozenset[str], texts: bool) -> frozenset[str]:
 def in_order(
     pool: ThreadPoolExecutor, work: Callable[[Item], Result], items: Iterable[Item], ahead: int
 ) -> Iterator[Result]:  # fmt: skip
-    """The results in the order of the items, with only so many under way: what is read early would fill the memory."""
+    """Yield the results in the order of the items, with at most ``ahead`` tasks in progress to bound memory use."""
     waiting: deque[Future[Result]] = deque()
     for item in items:
         waiting.append(pool.submit(work, item))
@@ -195,7 +195,7 @@ def _walk_parts(
 
 
 def _together(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """All events in the order of the log; users are numbered anew, so that nothing depends on the key of the run."""
+    """All events in the order of the log. Users are renumbered so that the result does not depend on the secret key."""
     if not frames:
         return pl.DataFrame()
     events = pl.concat(frames).sort("line", maintain_order=True).drop("line")

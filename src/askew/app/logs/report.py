@@ -1,4 +1,4 @@
-"""What ``analyze_log`` found: tables by name, as data frames, as files, and for a notebook."""
+"""The result of ``analyze_log``: tables by name, as data frames, as files, and for a notebook."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LogReport:
         return Path(out)
 
     def review(self, path: str | Path) -> Path:
-        """Write keyphrases that may name a group, for a person to decide on; ``LogSettings(review=)`` reads them."""
+        """Write keyphrases that may name a group, for a person to review; ``LogSettings(review=)`` reads the file."""
         from askew.app.logs.writing import write_review
 
         if self.decisions is None:
@@ -56,7 +56,7 @@ class LogReport:
 
     @property
     def lead(self) -> list[str]:
-        """What was read, and by which words, in two lines."""
+        """Two lines: what was read, and with which lexicon and topics."""
         c = self.counts
         return [
             f"{c['rows_read']:,} rows, {sum(self.rejected.values()):,} left out; {c['users']:,} users, "

@@ -1,4 +1,4 @@
-"""What can be set of the analysis of a log. The defaults are here, and nowhere else."""
+"""The settings of a log analysis. All defaults are defined here."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 class LogSettings:
     """How a log is read and what is shown of it.
 
-    ``format`` is a form of log (``askew list log_formats``), ``columns`` names the column of each part where it is
-    called otherwise. ``groups`` are those that queries may name, ``page_lexicon`` has other words for the same groups,
-    for the texts of result pages. ``gap`` is how many minutes without a row end a session where the log has none.
-    ``topics`` is auto, column, words, none, a .toml file of words or a classifier. ``vectors`` are word vectors
-    (``vocabulary``: their words) for the association of queries with groups, ``direction`` says how it is taken from
-    the ``pairs`` of words. A result page names a group about evenly within ``margin``. A text is shown where
-    ``min_users`` users or more typed it, a site where it was seen in ``min_events`` reformulations. ``review`` is a
-    file of decisions about further terms. ``folder`` is for temporary files.
+    ``format`` is a log format (``askew list log_formats``). ``columns`` maps ``user``, ``time``, ``query`` and so on to
+    columns with other names. ``groups`` are the groups that queries may name. ``page_lexicon`` has other words for the
+    same groups, for the texts of result pages. If the log has no sessions, ``gap`` minutes without a row end one.
+    ``topics`` is auto, column, words, none, a .toml file of words or a classifier. ``vectors`` is a file of word
+    vectors (``vocabulary``: the file of their words) for the association of queries with groups. ``direction`` is how
+    the group direction is computed from the word ``pairs``. A share within ``margin`` of an even share counts as even.
+    A text is shown if at least ``min_users`` users typed it, and a site if it also occurs in at least ``min_events``
+    reformulations. ``review`` is a file of decisions about further terms. ``folder`` is for temporary files.
     """
 
     format: str = "tsv"
@@ -52,7 +52,7 @@ class LogSettings:
         for name in ("min_users", "min_events", "threads"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise ConfigError(f"{name}=: expected a number from 1 on, found {value}")
+                raise ConfigError(f"{name}=: expected 1 or more, found {value}")
         for name in ("vectors", "vocabulary", "pairs", "review", "folder"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, Path(value))

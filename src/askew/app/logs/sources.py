@@ -1,4 +1,4 @@
-"""Where the rows of a log come from: files of a format that the registry knows, or what a program has in memory."""
+"""The sources of a log's rows: files of a registered format, or a table in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from askew.plugins import registry
 from askew.plugins.log_formats import LogFormat, LogRows
 
 MEMORY = "in memory"
-# How much larger packed text is when unpacked, at a guess: it only decides into how many parts the rows are put.
+# Assumed expansion of compressed text. It only determines the number of parts.
 _UNPACKED = 6
 _BLOCK = 1 << 24
 _LONGEST_LINE = 1 << 26
@@ -26,7 +26,7 @@ _ROWS = 1 << 15
 
 @dataclass(frozen=True)
 class LogSource:
-    """A file of a log, or a table: its size, about how much memory its rows take, and how it is opened."""
+    """A file or a table of a log: its size, the expected memory of its rows, and a function that opens it."""
 
     where: str
     size: int
@@ -36,28 +36,28 @@ class LogSource:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file as formats read it (see ``LogFile``)."""
+    """The file object that is passed to a format (see ``LogFile``)."""
 
     path: Path
     meter: Meter | None = None
 
     def blocks(self) -> Iterator[bytes]:
-        """The bytes, unpacked."""
+        """The decompressed bytes."""
         return blocks(self.path, _BLOCK, self.meter)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Whole lines, many at a time; one that never ends is refused."""
+        """Blocks of whole lines, each with the number of its first line. A line that is too long raises an error."""
         return whole_lines(self.blocks(), _LONGEST_LINE, self._too_long)
 
     def _too_long(self, line: int) -> DataError:
         return DataError(
-            f"{place(self.path, line)}: expected lines of at most {_LONGEST_LINE:,} bytes, found a longer one; is this "
-            "a log with a line for each row?"
+            f"{place(self.path, line)}: expected lines of at most {_LONGEST_LINE:,} bytes, found a longer one; check "
+            "that the log has one line per row"
         )
 
 
 def log_sources(log: object, name: str, columns: Mapping[str, str] | None = None) -> list[LogSource]:
-    """The files that are named, those of the format in the folders that are named, or the table."""
+    """The sources of a log: the given files, the files of the format in given folders, or a table in memory."""
     if isinstance(log, str | Path):
         log = [log]
     if not isinstance(log, Sequence) or any(not isinstance(one, str | Path) for one in log):
@@ -84,7 +84,7 @@ def _files(given: Iterable[Path], endings: Sequence[str]) -> list[Path]:
 
 
 def file_source(path: Path, form: LogFormat, columns: Mapping[str, str] | None = None) -> LogSource:
-    """A file of a format."""
+    """The source for one file of a format."""
     size = path.stat().st_size
     told = getattr(form, "expected_bytes", None)
     packed = _UNPACKED if path.name.lower().endswith(".gz") else 1
@@ -93,7 +93,7 @@ def file_source(path: Path, form: LogFormat, columns: Mapping[str, str] | None =
 
 
 def _in_memory(log: Any) -> pa.Table:
-    """A data frame of any library, an Arrow table, columns by name or rows as dicts, with the columns as they are."""
+    """An Arrow table from a data frame of any library, an Arrow table, a dict of columns or a list of dicts."""
     try:
         if isinstance(log, Mapping | Sequence):
             log = pl.DataFrame(log, infer_schema_length=None)
@@ -107,7 +107,7 @@ def _in_memory(log: Any) -> pa.Table:
             f"{type(log).__name__} ({reason})"
         ) from None
     if not table.num_rows:
-        raise DataError(f"log {MEMORY}: there are no rows in it; expected at least one")
+        raise DataError(f"log {MEMORY}: expected at least one row, found none")
     return table
 
 

@@ -1,4 +1,4 @@
-"""Where the topic of a query comes from: a column of the log, words, or a classifier."""
+"""The source of query topics: a column of the log, word lists, or a classifier."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _REMEMBERED = 1_000_000
 
 
 class ClassifierTopics:
-    """The labels of a classifier as topics. Queries that come again are not asked about again."""
+    """The labels of a classifier as topics. Each distinct query is classified once and cached."""
 
     def __init__(self, classifier: Any) -> None:
         self._classifier = classifier
-        # A classifier may have a model in it that one thread at a time can use.
+        # The model of a classifier may not be thread-safe.
         self._lock = threading.Lock()
         self._known: dict[str, str] = {}
 
@@ -46,9 +46,9 @@ class ClassifierTopics:
 
 
 def topic_source(spec: str, has_column: bool, groups: Groups | None = None) -> tuple[TopicsOf | None, str]:
-    """What says the topic (None: the column of the log, if any), and what it is called.
+    """The source of topics (None: the topic column of the log) and its description.
 
-    A classifier of groups counts ``groups``; without them, those that it has by itself.
+    ``groups`` are passed to a classifier of groups; None keeps the classifier's own groups.
     """
     if spec == AUTO:
         spec = COLUMN if has_column else WORDS

@@ -1,4 +1,4 @@
-"""The tables of a log as files: Parquet for programs, CSV for people, one page for readers; and read back."""
+"""Write the tables of a log report as Parquet, CSV and one HTML page, and read a report folder back."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _FORMULA = "^([" + "".join(f"\\{sign}" if sign.isascii() else sign for sign in F
 
 
 def check_out(out: Path | None) -> None:
-    """Refuse a folder that has something in it before any work is done."""
+    """Raise an error if the output folder is not empty, before any work is done."""
     if out is not None:
         refuse_full(out)
 
 
 def write_tables(report: LogReport, out: Path) -> None:
-    """A new folder, whole or not at all: tables/NAME.parquet and .csv, report.json, report.html."""
+    """Write a new folder atomically: tables/NAME.parquet and .csv, report.json, report.html."""
     with new_folder(out) as folder:
         (folder / "tables").mkdir()
         for name, table in report.tables.items():
             table.write_parquet(folder / "tables" / f"{name}.parquet")
-            # Quotes keep a text together where a program cuts at another sign, and what follows would be a formula.
+            # Quote texts: a program that splits at another separator could read the second part as a formula.
             harmless = table.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'$1"))
             harmless.write_csv(folder / "tables" / f"{name}.csv", quote_style="non_numeric")
         write(folder, "report.json", json.dumps(report.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
@@ -40,13 +40,13 @@ def write_tables(report: LogReport, out: Path) -> None:
 
 
 def write_review(decisions: Sequence[Decision], path: Path) -> None:
-    """The keyphrases for a person to decide on; written under another name first, so that no decision can be lost."""
+    """Write the keyphrases for review. The file is replaced atomically, so that no earlier decision is lost."""
     with written_whole(path) as temporary:
         temporary.write_text(review_text(decisions), encoding="utf-8")
 
 
 def read_log_report(folder: Path) -> LogReport:
-    """The report of a result folder. It is made anew from the tables; the page that lies there is not read."""
+    """Read the report of a result folder from its tables and report.json; report.html is not read."""
     try:
         facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
         tables = {path.stem: pl.read_parquet(path) for path in sorted((folder / "tables").glob("*.parquet"))}

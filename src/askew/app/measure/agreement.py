@@ -1,4 +1,4 @@
-"""What ``sensitivity`` found: the order of systems in each combination of choices, and how far the orders agree."""
+"""The report of ``sensitivity``: the order of systems in each combination of choices, and the agreement of orders."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from askew.core.ranking import Floats, Ints
 from askew.core.text_tables import html_table, text_table
 from askew.statistics.agreement import Signs, pair_signs, tau_b
 
-# What can be chosen, the family of the measure first; a measure need not have all of them.
+# The axes of choice, the family of the measure first. A measure need not have all axes.
 AXES = ("measure", "lexicon", "tokens", "sign", "cutoff", "missing", "who")
-# Up to here a matrix of all combinations can be read, printed and drawn.
+# The largest number of combinations for which the full tau matrix is printed and drawn.
 READABLE = 150
 _ROWS = 512
 
@@ -40,13 +40,13 @@ class Combination:
 
     @property
     def leans(self) -> tuple[float, ...]:
-        """How far each system is from the best value, by the measure's direction; lower leans less."""
+        """The distance of each system from the best value, by the measure's direction. Lower leans less."""
         return tuple(self.direction.gain(mean, 0.0) for mean in self.means)
 
 
 @dataclass(frozen=True)
 class AxisEffect:
-    """Agreement of the orders where only one axis changes; ``pairs`` of combinations, of which some have no tau."""
+    """The agreement over ``pairs`` of combinations that differ in one axis only; ``undefined`` of them have no tau."""
 
     axis: str
     values: tuple[Value, ...]
@@ -58,7 +58,7 @@ class AxisEffect:
 
 @dataclass(frozen=True)
 class PairOrder:
-    """Two systems: in how many combinations the first leans less, the second leans less, or they are equal."""
+    """Two systems: the numbers of combinations in which the first leans less, the second leans less, or both equal."""
 
     first: str
     second: str
@@ -68,13 +68,16 @@ class PairOrder:
 
     @property
     def flips(self) -> bool:
-        """Whether each of the two leans less somewhere."""
+        """Whether each of the two leans less in some combination."""
         return self.first_less > 0 and self.second_less > 0
 
 
 @dataclass(frozen=True)
 class SystemRanks:
-    """The ranks of a system over all combinations; rank 1 leans least, equal systems share the better rank."""
+    """The ranks of a system over all combinations. Rank 1 leans least; equal systems share the better rank.
+
+    ``least`` is the number of combinations with rank 1.
+    """
 
     system: str
     best: int
@@ -85,9 +88,9 @@ class SystemRanks:
 
 @dataclass(repr=False)
 class SensitivityReport:
-    """The answer of ``sensitivity``: ``tau[i, j]`` is Kendall's tau-b between the orders of two combinations.
+    """The report of ``sensitivity``. ``tau[i, j]`` is Kendall's tau-b between the orders of two combinations.
 
-    It is NaN where all systems are equal in one of the two.
+    A tau is NaN if all systems are equal in one of the two combinations.
     """
 
     systems: list[str]
@@ -96,7 +99,7 @@ class SensitivityReport:
 
     @cached_property
     def signs(self) -> Signs:
-        """For each combination and pair of systems: 1 where the first leans less, -1 where the second, 0 if equal."""
+        """For each combination and pair of systems: 1 if the first leans less, -1 if the second does, 0 if equal."""
         return pair_signs(np.array([one.leans for one in self.combinations], np.float64))
 
     @cached_property
@@ -106,7 +109,7 @@ class SensitivityReport:
 
     @cached_property
     def _above(self) -> Floats:
-        """The tau of each two different combinations, once, row by row."""
+        """The tau of each pair of different combinations: the upper triangle, row by row."""
         return np.concatenate([self.tau[row, row + 1 :] for row in range(len(self.tau))])
 
     @property
@@ -125,7 +128,7 @@ class SensitivityReport:
         return self.combinations[int(first)], self.combinations[int(second)]
 
     def summary(self) -> dict[str, Any]:
-        """Range and median of tau, the two combinations that agree least, and how much is not defined."""
+        """The range and median of tau, the two combinations that agree least, and the numbers of undefined values."""
         known = self._above[~np.isnan(self._above)]
         low, median, high = (known.min(), np.median(known), known.max()) if len(known) else (None, None, None)
         return {
@@ -136,12 +139,12 @@ class SensitivityReport:
         }  # fmt: skip
 
     def values(self, axis: str) -> tuple[Value, ...]:
-        """The values of an axis, in the order in which they come."""
+        """The values of an axis, in order of first occurrence."""
         return tuple(dict.fromkeys(one.choices[axis] for one in self.combinations if axis in one.choices))
 
     @cached_property
     def _codes(self) -> Ints:
-        """The place of each combination's value on each axis; -1 where its measure has no such axis."""
+        """The index of each combination's value on each axis; -1 if its measure does not have the axis."""
         places = [{value: place for place, value in enumerate(self.values(axis))} for axis in AXES]
         return np.array(
             [
@@ -153,7 +156,7 @@ class SensitivityReport:
 
     @cached_property
     def neighbors(self) -> tuple[Ints, Ints, Ints]:
-        """The pairs of combinations that differ on one axis only, and which; an axis that one lacks is not compared."""
+        """The pairs of combinations that differ in one axis only, and that axis. Axes that one lacks are ignored."""
         codes = self._codes
         found: list[tuple[Ints, Ints, Ints]] = []
         for start in range(0, len(codes), _ROWS):
@@ -168,7 +171,7 @@ class SensitivityReport:
 
     @cached_property
     def axes(self) -> list[AxisEffect]:
-        """The axes with more than one value, the one that changes the order most first."""
+        """The axes with more than one value, sorted by mean tau: the axis that changes the order most comes first."""
         first, second, which = self.neighbors
         effects = []
         for place, axis in enumerate(AXES):
@@ -181,7 +184,7 @@ class SensitivityReport:
         return sorted(effects, key=lambda one: math.inf if one.mean_tau is None else one.mean_tau)
 
     def within(self, axis: str) -> Floats:
-        """The mean tau between two values of an axis where only it changes; NaN where there is no such pair."""
+        """The mean tau between two values of an axis, over pairs that differ in this axis only; NaN without pairs."""
         first, second, which = self.neighbors
         place, size = AXES.index(axis), len(self.values(axis))
         chosen = which == place
@@ -189,7 +192,7 @@ class SensitivityReport:
         return _means(rows, columns, self.tau[first[chosen], second[chosen]], size)
 
     def between(self, labels: Sequence[str]) -> Floats:
-        """The mean tau between different combinations of two labels, by the order in which labels come first."""
+        """The mean tau between the combinations of each two labels. Labels are in order of first occurrence."""
         at = {label: place for place, label in enumerate(dict.fromkeys(labels))}
         codes = np.array([at[label] for label in labels])
         member = np.eye(len(at))[codes]
@@ -204,12 +207,12 @@ class SensitivityReport:
 
     @cached_property
     def pairs(self) -> list[PairOrder]:
-        """Each pair of systems, the most contested first."""
+        """Each pair of systems, sorted by the number of combinations that contradict the majority order."""
         first, second = np.triu_indices(len(self.systems), 1)
         found = []
         for place, (one, other) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
             less, more = (int((self.signs[:, place] == sign).sum()) for sign in (1, -1))
-            # The one that leans less more often comes first, whatever the order in which runs were given.
+            # The system that leans less in more combinations comes first, whatever the order of the runs.
             a, b = (one, other) if (-less, self.systems[one]) <= (-more, self.systems[other]) else (other, one)
             less, more = max(less, more), min(less, more)
             equal = len(self.combinations) - less - more
@@ -218,7 +221,7 @@ class SensitivityReport:
 
     @property
     def flips(self) -> list[PairOrder]:
-        """The pairs of systems whose order is not the same everywhere."""
+        """The pairs of systems whose order differs between combinations."""
         return [pair for pair in self.pairs if pair.flips]
 
     @cached_property
@@ -233,7 +236,7 @@ class SensitivityReport:
 
     @cached_property
     def ranks(self) -> list[SystemRanks]:
-        """The ranks of each system, that of the lowest median first."""
+        """The ranks of each system, sorted by median rank."""
         found = [
             SystemRanks(name, int(row.min()), float(np.median(row)), int(row.max()), int((row == 1).sum()))
             for name, row in zip(self.systems, self._ranks.T, strict=True)
@@ -241,14 +244,14 @@ class SensitivityReport:
         return sorted(found, key=lambda one: (one.median, one.best, one.worst, one.system))
 
     def order(self, one: Combination) -> list[list[str]]:
-        """The systems from the one that leans least; equal ones together."""
+        """The systems in one combination, from the one that leans least. Equal systems share a list."""
         ranks = self._ranks[one.number - 1]
         return [
             [name for name, own in zip(self.systems, ranks, strict=True) if own == rank] for rank in np.unique(ranks)
         ]
 
     def sentences(self) -> Iterator[str]:
-        """What was found, in words."""
+        """The main results as sentences."""
         found = self.summary()
         yield f"{found['systems']:,} systems, measured in {found['combinations']:,} combinations of choices."
         if self.lowest is not None:
@@ -270,7 +273,7 @@ class SensitivityReport:
             )
 
     def _common(self, some: Sequence[Combination]) -> dict[str, Value]:
-        """The values that these combinations share and others do not have."""
+        """The choices that all these combinations share, on axes with more than one value."""
         shared = {axis: {one.choices.get(axis) for one in some} for axis in AXES if len(self.values(axis)) > 1}
         return {
             axis: value
@@ -294,13 +297,13 @@ class SensitivityReport:
         return self.to_polars().to_pandas()
 
     def tau_table(self) -> pl.DataFrame:
-        """One row for each two different combinations, by their numbers, and their tau; null where it is undefined."""
+        """One row per pair of combinations: their numbers and their tau, null where it is undefined."""
         first, second = np.triu_indices(len(self.combinations), 1)
         columns = {"first": (first + 1).astype(np.int32), "second": (second + 1).astype(np.int32), "tau": self._above}
         return pl.DataFrame(columns).with_columns(pl.col("tau").fill_nan(None))
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON values; the whole matrix only where it can be read, see ``tau_table``."""
+        """The report as JSON values. The tau matrix is null for many combinations; ``tau_table`` always has it."""
         combinations = [
             {
                 "combination": one.number, "choices": dict(one.choices), "signature": one.signature,
@@ -319,7 +322,7 @@ class SensitivityReport:
         }  # fmt: skip
 
     def axis_rows(self) -> list[list[str]]:
-        """The table of axes, as texts."""
+        """The rows of the table of axes, as texts."""
         return [
             [one.axis, f"{len(one.values)}", f"{one.pairs:,}", signed(one.mean_tau), signed(one.lowest_tau)]
             for one in self.axes
@@ -338,7 +341,7 @@ AXIS_HEAD = ("axis", "values", "pairs", "mean tau", "lowest tau")
 
 
 def signed(tau: float | None) -> str:
-    """A tau for people."""
+    """Format a tau with two decimals, or as "undefined"."""
     return "undefined" if tau is None or math.isnan(tau) else f"{tau:.2f}"
 
 
@@ -351,7 +354,7 @@ def _firsts(codes: Ints) -> Ints:
 
 
 def _means(rows: Ints, columns: Ints, taus: Floats, size: int) -> Floats:
-    """The mean tau of each cell, the same on both sides of the diagonal; on it 1, a value agrees with itself."""
+    """The symmetric matrix of mean taus, with 1 on the diagonal."""
     known = ~np.isnan(taus)
     sums, counts = np.zeros((size, size)), np.zeros((size, size))
     np.add.at(sums, (rows[known], columns[known]), taus[known])

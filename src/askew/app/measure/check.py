@@ -1,8 +1,8 @@
 """Check a collection before measuring: which queries can be scored, which documents name the groups, with which words.
 
-Counting words is not reading. The most frequent words are listed with who their mentions point to, and with examples
-of those that name no person of the group: part of a name ("Game Boy", "Isle of Man"), or no person ("the female lays
-eggs"). The light resolver estimates the classes; examples are there to be read by a person.
+A word of a group does not always refer to a person of that group. The most frequent words are listed with estimates of
+whom their mentions refer to, and with examples of mentions that are part of a name ("Game Boy", "Isle of Man") or refer
+to no person ("the female lays eggs"). The light resolver makes the estimates. A person should read the examples.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ from askew.mentions.relevance import confusion
 from askew.mentions.resolve import class_probabilities, open_resolver
 
 DEFAULT_GROUPS = "gender:female,male"
-# Documents whose words are listed one by one: enough for frequent words, few enough for any collection.
+# The number of documents whose words are listed: enough for frequent words, and fast for any collection.
 SAMPLED = 5_000
-# Fast, and there without any extra: a check comes before everything else.
+# Fast, and needs no extra package: a check is the first step.
 RESOLVER = "light"
 # The classes that name no person of the group.
 DOUBTFUL = ("name", "other")
-# Texts whose words are resolved together: memory stays flat for long ones.
+# The number of texts that are resolved together, to bound memory use.
 _BLOCK = 256
 _AROUND = 40
 
 
 @dataclass
 class WordCheck:
-    """A word of a group: how often it was found, and who its mentions point to, by estimate.
+    """A word of a group: the number of its mentions, and estimates of whom they refer to.
 
-    ``who`` counts the mentions of each class of ``CheckReport.classes``, ``examples`` has one for each of ``DOUBTFUL``.
+    ``who`` has the number of mentions per class of ``CheckReport.classes``. ``examples`` has at most one example for
+    each class of ``DOUBTFUL``.
     """
 
     group: str
@@ -56,13 +57,13 @@ class WordCheck:
 
     @property
     def doubtful(self) -> int:
-        """How many mentions are estimated to name no person of the group."""
+        """The number of mentions that are estimated to refer to no person of the group."""
         return sum(self.who[one] for one in DOUBTFUL)
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What a collection has for these groups. ``words`` are the most frequent first, from ``sampled`` documents."""
+    """The result of ``check``. ``words`` are sorted by frequency and come from a sample of ``sampled`` documents."""
 
     collection: str
     groups: Groups
@@ -82,12 +83,12 @@ class CheckReport:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes that are counted: of words for others than women and men, only those of no person."""
+        """The classes that are counted. For groups other than female and male: only ``name`` and ``other``."""
         return _classes(self.groups)
 
     @property
     def legend(self) -> str:
-        """What the classes are, and what the estimates are worth."""
+        """The meanings of the classes, and the accuracy of the estimates."""
         if self.classes == WHO:
             errors = confusion(RESOLVER, "who")
             share = errors.trace() / errors.sum()
@@ -98,7 +99,7 @@ class CheckReport:
         return f"{meanings}. Estimates of {self.resolver}, {told}."
 
     def facts(self) -> list[tuple[str, str]]:
-        """What was counted, as names and values."""
+        """The counts, as pairs of label and value."""
         rows = [("documents", f"{self.documents:,}")]
         for group in self.groups.names:
             share = self.naming[group] / self.documents if self.documents else 0.0
@@ -118,7 +119,7 @@ class CheckReport:
         return rows
 
     def to_polars(self) -> pl.DataFrame:
-        """The words: group, word, mentions, and the mentions of each class."""
+        """One row per word: group, word, mentions, doubtful mentions, and the mentions of each class."""
         rows = [
             {"group": one.group, "word": one.word, "mentions": one.mentions, "doubtful": one.doubtful}
             | {who: one.who[who] for who in self.classes}
@@ -127,7 +128,7 @@ class CheckReport:
         return pl.DataFrame(rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """The report as JSON values."""
         words = [vars(one) | {"who": dict(one.who), "doubtful": one.doubtful} for one in self.words]
         groups = {"lexicon": self.groups.lexicon.id, "names": list(self.groups.names)}
         return {**vars(self), "groups": groups, "words": words}
@@ -142,10 +143,10 @@ class CheckReport:
 def check(
     collection: object, groups: GroupsLike | None = None, *, words: int = 20, sample: int = SAMPLED, seed: int = 0
 ) -> CheckReport:
-    """Check a collection for some groups: coverage, queries that can be scored, and words to look at.
+    """Check a collection for some groups: coverage, queries that can be scored, and words to inspect.
 
-    ``words`` of each group are listed, the most frequent first, as found in a ``sample`` of the documents that name a
-    group. The groups are female and male of the lexicon ``gender`` unless given.
+    For each group the ``words`` most frequent words are listed, from a random sample of ``sample`` documents that name
+    a group. The default groups are female and male of the lexicon ``gender``.
     """
     if words < 1 or sample < 1:
         raise ConfigError(f"check: expected words= and sample= of 1 or more, found {words} and {sample}")
@@ -170,7 +171,7 @@ def check(
 
 
 class _Texts:
-    """The documents, counted as they stream by; a sample of those that name a group is kept."""
+    """Counts streamed documents, and keeps a sample of the documents that name a group."""
 
     def __init__(self, groups: Groups, sample: int, seed: int) -> None:
         self._groups, self._sample, self._random = groups, sample, np.random.default_rng(seed)
@@ -192,7 +193,7 @@ class _Texts:
         self._keep([batch["text"][int(row)].as_py() for row in self._chosen(np.flatnonzero(counts.any(axis=1)))])
 
     def _chosen(self, rows: Any) -> Any:
-        """Each document that names a group has the same chance to be among the sampled ones (algorithm R)."""
+        """Reservoir sampling (algorithm R): each document that names a group has the same chance to be sampled."""
         places = self._random.integers(0, np.arange(self._seen, self._seen + len(rows)) + 1)
         free = np.arange(self._seen, self._seen + len(rows)) < self._sample
         self._seen += len(rows)
@@ -219,7 +220,7 @@ class _Texts:
 
 
 def _judged(opened: Collection, doc_ids: pa.Array) -> tuple[int, int, int]:
-    """Judged queries, those without a relevant document, those whose relevant documents are not in the collection."""
+    """Numbers of judged queries: all, without a relevant document, with no relevant document in the collection."""
     table = opened.judgements.filter(pc.is_in(opened.judgements["query_id"], value_set=opened.queries["query_id"]))
     every = set(table["query_id"].to_pylist())
     relevant = table.filter(pc.greater(table["relevance"], 0))

@@ -1,4 +1,4 @@
-"""The combinations that ``sensitivity`` measures: every value of every axis that a measure has."""
+"""The combinations that ``sensitivity`` measures: all values of all axes that a measure has."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from askew.mentions.marks import can_mark
 from askew.plugins import registry
 from askew.plugins.kinds import MeasureFamily
 
-# One text with commas, or several values.
+# A comma-separated text, or a sequence of values.
 Listed: TypeAlias = str | Sequence[str]
 LexiconLike: TypeAlias = str | Path | Lexicon
-# More digits than any cutoff may have, and few enough to be read as a number.
+# More digits than any valid cutoff has. Longer texts are cut before they are converted to a number.
 _DIGITS = 12
 _NAMES = {"tokens": "tokens", "sign": "signs", "missing": "missing", "who": "who"}
 
 
 @dataclass(frozen=True)
 class Axes:
-    """The values of each axis, before it is known what a measure takes and whether texts are missing."""
+    """The values of each axis, before they are restricted to those that a measure accepts."""
 
     measures: list[Measure]
     lexicons: dict[str, Lexicon]
@@ -39,7 +39,7 @@ class Axes:
     cutoffs: tuple[int, ...]
 
     def combinations(self) -> Iterator[tuple[Measure, dict[str, Value]]]:
-        """Each measure with its parameters, and what was chosen for it on each axis."""
+        """Each measure with all its parameters, and its value on each axis."""
         for base in self.measures:
             family = find_family(base.name)
             named = {key: value for key, value in base.params if key not in AXES}
@@ -53,7 +53,7 @@ class Axes:
                 yield self._measure(base, choices), {"measure": shown, **choices}
 
     def _values(self, base: Measure, family: MeasureFamily, axis: str) -> tuple[Value, ...]:
-        """What a measure may have on an axis: what its own text says, or all that is given; empty without the axis."""
+        """The values of a measure on an axis: the one in its text, or else all given ones; empty without the axis."""
         if axis == "cutoff":
             return (base.cutoff,) if base.cutoff is not None else self.cutoffs
         if axis not in family.parameters:
@@ -66,7 +66,7 @@ class Axes:
         return tuple(value for value in self.given[axis] if not family.parameters[axis].expected(value))
 
     def _unresolved(self, base: Measure, choices: Mapping[str, Value]) -> bool:
-        """Whether a class of mentions cannot be told with this tokenizer, and nobody named just this combination."""
+        """Whether to skip a combination: its tokenizer cannot resolve mentions, and it was not requested explicitly."""
         told = base.param("who") is None and ANY in self.given["who"]
         return told and choices.get("who", ANY) != ANY and not can_mark(str(choices["tokens"]))
 
@@ -85,7 +85,7 @@ def axes_of(
     listed: Mapping[str, Listed | None],
     cutoffs: str | Sequence[int] | None,
 ) -> Axes:
-    """The axes that a caller asks for, checked; what is not given has its defaults."""
+    """Check the requested axes. An axis that is not given has its default values."""
     texts = measure_texts(measures)
     bases = [Measure.parse(text) for text in (defaults.SENSITIVITY_MEASURES if texts is None else texts)]
     for base in bases:
@@ -95,7 +95,7 @@ def axes_of(
             )
     usual = {
         "tokens": defaults.SENSITIVITY_TOKENS, "sign": defaults.SENSITIVITY_SIGNS,
-        # The resolver was trained on words for women and men: of others the axis is there where it is asked for.
+        # The resolver was trained on words for women and men. For other groups the axis must be requested.
         "who": defaults.SENSITIVITY_WHO if set(groups.names) <= set(LEARNED) else (),
         "missing": ("error", *defaults.SENSITIVITY_MISSING),
     }  # fmt: skip
@@ -117,7 +117,7 @@ def _split(given: Listed, name: str) -> tuple[str, ...]:
 
 
 def _check(axis: str, values: Sequence[str], bases: Sequence[Measure]) -> None:
-    """Refuse a value that no measure takes: it would be left out in silence."""
+    """Raise an error for a value that no measure accepts, because it would otherwise be ignored silently."""
     if axis == "tokens":
         check_names("tokenizer", values, registry.names("tokenizer"), f"{_NAMES[axis]}=")
     taken = [parameters[axis] for base in bases if axis in (parameters := find_family(base.name).parameters)]
@@ -129,7 +129,7 @@ def _check(axis: str, values: Sequence[str], bases: Sequence[Measure]) -> None:
 
 
 def _lexicons(groups: Groups, given: Sequence[LexiconLike] | str | None) -> dict[str, Lexicon]:
-    """The lexicons by the names that they are shown with. Unless given: all at hand that have these groups."""
+    """The lexicons by display name. Default: that of the groups and all shipped lexicons with these groups."""
     if given is None:
         shipped = [load_lexicon(name) for name in shipped_lexicons()]
         found = [groups.lexicon, *(one for one in shipped if set(groups.names) <= set(one.group_names))]

@@ -1,4 +1,4 @@
-"""Compare two runs query by query: differences with intervals, corrected tests, and which loss is ruled out."""
+"""Compare two runs query by query: gains with intervals, corrected tests, and tests of non-inferiority."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Margin: TypeAlias = float | Mapping[str, float] | None
 
 @dataclass(repr=False)
 class CompareReport:
-    """One comparison per measure; ``p_holm`` is corrected for the number of measures.
+    """One comparison per measure. ``p_holm`` is Holm-corrected for the number of measures.
 
-    So are ``p_no_loss_holm`` and ``p_equivalent_holm``, for the number of measures that have a margin. ``nulls`` states
-    the null hypothesis of each p.
+    ``p_no_loss_holm`` and ``p_equivalent_holm`` are Holm-corrected for the number of measures with a margin. ``nulls``
+    has the null hypothesis of each p.
     """
 
     old: str
@@ -63,7 +63,7 @@ class CompareReport:
         return self.results[text]
 
     def to_polars(self) -> pl.DataFrame:
-        """One row for each measure, with every number of the comparison."""
+        """One row per measure, with all values of the comparison."""
         rows = [{"measure": text, **found} for text, found in self.to_dict()["measures"].items()]
         return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -118,13 +118,15 @@ def compare(
     testing: Progress | None = None,
     **options: Unpack[MeasureOptions],
 ) -> CompareReport:
-    """Compare ``new`` with ``old``; ``options`` are those of ``measure``.
+    """Compare the run ``new`` with the run ``old``. ``options`` are those of ``measure``.
 
-    ``margin`` is the largest loss that would not matter: a number for all bounded measures of effectiveness, or one per
-    measure text. With it come tests of "no loss beyond the margin" and of equivalence. ``test`` is "mean" (the null
-    hypothesis is a mean gain of 0) or "randomization" (the two results of each query could as well be swapped; the
-    ``seed`` is for that one). ``fail_if`` are conditions such as "nDCG@10 loses 0.01" (see ``askew.app.measure.gate``);
-    those that hold are in ``failures``. ``testing`` is called with the number of measures compared and of all.
+    ``margin`` is the largest loss that would not matter: one number for all bounded measures of effectiveness, or a
+    dict from measure text to number. It adds tests of non-inferiority ("no loss beyond the margin") and of equivalence.
+    ``test`` is "mean" (null hypothesis: the mean gain is 0) or "randomization" (null hypothesis: the two values of each
+    query are exchangeable; it uses ``seed``). ``fail_if`` has conditions such as "nDCG@10 loses 0.01" (see
+    ``askew.app.measure.gate``); ``failures`` of the report lists those that are met. ``unpaired`` says whether a query
+    of only one run is an "error" or is left out ("drop"). ``names`` are the names of the two runs in the report.
+    ``testing`` is called with the number of compared measures and the total.
     """
     _check_settings(test, seed, unpaired)
     conditions = read_conditions(fail_if)
@@ -148,7 +150,7 @@ def compare(
             raise DataError(f"{asked.text} is not defined in both runs for any query they share")
         if not there.all():
             notes.append(f"{asked.text}: over the {int(there.sum())} of {len(there)} queries with a value in both runs")
-            # A measure of effectiveness leaves out queries by the judgements alone, the same in both runs.
+            # A measure of effectiveness leaves out the same queries in both runs, because only judgements decide.
             missing[asked.text] = 0 if "judgements" in asked.family.reads else int((~there).sum())
         limit = _margin_for(asked, margin)
         results[asked.text] = paired(
@@ -187,13 +189,13 @@ def _named(old: RunLike, new: RunLike, names: tuple[str, str] | None) -> dict[st
 
 
 def _corrected(results: Mapping[str, Paired], name: str) -> dict[str, float]:
-    """Holm over the measures that have this p."""
+    """Holm-corrected p-values, over the measures that have this p."""
     ps = {text: getattr(found, name) for text, found in results.items() if getattr(found, name) is not None}
     return dict(zip(ps, holm(list(ps.values())), strict=True))
 
 
 def _pair(report: MeasureReport, unpaired: str) -> tuple[Floats, Floats, list[str]]:
-    """The rows of both runs for the queries they share."""
+    """The rows of the shared queries in both runs, and notes on queries of one run only."""
     a, b = report.runs
     where = {query: row for row, query in enumerate(b.query_ids)}
     shared = [(row, where[query]) for row, query in enumerate(a.query_ids) if query in where]
@@ -205,7 +207,7 @@ def _pair(report: MeasureReport, unpaired: str) -> tuple[Floats, Floats, list[st
         only = _first_alone(a, b)
         message = f"{alone} queries are in one run only, such as {only!r}"
         if unpaired == "error":
-            raise DataError(f"{message}; compare what both have with unpaired='drop'")
+            raise DataError(f"{message}; compare only the shared queries with unpaired='drop'")
         notes.append(f"{message}; left out")
     rows = np.array(shared)
     return rows[:, 0], rows[:, 1], notes
@@ -226,12 +228,12 @@ def _refuse_meaningless(margin: Margin) -> None:
     values = margin.values() if isinstance(margin, Mapping) else [] if margin is None else [margin]
     for value in values:
         if not (math.isfinite(value) and value > 0):
-            raise ConfigError(f"margin=: this is the largest loss that would not matter, above 0; found {value!r}")
+            raise ConfigError(f"margin=: expected the largest loss that would not matter, above 0; found {value!r}")
 
 
 @dataclass(frozen=True)
 class _Reach:
-    """Whether a measure has bounds, and the most that a query can lose by it."""
+    """Whether a measure has bounds, and the largest possible loss of a query."""
 
     finite: bool
     most: float
@@ -242,27 +244,25 @@ class _Reach:
 
 
 def _refuse_unused(asked: list[MeasureRequest], margin: Margin) -> None:
-    """A margin that no measure uses was meant for something else."""
+    """Raise an error for a margin that no measure uses or that is too large to have a meaning."""
     bounded = {one.text: _Reach.of(one) for one in asked}
     for text in margin if isinstance(margin, Mapping) else ():
         if text not in bounded:
-            raise ConfigError(
-                f"margin=: it names the measure {text!r}, which is not among those compared: {', '.join(bounded)}"
-            )
+            raise ConfigError(f"margin=: the measure {text!r} is not among the compared measures: {', '.join(bounded)}")
         if not bounded[text].finite:
             raise ConfigError(
-                f"margin=: {text} has no bounds, so no sample can rule out a loss of its mean; leave it out, or "
-                "compare by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
+                f"margin=: {text} has no bounds, so no sample can rule out a loss of its mean; leave out its margin, "
+                "or compare by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
             )
     for one in asked:
         limit = _margin_for(one, margin)
         if limit is not None and limit >= bounded[one.text].most:
             raise ConfigError(
-                f"margin=: {one.text} cannot lose more than {bounded[one.text].most:g}, so a margin of {limit:g} says "
-                "nothing; give a smaller one"
+                f"margin=: {one.text} cannot lose more than {bounded[one.text].most:g}, so a margin of {limit:g} is "
+                "never exceeded; give a smaller one"
             )
     if margin is not None and all(_margin_for(one, margin) is None for one in asked):
         raise ConfigError(
-            "margin=: a margin without a measure is for bounded measures of effectiveness, and none is compared; "
-            "for another bounded measure name it, as in 'FaiRR@10=0.05'"
+            "margin=: a margin without a measure applies to bounded measures of effectiveness, and none is compared; "
+            "for another bounded measure give its name, as in 'FaiRR@10=0.05'"
         )

@@ -1,8 +1,8 @@
 """Conditions under which a comparison fails, for a gate in continuous integration.
 
 ``nDCG@10 loses 0.01``      the observed mean loss is 0.01 or more
-``nDCG@10 may lose 0.01``   a mean loss of 0.01 or more is not ruled out at the 5% level (bounded measures only; it
-                            needs many queries: 299 with unchanged results to rule out 0.01)
+``nDCG@10 may lose 0.01``   a mean loss of 0.01 or more is not ruled out at the 5% level (bounded measures only). This
+                            needs many queries: at least 299, with unchanged results, to rule out 0.01.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Condition:
     amount: float
 
     def failure(self, found: Paired, p_no_loss: float | None, missing: int = 0) -> str:
-        """Why the comparison fails, or an empty text. ``missing`` queries have a value in one run only."""
+        """Why the comparison fails, or an empty text. ``missing`` is the number of queries without a value in a run."""
         if missing:
-            return f"{self.measure} has no value in both runs for {missing} of {found.n + missing} queries"
+            return f"{self.measure} lacks a value in one or both runs for {missing} of {found.n + missing} queries"
         if self.verb == LOSES:
             lost = found.gain <= -self.amount + SAME
             return f"{self.measure} loses {-found.gain:.4f}, which is {self.amount:g} or more" if lost else ""
@@ -41,7 +41,7 @@ class Condition:
 
 
 def read_conditions(texts: str | Sequence[str]) -> list[Condition]:
-    """Conditions as they are written on a command line, one or several."""
+    """Parse one or several conditions in the syntax of the command line."""
     found = []
     for text in [texts] if isinstance(texts, str) else texts:
         match = _CONDITION.fullmatch(text.strip())
@@ -58,12 +58,13 @@ def read_conditions(texts: str | Sequence[str]) -> list[Condition]:
 def with_margins(
     conditions: Sequence[Condition], margin: float | Mapping[str, float] | None
 ) -> float | Mapping[str, float] | None:
-    """The margins of a comparison with those that the conditions ask for."""
+    """The margins of a comparison, with the margins of the 'may lose' conditions added."""
     wanted: dict[str, float] = {}
     for one in conditions:
         if one.verb == MAY_LOSE and wanted.setdefault(one.measure, one.amount) != one.amount:
             raise ConfigError(
-                f"fail_if=: {one.measure} may lose {wanted[one.measure]:g} and {one.amount:g}: give the smaller one"
+                f"fail_if=: two conditions, {one.measure} may lose {wanted[one.measure]:g} and {one.amount:g}; "
+                "give the smaller one"
             )
     if not wanted:
         return margin
@@ -78,7 +79,7 @@ def with_margins(
 
 
 def check_measures(conditions: Sequence[Condition], measures: Sequence[str]) -> None:
-    """A condition on a measure that is not compared would never fail."""
+    """Raise an error for a condition on a measure that is not compared, because it could never fail."""
     for one in conditions:
         if one.measure not in measures:
             raise ConfigError(f"fail_if=: {one.measure!r} is not among the measures compared: {', '.join(measures)}")

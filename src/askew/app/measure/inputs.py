@@ -1,4 +1,4 @@
-"""From what a caller gives to what a job works with: runs, measures, and the parts of a collection."""
+"""Convert the arguments of a caller for a job: runs, measures, and the parts of a collection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MeasuresLike: TypeAlias = str | Measure | Sequence[str | Measure]
 
 
 def measure_texts(measures: MeasuresLike | None) -> list[str] | None:
-    """Measures as texts; None where none are named."""
+    """The measures as texts; None if none are given."""
     if measures is None:
         return None
     if isinstance(measures, str):
@@ -28,7 +28,7 @@ def measure_texts(measures: MeasuresLike | None) -> list[str] | None:
 
 
 def as_runs(runs: RunLike | Sequence[RunLike] | Mapping[str, RunLike]) -> Sequence[RunLike] | Mapping[str, RunLike]:
-    """One run alone is a list of one. ``{query: {document: score}}`` is a run, ``{name: run}`` several."""
+    """Return a sequence or mapping of runs. ``{query: {document: score}}`` is one run, ``{name: run}`` several."""
     if isinstance(runs, Mapping):
         return [runs] if _is_run(runs) else runs
     if isinstance(runs, Sequence) and not isinstance(runs, str):
@@ -42,21 +42,21 @@ def _is_run(given: Mapping[str, object]) -> bool:
 
 
 def parts_of(collection: object, docs: object, qrels: QrelsLike | None) -> tuple[object, QrelsLike | None]:
-    """The documents and judgements of a collection, and those that are given apart, which win."""
+    """The documents and judgements: those of the collection, but a given ``qrels`` overrides its judgements."""
     if collection is None:
         return docs, qrels
     if docs is not None:
-        raise ConfigError("docs: the documents are given twice, as a collection and as docs; give one of them")
+        raise ConfigError("docs: the documents are given twice, as a collection and as docs=; give only one of them")
     opened = open_collection(collection) if _is_whole(collection) else collection
     if not isinstance(opened, Collection):
         return opened, qrels
     judged = opened.qrels_file().lines if qrels is None and opened.has_judgements else qrels
-    # A folder keeps its path: what was counted of it before is found by that.
+    # Keep the path of a folder, because it is the key of earlier counts in the store.
     return collection if isinstance(collection, str | Path) and Path(collection).is_dir() else opened, judged
 
 
 def query_texts(collection: object, queries: str | Path | Sequence[str] | None) -> dict[str, str]:
-    """The texts of queries by their ids, from a file or from the collection; none where neither has them."""
+    """The query texts by id, from a file or from the collection; empty if neither has them."""
     if isinstance(queries, str | Path):
         table = read_queries(Path(queries))
     else:
@@ -68,7 +68,7 @@ def query_texts(collection: object, queries: str | Path | Sequence[str] | None) 
 
 
 def _is_whole(collection: object) -> bool:
-    """Whether a name stands for a collection and not for documents alone."""
+    """Whether the argument names a whole collection and not only a file of documents."""
     if isinstance(collection, str) and (collection == "demo" or collection.startswith("irds:")):
         return True
     if not isinstance(collection, str | Path):

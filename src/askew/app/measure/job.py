@@ -1,4 +1,4 @@
-"""The steps of ``measure``: choose the measures, read, restrict to queries, score; with what they hand on."""
+"""The steps of ``measure``: choose the measures, read the files, restrict to queries, score."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from askew.measures.catalogue import Catalogue, MeasureRequest, Preset
 from askew.measures.common import documents_read, known_to, way_of_reading
 from askew.plugins.kinds import DocMentions, Inputs, Judgements
 
-# The measures to score, of those asked for and of what the runs, each with its counts, have for them.
+# Selects the measures to score, given the requested measures and the inputs of each run.
 Keep = Callable[[list[MeasureRequest], Sequence[Inputs]], list[MeasureRequest]]
 _NOTHING = "nothing to measure with: give docs= for measures of lean, qrels= for effectiveness"
 
 
 class MeasureJob:
-    """One use of ``measure``. Its methods are called in the order in which they stand here.
+    """One call of ``measure``. The public methods must be called in the order of their definition.
 
-    ``brief`` leaves out the notes on single measures, for jobs that have very many.
+    ``brief`` leaves out the notes on single measures, for jobs with very many measures.
     """
 
     def __init__(
@@ -44,20 +44,20 @@ class MeasureJob:
         self.preset, self._brief = preset, brief
         self.catalogue = Catalogue(preset, overrides, groups=groups)
         self.notes: list[str] = []
-        # The texts of the queries, read where relevance is estimated.
+        # Loads the texts of the queries. It is called only if relevance is estimated.
         self.query_texts: Callable[[], Mapping[str, str]] = dict
 
     def choose_measures(
         self, measures: str | Sequence[str] | None, docs: bool, qrels: bool, background: bool, fields: tuple[str, ...]
     ) -> None:
-        """The requested measures, complete, each with the input it needs; they say how the files are to be read."""
+        """Complete the requested measures and check their inputs. They determine how the files are read."""
         self._given = {"docs": docs, "qrels": qrels, "background": background}
         self._choose_background()
         texts = texts_of(measures, self.preset, qrels, docs)
         if measures is None and not texts:
             raise ConfigError(_NOTHING)
         if len(set(texts)) < len(texts):
-            raise ConfigError(f"the measure {next(t for t in texts if texts.count(t) > 1)!r} is asked for twice")
+            raise ConfigError(f"the measure {next(t for t in texts if texts.count(t) > 1)!r} is requested twice")
         asked = self.catalogue.complete(texts)
         lacks = {one.text: self._lacks(one) for one in asked}
         if measures is None:
@@ -73,33 +73,33 @@ class MeasureJob:
             self.notes.append("the background run is not used: no requested measure compares with one")
 
     def _choose_background(self) -> None:
-        """Without a background run NFaiRR is against the run itself; a preset that says otherwise stays."""
+        """Without a background run, NFaiRR uses the run itself as background, unless the preset sets another."""
         fixed = self.preset and "background" in self.preset.defaults.get("NFaiRR", {})
         if not self._given["background"] and not fixed:
             self.catalogue.overrides = {**self.catalogue.overrides, "background": "self"}
 
     def _lacks(self, one: MeasureRequest) -> str:
-        """What is not there that a measure needs, and how to give it; empty where all is there."""
+        """The input that a measure needs and does not have, and how to give it; empty if nothing is missing."""
         if "judgements" in one.family.reads and not self._given["qrels"]:
             return "needs judgements: give them with qrels="
         if "mentions" in one.family.reads and not self._given["docs"]:
             return "needs the texts: give the documents with docs="
         if one.measure.param("background") == "run" and not self._given["background"]:
-            return f"needs a background run: give background=, or ask for {one.family.name}(background=self)"
+            return f"needs a background run: give background=, or request {one.family.name}(background=self)"
         return ""
 
     def _only_possible(self, asked: list[MeasureRequest], lacks: Mapping[str, str]) -> list[MeasureRequest]:
-        """Of the measures nobody named, those whose input is there; the rest is told."""
+        """The default measures whose input is given. A note lists those that are left out."""
         left = [one.text for one in asked if lacks[one.text]]
         if left:
-            self.notes.append(f"left out for want of qrels=, docs= or background=: {', '.join(left)}")
+            self.notes.append(f"left out without qrels=, docs= or background=: {', '.join(left)}")
         possible = [one for one in asked if not lacks[one.text]]
         if not possible:
             raise ConfigError(_NOTHING)
         return possible
 
     def read(self, runs: Mapping[str, RunLike], background: RunLike | None, qrels: QrelsLike | None, form: str) -> None:
-        """The runs and the judgements."""
+        """Read the runs and the judgements."""
         if not runs:
             raise ConfigError("no run was given")
         self.runs = [as_run(run, name, form, self.published) for name, run in runs.items()]
@@ -109,7 +109,7 @@ class MeasureJob:
         self.notes += self.qrels.notes if self.qrels else []
 
     def restrict(self, queries: str | Path | Sequence[str] | None, label: str | None) -> None:
-        """Only the queries asked for; what was noticed on the way is noted."""
+        """Restrict the runs to the requested queries, and collect the notes on the runs."""
         wanted = _wanted_queries(queries, label)
         self._unanswered = {run.name: self._unanswered_by(run, wanted) for run in self.runs}
         if wanted is not None:
@@ -122,7 +122,7 @@ class MeasureJob:
                 self.notes += filter(None, [note_on_ranks(run)])
 
     def _unanswered_by(self, run: Run, wanted: Sequence[str] | None) -> list[str]:
-        """The judged queries for which a run has no document, where some measure counts them."""
+        """The judged queries without a document in a run, if some measure counts them as zero."""
         if self.qrels is None:
             return []
         present = set(run.lines["query_id"].unique().to_list())
@@ -137,7 +137,7 @@ class MeasureJob:
     def score(
         self, source: DocumentSource | None, progress: Progress | None, keep: Keep | None = None
     ) -> MeasureReport:
-        """Every measure for every query of every run; ``keep`` chooses among them once the texts are counted."""
+        """Score every measure for every query of every run. ``keep`` selects measures after the texts are counted."""
         frames = [run.lines if run.all_lines is None else run.all_lines for run in self.runs]
         frames += [self.background.lines] if self.background else []
         frames += [self.qrels.lines] if self.qrels else []
@@ -158,7 +158,7 @@ class MeasureJob:
         report = MeasureReport(self.asked, [], self.notes, self.preset.mean_digits if self.preset else None)
         for run, one, lean in zip(self.runs, lists, inputs, strict=True):
             more = self._unanswered[run.name]
-            # Measures of effectiveness read all lines, and count the queries that the run does not answer.
+            # Measures of effectiveness read all lines, and include judged queries without a document in the run.
             differ = self.qrels is not None and (more or run.all_lines is not None)
             every = universe.lists(run, more, every=True) if differ else one
             whole = scorer.inputs(every, scorer.asked, run.name) if differ else lean
@@ -166,13 +166,13 @@ class MeasureJob:
         return report
 
     def _set_background(self, scorer: Scorer, lists: ScoredLists) -> None:
-        """Signatures name the background by its content. One that was asked for by another name is told."""
+        """Set the background run. Its content hash is part of signatures; a note reports another requested hash."""
         scorer.set_background(lists)
         self.asked = scorer.asked
         for one in self.asked:
             wanted = str(Measure.parse(one.text).param("background", ""))
             if wanted.startswith("run@") and wanted != f"run@{one.background}":
-                self.notes.append(f"{one.text}: the background run given is another, run@{one.background}")
+                self.notes.append(f"{one.text}: the given background run is a different one, run@{one.background}")
 
     def _count(
         self, source: DocumentSource, inputs: Sequence[Inputs], progress: Progress | None
@@ -181,7 +181,7 @@ class MeasureJob:
         if not keys:
             return {}
         needed = np.zeros(len(inputs[0].doc_ids), np.bool_)
-        # Many measures read the same documents: of each way of reading, one is looked at.
+        # Many measures read the same documents, so one measure per way of reading is enough.
         for one in {way_of_reading(one.measure): one for one in self.asked if key_of(one) is not None}.values():
             for given in inputs:
                 needed |= documents_read(one.measure, given)
@@ -196,7 +196,7 @@ class MeasureJob:
         return gather_texts(source, doc_ids, self._needed)
 
     def _score_run(self, scorer: Scorer, name: str, query_ids: list[str], lean: Inputs, whole: Inputs) -> RunScores:
-        """Every measure by query. A query that the run does not answer has no lean."""
+        """The values of every measure per query. A query without a document in the run has no lean."""
         answered = len(query_ids) - len(self._unanswered[name])
         values = {}
         for asked in self.asked:
@@ -225,7 +225,7 @@ class MeasureJob:
 
 
 def _missing_notes(name: str, asked: Sequence[MeasureRequest], inputs: Inputs) -> list[str]:
-    """How many of the documents that the measures read had no text, where they were told to go on without."""
+    """A note on the documents without text that the measures read, unless ``missing`` is "error"."""
     most = 0
     policies: set[str] = set()
     for one in asked:
@@ -243,7 +243,7 @@ def _missing_notes(name: str, asked: Sequence[MeasureRequest], inputs: Inputs) -
 def _wanted_queries(queries: str | Path | Sequence[str] | None, label: str | None) -> list[str] | None:
     if queries is None:
         if label is not None:
-            raise ConfigError("label= chooses among the labels of a file of queries: give one with queries=")
+            raise ConfigError("label=: it selects queries of a file by label; give the file with queries=")
         return None
     if not isinstance(queries, str | Path):
         return list(queries)
@@ -259,7 +259,7 @@ def _wanted_queries(queries: str | Path | Sequence[str] | None, label: str | Non
 
 
 def _refuse_other_queries(runs: Sequence[Run]) -> None:
-    """The published script looks every query of the first run up in the others, and crashes."""
+    """Raise an error for different queries, because the published script fails if a run lacks a query of the first."""
     first = runs[0].lines["query_id"].unique(maintain_order=True)
     for run in runs[1:]:
         present = set(run.lines["query_id"].unique().to_list())

@@ -1,4 +1,4 @@
-"""Measure runs: read, count, score, summarize. The whole of ``askew measure`` as one function."""
+"""Measure runs: read, count, score, summarize. This is ``askew measure`` as a function."""
 
 from __future__ import annotations
 
@@ -79,18 +79,18 @@ def measure(
 ) -> MeasureReport:
     """Score runs for bias (lean) and effectiveness.
 
-    ``runs`` is one run or several: a file, a ``Run``, a data frame, ``{query: {document: score}}``, or a mapping of
-    names to such. ``collection`` is a ``Collection``, or whatever one can be opened from; a file, a mapping of document
-    id to text or a data frame there is documents only. ``docs`` and ``qrels`` (a file, a data frame or ``{query:
-    {document: relevance}}``) are for what it lacks. ``measures`` are texts or objects: ``"RR@10 ARaB(tf)@10"``,
-    ``[nDCG @ 10]``. ``groups`` are those that measures count unless they name a lexicon themselves. What is in memory
-    passes the same checks as a file.
-    A judged query that a run does not answer has an effectiveness of 0 and no lean (``unanswered``); one without any
-    relevant document is left out of effectiveness (``no_relevant``); each measure has its own n.
-    With ``decompose`` the report has ``parts``: which part of ARaB is off topic, asked for or on topic, and who is
-    mentioned, by the estimates of ``resolver``: ``light``, or ``neural``, which is more accurate and slow. It needs the
-    texts of the queries: a collection that has them, or a file as ``queries``.
-    ``before_scoring`` is shown the measures, complete, before anything is read.
+    ``runs`` is one run or several: a file, a ``Run``, a data frame, ``{query: {document: score}}``, or a mapping from
+    names to runs. ``collection`` is a ``Collection`` or anything that one can be opened from. A file, a mapping from
+    document id to text, or a data frame given as ``collection`` has documents only. ``docs`` and ``qrels`` (a file, a
+    data frame or ``{query: {document: relevance}}``) give what the collection does not have. ``measures`` are texts or
+    objects: ``"RR@10 ARaB(tf)@10"``, ``[nDCG @ 10]``. ``groups`` are counted by all measures that do not name a
+    lexicon. Data in memory is checked in the same way as files.
+    A judged query without a document in a run has an effectiveness of 0 and no lean (``unanswered``). A query without
+    any relevant document is left out of effectiveness (``no_relevant``). Each measure has its own n.
+    With ``decompose`` the report has ``parts``: how much of ARaB is off topic, requested by the query or on topic, and
+    who is mentioned. The ``resolver`` estimates this: ``light``, or ``neural``, which is more accurate and slow. It
+    needs the texts of the queries: a collection that has them, or a file as ``queries``.
+    ``before_scoring`` is called with the completed measures before any file is read.
     """
     chosen = find_preset(preset) if preset else None
     given = {
@@ -139,7 +139,7 @@ def measure_defined(
     runs: RunLike | Sequence[RunLike] | Mapping[str, RunLike], collection: object, measures: Sequence[str],
     **options: Any,
 ) -> tuple[MeasureReport, list[str]]:  # fmt: skip
-    """As ``measure``, without the measures that are not defined for any query of a run; a note says which they are."""
+    """As ``measure``, but leave out measures that are not defined for any query of a run; notes name them."""
     left, notes = list(measures), list[str]()
     while True:
         try:
@@ -158,7 +158,7 @@ _ALLOWED = {
 
 
 def _check_options(options: Mapping[str, str]) -> None:
-    """An option is wrong also where no measure asks for it."""
+    """Raise an error for an invalid option, even if no measure uses it."""
     for key, allowed in _ALLOWED.items():
         if key in options and options[key] not in allowed:
             raise ConfigError(f"{key}=: expected one of {', '.join(allowed)}; found {options[key]!r}")
@@ -167,26 +167,26 @@ def _check_options(options: Mapping[str, str]) -> None:
 
 
 def note_on_own_backgrounds(asked: Sequence[MeasureRequest], preset: Preset | None) -> list[str]:
-    """Runs of other depths have other ideals: the same top-ranked documents can have different values."""
+    """A note if each run is its own background: runs of different depth then have different ideal values."""
     own = [one for one in asked if one.measure.param("background") == "self"]
     if not own:
         return []
     fixed = [one for one in own if _keeps_its_background(one, preset)]
-    how = f"ask for {fixed[0].family.name}(background=run) and give" if fixed else "give"
+    how = f"request {fixed[0].family.name}(background=run) and give" if fixed else "give"
     return [
-        f"{_texts(own)}: each run is measured against the documents it retrieved itself; "
-        f"{how} background= to measure all against the same"
+        f"{_texts(own)}: the background of each run is the documents that it retrieved itself; "
+        f"{how} background= to use the same background for all runs"
     ]
 
 
 def _keeps_its_background(one: MeasureRequest, preset: Preset | None) -> bool:
-    """Whether a background run alone would change nothing."""
+    """Whether the background is fixed, so that giving a background run alone would have no effect."""
     by_preset = preset is not None and "background" in preset.defaults.get(one.family.name, {})
     return by_preset or Measure.parse(one.text).param("background") is not None
 
 
 def note_on_liwc(asked: Sequence[MeasureRequest]) -> list[str]:
-    """LIWC is a dictionary that does not come with askew."""
+    """A note if a shipped lexicon is used in place of LIWC, which is not part of askew."""
     named = [one for one in asked if Measure.parse(one.text).name == "LIWC"]
     notes = []
     for lexicon in dict.fromkeys(str(one.measure.param("lexicon")) for one in named):
@@ -194,17 +194,17 @@ def note_on_liwc(asked: Sequence[MeasureRequest]) -> list[str]:
             texts = _texts([one for one in named if one.measure.param("lexicon") == lexicon])
             name = lexicon.partition("@")[0]
             notes.append(
-                f"{texts}: the open lexicon {name} stands in, it is not LIWC; "
+                f"{texts}: the open lexicon {name} is used in place of LIWC; "
                 "give the LIWC dictionary, a .dic file, with lexicon="
             )
     return notes
 
 
 def note_on_resolver(asked: Sequence[MeasureRequest], divided: Sequence[MeasureRequest]) -> list[str]:
-    """What a resolver says of words that it was not trained on is less certain than its measured accuracy."""
+    """A note if a resolver estimates classes of words that it was not trained on, with unknown accuracy."""
     estimated = [one for one in asked if one in divided or one.measure.param("who", ANY) != ANY]
     others = [one for one in estimated if not set(one.groups) <= set(LEARNED)]
-    return [f"{_texts(others)}: classes are estimated by a model of words of other groups"] if others else []
+    return [f"{_texts(others)}: classes are estimated by a model that was trained on other groups"] if others else []
 
 
 def _texts(asked: Sequence[MeasureRequest]) -> str:

@@ -1,4 +1,4 @@
-"""Does a result depend on the word list? Runs measured in every combination of choices, and whether orders agree."""
+"""Measure runs in every combination of choices (lexicon, tokenizer, ...), and compare the orders of systems."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from askew.measures.common import documents_read, known_to, way_of_reading
 from askew.plugins.kinds import Inputs
 
 __all__ = ["SensitivityReport", "sensitivity"]
-# A mean so much smaller than the values of its queries is zero but for rounding.
+# A mean that is smaller than this fraction of the mean absolute value counts as zero (rounding).
 _ROUNDING = 1e-12
 
 
@@ -56,14 +56,14 @@ def sensitivity(
     out: str | Path | None = None,
     progress: Progress | None = None,
 ) -> SensitivityReport:
-    """Does the order of systems depend on the word list, the tokenizer, the cutoff, or another choice?
+    """Test whether the order of systems depends on the lexicon, the tokenizer, the cutoff, or another choice.
 
-    Two runs or more (as in ``measure``) are measured in every combination of ``measures`` (without a cutoff:
-    ``"ARaB(tf) NFaiRR"``), ``lexicons``, ``tokens``, ``signs``, ``cutoffs``, ``missing`` and ``who``, on the axes that
-    each measure has; what a measure's own text says stays. By default the lexicons are all at hand that have the
-    ``groups`` (female and male unless given), and ``missing`` varies only where a ranked document has no text. Orders
-    are compared by Kendall's tau-b. ``html`` is a file for a page with a heat map, ``out`` a folder for the page and
-    all tables.
+    Two or more runs (as in ``measure``) are measured in every combination of ``measures`` (without a cutoff:
+    ``"ARaB(tf) NFaiRR"``), ``lexicons``, ``tokens``, ``signs``, ``cutoffs``, ``missing`` and ``who``. A measure varies
+    only on the axes that it has; parameters in its text are fixed. The default lexicons are all shipped ones that have
+    the ``groups`` (default: female and male). By default ``missing`` varies only if a ranked document has no text.
+    Orders are compared with Kendall's tau-b. ``html`` is a file for a page with a heat map, ``out`` a folder for the
+    page and all tables.
     """
     check_places(html, out)
     counted = Groups.of(defaults.SENSITIVITY_GROUPS if groups is None else groups)
@@ -98,7 +98,7 @@ def _named(runs: Sequence[RunLike] | Mapping[str, RunLike]) -> dict[str, RunLike
 
 
 def _choices(axes: Axes) -> dict[str, dict[str, Value]]:
-    """What was chosen for each measure, by its text."""
+    """The choices of each combination, by the text of its measure."""
     found: dict[str, dict[str, Value]] = {}
     for measure, choices in axes.combinations():
         found[measure.text] = choices
@@ -111,13 +111,13 @@ def _choices(axes: Axes) -> dict[str, dict[str, Value]]:
 
 
 class _MissingTexts:
-    """Which rules for a ranked document without text are compared, once it is known whether there is any."""
+    """Selects the values of ``missing`` to compare, once it is known whether ranked documents have no text."""
 
     def __init__(self, choices: Mapping[str, dict[str, Value]], given: bool) -> None:
         self._choices, self._given, self.notes = choices, given, list[str]()
 
     def keep(self, asked: list[MeasureRequest], inputs: Sequence[Inputs]) -> list[MeasureRequest]:
-        """All rules where texts are missing, otherwise one and no such axis. An error is kept only where asked for."""
+        """Keep all values of ``missing`` if texts are missing, else one value. "error" is kept only if requested."""
         absent = _without_text(asked, inputs)
         alike: dict[tuple[tuple[str, Value], ...], list[MeasureRequest]] = {}
         for one in asked:
@@ -125,7 +125,7 @@ class _MissingTexts:
             alike.setdefault(others, []).append(one)
         kept = {one.text for same in alike.values() for one in self._compared(same, absent)}
         if not absent:
-            # With every text at hand all rules come to the same: there is nothing to choose.
+            # If every document has a text, all values of missing give the same result.
             for chosen in self._choices.values():
                 chosen.pop("missing", None)
         else:
@@ -134,7 +134,7 @@ class _MissingTexts:
         return [one for one in asked if one.text in kept]
 
     def _compared(self, same: list[MeasureRequest], absent: int) -> list[MeasureRequest]:
-        """Of measures that differ in this rule only, those that are compared."""
+        """The measures to compare, of several that differ only in ``missing``."""
         if not absent:
             return same[:1]
         if self._given or len(same) == 1:
@@ -143,7 +143,7 @@ class _MissingTexts:
 
 
 def _without_text(asked: Sequence[MeasureRequest], inputs: Sequence[Inputs]) -> int:
-    """How many documents that the measures read have no text; those that move up when others go are not counted."""
+    """The number of documents without text that the measures read, not counting those that move up with "drop"."""
     absent = np.zeros(len(inputs[0].doc_ids), np.bool_)
     read = [one for one in asked if one.measure.param("missing") != "drop"] or asked
     for one in {way_of_reading(one.measure): one for one in read}.values():
@@ -175,7 +175,7 @@ def _mean(values: Floats) -> float:
 def _notes(axes: Axes, groups: Groups, scored: MeasureReport) -> list[str]:
     notes = []
     if len(axes.lexicons) == 1:
-        notes.append(f"one lexicon only: no other at hand has {', '.join(groups.names)}; give others with lexicons=")
+        notes.append(f"one lexicon only: no other has the groups {', '.join(groups.names)}; add some with lexicons=")
     left = sum(any(np.isnan(run.values[one.text]).any() for run in scored.runs) for one in scored.asked)
     if left:
         notes.append(f"in {left:,} of {len(scored.asked):,} combinations some queries of a run have no value")

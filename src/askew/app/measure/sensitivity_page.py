@@ -1,4 +1,4 @@
-"""The report of ``sensitivity`` as one page that stands alone, and its tables as files."""
+"""The report of ``sensitivity`` as one self-contained HTML page, and its tables as files."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from askew.publish.page.writing import check_out, write_report
 TITLE = "Sensitivity of the order of systems"
 _WHAT = "Kendall's tau-b"
 _LEANS_LESS = (
-    "A system leans less where its mean is better by the measure's own direction: nearer zero for signed measures, "
-    "lower for absolute ones, higher for NFaiRR. Whether a difference is significant is not asked here."
+    "A system leans less if its mean is better in the direction of the measure: nearer zero for signed measures, "
+    "lower for absolute ones, higher for NFaiRR. Differences are not tested for significance here."
 )
 
 
 def check_places(html: str | Path | None, out: str | Path | None) -> None:
-    """Refuse places that the report cannot go to, before any work."""
+    """Raise an error for paths that the report cannot be written to, before any work is done."""
     if html is not None and Path(html).is_dir():
         raise ConfigError(f"html= {html}: expected a file, found a folder; give a name such as sensitivity.html")
     if out is not None:
@@ -36,7 +36,7 @@ def check_places(html: str | Path | None, out: str | Path | None) -> None:
 
 
 def write_pages(report: SensitivityReport, html: str | Path | None, out: str | Path | None) -> None:
-    """The page as one file, and with all tables in a folder."""
+    """Write the page as one file, and the page with all tables as a folder."""
     if html is None and out is None:
         return
     parts = PageParts()
@@ -51,7 +51,7 @@ def write_pages(report: SensitivityReport, html: str | Path | None, out: str | P
 
 
 def sensitivity_page(report: SensitivityReport, parts: PageParts) -> str:
-    """The whole page as text; its tables are kept in ``parts``."""
+    """The page as HTML. Its tables are added to ``parts``."""
     sections = [
         Section("summary", "Summary", [listed(list(report.sentences())), *_notes(report)]),
         _axes_section(report, parts),
@@ -72,8 +72,8 @@ def _notes(report: SensitivityReport) -> list[Markup]:
 def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
     rows = [[*row, ", ".join(map(str, one.values))] for row, one in zip(report.axis_rows(), report.axes, strict=True)]
     note = (
-        "Pairs: combinations that differ on this axis only; an axis that one of the two lacks is not compared. "
-        "A low mean tau says that this choice changes the order of systems."
+        "Pairs: pairs of combinations that differ in this axis only; axes that one of the two measures lacks are "
+        "ignored. A low mean tau means that this choice changes the order of systems."
     )
     head = [*columns(*AXIS_HEAD), Column("values compared", WORDS)]
     data = [asdict(one) | {"values": ", ".join(map(str, one.values))} for one in report.axes]
@@ -97,8 +97,8 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
         headings = [Heading(label, label, group) for label, group in firsts.items()]
         values = report.between(labels)
         caption = (
-            "Each cell: the mean tau between all combinations with the one and with the other measure and lexicon. "
-            f"The matrix of all {len(report.combinations):,} combinations is the file tau.parquet of a report folder."
+            "Each cell: the mean tau between all combinations of one measure and lexicon and all those of another. "
+            f"The matrix of all {len(report.combinations):,} combinations is in tau.parquet of a report folder."
         )
     about = About("agreement", "Agreement of the orders", _described("combinations"))
     drawn = heat_map(about, headings, values, _WHAT)
@@ -107,7 +107,7 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
 
 def _described(things: str) -> str:
     return (
-        f"A matrix of colored cells, one for each two {things}: blue where the orders agree, orange where they do not."
+        f"A matrix of colored cells, one per pair of {things}: blue where the orders agree, orange where they do not."
     )
 
 
@@ -132,7 +132,7 @@ def _flips_section(report: SensitivityReport, parts: PageParts) -> Section:
     ]  # fmt: skip
     data = pl.DataFrame([asdict(one) | {"flips": one.flips} for one in report.pairs])
     head = [Column("A", NAME), Column("B", NAME), *(Column(label) for label in (
-        "combinations where A leans less", "B leans less", "equal", "share of B"))]  # fmt: skip
+        "combinations where A leans less", "B leans less", "equal", "share where B leans less"))]  # fmt: skip
     steady = len(report.pairs) - len(report.flips)
     note = f"{steady:,} of {len(report.pairs):,} pairs have the same order, or are equal, in all combinations."
     shown = table("pairs", "Pairs of systems whose order changes, the most contested first", head, rows, note)

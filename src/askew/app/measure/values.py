@@ -1,4 +1,4 @@
-"""What ``measure`` found: a value for every run, measure and query, and their means."""
+"""The report of ``measure``: a value for every run, measure and query, and their means."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from askew.statistics.intervals import Mean, mean_with_interval
 
 @dataclass(frozen=True)
 class RunScores:
-    """What every measure says of every query of one run. NaN: left out for a reason given in the notes."""
+    """The values of every measure for every query of one run. NaN: left out for a reason given in the notes."""
 
     name: str
     query_ids: list[str]
@@ -29,7 +29,10 @@ class RunScores:
 
 @dataclass(repr=False)
 class MeasureReport:
-    """The answer of ``measure``."""
+    """The report of ``measure``: ``runs`` have the values per query, ``notes`` what was left out and why.
+
+    ``parts`` has the decompositions that ``measure(decompose=True)`` adds.
+    """
 
     asked: list[MeasureRequest]
     runs: list[RunScores]
@@ -47,7 +50,7 @@ class MeasureReport:
     def __getitem__(self, key: str | Measure | tuple[str, str | Measure]) -> Mean:
         """The mean of a measure over the queries of a run: ``report["bm25.run", "nDCG@10"]``.
 
-        Where there is one run its name may be left out: ``report["nDCG@10"]``.
+        If there is only one run, its name may be left out: ``report["nDCG@10"]``.
         """
         name, wanted = key if isinstance(key, tuple) else (self.runs[0].name if len(self.runs) == 1 else "", key)
         text = wanted.text if isinstance(wanted, Measure) else wanted
@@ -56,10 +59,10 @@ class MeasureReport:
                 if (run.name, one.text) == (name, text):
                     return self.mean(run, one)
         known = f"{', '.join(run.name for run in self.runs)}; {', '.join(one.text for one in self.asked)}"
-        raise ConfigError(f"report: there is no {name!r} with {text!r}; there are {known}")
+        raise ConfigError(f"report: there is no run {name!r} with the measure {text!r}; there are {known}")
 
     def to_polars(self) -> pl.DataFrame:
-        """One row for each run and measure: mean, ends of the 95% interval, n, how the interval was made."""
+        """One row per run and measure: mean, 95% interval, n, and the method of the interval."""
         rows = [
             {"run": run.name, "measure": one.text, **asdict(self.mean(run, one)), "signature": one.signature}
             for run in self.runs

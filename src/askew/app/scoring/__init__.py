@@ -1,1 +1,1 @@
-"""From files to values: documents counted, measures computed."""
+"""Count mentions in documents, and compute measures of runs."""

@@ -1,4 +1,4 @@
-"""annotate: documents in, mentions out. Counted once for a collection, then read from the store."""
+"""annotate: count the mentions of groups in a collection once, and keep the counts in the store."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from askew.mentions.resolved import ResolvedCounter, ResolvedMentions
 from askew.plugins import registry
 
 STEP = "mentions"
-# In place of the number of tokens: the published reading found a line that is not two columns.
+# The number of tokens of a malformed line: with the published reading, a line without two columns.
 MALFORMED = -1
-# Bytes read, bytes in all.
+# Called with the bytes read and the total bytes.
 Progress = Callable[[int, int], None]
 
 
@@ -52,15 +52,15 @@ class Annotate:
         self._clipped = ClippedCounter(self.counter) if tokens == "unclipped" else None
 
     def settings(self) -> Mapping[str, Any]:
-        """The lexicon by its content, the tokenizer and who brought it, and what a shared term counts for."""
+        """The lexicon id, the tokenizer and its origin, the overlap rule for shared terms, and the resolver."""
         found = {"lexicon": self.lexicon.id, "tokens": self.tokens, "overlap": self.overlap}
         found |= {"resolver": self.resolver} if self.resolver else {}
         origin = registry.origin("tokenizer", self.tokens)
-        # A stranger's tokenizer may change with its version; ours change with the version of this stage.
+        # A tokenizer of a plugin may change with the plugin's version. askew's own change with this stage's version.
         return found if origin.startswith("askew ") else {**found, "tokens_from": origin}
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """One row of counts for each document. None is ever dropped."""
+        """One row of counts per document. No document is dropped."""
         found = self._resolved.count(rows["text"]) if self._resolved else self.counter.count(rows["text"])
         malformed = rows["text"].is_null().to_numpy()
         columns = [
@@ -78,7 +78,7 @@ class Annotate:
 
 @dataclass(frozen=True)
 class DocumentFiles:
-    """Document files as a source: named by their content and by how they are read."""
+    """Document files as a source. The key depends on their content and on how they are read."""
 
     store: Store
     path: Path
@@ -88,10 +88,10 @@ class DocumentFiles:
 
     @cached_property
     def key(self) -> str:
-        """The digests of the files, the fields, the way of reading."""
+        """A fingerprint of the files' digests, the fields and the way of reading."""
         files, titled = documents_at(self.path)
         digests = [self.store.digest(file) for file in files]
-        # The same file has other texts where its titles are read as well.
+        # The texts of a file differ if its titles are read as well.
         more = {"titled": True} if titled and not self.fields else {}
         return fingerprint({"documents": digests, "fields": list(self.fields), "published": self.published, **more})
 
@@ -102,7 +102,7 @@ class DocumentFiles:
 
 @dataclass(frozen=True)
 class Needs:
-    """What some measures read of a collection: the counts, and the way the files are read."""
+    """The counts that some measures need, and how the files are read."""
 
     stages: tuple[Annotate, ...]
     fields: tuple[str, ...] = ()
@@ -112,13 +112,13 @@ class Needs:
 def needs_of(
     measures: str | Sequence[str] | None, preset: str | None, fields: tuple[str, ...] = (), groups: Groups | None = None
 ) -> Needs:
-    """The counts that these measures read, or those of the preset, or of the measures that go without saying."""
+    """The counts that the given measures need, or those of the preset, or else the default measures."""
     chosen = find_preset(preset) if preset else None
-    # Whatever the background, it is the same counts.
+    # The counts do not depend on the background.
     overrides: dict[str, Any] = {"background": "self"} | ({"fields": "+".join(fields)} if fields else {})
     catalogue = Catalogue(chosen, overrides, groups=groups)
     asked = catalogue.complete(texts_of(measures, chosen, qrels=False, docs=True))
-    # Classes of mentions are counted together: one stage for all of them.
+    # One stage counts all classes of mentions.
     stages = {stage_of(key): Annotate(catalogue.lexicons[key.lexicon], *stage_of(key)[1:]) for key in keys_of(asked)}
     return Needs(tuple(stages.values()), fields_of(asked, fields), reads_as_published(asked, chosen))
 
@@ -127,7 +127,7 @@ def annotate(
     docs: Path, store: Store, stage: Annotate, fields: tuple[str, ...] = (), progress: Progress | None = None,
     published: bool = False,
 ) -> StepOutcome:  # fmt: skip
-    """Count a collection into the store, or find that it is there."""
+    """Count the mentions in a collection and store them, unless the store has them."""
     source = DocumentFiles(store, docs, fields, published)
     if progress is None:
         return run_step(store, STEP, stage, source)
@@ -136,12 +136,12 @@ def annotate(
 
 
 def stage_of(key: CountKey) -> tuple[str, str, str, str]:
-    """What the annotation is called with that has this count: lexicon, tokenizer, overlap and resolver."""
+    """The arguments of the ``Annotate`` stage that has this count: lexicon, tokenizer, overlap and resolver."""
     return key.lexicon, key.tokens, key.overlap, key.resolver
 
 
 def stored_mentions(store: Store, files: DocumentFiles, lexicon: Lexicon, key: CountKey) -> Manifest | None:
-    """The finished annotation that a measure could read instead of the texts."""
+    """The stored annotation that a measure can read instead of the texts, or None."""
     if not store.has(STEP):
         return None
     return store.finished(STEP, step_key(Annotate(lexicon, *stage_of(key)[1:]), files.key))

@@ -1,4 +1,4 @@
-"""Which measures can compare which groups, and how a value of a measure of lean is read."""
+"""Which measures can compare which groups, and how to interpret the values of a measure of lean."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from askew.measures.catalogue import Catalogue, MeasureRequest
 
 BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 
-# The groups of the published measures: where these are counted, methods and rules have word lists of their own.
+# The groups of the published measures. For these, some methods and rules have their own word lists.
 PUBLISHED = frozenset(["female", "male"])
 
 
 def catalogue_of(groups: Groups | None, overrides: Mapping[str, Value] | None = None) -> Catalogue:
-    """What completes measures of one run for these groups; ``overrides`` are options of ``measure``."""
+    """The catalogue that completes measures for these groups, with each run as its own background.
+
+    ``overrides`` are options of ``measure``.
+    """
     return Catalogue(None, {"background": "self", **(overrides or {})}, groups=groups)
 
 
 def comparable(measures: Iterable[str], groups: Groups | None) -> list[str]:
-    """The measures that can compare these groups: a difference is of two, neutrality of two or more.
+    """The measures that can compare these groups: differences need two groups, neutrality two or more.
 
-    An error where none of those that count words can.
+    Raises the first error if no measure that counts words can compare them.
     """
     found, refused, counts = [], list[ConfigError](), False
     for text in measures:
@@ -42,7 +45,7 @@ def comparable(measures: Iterable[str], groups: Groups | None) -> list[str]:
 
 
 def named_groups(lean: MeasureRequest, catalogue: Catalogue) -> Groups | None:
-    """The groups of a measure that has a lexicon of its own; None where they are the published pair."""
+    """The groups of a measure with its own lexicon; None if they are the published groups female and male."""
     if set(lean.groups) == PUBLISHED:
         return None
     param = lean.measure.param
@@ -51,17 +54,17 @@ def named_groups(lean: MeasureRequest, catalogue: Catalogue) -> Groups | None:
 
 
 def sign_of(one: MeasureRequest) -> str:
-    """A sentence that says how to read a value of a measure of lean, with the names of its own groups."""
+    """A sentence that explains the values of a measure of lean, with the names of its groups."""
     if is_signed(one):
         return f"{one.text}: positive leans toward {one.groups[0]}, negative toward {one.groups[1]}; 0 is balanced."
     return f"{one.text} compares {listed(one.groups)}; {BETTER[one.direction]} is better."
 
 
 def is_signed(one: MeasureRequest) -> bool:
-    """Whether the sign of a value says toward which of two groups."""
+    """Whether the sign of a value shows toward which of two groups it leans."""
     return one.direction is Direction.ZERO and len(one.groups) == 2
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names as a sentence has them."""
+    """Join names for a sentence: "a, b and c"."""
     return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), *names[-1:]])

@@ -1,11 +1,11 @@
-"""What a measure of lean counts: which part of it is off topic, asked for, on topic; and who is mentioned.
+"""Decompose a measure of lean into parts: why a mention is there (off topic, requested, on topic) and who is mentioned.
 
-The lean of a query is a sum over mentions: a mention counts for its group with the magnitude of its document, shared
-equally among the mentions of that group there, times the weight of its rank. So parts add up to the measure exactly.
-Which part a mention belongs to is an estimate. By why, a mention counts for each part with its probability, which is
-calibrated: correcting for the confusion of the classes made shares worse on collections that the estimate was not
-learned from (docs/warrant.md). By who, shares are corrected for the confusion. Intervals are from a bootstrap that
-draws queries and documents, and the labeled mentions behind the correction.
+The lean of a query is a sum over mentions. A mention adds the magnitude of its document and group, divided by the
+number of mentions of that group in the document, times the weight of the rank. So the parts add up to the measure
+exactly. The part of a mention is an estimate. For *why*, a mention counts for each part with its calibrated
+probability; a correction for the confusion of the classes made shares worse on collections outside the training data
+(docs/warrant.md). For *who*, shares are corrected for the confusion of the classes. Intervals are from a bootstrap that
+resamples queries, documents, and the labeled mentions behind the correction.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from askew.mentions.resolved import find_mentions
 from askew.plugins.kinds import Inputs
 from askew.statistics.shares import corrected, drawn_confusions
 
-# Numbers that are held at once.
+# The largest number of weights in memory at once.
 _CHUNK = 4_000_000
 
 
 @dataclass(frozen=True)
 class LeanPart:
-    """One part of what is counted. ``found`` is the share before the correction; ``amounts`` are by group."""
+    """One part of a measure. ``found`` is its share before the correction; ``amounts`` are per group."""
 
     kind: str
     name: str
@@ -80,7 +80,7 @@ class Decomposition:
         return head, body
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The decomposition as JSON values."""
         return {**vars(self), "parts": [vars(one) for one in self.parts]}
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class Decomposition:
 
 @dataclass(frozen=True)
 class _CountedMentions:
-    """Every counted mention of every query: what it adds, to which group, and which part it belongs to."""
+    """Every counted mention of every query: its amount, its group, and the probabilities of its parts."""
 
     query: Ints
     document: Ints
@@ -104,13 +104,13 @@ class _CountedMentions:
 
 
 def has_parts(one: MeasureRequest) -> bool:
-    """Only a sum over mentions has parts."""
+    """Whether a measure can be decomposed: it must be a sum over all mentions."""
     param = one.measure.param
     return one.family.name in ("ARaB", "RaB") and (param("sign"), param("who"), param("on")) == ("signed", ANY, "any")
 
 
 def decomposable(asked: Sequence[MeasureRequest], named: bool) -> list[MeasureRequest]:
-    """The measures that have parts. Of those that nobody named, one is enough."""
+    """The measures that can be decomposed; only one of them if the measures are the default ones."""
     found = [one for one in asked if has_parts(one)]
     if not found:
         raise ConfigError(
@@ -124,9 +124,9 @@ def decompose_run(
     one: MeasureRequest, inputs: Inputs, relevance: RelevanceSource, lexicon: Lexicon, resolver: str,
     queries: pa.Array | None = None, draws: int = defaults.DECOMPOSE_DRAWS,
 ) -> Decomposition:  # fmt: skip
-    """The parts of a measure of one run; ``queries`` is the query of each list where it is not named after it.
+    """The parts of a measure of one run. ``queries`` has the query id of each list (default: the ids of the lists).
 
-    Without ``draws`` there are no intervals: their ends are NaN.
+    With ``draws=0`` there are no intervals: their ends are NaN.
     """
     tokens, overlap = (str(one.measure.param(key)) for key in ("tokens", "overlap"))
     marker = Marker(lexicon, tokens, overlap)
@@ -156,7 +156,7 @@ def _count(
     texts = [relevance.texts[int(doc)].as_py() or "" for doc in naming]
     found = find_mentions(marker, texts)
     who = class_probabilities(open_resolver(resolver), texts, found.text_of, found.starts, found.ends)
-    # Mentions are grouped by text: those of text i are from begins[i] up to begins[i + 1].
+    # Mentions are sorted by text: those of text i are begins[i] to begins[i + 1].
     begins = np.searchsorted(found.text_of, np.arange(len(naming) + 1))
     entries = np.flatnonzero(np.isin(rankings.docs, naming))
     place = np.searchsorted(naming, rankings.docs[entries])
@@ -183,12 +183,12 @@ def _count(
 
 
 def _rank_weights(one: MeasureRequest, rankings: Rankings) -> Floats:
-    """How much the lean of a document at its rank adds to the value of its query."""
+    """The weight of each ranked document's lean in the value of its query."""
     lengths = np.repeat(rankings.lengths, rankings.lengths).astype(np.float64)
     if one.family.name == "RaB":
         return 1.0 / lengths
     longest = int(rankings.lengths.max(initial=0))
-    # The mean of the running means: rank r is in those of t = r, r + 1, ... up to the length of the list.
+    # ARaB is the mean of running means: rank r is part of the means at t = r, r + 1, ..., list length.
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, longest + 1))])
     return np.asarray((harmonic[lengths.astype(int)] - harmonic[rankings.ranks() - 1]) / lengths)
 
@@ -197,7 +197,7 @@ def _why(
     rankings: Rankings, queries: pa.Array, entry: Ints, rows: Ints, starts: Ints, masks: Ints, who: Floats,
     texts: Sequence[str], marker: Marker, relevance: RelevanceSource, resolver: str,
 ) -> tuple[Flags, Floats]:  # fmt: skip
-    """Whether each mention's document is judged, and the probabilities of why it is there."""
+    """Whether the document of each mention is judged, and the probabilities of the *why* parts."""
     chance = relevance.on_topic(rankings, queries, resolver)
     known = relevance.grades(rankings, queries)[1][entry]
     names = queries.to_pylist()
@@ -210,12 +210,12 @@ def _why(
 
 
 def _signed(counted: _CountedMentions, groups: int) -> Floats:
-    """What each mention adds to the measure: the second of two groups is subtracted."""
+    """The signed amount of each mention: the second of two groups is subtracted."""
     return np.where(counted.group == 1, -counted.amount, counted.amount) if groups == 2 else counted.amount
 
 
 class _Draws:
-    """How often each query and each document is drawn. In the first draw each is there once: what was found."""
+    """Bootstrap weights of queries and documents. In the first draw all weights are 1: the observed data."""
 
     def __init__(self, counted: _CountedMentions, queries: int, rng: np.random.Generator, draws: int) -> None:
         _, self._document = np.unique(counted.document, return_inverse=True)
@@ -256,7 +256,7 @@ def _confusions(resolver: str, rng: np.random.Generator, draws: int) -> Floats:
 
 
 def _ends(drawn: Floats) -> tuple[Floats, Floats]:
-    """The ends of the 95% intervals; NaN where nothing was drawn."""
+    """The ends of the 95% intervals; NaN without draws."""
     if not len(drawn):
         return np.full(drawn.shape[1], np.nan), np.full(drawn.shape[1], np.nan)
     low, high = np.quantile(drawn, (0.025, 0.975), axis=0)

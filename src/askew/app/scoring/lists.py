@@ -1,4 +1,4 @@
-"""What measures score: ranked lists with their scores, and the judgements of their queries."""
+"""The inputs of measures: ranked lists with scores, and the judgements of their queries."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from askew.plugins.kinds import Judgements
 class ScoredLists:
     """Ranked lists: list i has the documents ``docs[offsets[i]:offsets[i + 1]]``, in the order of their source.
 
-    ``docs`` are ordinals of some list of documents. ``queries`` is the query of each list, by default its id: the
-    judgements and the background of a list are those of its query.
+    ``docs`` are ordinals in a list of document ids. ``queries`` has the query id of each list (default: ``ids``). It
+    determines the judgements and the background of the list.
     """
 
     ids: pa.Array
@@ -33,12 +33,12 @@ class ScoredLists:
         return cls(ids, hits.offsets, hits.docs.astype(np.int64), hits.scores.astype(np.float64), queries)
 
     def order(self, id_ranks: Ints | None = None) -> Ints:
-        """The entries by score, ties as trec_eval breaks them; ``id_ranks``: None where ordinals rank the ids."""
+        """The order of the entries by score, with ties as in trec_eval. ``id_ranks``: None if ordinals rank the ids."""
         rows = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
         return order_by_score(rows, self.scores, self.docs if id_ranks is None else id_ranks[self.docs])
 
     def ranked(self, order: str, id_ranks: Ints | None = None) -> Rankings:
-        """The lists under an order rule."""
+        """The lists as rankings, sorted by score (``order="score"``) or in the order of their source."""
         docs = self.docs[self.order(id_ranks)] if order == "score" else self.docs
         return Rankings(self.ids, self.offsets, docs, self.may_repeat)
 
@@ -52,7 +52,7 @@ class JudgedQueries:
 
     @classmethod
     def of(cls, queries: pa.Array | pa.ChunkedArray, docs: Ints, relevance: Ints) -> JudgedQueries:
-        """From one row for each judgement; ``docs`` are ordinals."""
+        """From parallel arrays with one entry per judgement. ``docs`` are ordinals."""
         query_ids = pc.unique(queries)
         row = pc.index_in(queries, value_set=query_ids).to_numpy()
         order = np.lexsort((docs, row))
@@ -63,7 +63,7 @@ class JudgedQueries:
         """The judgements of these queries, row by row; a query may appear in several rows."""
         every = self.judgements
         row = pc.fill_null(pc.index_in(queries, value_set=self.query_ids), -1).to_numpy()
-        # A query without judgements is at -1: the last row, which is empty.
+        # A query without judgements has the index -1, which is the appended empty row.
         sizes = np.append(np.diff(every.offsets), 0)[row]
         offsets = _offsets(sizes)
         at = np.arange(offsets[-1]) + np.repeat(every.offsets[row] - offsets[:-1], sizes)

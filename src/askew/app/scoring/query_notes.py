@@ -1,4 +1,4 @@
-"""Which queries count, in words: those without an answer, without a relevant document, without a judgement."""
+"""Notes on queries without retrieved documents, without a relevant document, or without a judgement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from askew.plugins.kinds import Judgements
 
 
 def unanswered_note(name: str, asked: Sequence[MeasureRequest], unanswered: Sequence[str], judged: int) -> list[str]:
-    """Judged queries for which a run has no document."""
+    """A note on judged queries for which a run has no document."""
     ways = {one.measure.param("unanswered") for one in asked} - {None}
     if not unanswered or not ways:
         return []
@@ -23,14 +23,14 @@ def unanswered_note(name: str, asked: Sequence[MeasureRequest], unanswered: Sequ
 
 
 def without_relevant(asked: MeasureRequest, judged: Judgements) -> int:
-    """How many judged queries have no document that is relevant to this measure, where it needs one."""
+    """The number of judged queries without a relevant document, if the measure needs one; otherwise 0."""
     if not getattr(asked.family, "needs_relevant", False):
         return 0
     return int((judged.judged & (judged.relevant(relevance_level(asked.measure)) == 0)).sum())
 
 
 def left_out_by_judgements(asked: MeasureRequest, judged: Judgements, answered: int) -> int:
-    """How many queries a measure leaves out for reasons that have a note of their own."""
+    """The number of queries that a measure leaves out for reasons that other notes report."""
     bare = judged.judged & (judged.relevant(relevance_level(asked.measure)) == 0)
     left = np.zeros(len(bare), np.bool_)
     if asked.measure.param("no_relevant") == "absent" and getattr(asked.family, "needs_relevant", False):
@@ -43,7 +43,7 @@ def left_out_by_judgements(asked: MeasureRequest, judged: Judgements, answered: 
 
 
 def judgement_notes(name: str, asked: Sequence[MeasureRequest], judged: Judgements, answered: int) -> list[str]:
-    """Queries without a relevant document, and queries of the run without a judgement."""
+    """Notes on queries without a relevant document and on queries of the run without a judgement."""
     notes = []
     counted: dict[tuple[int, str], list[str]] = {}
     for one in asked:

@@ -1,4 +1,4 @@
-"""A run with what is known of its documents: lists, judgements, how far each document leans and to which group."""
+"""Annotated runs: rankings with judgements, and the lean and group of each document."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DEFAULT = "rekabsaz2020"
 
 @dataclass(frozen=True)
 class Counting:
-    """Which groups are counted in documents, and by which measure a document leans."""
+    """The groups that are counted in documents, and the measure of a document's lean."""
 
     lean: str = "tf"
     groups: Groups = field(default_factory=lambda: Groups.load(_DEFAULT))
@@ -36,26 +36,26 @@ class Counting:
     def __post_init__(self) -> None:
         one_of(self.lean, LEANS, "lean")
         if NO_GROUP in self.groups.names:
-            raise ConfigError(f"groups: expected no group {NO_GROUP!r}: documents of no group are called that")
+            raise ConfigError(f"groups: the name {NO_GROUP!r} is reserved for documents of no group; rename the group")
 
     @property
     def key(self) -> CountKey:
-        """Names the counts: lexicon, tokenizer and what becomes of shared terms."""
+        """The key of the counts: lexicon, tokenizer and overlap rule."""
         return CountKey(self.groups.counted.id, self.groups.tokenizer, self.groups.overlap)
 
     def facts(self) -> dict[str, object]:
-        """What the counts and the lean depend on, as JSON values."""
+        """The settings that determine the counts and the lean, as JSON values."""
         lexicon, tokens, overlap = self.key[:3]
         compared = self.groups.difference
         return {"lean": self.lean, "lexicon": lexicon, "tokens": tokens, "overlap": overlap, "groups": compared}
 
 
 def document_lean(mentions: DocMentions, kind: str = "tf", groups: str = "auto") -> Floats:
-    """How far each document leans, whichever way: 0 leans nowhere.
+    """The absolute lean of each document, whichever group it leans toward; 0 is balanced.
 
-    ``tc``, ``tf`` and ``bool`` are the differences of ARaB (counts, ln(1 + count), presence) without their sign;
-    ``neutrality`` is 1 minus the neutrality of NFaiRR. ``groups`` are those that are compared, as measures write them
-    (``male-female``). Of more than two groups the largest difference between any two counts; of one, its magnitude.
+    ``tc``, ``tf`` and ``bool`` are the absolute differences of ARaB (counts, ln(1 + count), presence). ``neutrality``
+    is 1 minus the neutrality of NFaiRR. ``groups`` are the compared groups in the syntax of measures (``male-female``).
+    For more than two groups it is the largest difference between any two of them, for one group its magnitude.
     """
     counts = mentions.counts[:, _compared(mentions, groups)]
     number = counts.shape[1]
@@ -68,7 +68,7 @@ def document_lean(mentions: DocMentions, kind: str = "tf", groups: str = "auto")
 
 
 def _compared(mentions: DocMentions, groups: str) -> list[int]:
-    """The columns of the groups that are compared: two, one alone, or all where there are more and none is named."""
+    """The columns of the compared groups: the given one or two, or all of them with "auto"."""
     all_of = list(range(len(mentions.groups)))
     if groups == "auto" and len(all_of) != 2:
         return all_of
@@ -77,19 +77,19 @@ def _compared(mentions: DocMentions, groups: str) -> list[int]:
 
 
 def leaning_groups(mentions: DocMentions, groups: str = "auto") -> Ints:
-    """The group of each document, from 1; 0 for none (see ``document_groups``)."""
+    """The group number of each document, from 1; 0 for no group (see ``document_groups``)."""
     return document_groups(mentions.counts[:, _compared(mentions, groups)])
 
 
 def compared_groups(mentions: DocMentions, groups: str = "auto") -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
-    """The groups that are compared, and how often each document names each."""
+    """The compared groups, and the mentions of each group in each document."""
     columns = _compared(mentions, groups)
     return tuple(mentions.groups[one] for one in columns), mentions.counts[:, columns]
 
 
 @dataclass(frozen=True)
 class AnnotatedRun:
-    """A run with what is known of its documents: the lists, the judgements, and how often each names the groups."""
+    """A run with its judgements, and the mentions of the groups in its documents."""
 
     universe: Universe
     rankings: Rankings
@@ -100,7 +100,7 @@ class AnnotatedRun:
 
     @property
     def lists(self) -> RunLists:
-        """The lists as a sampler reads them."""
+        """The rankings in the form that samplers of negatives read."""
         return RunLists(self.rankings.query_ids.to_pylist(), self.rankings.offsets, self.rankings.docs)
 
 
@@ -108,7 +108,7 @@ def read_ranked(
     run: RunLike, docs: object, qrels: QrelsLike | None, counting: Counting, depth: int | None = None,
     progress: Progress | None = None,
 ) -> AnnotatedRun:  # fmt: skip
-    """Read a run, its judgements and its documents; a ranked document without text is an error."""
+    """Read a run, its judgements and its documents. A ranked document without text raises an error."""
     ((name, given),) = named_runs([run]).items()
     found = as_run(given, name, "auto", False)
     judged = None if qrels is None else as_judgements(qrels)
@@ -137,11 +137,11 @@ def _by_row(universe: Universe, rankings: Rankings, judged: QrelsFile | None) ->
 
 
 def refuse_unknown(name: str, universe: Universe, known: npt.NDArray[np.bool_], needed: npt.NDArray[np.bool_]) -> None:
-    """Refuse documents that are needed and have no text."""
+    """Raise an error if a needed document has no text."""
     missing = np.flatnonzero(needed & ~known)
     if len(missing):
         first = universe.doc_ids[int(missing[0])].as_py()
         raise DataError(
-            f"run {name}: {len(missing)} of {int(needed.sum())} ranked documents have no text in the documents given, "
+            f"run {name}: {len(missing)} of {int(needed.sum())} ranked documents have no text in the given documents, "
             f"the first is {first!r}; give the documents that the run ranks"
         )

@@ -1,4 +1,4 @@
-"""Which ranked documents are relevant: by judgement where there is one, else by estimate."""
+"""The relevance of ranked documents: from judgements, or estimated for documents without a judgement."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Flags, Floats, Ints, Rankings
 from askew.mentions.relevance import Estimator
 
-# A grade of 0 or below says that the document is not relevant; unjudged documents have no grade.
+# Marks unjudged documents. A grade of 0 or below means that a document is judged not relevant.
 _LOWEST = -(2**31)
 
 
 @cache
 def open_estimator(name: str) -> Estimator:
-    """The estimator of a resolver, which remembers what it encoded."""
+    """The estimator of a resolver. It caches its encodings."""
     return Estimator(name)
 
 
 class RelevanceSource:
-    """Relevance of documents to queries. Texts are read when the first estimate is needed."""
+    """The relevance of documents to queries. Texts are read when the first estimate is needed."""
 
     def __init__(
         self,
@@ -42,11 +42,11 @@ class RelevanceSource:
 
     @cached_property
     def texts(self) -> pa.Array:
-        """The text of each document by its ordinal; null where it is not there."""
+        """The text of each document by its ordinal; null if it is missing."""
         return self._read_texts()
 
     def grades(self, rankings: Rankings, queries: pa.Array) -> tuple[Ints, Flags]:
-        """The grade of each ranked document, and whether it is judged; ``queries`` is the query of each list."""
+        """The grade of each ranked document, and whether it is judged. ``queries`` has the query id of each list."""
         rows = np.repeat(np.arange(len(rankings)), rankings.lengths)
         grades = np.full(len(rankings.docs), _LOWEST, np.int64)
         if self._judged is None or not len(rows):
@@ -62,7 +62,7 @@ class RelevanceSource:
         return grades, grades > _LOWEST
 
     def probabilities(self, rankings: Rankings, queries: pa.Array, level: int, resolver: str | None) -> Floats:
-        """1 or 0 where a document is judged; else the estimate of a resolver, or 0 without one."""
+        """The probability that each document is relevant: 1 or 0 if judged, else estimated, or 0 without a resolver."""
         grades, judged = self.grades(rankings, queries)
         found = (judged & (grades >= level)).astype(np.float64)
         if resolver is not None:
@@ -70,9 +70,9 @@ class RelevanceSource:
         return found
 
     def on_topic(self, rankings: Rankings, queries: pa.Array, resolver: str) -> Floats:
-        """How likely each document is about what was asked: 1 where it is judged relevant, an estimate elsewhere.
+        """The probability that each document is on topic: 1 if it is judged relevant, otherwise an estimate.
 
-        A document that is judged not relevant may be on topic without answering.
+        A document that is judged not relevant can still be on topic.
         """
         grades, _ = self.grades(rankings, queries)
         found = np.ones(len(rankings.docs))
@@ -80,7 +80,7 @@ class RelevanceSource:
         return found
 
     def _estimated(self, rankings: Rankings, queries: pa.Array, which: Flags, resolver: str) -> Floats:
-        """The estimates for some of the ranked documents; each pair of a query and a document is estimated once."""
+        """Estimates for the ranked documents marked in ``which``. Each query-document pair is estimated once."""
         rows = np.repeat(np.arange(len(rankings)), rankings.lengths)
         names = queries.to_pylist()
         pairs = [(names[rows[at]], int(rankings.docs[at])) for at in np.flatnonzero(which)]
@@ -99,5 +99,5 @@ class RelevanceSource:
                 "give them with queries= (a file: id, TAB, text), or a collection that has them"
             )
         if name not in self.queries:
-            raise DataError(f"queries: expected the text of query {name!r}, which the run answers; found none")
+            raise DataError(f"queries: expected the text of query {name!r}, which is in the run; found none")
         return self.queries[name]

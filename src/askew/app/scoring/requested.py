@@ -1,4 +1,4 @@
-"""Which measures, and what they say of the work: the counts they read, and how the files are to be read."""
+"""The requested measures: the counts that they need, and how the files are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_WITH_QRELS = ("RR@10", "AP@10", "nDCG@10")
 
 
 class CountKey(NamedTuple):
-    """Names a count: lexicon by its id, tokenizer, what becomes of shared terms; which mentions, told by what."""
+    """The key of a count: lexicon id, tokenizer, overlap rule, class of mentions, and the resolver of the classes."""
 
     lexicon: str
     tokens: str
@@ -25,7 +25,7 @@ class CountKey(NamedTuple):
 
 
 def texts_of(measures: str | Sequence[str] | None, preset: Preset | None, qrels: bool, docs: bool) -> list[str]:
-    """The requested measures, or those of the preset, or the usual ones for what is given."""
+    """The requested measures, or those of the preset, or else the default measures for the given inputs."""
     if measures is not None:
         return split_measures(measures) if isinstance(measures, str) else list(measures)
     if preset is not None:
@@ -34,7 +34,7 @@ def texts_of(measures: str | Sequence[str] | None, preset: Preset | None, qrels:
 
 
 def key_of(asked: MeasureRequest) -> CountKey | None:
-    """The count that a measure reads; None where it reads none."""
+    """The key of the count that a measure needs; None if it needs none."""
     if "mentions" not in asked.family.reads:
         return None
     param = asked.measure.param
@@ -44,18 +44,18 @@ def key_of(asked: MeasureRequest) -> CountKey | None:
 
 
 def keys_of(asked: Iterable[MeasureRequest]) -> list[CountKey]:
-    """All the counts that these measures read, each once."""
+    """The distinct keys of the counts that these measures need."""
     return sorted({key for one in asked if (key := key_of(one)) is not None})
 
 
 def reads_as_published(asked: Sequence[MeasureRequest], preset: Preset | None) -> bool:
-    """Whether the files are read as the published scripts read them: one way for all measures."""
+    """Whether files are read as the published scripts read them. All measures must agree."""
     way = _the_one(asked, "reading")
     return bool(preset and preset.published_reading) if way is None else way == "published"
 
 
 def fields_of(asked: Sequence[MeasureRequest], given: tuple[str, ...]) -> tuple[str, ...]:
-    """The fields that make up a text: those of the option, or those that the measures name."""
+    """The fields that are joined to a text: those of the measures, or else the given ones."""
     named = _the_one(asked, "fields")
     if named is None or named == "+".join(given):
         return given
@@ -63,11 +63,12 @@ def fields_of(asked: Sequence[MeasureRequest], given: tuple[str, ...]) -> tuple[
 
 
 def _the_one(asked: Sequence[MeasureRequest], key: str) -> str | None:
-    """What all measures that have this parameter say; the files are read once for all of them."""
+    """The common value of a parameter in all measures that have it, because the files are read only once."""
     said = {str(one.measure.param(key)): one.text for one in asked if key in one.family.parameters}
     if len(said) > 1:
         (one, first), (other, second), *_ = said.items()
         raise ConfigError(
-            f"{first} has {key}={one!r} and {second} has {key}={other!r}: files are read one way, so measure them apart"
+            f"{first} has {key}={one!r} and {second} has {key}={other!r}: files are read in one way for all measures; "
+            "compute these two separately"
         )
     return next(iter(said), None)

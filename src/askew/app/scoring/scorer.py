@@ -1,4 +1,4 @@
-"""The one evaluator: ranked lists in, one value of each measure for each list out."""
+"""Compute the value of each measure for each ranked list. All commands use this scorer."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from askew.plugins.kinds import DocMentions, Inputs
 class Scorer:
     """Scores ranked lists by the requested measures.
 
-    ``doc_ids`` names the documents by ordinal. ``count`` gives the mentions under a key; documents after the last one
-    that it counts have no text. ``judged`` are the judgements, ``relevance`` adds estimates to them. A measure that
-    needs what is not there raises. ``id_ranks`` finds the ranks of the ids where they are known already.
+    ``doc_ids`` has the document ids by ordinal. ``count`` returns the mentions for a key; documents beyond its counts
+    have no text. ``judged`` has the judgements, ``relevance`` adds estimates. A measure raises an error if an input
+    that it needs is missing. ``id_ranks`` returns the ranks of the ids if they are already known.
     """
 
     def __init__(
@@ -38,12 +38,12 @@ class Scorer:
         self._background: dict[str, Rankings] | None = None
 
     def prepare(self) -> None:
-        """Count all that the measures read, before the first list."""
+        """Count all mentions that the measures need, before the first list is scored."""
         for key in keys_of(self.asked):
             self.mentions(*key)
 
     def set_background(self, lists: ScoredLists) -> None:
-        """Compare with these lists where a measure needs a background run; signatures name it by its content."""
+        """Use these lists as background run. Signatures of measures that need it get its content hash."""
         self._background = self._ranked(lists, self.asked)
         names = {order: ranked.fingerprint(self.doc_ids) for order, ranked in self._background.items()}
         self.asked = [
@@ -52,12 +52,12 @@ class Scorer:
         ]
 
     def score(self, lists: ScoredLists, only: Sequence[str] = ()) -> dict[str, Floats]:
-        """The value of every measure, or of some by their texts, for each list."""
+        """The values for each list, by measure text. ``only`` restricts the measures."""
         wanted = [one for one in self.asked if not only or one.text in only]
         return self.values(self.inputs(lists, wanted), wanted)
 
     def inputs(self, lists: ScoredLists, wanted: Sequence[MeasureRequest], name: str = "results") -> Inputs:
-        """What these measures read of the lists; ``name`` is for messages."""
+        """The inputs of these measures for the lists. ``name`` is used in messages."""
         queries = lists.ids if lists.queries is None else lists.queries
         judgements = None if self._judged is None else self._judged.of_queries(queries)
         mentions = None if self._count is None else self.mentions
@@ -67,18 +67,18 @@ class Scorer:
         return Inputs(name, self.doc_ids, self._ranked(lists, wanted), mentions, judgements, background, relevance)
 
     def values(self, inputs: Inputs, wanted: Sequence[MeasureRequest]) -> dict[str, Floats]:
-        """The values of some measures by their texts."""
+        """The values of some measures, by measure text."""
         return {one.text: np.asarray(one.family.score(one.measure, inputs), np.float64) for one in wanted}
 
     def order(self, lists: ScoredLists) -> Ints:
-        """The entries of the lists in the order in which measures read them."""
+        """The order in which measures read the entries of the lists."""
         return lists.order(self._id_ranks)
 
     def _ranked(self, lists: ScoredLists, asked: Sequence[MeasureRequest]) -> dict[str, Rankings]:
         return {order: lists.ranked(order, self._id_ranks) for order in sorted({_order(one) for one in asked})}
 
     def _background_of(self, lists: ScoredLists, asked: Sequence[MeasureRequest]) -> dict[str, Rankings] | None:
-        """The background by the ids of the lists; several lists of one query have the same."""
+        """The background rankings by list id. Several lists of one query have the same background."""
         if self._background is None or lists.queries is None:
             return self._background
         if not any("background" in one.family.reads for one in asked):
@@ -92,7 +92,7 @@ class Scorer:
 
     @cached_property
     def _id_ranks(self) -> Ints | None:
-        """The rank of each document id by its bytes, by which trec_eval breaks ties; None where it is the ordinal."""
+        """The rank of each document id by its bytes, which breaks ties as in trec_eval; None if it is the ordinal."""
         if self._find_ranks is not None:
             return self._find_ranks()
         ids = self.doc_ids
@@ -103,7 +103,7 @@ class Scorer:
         return ranks
 
     def mentions(self, *named: str) -> DocMentions:
-        """The mentions under a key, for all documents; those without a text are not known."""
+        """The mentions for a key, for all documents. Documents without a text are marked as unknown."""
         key = CountKey(*named)
         if key not in self._counted:
             assert self._count is not None

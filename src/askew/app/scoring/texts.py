@@ -28,13 +28,13 @@ from askew.mentions.count import MentionCounter
 from askew.mentions.resolved import Counters
 from askew.plugins.kinds import DocMentions
 
-# So much is done, of so much in all (0 if unknown): bytes of files, or rows of what is in memory.
+# Called with the amount done and the total (0 if unknown): bytes of files, or rows in memory.
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class _FoundCounts(DocMentions):
-    """Mentions on the way: which documents are malformed is always said, and how many clipped words were left out."""
+    """Mentions with a flag for malformed documents and the number of clipped words that were not counted."""
 
     malformed: npt.NDArray[np.bool_]
     clipped: npt.NDArray[np.int32] = field(kw_only=True)
@@ -42,7 +42,7 @@ class _FoundCounts(DocMentions):
 
 @dataclass
 class DocumentSource:
-    """Where texts come from, and how they are read."""
+    """A source of document texts, and how they are read."""
 
     docs: object
     fields: tuple[str, ...] = ()
@@ -71,14 +71,14 @@ class DocumentSource:
 
     @property
     def size(self) -> int:
-        """How many bytes there are to read; 0 for what is in memory."""
+        """The number of bytes to read; 0 for documents in memory."""
         if isinstance(self.docs, Collection):
             return self.docs.size
         return bytes_of(Path(self.docs)) if isinstance(self.docs, str | Path) else 0
 
     @property
     def name(self) -> str:
-        """How a message names the documents."""
+        """The name of the documents in messages."""
         if isinstance(self.docs, Collection):
             return f"documents {self.docs.id}"
         return f"documents {self.docs}" if isinstance(self.docs, str | Path) else "documents in memory"
@@ -88,7 +88,7 @@ def count_needed(
     source: DocumentSource, doc_ids: pa.Array, needed: npt.NDArray[np.bool_], keys: Iterable[CountKey],
     lexicons: Mapping[str, Lexicon], progress: Progress | None = None,
 ) -> tuple[dict[CountKey, DocMentions], list[str]]:  # fmt: skip
-    """Read from the store what is there; stream the documents once for the rest. Also what there is to tell of it."""
+    """Read counts from the store, and stream the documents once for counts that it lacks. Also return notes."""
     found: dict[CountKey, _FoundCounts] = {}
     rest, manifests = [], []
     for key in keys:
@@ -109,14 +109,14 @@ def count_needed(
         found, malformed = found | streamed, [lines]
     if any(malformed):
         notes.append(
-            f"{source.name}: {malformed[0]} lines are not two columns; as in the published scripts they are empty "
+            f"{source.name}: {malformed[0]} lines do not have two columns; as in the published scripts they are empty "
             "documents for RaB and ARaB, and unknown to FaiRR and NFaiRR"
         )
     return dict(found), [*notes, *_clipped_note(found)]
 
 
 def _clipped_note(found: Mapping[CountKey, _FoundCounts]) -> list[str]:
-    """How many words were left out, of the lexicon that lost most; nothing is dropped in silence."""
+    """A note on words that were not counted, for the lexicon with the most of them."""
     sums = [(int(one.clipped.sum()), int(one.counts.sum()), key[0].partition("@")[0]) for key, one in found.items()]
     left, counted, lexicon = max(sums, default=(0, 0, ""))
     if not left:
@@ -148,7 +148,7 @@ def _read_stored(
         found.tokens[places] = np.maximum(tokens, 0)
         found.malformed[places] = tokens == MALFORMED
         found.counts[places] = counts_of(chosen, who)[1]
-        # A clipped word is of no class of persons: one that asks for a class misses none.
+        # Clipped words have no class, so they are not missing from the counts of a class.
         if "clipped" in manifest.columns and who == ANY:
             found.clipped[places] = chosen["clipped"].to_numpy()
     return found
@@ -164,7 +164,7 @@ def _count_streaming(
     source: DocumentSource, doc_ids: pa.Array, needed: npt.NDArray[np.bool_], keys: Iterable[CountKey],
     lexicons: Mapping[str, Lexicon], progress: Progress | None,
 ) -> tuple[dict[CountKey, _FoundCounts], int]:  # fmt: skip
-    """Stream the documents once; count every key in those that are needed. Also how many lines are malformed."""
+    """Stream the documents once and count every key in the needed ones. Also return the number of malformed lines."""
     known = Counters()
     counters = {key: known.of(lexicons[key.lexicon], *key[1:]) for key in keys}
     clipped = {key: ClippedCounter(one) for key, one in counters.items() if isinstance(one, MentionCounter)}
@@ -216,7 +216,7 @@ def _refuse_twice(
 
 
 def gather_texts(source: DocumentSource, doc_ids: pa.Array, needed: npt.NDArray[np.bool_]) -> pa.Array:
-    """The texts of some documents by ordinal, streamed; null where a document is not needed or not there."""
+    """Stream the texts of the needed documents, by ordinal; null if a document is not needed or has no text."""
     wanted = doc_ids.take(pa.array(np.flatnonzero(needed)))
     ids, texts = [], []
     for batch in source.batches():

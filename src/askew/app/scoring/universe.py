@@ -1,4 +1,4 @@
-"""From files to columns: one list of documents for all runs, and everything else by its ordinals."""
+"""Runs and judgements as arrays over one list of documents. Documents are represented by their ordinals."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ QrelsLike: TypeAlias = str | Path | pl.DataFrame | pa.Table | Mapping[str, Mappi
 def named_runs(
     runs: Sequence[RunLike] | Mapping[str, RunLike], others: Sequence[str] | None = None
 ) -> dict[str, RunLike]:
-    """Each run under the name that heads its row: its file's, or its path where two files have the same name.
+    """Give each run a name for the report: its file name, or its path if two files have the same name.
 
-    Runs in memory are called as ``others`` says, or by their number.
+    Runs in memory get their names from ``others``, or else a number.
     """
     if isinstance(runs, Mapping):
         return dict(runs)
@@ -44,7 +44,7 @@ def named_runs(
         else:
             name = others[place] if others else f"run {place + 1}"
         if name in named:
-            raise ConfigError(f"two runs are called {name!r}: rename one, the table needs different names")
+            raise ConfigError(f"two runs are called {name!r}: rename one of them")
         named[name] = run
     return named
 
@@ -53,14 +53,14 @@ def _refuse_the_same(runs: Sequence[RunLike]) -> None:
     seen = set()
     for run in runs:
         if isinstance(run, str | Path):
-            place = os.path.abspath(run)  # noqa: PTH100 - a link of another name is another run
+            place = os.path.abspath(run)  # noqa: PTH100 - a link with another name counts as another run
             if place in seen:
                 raise ConfigError(f"the run {str(run)!r} is given twice: give each run once")
             seen.add(place)
 
 
 def as_run(run: RunLike, name: str, form: str, published: bool) -> Run:
-    """A run from a file, or from what a program has in memory."""
+    """A run from a file or from data in memory."""
     if isinstance(run, str | Path):
         found = read_run(Path(run), form, published)
         notes = [f"{name}: {note.removeprefix(f'{found.name}: ')}" for note in found.notes]
@@ -71,13 +71,13 @@ def as_run(run: RunLike, name: str, form: str, published: bool) -> Run:
 
 
 def as_judgements(qrels: QrelsLike) -> QrelsFile:
-    """Judgements from a file, or from what a program has in memory."""
+    """Judgements from a file or from data in memory."""
     return read_judgements(Path(qrels)) if isinstance(qrels, str | Path) else judgements_in_memory(qrels)
 
 
 @dataclass
 class Universe:
-    """All documents anybody ranks or judges, in the order of their bytes: the ordinal also breaks ties."""
+    """All ranked or judged documents, sorted by the bytes of their ids, so that the ordinal also breaks ties."""
 
     doc_ids: pa.Array
     _frame: pl.DataFrame = field(init=False)
@@ -88,7 +88,7 @@ class Universe:
 
     @classmethod
     def of(cls, frames: Iterable[pl.DataFrame]) -> Universe:
-        """The documents of these tables."""
+        """The universe of all documents of these tables."""
         ids = pl.concat([frame["doc_id"] for frame in frames]).unique().sort()
         return cls(ids.to_arrow().cast(pa.string()))
 
@@ -99,13 +99,13 @@ class Universe:
         )
 
     def rankings(self, run: Run, order: str) -> Rankings:
-        """The run as rankings, queries in the order of their first line."""
+        """The run as rankings, with queries in order of first occurrence."""
         return self.lists(run).ranked(order)
 
     def lists(self, run: Run, unanswered: Sequence[str] = (), every: bool = False) -> ScoredLists:
-        """The lists of a run in the order of its file, queries in the order of their first line, then ``unanswered``.
+        """The lists of a run: queries in order of first occurrence, then empty lists for the ``unanswered`` queries.
 
-        With ``every`` they have all lines of the run, those included that measures of lean leave out.
+        With ``every``, the lists have all lines of the run, also those that measures of lean leave out.
         """
         lines = run.all_lines if every and run.all_lines is not None else run.lines
         answered = run.lines["query_id"].unique(maintain_order=True).cast(pl.String)
@@ -124,12 +124,12 @@ class Universe:
 
 
 def only_queries(run: Run, wanted: list[str]) -> Run:
-    """The part of a run that belongs to these queries; what the run lacks is noted."""
+    """Restrict a run to these queries. Notes report missing and left-out queries."""
     present = set(run.lines["query_id"].unique().to_list())
     absent = [query for query in wanted if query not in present]
     kept = run.lines.filter(pl.col("query_id").is_in(wanted))
     if kept.height == 0:
-        raise DataError(f"run {run.name}: none of the {len(wanted)} requested queries is in it")
+        raise DataError(f"run {run.name}: it has none of the {len(wanted)} requested queries")
     notes = list(run.notes)
     if absent:
         notes.append(
@@ -137,13 +137,13 @@ def only_queries(run: Run, wanted: list[str]) -> Run:
         )
     left = len(present) - kept["query_id"].n_unique()
     if left:
-        notes.append(f"{run.name}: {left} queries of the run are not among the requested ones: left out")
+        notes.append(f"{run.name}: {left} queries of the run were not requested and are left out")
     whole = None if run.all_lines is None else run.all_lines.filter(pl.col("query_id").is_in(wanted))
     return Run(run.name, kept, notes, run.may_repeat, whole)
 
 
 def note_on_ranks(run: Run) -> str | None:
-    """trec_eval ignores the rank column; where it tells another story than the scores, say so."""
+    """A note if the rank column contradicts the scores. As in trec_eval, only the scores determine the order."""
     lines = run.lines
     if lines["rank"].null_count() == lines.height:
         return None

@@ -1,1 +1,1 @@
-"""Rankers and reformulators, made from settings and applied to queries."""
+"""Build rankers and reformulators from settings, and apply them to queries."""

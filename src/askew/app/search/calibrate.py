@@ -1,4 +1,4 @@
-"""The threshold of the semantic filter, chosen on pairs that people have labeled."""
+"""Choose the threshold of the semantic filter on labeled pairs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POINTS = 12
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A calibration with what it stands on."""
+    """A calibration, and the numbers of pairs and queries that it is based on."""
 
     found: Calibration
     pairs: int
@@ -26,7 +26,7 @@ class Calibrated:
     left_out: Mapping[str, int]
 
     def facts(self) -> dict[str, Any]:
-        """All of it as plain values; the curve at a dozen of its points."""
+        """All values as JSON values, with a dozen points of the precision-recall curve."""
         curve, cut, area = self.found.curve, self.found.cut, self.found.average_precision
         places = np.unique(np.linspace(0, len(curve.thresholds) - 1, _POINTS).round().astype(int))
         points = [
@@ -44,7 +44,7 @@ class Calibrated:
 def calibrate_filter(
     labeled: Path, similarity: str, rule: str, least: float, seed: int, settings: Mapping[str, Any]
 ) -> Calibrated:
-    """The curve of a similarity on labeled pairs, its area, and the threshold by a rule."""
+    """The precision-recall curve of a similarity on labeled pairs, its area, and the threshold chosen by a rule."""
     pairs = read_labeled(labeled)
     scores = SemanticFilter(similarity=similarity, **settings).score_pairs(pairs.originals, pairs.candidates)
     found = calibrate(scores, pairs.labels, pairs.queries, rule=rule, least_precision=least, seed=seed)

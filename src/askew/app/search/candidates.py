@@ -1,4 +1,4 @@
-"""What ``askew reformulate`` means: which methods over which documents, and the file that comes of it."""
+"""The work of ``askew reformulate``: apply methods and filters to queries, and write the candidates to a file."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _ENDINGS = (".parquet", ".jsonl", ".ndjson", ".tsv", ".txt")
 
 
 def default_methods() -> tuple[str, ...]:
-    """The default reformulators as far as they are installed here."""
+    """The default reformulators that are installed."""
     return defaults.METHODS if has_smollm() else defaults.METHODS[1:]
 
 
 def default_filters(methods: Sequence[str] | None) -> tuple[str, ...]:
-    """The filters for these methods; None: for the default ones.
+    """The default filters for these methods; None: for the default methods.
 
-    Texts that a language model wrote, and those that are offered without a choice of method, must keep the meaning.
-    Methods that expand a query, such as ``rm3``, make texts for an engine, not for people: only the rules are for them.
+    Texts of a language model and of the default methods must keep the meaning of the query. Methods that expand a
+    query, such as ``rm3``, write texts for an engine and not for people, so only the rules apply to them.
     """
     written = methods is None or defaults.METHODS[0] in methods
     return defaults.WRITTEN_FILTERS if written else defaults.FILTERS
@@ -50,7 +50,7 @@ def candidates_of(
     progress: Callable[[int, int], None] | None = None,
     groups: Groups | None = None,
 ) -> tuple[pl.DataFrame, list[Tally]]:
-    """Candidates of every query. ``settings`` are those of each method and filter by its name."""
+    """The candidates of every query. ``settings`` has the settings of methods and filters by name."""
     if docs is not None and index is not None:
         raise ConfigError("docs= and index= exclude each other: give one of them")
     unknown = [name for name in settings if name not in {*methods, *filters}]
@@ -68,14 +68,14 @@ def candidates_of(
 
 
 def check_place(out: Path) -> None:
-    """Whether a table can be written there; asked before the work, so that none is done in vain."""
+    """Raise an error if a table cannot be written to this path. Call this before the work starts."""
     refuse_no_parent(out)
     if out.suffix not in _ENDINGS:
         raise ConfigError(f"out= {out}: expected the ending .tsv, .jsonl or .parquet, found {out.suffix or 'none'!r}")
 
 
 def write_candidates(table: pl.DataFrame, out: Path) -> None:
-    """Write a table whole or not at all: Parquet, JSON Lines or TAB-separated by the ending."""
+    """Write a table atomically, as Parquet, JSON Lines or TAB-separated by the ending."""
     check_place(out)
     with written_whole(out) as temporary:
         if out.suffix == ".parquet":
@@ -83,5 +83,5 @@ def write_candidates(table: pl.DataFrame, out: Path) -> None:
         elif out.suffix in (".jsonl", ".ndjson"):
             table.write_ndjson(temporary)
         else:
-            # Texts are one line without TAB, so nothing needs a quote.
+            # Texts have no TAB and no line break, so they need no quotes.
             table.write_csv(temporary, separator="\t", quote_style="never")

@@ -1,4 +1,4 @@
-"""Queries in, labels out: which group each asks about, or none."""
+"""Classify queries: the group that each query is about, or neutral."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ ABSTAINS = "abstains"
 
 @dataclass(frozen=True)
 class Classification:
-    """The labels of queries: ``table`` has query_id, text, label and probability; ``counts`` are by label.
+    """The labels of queries: ``table`` has query_id, text, label and probability; ``counts`` are per label.
 
-    ``right`` of the ``judged`` queries, those with a label of their own, have the same label here. ``classifier`` is
-    the name of the one that was used.
+    ``judged`` is the number of queries that came with a label, ``right`` the number of these that were classified with
+    the same label. ``classifier`` is the name of the classifier that was used.
     """
 
     table: pl.DataFrame
@@ -39,10 +39,10 @@ class Classification:
 
 
 def named_classifier(spec: Mapping[str, Any], groups: Groups | None = None) -> dict[str, Any]:
-    """The same with the name of a classifier in place of ``auto``.
+    """Replace ``auto`` by the name of a classifier.
 
-    ``query-groups`` where its model is installed, the groups are female and male (or none are given) and it has all
-    the settings; otherwise ``lexical``.
+    This is ``query-groups`` if its model is installed, the groups are female and male (or not given) and it has all the
+    given settings; otherwise ``lexical``.
     """
     named = dict(spec)
     if named.get("classifier") != defaults.CLASSIFIER:
@@ -54,11 +54,11 @@ def named_classifier(spec: Mapping[str, Any], groups: Groups | None = None) -> d
 
 
 def make_classifier(spec: Mapping[str, Any], groups: Groups | None = None) -> ClassifierPlugin:
-    """A classifier from ``{"classifier": name, setting: value, ...}``, of these groups."""
+    """Build a classifier from ``{"classifier": name, setting: value, ...}`` for these groups."""
     made: ClassifierPlugin = from_spec("classifier", named_classifier(spec, groups), groups=groups)
     if groups is not None and (other := set(made.labels) - {LABEL, *groups.names}):
         raise ConfigError(
-            f"the classifier {made.name!r} knows the group {sorted(other)[0]!r}, and the groups are "
+            f"the classifier {made.name!r} has the group {sorted(other)[0]!r}, but the groups are "
             f"{', '.join(groups.names)}: choose a classifier of these groups"
         )
     return made
@@ -67,11 +67,11 @@ def make_classifier(spec: Mapping[str, Any], groups: Groups | None = None) -> Cl
 def classify(
     queries: object, classifier: str = defaults.CLASSIFIER, *, groups: GroupsLike | None = None, **settings: Any
 ) -> Classification:
-    """Which group each query asks about, or none (neutral); compared with the labels that the queries have.
+    """Find the group that each query is about, or neutral, and compare with labels that the queries have.
 
-    ``queries`` are of a collection, a file, ``{id: text}``, a data frame or a list of texts; ``settings`` are those of
-    the classifier (``askew show classifier NAME``). ``auto`` is query-groups where its model is installed and the
-    groups are female and male, and otherwise lexical; ``classifier`` of the result says which was used.
+    ``queries`` is a collection, a file, ``{id: text}``, a data frame or a list of texts. ``settings`` are the settings
+    of the classifier (``askew show classifier NAME``). ``auto`` is query-groups if its model is installed and the
+    groups are female and male, and otherwise lexical. ``classifier`` of the result has the name of the one used.
     """
     made = make_classifier({"classifier": classifier, **settings}, None if groups is None else Groups.of(groups))
     asked = as_queries(queries)
@@ -90,7 +90,7 @@ def classify(
 
 
 def _meant(given: str | None, labels: tuple[str, ...]) -> str | None:
-    """The label that a file's own stands for: its whole name, or the first that begins so (n is neutral)."""
+    """The label for a label of the file: the same name, or the first label that begins with it (n is neutral)."""
     if not given:
         return None
     return given if given in labels else next((label for label in labels if label.startswith(given.lower())), None)

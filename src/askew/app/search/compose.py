@@ -1,4 +1,4 @@
-"""From settings to a ranker: by name, over an index, over another ranker, over a run from a file."""
+"""Build a ranker from settings: by name, with an index, on top of another ranker, or from a run file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Spec = Mapping[str, Any]
 
 
 def make_ranker(spec: Spec, queries: pa.Table | None = None) -> RankerPlugin:
-    """A ranker from ``{"ranker": name, setting: value, ...}``; rankers inside it are given in the same way.
+    """Build a ranker from ``{"ranker": name, setting: value, ...}``. Inner rankers have the same form.
 
-    ``queries`` tells a replayed run the texts of its queries where the spec names no file of them.
+    ``queries`` has the query texts for a replayed run if the spec gives no file of queries.
     """
     settings = dict(spec)
     name = settings.pop("ranker", None)
@@ -46,13 +46,13 @@ def is_engine(name: str) -> bool:
 
 
 def _replayed(settings: Spec, queries: pa.Table | None) -> dict[str, Any]:
-    """A run from its file, and the texts of its queries."""
+    """The settings of a replay: the run of a file, and the texts of its queries."""
     path = settings.get("run")
     if not isinstance(path, str | Path):
         return {}
     table = read_queries(Path(settings["queries"])) if "queries" in settings else queries
     if table is None:
-        raise ConfigError(f"replay {path}: a run knows only the ids of its queries; give their texts as well")
+        raise ConfigError(f"replay {path}: a run has only the ids of its queries; give their texts as well")
     run: dict[str, dict[str, float]] = {}
     for query, doc, score in read_run(Path(path)).lines.select("query_id", "doc_id", "score").iter_rows():
         run.setdefault(query, {})[doc] = score
@@ -61,25 +61,25 @@ def _replayed(settings: Spec, queries: pa.Table | None) -> dict[str, Any]:
 
 
 def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], settings: Spec) -> Spec:
-    """What a command line means: which ranker over which indexes and runs.
+    """The ranker spec for the arguments of a command line.
 
-    Each index knows the ranker it was made for. Several together are fused; a reranker takes the first that is not its
-    own, or a run, as the ranker whose documents it reads.
+    Each index records the ranker that it was made for. Several indexes and runs are fused. A reranker reranks the
+    documents of a given run, or else of the first index that is not its own.
     """
     if ranker is not None and is_engine(ranker):
         if indexes or runs:
-            raise ConfigError(f"the ranker {ranker!r} searches with an engine of its own: leave out index= and run=")
+            raise ConfigError(f"the ranker {ranker!r} searches a live engine: leave out index= and run=")
         return {"ranker": ranker, **settings}
     own = [{"ranker": read_header(index)["kind"], "index": str(index)} for index in indexes]
     given = [*own, *({"ranker": "replay", "run": str(run)} for run in runs)]
     if not given:
-        raise ConfigError("a ranker needs something to search: give index=, or run=")
+        raise ConfigError("a ranker needs an index or a run: give index= or run=")
     name = ranker or ("fusion" if len(given) > 1 else given[0]["ranker"])
     if name == "fusion":
         return {"ranker": name, "rankers": given, **settings}
     if name == "crossencoder":
         if not own:
-            raise ConfigError("crossencoder reads the texts of documents: give index=, an index that kept them")
+            raise ConfigError("crossencoder reads the texts of documents: give index=, an index with stored texts")
         return {"ranker": name, "first": (given[len(own) :] or own)[0], "index": own[0]["index"], **settings}
     if name == "replay":
         return {**_only(given[len(own) :], name, "run="), **settings}
@@ -92,5 +92,5 @@ def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], s
 
 def _only(found: Sequence[Spec], name: str, what: str) -> Spec:
     if len(found) != 1:
-        raise ConfigError(f"the ranker {name!r} takes one {what} and nothing else, found {len(found)} that it can use")
+        raise ConfigError(f"the ranker {name!r} needs exactly one {what} and no other; found {len(found)} it can use")
     return found[0]

@@ -1,4 +1,4 @@
-"""Rankers and reformulators by name, for scripts and notebooks: settings once, then queries in and results out."""
+"""Classes for scripts and notebooks: rankers, reformulators and filters by name."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from askew.rankers.disk import read_header
 
 
 class Ranker:
-    """A ranker by name, over an index: ``Ranker("bm25").index(collection).search(queries, k=100)``.
+    """A ranker by name, with an index: ``Ranker("bm25").index(collection).search(queries, k=100)``.
 
-    ``settings`` are those of the ranker (``askew show ranker NAME``); one that needs no index needs nothing else.
+    ``settings`` are the settings of the ranker (``askew show ranker NAME``). Some rankers need no index.
     """
 
     def __init__(self, name: str = defaults.RANKER, **settings: Any) -> None:
@@ -35,7 +35,7 @@ class Ranker:
         self._made: Any = None
 
     def index(self, collection: object, folder: str | Path | None = None, **settings: Any) -> Ranker:
-        """Index a collection, in a new folder or for as long as this object lives; ``settings`` are of the index."""
+        """Index a collection in a new folder, by default a temporary one. ``settings`` are the index settings."""
         if folder is None:
             kept = tempfile.mkdtemp(prefix="askew-")
             weakref.finalize(self, shutil.rmtree, kept, ignore_errors=True)
@@ -47,7 +47,7 @@ class Ranker:
 
     @classmethod
     def open(cls, folder: str | Path, name: str | None = None, **settings: Any) -> Ranker:
-        """A ranker over an index that exists; by default the one that the index was made for."""
+        """Open an existing index. The default ranker is the one that the index was made for."""
         return cls(name or str(read_header(Path(folder))["kind"]), index=str(folder), **settings)
 
     @property
@@ -60,7 +60,7 @@ class Ranker:
         return self._made
 
     def search(self, queries: object, k: int = defaults.RESULTS) -> Run:
-        """The k best documents of each query, as a run. Queries that find nothing are not in it."""
+        """The k best documents of each query, as a run. Queries without a result are not in the run."""
         table = as_queries(queries)
         hits = self._ranker.search(table["text"].combine_chunks(), k)
         lines = run_lines(table["query_id"].combine_chunks(), hits, self._ranker.doc_ids)
@@ -74,9 +74,9 @@ class Ranker:
 class Reformulator:
     """A reformulator by name: ``Reformulator("reduce").reformulate(queries)``.
 
-    ``groups`` are for methods that count groups. ``settings`` are those of the method (``askew show reformulator
-    NAME``), ``filters`` those that candidates must pass. After a call, ``tally`` says how many candidates were made,
-    kept and rejected, by reason.
+    ``groups`` are for methods that count groups. ``settings`` are the settings of the method (``askew show reformulator
+    NAME``). ``filters`` are the names of filters that candidates must pass. After a call, ``tally`` has the numbers of
+    candidates that were made, kept, and rejected by reason.
     """
 
     def __init__(
@@ -117,7 +117,8 @@ class Reformulator:
 class Filter:
     """A filter of reformulations by name: ``Filter("rules").check([(original, reformulation), ...])``.
 
-    ``groups`` are for filters that count groups. ``settings`` are those of the filter (``askew show filter NAME``).
+    ``groups`` are for filters that count groups. ``settings`` are the settings of the filter (``askew show filter
+    NAME``).
     """
 
     def __init__(self, name: str, *, groups: GroupsLike | None = None, **settings: Any) -> None:
@@ -125,7 +126,7 @@ class Filter:
         self._filter = make_filter({"filter": name, **settings}, None if groups is None else Groups.of(groups))
 
     def check(self, pairs: Sequence[tuple[str, str]]) -> list[str | None]:
-        """For each pair of an original query and a reformulation why it is rejected, or None where it is kept."""
+        """For each pair of original query and reformulation: why it is rejected, or None if it is kept."""
         originals = [original for original, _ in pairs]
         first: dict[str, int] = {}
         rows = [first.setdefault(original, place) for place, original in enumerate(originals)]
@@ -136,9 +137,9 @@ class Filter:
         return [reason is None for reason in self.check(pairs)]
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, float]]:
-        """What the filter decides by, for each pair: ``equivalence`` has the probabilities ``same`` and ``natural``."""
+        """The scores that the filter decides by, for each pair: ``same`` and ``natural`` for ``equivalence``."""
         if not isinstance(self._filter, ScoringFilter):
-            raise ConfigError(f"filter {self.name}: it gives reasons and no scores; call check(pairs)")
+            raise ConfigError(f"filter {self.name}: it has reasons but no scores; call check(pairs)")
         return self._filter.score([original for original, _ in pairs], [text for _, text in pairs])
 
     def __repr__(self) -> str:

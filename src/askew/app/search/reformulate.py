@@ -1,4 +1,4 @@
-"""From queries to candidates: reformulations by any methods, filtered and accounted for."""
+"""Make candidates: reformulate queries with any methods, filter the results, and count them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCHEMA = {
 
 
 class IndexStatistics:
-    """The statistics of a BM25 index, as reformulators read them."""
+    """The statistics of a BM25 index for reformulators."""
 
     def __init__(self, folder: Path) -> None:
         self._index = Index.open(folder)
@@ -52,15 +52,15 @@ class IndexStatistics:
         return self._analyzer.pairs(text)
 
     def split_many(self, texts: Sequence[str]) -> list[list[tuple[str, str | None]]]:
-        """As ``split`` for many texts together."""
+        """As ``split``, for many texts at once."""
         return self._analyzer.pairs_of(texts)
 
     def document_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
-        """In how many documents each term stands."""
+        """The number of documents that contain each term."""
         return self._of(terms, self._documents)
 
     def collection_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
-        """How often each term stands in the collection."""
+        """The number of occurrences of each term in the collection."""
         return self._of(terms, self._totals)
 
     @cached_property
@@ -76,7 +76,7 @@ class IndexStatistics:
 
 @dataclass
 class Tally:
-    """The counts of one method's candidates: those made are kept or rejected, by the method itself or by a filter."""
+    """The counts of one method's candidates. Each one is kept, or rejected by the method itself or by a filter."""
 
     method: str
     made: int = 0
@@ -87,7 +87,7 @@ class Tally:
 
 
 class FirstPass:
-    """What reformulators may read of a collection: the top-ranked passages of each query, and statistics of terms."""
+    """What reformulators can read of a collection: the top-ranked passages of each query, and term statistics."""
 
     def __init__(self, index: Path, ranker: RankerPlugin, depth: int = defaults.PASSAGES) -> None:
         self._ranker, self._depth = ranker, depth
@@ -107,13 +107,13 @@ class FirstPass:
 
 
 def make_reformulator(spec: Mapping[str, Any], groups: Groups | None = None) -> ReformulatorPlugin:
-    """A reformulator from ``{"method": name, setting: value, ...}``; one that counts groups counts these."""
+    """Build a reformulator from ``{"method": name, setting: value, ...}``. ``groups`` are those that it counts."""
     made: ReformulatorPlugin = from_spec("reformulator", spec, "method", groups)
     return made
 
 
 def make_filter(spec: Mapping[str, Any], groups: Groups | None = None) -> FilterPlugin:
-    """A filter from ``{"filter": name, setting: value, ...}``; one that counts groups counts these."""
+    """Build a filter from ``{"filter": name, setting: value, ...}``. ``groups`` are those that it counts."""
     made: FilterPlugin = from_spec("filter", spec, groups=groups)
     return made
 
@@ -125,7 +125,7 @@ def reformulate(
     first_pass: FirstPass | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[pl.DataFrame, list[Tally]]:
-    """Candidates of every query by every method, in the order of the methods; and the counts of each."""
+    """The candidates of every query by every method, and the counts of each method."""
     for method in methods:
         if method.reads and first_pass is None:
             raise ConfigError(
@@ -158,7 +158,7 @@ def _kept(
     tallies: Sequence[Tally],
     filters: Sequence[FilterPlugin],
 ) -> pl.DataFrame:
-    """The candidates of a batch that pass every filter, query by query."""
+    """The candidates of a batch that pass every filter, sorted by query and method."""
     flat = [
         (row, number, text, doc_id)
         for number, (_, found) in enumerate(made)

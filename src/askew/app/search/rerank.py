@@ -1,7 +1,7 @@
-"""rerank: a run in, the same documents in another order out. The whole of ``askew rerank``.
+"""rerank: reorder the documents of a run. This is ``askew rerank`` as a function.
 
-``crossencoder`` reads each query with each of its top-ranked documents. Mitigation methods such as ``greedy`` or
-``detconstsort`` reorder documents by the groups that they name, and read no query.
+``crossencoder`` scores each query with each of its top-ranked documents. Mitigation methods such as ``greedy`` or
+``detconstsort`` reorder documents by the groups that they name and do not read the query.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from askew.plugins.registry import build, names, settings_of
 from askew.rankers.common import one_word
 
 CROSS_ENCODER = "crossencoder"
-# So many pairs are read at a time: a part of the run is written before the next is scored.
+# The number of pairs that are scored at a time. Each part of the run is written before the next one is scored.
 _PAIRS = 20_000
 
 
 @dataclass(frozen=True)
 class RerankSettings:
-    """How a run is reranked: the first ``depth`` documents of each query, of which the best ``k`` are written.
+    """The settings of reranking: the top ``depth`` documents of each query are reranked, the best ``k`` are written.
 
-    ``model``, ``revision``, ``batch_size`` and ``device`` are of a cross-encoder. ``strength``, ``targets`` (even, or
-    shares of the groups as ``neutral:0.5,old:0.25,young:0.25``) and ``counting`` are of mitigation methods.
+    ``model``, ``revision``, ``batch_size`` and ``device`` are for a cross-encoder. ``strength``, ``targets`` (even, or
+    shares of the groups such as ``neutral:0.5,old:0.25,young:0.25``) and ``counting`` are for mitigation methods.
     """
 
     method: str = CROSS_ENCODER
@@ -62,7 +62,7 @@ class RerankSettings:
 
 @dataclass(frozen=True)
 class Reranked:
-    """What reranking came to. ``moved``: queries whose top 10 changed."""
+    """The summary of reranking. ``moved`` is the number of queries whose top 10 changed."""
 
     queries: int
     lines: int
@@ -76,12 +76,12 @@ def rerank(
     run: RunLike, docs: object, out: Path, queries: str | Path | pa.Table | None = None,
     settings: RerankSettings | None = None, progress: Progress | None = None,
 ) -> Reranked:  # fmt: skip
-    """Rerank a run and write it; what lies below ``depth`` is left out. A cross-encoder reads the texts of queries."""
+    """Rerank a run and write it, without documents below ``depth``. A cross-encoder needs ``queries``."""
     how = settings or RerankSettings()
     if how.method != CROSS_ENCODER:
         return _by_groups(run, docs, out, how, progress)
     if how.model is None or queries is None:
-        raise ConfigError("rerank with a cross-encoder: expected model= and queries=, found none")
+        raise ConfigError("rerank: a cross-encoder needs both model= and queries=; give them")
     return _by_model(run, docs, out, queries, how, progress)
 
 
@@ -89,7 +89,7 @@ def reorder(
     run: RunLike, docs: object, groups: Groups | None = None, targets: str = EVEN, method: str = "detconstsort",
     strength: float | None = None,
 ) -> pl.DataFrame:  # fmt: skip
-    """Order the documents of a run by a mitigation method: columns query_id, doc_id, rank (from 1) and score."""
+    """Reorder a run by a mitigation method: columns query_id, doc_id, rank (from 1) and score."""
     counting = Counting() if groups is None else Counting(groups=groups)
     how = RerankSettings(method, targets=targets, strength=strength, counting=counting)
     ranked = read_ranked(run, docs, None, counting)
@@ -122,7 +122,7 @@ def _mitigated(ranked: AnnotatedRun, how: RerankSettings) -> Rankings:
 
 
 def _falling(made: Rankings) -> Floats:
-    """Scores that fall by one a place, to 1."""
+    """Scores that decrease by 1 per rank, down to 1."""
     return (np.repeat(made.lengths, made.lengths) - made.ranks() + 1).astype(np.float64)
 
 
@@ -154,7 +154,7 @@ def _by_model(
             pairs = [(asked[start + i], text) for i, text in zip(row.tolist(), texts, strict=True)]
             scores = np.asarray(encoder.predict(pairs, batch_size=how.batch_size, show_progress_bar=False), np.float64)
             if scores.ndim != 1:
-                raise ConfigError(f"model {how.model!r}: expected one score for a pair, found {scores.shape[1]}")
+                raise ConfigError(f"model {how.model!r}: expected one score per pair, found {scores.shape[1]}")
             order = order_by_score(row, scores, some.docs)
             made = Rankings(some.query_ids, some.offsets, some.docs[order])
             moved += _moved(some, made)
@@ -172,8 +172,8 @@ def _texts_of(rankings: Rankings, table: pa.Table, name: str) -> list[str]:
     missing = [query for query in ids if query not in known]
     if missing:
         raise DataError(
-            f"run {name}: {len(missing)} of {len(ids)} queries have no text in the queries given, the first is "
-            f"{missing[0]!r}; give the queries that the run answers"
+            f"run {name}: {len(missing)} of {len(ids)} queries have no text in the given queries, the first is "
+            f"{missing[0]!r}; give the texts of all queries of the run"
         )
     return [known[query] for query in ids]
 

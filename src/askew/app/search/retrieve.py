@@ -1,4 +1,4 @@
-"""Index documents and search them: texts in, a run out."""
+"""Index documents, search queries, and write runs."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from askew.rankers.disk import keeping_texts, new_folder
 from askew.rankers.engines.ranker import EngineRanker
 from askew.rankers.verify import write_source
 
-# So many queries are searched and written at a time, so that memory stays flat.
+# The number of queries that are searched and written at a time, to bound memory use.
 _CHUNK = 20_000
-# A name with one of these endings is meant as a file of queries.
+# A path with one of these endings is a file of queries.
 _QUERY_FILES = (".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".gz")
 
 
 @dataclass(frozen=True)
 class SearchSummary:
-    """What a search came to."""
+    """The summary of a search: queries, lines written, queries without a result, and the run file."""
 
     queries: int
     lines: int
@@ -54,7 +54,7 @@ def index_documents(
     texts: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> Mapping[str, Any]:
-    """Index a collection into a new folder for a ranker; the facts of the index. ``texts`` keeps the texts in it."""
+    """Index a collection in a new folder for a ranker, and return facts of the index. ``texts`` stores the texts."""
     check_name("ranker with an index", ranker, names("index"))
     documents = _counted(open_collection(docs, tuple(fields)).documents(), progress)
     new_folder(out)
@@ -68,7 +68,7 @@ def index_documents(
 def _remember_source(
     docs: object, out: Path, ranker: str, settings: Mapping[str, Any], fields: Sequence[str], texts: bool
 ) -> None:
-    """What askew verify --repair needs; documents in memory, or settings that are not plain values, cannot be told."""
+    """Record the source for askew verify --repair. Documents in memory and settings beyond JSON are not recorded."""
     if not isinstance(docs, str | Path):
         return
     is_path = str(docs) != "demo" and not str(docs).startswith("irds:")
@@ -80,7 +80,7 @@ def _remember_source(
 
 
 def as_queries(given: object) -> pa.Table:
-    """Queries as a table: of a collection, a file, ``{id: text}``, a data frame, or texts (their ids are positions)."""
+    """A table of queries from a collection, a file, ``{id: text}``, a data frame, or texts (ids are positions)."""
     if isinstance(given, Collection):
         return given.queries
     if isinstance(given, str | Path):
@@ -91,7 +91,7 @@ def as_queries(given: object) -> pa.Table:
 
 
 def queries_of(source: str | Path) -> pa.Table:
-    """Queries from a file of them, or those of a collection: a folder, irds:ID, or demo."""
+    """The queries of a file or of a collection: a folder, irds:ID, or demo."""
     if _is_file(source):
         return read_queries(Path(source))
     if Path(source).suffix in _QUERY_FILES and not Path(source).exists():
@@ -100,7 +100,7 @@ def queries_of(source: str | Path) -> pa.Table:
 
 
 def queries_notes(source: str | Path) -> list[str]:
-    """What there is to tell of where ``queries_of`` reads: which of several files of a folder it is."""
+    """Notes on the file that ``queries_of`` reads, if a folder has several."""
     return [] if _is_file(source) else open_collection(source).notes("queries")
 
 
@@ -126,7 +126,7 @@ def search_queries(
 ) -> SearchSummary:
     """Search every query of a table and write the run, as TREC or Parquet by the ending of ``out``.
 
-    Answers of a live engine are kept in a file beside the run unless its settings name another, or none.
+    The answers of a live engine are stored in a file next to the run, unless its settings give another file or none.
     """
     empty, notes, chunk = 0, list[str](), getattr(ranker, "queries_at_once", _CHUNK)
     if isinstance(ranker, EngineRanker):
@@ -139,7 +139,7 @@ def search_queries(
         for start in range(0, table.num_rows, chunk):
             part = table.slice(start, chunk)
             if isinstance(ranker, EngineRanker) and progress:
-                # An engine may take seconds for a query: each is told.
+                # An engine may take seconds per query, so progress is reported for each one.
                 ranker.progress = partial(_tell, progress, start, table.num_rows)
             hits = ranker.search(part["text"].combine_chunks(), k)
             empty += hits.empty
@@ -157,7 +157,7 @@ def _tell(progress: Callable[[int, int], None], before: int, total: int, done: i
 
 
 def run_lines(query_ids: pa.Array, hits: Hits, doc_ids: pa.Array) -> pl.DataFrame:
-    """What queries found, as the lines of a run."""
+    """The search results as lines of a run."""
     rows = hits.rows()
     columns = {
         "query_id": pl.from_arrow(query_ids.take(pa.array(rows))),
@@ -169,7 +169,7 @@ def run_lines(query_ids: pa.Array, hits: Hits, doc_ids: pa.Array) -> pl.DataFram
 
 
 def write_run(parts: Iterable[pl.DataFrame], out: Path, tag: str) -> int:
-    """Write a run whole or not at all: Parquet for .parquet, otherwise the six columns of TREC. How many lines."""
+    """Write a run atomically, as Parquet (.parquet) or in the TREC format; return the number of lines."""
     refuse_no_parent(out)
     with written_whole(out) as temporary:
         lines = (_write_parquet if out.suffix == ".parquet" else _write_trec)(parts, temporary, tag)
@@ -204,10 +204,10 @@ def _write_trec(parts: Iterable[pl.DataFrame], path: Path, tag: str) -> int:
 
 
 def _refuse_blanks(run: pl.DataFrame) -> None:
-    """A blank inside an id would make another column of it."""
+    """Raise an error for an id with white space, which would be two columns of a TREC run."""
     for name in ("query_id", "doc_id"):
         wrong = run.filter(pl.col(name).str.contains(r"\s"))
         if wrong.height:
             raise DataError(
-                f"the {name} {wrong[name][0]!r} has a blank in it, which a TREC run cannot hold; write Parquet instead"
+                f"the {name} {wrong[name][0]!r} contains white space, which a TREC run cannot; write Parquet instead"
             )

@@ -1,4 +1,4 @@
-"""A few reformulations of one query, best first: no file and no documents needed."""
+"""Suggest a few reformulations of one query, best first, without any file or documents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FEWER = (
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A reformulation, and the probabilities that it asks for the same thing and that a person could type it."""
+    """A reformulation, and the probabilities that it has the same intent and that it reads like a natural query."""
 
     text: str
     same: float
@@ -32,7 +32,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Suggestions:
-    """The best reformulations of a query that pass the filters, and how many were dropped, by reason."""
+    """The best reformulations of a query that pass the filters, and the number of rejected ones by reason."""
 
     query: str
     kept: tuple[Suggestion, ...]
@@ -46,9 +46,9 @@ def suggest(
     method: str | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Suggestions:
-    """Reformulations of a query by a method that reads no documents, those most surely the same and natural first.
+    """Reformulations of a query by a method that reads no documents, sorted by the smaller of ``same`` and ``natural``.
 
-    ``settings`` are those of methods by their names. Without a method it is the first default one that is installed.
+    ``settings`` has the settings of methods by name. The default method is the first default one that is installed.
     """
     if not query.strip():
         raise ConfigError("query=: expected words, found none")
@@ -76,7 +76,7 @@ def suggest(
 
 
 def best_of(kept: Sequence[Suggestion], count: int) -> tuple[Suggestion, ...]:
-    """Those most surely the same and natural first; of those with the same words in another order one."""
+    """The best suggestions by min(same, natural). Of suggestions with the same words, only the best is kept."""
     ranked = sorted(kept, key=lambda one: -min(one.same, one.natural))
     distinct = {tuple(sorted(tokens(one.text))): one for one in reversed(ranked)}
     return tuple(one for one in ranked if distinct[tuple(sorted(tokens(one.text)))] is one)[:count]

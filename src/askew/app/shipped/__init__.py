@@ -1,1 +1,1 @@
-"""The trained models that askew ships: what each is for, what it was trained on, how well it does."""
+"""The trained models that askew ships: their task, training data and measured quality."""

@@ -1,7 +1,7 @@
-"""The card of a shipped model, from its description and what was measured: no measured number is typed by hand.
+"""Render the card of a shipped model from its description and its file of measures. No number is typed by hand.
 
-The tables are described in ``model.json``: ``at`` says where in the file of measures their rows stand, ``rows`` which
-of them are shown, ``columns`` what of each. A column is a ``number``, a ``count``, a ``share`` or an ``interval``.
+``model.json`` describes the tables: ``at`` is the path of the rows in the file of measures, ``rows`` selects rows and
+``columns`` selects values. A column is a ``number``, a ``count``, a ``share`` or an ``interval``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def render_card(model: ShippedModel) -> str:
 
 
 def megabytes(size: int) -> str:
-    """A size in bytes for people."""
+    """A size in bytes as text, in MB or kB."""
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
 
 

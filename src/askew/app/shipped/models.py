@@ -1,7 +1,7 @@
-"""The models that askew ships, read from the file that lies beside the weights of each.
+"""The models that askew ships. Each has a description file next to its weights.
 
-``data/adapters/NAME/model.json`` describes an adapter; ``STEM.model.json`` a model that is a single file, or a few. A
-measure is never copied into it: it says where in a file of measures (``measured.json``) the figure stands.
+``data/adapters/NAME/model.json`` describes an adapter, ``STEM.model.json`` a model of one or a few files. The
+description has no measured values, only paths of values in a file of measures (``measured.json``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ADAPTERS = "adapters"
 
 @dataclass(frozen=True)
 class TrainingData:
-    """A source of training data. ``rows`` is none where the number was not kept."""
+    """A source of training data. ``rows`` is None if the number was not recorded."""
 
     name: str
     license: str
@@ -33,7 +33,7 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class HeadlineMeasure:
-    """The measure that says most about a model, with its 95% interval where there is one."""
+    """The main measure of a model, with its 95% interval if there is one."""
 
     measure: str
     on: str
@@ -48,11 +48,11 @@ class HeadlineMeasure:
 
 @dataclass(frozen=True)
 class ShippedModel:
-    """A trained model that askew ships. ``base`` is the model that it changes, none where it needs no other.
+    """A trained model that askew ships. ``base`` is the model that it adapts, or None.
 
-    ``used_by`` are the plugins that load it, as ``filter equivalence``; ``extra`` is the extra that they need. The
-    programs are paths in a checkout of askew, none where they are not kept. ``headline`` is none where the model is not
-    measured yet. ``size`` is in bytes.
+    ``used_by`` has the plugins that load it, such as ``filter equivalence``; ``extra`` is the extra that they need.
+    ``trained_by`` and ``measured_by`` are the paths of programs in a checkout of askew, None if these are not part of
+    it. ``headline`` is None if the model is not measured yet. ``size`` is in bytes.
     """
 
     name: str
@@ -71,29 +71,29 @@ class ShippedModel:
 
     @property
     def folder(self) -> Path:
-        """Where the weights lie."""
+        """The folder of the weights."""
         return self.about.parent
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """All that ``model.json`` says, with the prose of the card."""
+        """The content of ``model.json``, including the prose of the card."""
         return _read(self.about)
 
     @property
     def measured(self) -> Mapping[str, Any] | None:
-        """All that was measured; none where nothing was yet."""
+        """The content of the file of measures; None if the model is not measured yet."""
         return _read_if_there(self.folder / self.facts["headline"].get("file", MEASURED))
 
     @property
     def training(self) -> Mapping[str, Any]:
-        """How it was trained, as the training program wrote it; empty where it did not."""
+        """The training settings that the training program wrote; empty if it wrote none."""
         kept = _read_if_there(self.folder / TRAINING)
         return kept if kept is not None else (self.measured or {}).get("training", {})
 
     def card(self) -> str:
         """The card in Markdown: task, license, training data, measures, limits.
 
-        Where ``model.json`` has no prose for it, the program that measures the model writes the card.
+        If ``model.json`` has no prose for it, the card is the README.md that the measuring program wrote.
         """
         if "card" not in self.facts:
             return (self.folder / CARD).read_text(encoding="utf-8")
@@ -117,14 +117,14 @@ def shipped_models() -> tuple[ShippedModel, ...]:
 
 
 def shipped_model(name: str) -> ShippedModel:
-    """One of them by its name."""
+    """The shipped model with this name."""
     known = {one.name: one for one in shipped_models()}
     check_name("model", name, known)
     return known[name]
 
 
 def follow(found: Any, path: str) -> Any:
-    """What stands at a path such as ``test/by class/real``; the items of a list are numbered from 0."""
+    """The value at a path such as ``test/by class/real``. Items of a list are numbered from 0."""
     for key in path.split("/") if path else ():
         found = found[int(key)] if isinstance(found, list) else found[key]
     return found

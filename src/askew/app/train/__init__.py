@@ -1,1 +1,1 @@
-"""Train models, and read what they are trained on."""
+"""Train models, and read their training data."""

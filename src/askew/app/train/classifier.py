@@ -1,4 +1,4 @@
-"""train classifier: labeled queries in, a calibrated classifier out. The whole of ``askew train classifier``."""
+"""train classifier: train and calibrate a classifier on labeled queries. This is ``askew train classifier``."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _PUBLISHED = "gender:female,male"
 
 @dataclass(frozen=True)
 class ClassifierJob:
-    """How a classifier is trained. Queries with a label of ``drop`` that names no class are left out and counted.
+    """How a classifier is trained. Queries with a label in ``drop`` that is not a class are left out and counted.
 
-    Classes are those given; or neutral and the groups of the settings; or the labels of the data. Of data with the
-    labels of the published queries (f, m, n) without groups, they are those of the lexicon gender.
+    The classes are ``classes`` if given, or neutral and the groups of the settings, or else the labels of the data. If
+    the data has the labels of the published queries (f, m, n) and no groups are given, the groups are female and male.
     """
 
     settings: ClassifierSettings = field(default_factory=ClassifierSettings)
@@ -57,7 +57,7 @@ class ClassifierJob:
             raise ConfigError(f"folds: expected two or more, found {self.folds}")
 
     def settled(self, labels: Collection[str]) -> ClassifierJob:
-        """The job with its classes, where they depend on the labels of the data."""
+        """The job with its classes, which may depend on the labels of the data."""
         if self.classes:
             return self
         if self.settings.groups is not None:
@@ -72,7 +72,7 @@ def train_classifier(
     data: object, out: Path, settings: ClassifierJob | None = None, device: str | None = None, command: str = "",
     progress: Progress | None = None,
 ) -> Trained:  # fmt: skip
-    """Cross-validate, then train on all queries: a file, a data frame or a table with query_id, text and label."""
+    """Cross-validate, then train on all queries of a file, a data frame or a table with query_id, text and label."""
     chosen = choose_device(device)
     texts, job, notes = read_labeled_queries(data, settings or ClassifierJob())
     digest = digest_file(Path(data)) if isinstance(data, str | Path) else texts.data()
@@ -97,7 +97,7 @@ def train_classifier(
 def read_labeled_queries(
     source: object, job: ClassifierJob
 ) -> tuple[LabeledTexts, ClassifierJob, dict[str, int]]:  # fmt: skip
-    """The queries with a class, the job with its classes, and what was left out, counted by reason."""
+    """The queries with their classes, the job with its classes, and the number of left-out queries by reason."""
     is_file = isinstance(source, str | Path)
     table = read_queries(Path(str(source))) if is_file else queries_in_memory(source)
     rows = list(zip(*(table[name].to_pylist() for name in ("query_id", "text", "label")), strict=True))
@@ -121,7 +121,7 @@ def read_labeled_queries(
 
 
 def _class_of(label: str, classes: Sequence[str]) -> int | None:
-    """The class that a label names, whole or by its beginning; none where it names none, or several."""
+    """The class with this label as name or as unique prefix; None if there is no such class."""
     if label in classes:
         return classes.index(label)
     found = [at for at, name in enumerate(classes) if label and name.startswith(label.lower())]
@@ -129,7 +129,7 @@ def _class_of(label: str, classes: Sequence[str]) -> int | None:
 
 
 def cross_calibrated(logits: Floats, labels: Ints, fold: Ints) -> Floats:
-    """Probabilities of each fold with the temperature that fits the other folds."""
+    """The probabilities of each fold, with the temperature fitted on the other folds."""
     found = np.zeros_like(logits)
     for k in range(int(fold.max()) + 1):
         temperature = fit_temperature(logits[fold != k], labels[fold != k])
@@ -154,8 +154,8 @@ def _card(
     }  # fmt: skip
     by_name = known_words(replace(job.settings, words=False), data.classes)
     return Card(
-        title="Which group a query asks about",
-        about="A classifier of queries, fine-tuned as a whole. Open it with "
+        title="A classifier of the group that a query is about",
+        about="A classifier of queries with all weights fine-tuned. Use it with "
         "`askew classify QUERIES --classifier transformer --set model=FOLDER`.",
         command=command,
         base=identity["weights"],
@@ -166,17 +166,17 @@ def _card(
         measured=measured,
         tables=(scores_table(scores, job.folds),),
         limits=(
-            "A label is what one reader thought a short text asks about; readers differ, and so will the model.",
-            *(("First names are a guess about a person.",) if by_name else ()),
-            "The temperature was fitted on the held-out logits of the cross-validation; in the table each fold has the "
-            "temperature of the others.",
+            "A label is one annotator's reading of a short text. Annotators disagree, and so will the model.",
+            *(("The gender of a first name is a guess about a person.",) if by_name else ()),
+            "The temperature of the model was fitted on the held-out logits of the cross-validation. In the table, the "
+            "temperature of each fold was fitted on the other folds.",
         ),
         extra={"identity": dict(identity)},
     )
 
 
 def scores_table(scores: ClassifierScores, folds: int) -> CardTable:
-    """Ours; next to the published figures where they are of the same classes."""
+    """The scores of this model, with the published figures if they have the same classes."""
     names = sorted(scores.f1)
     ours = ("this model", str(scores.accuracy), *(str(scores.f1[name]) for name in names), str(scores.ece))
     rows: list[tuple[Any, ...]] = [ours]

@@ -1,4 +1,4 @@
-"""What is known of data that models are trained on: license, link and authors, for the card."""
+"""License, link and authors of known training data, for the card."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEMO: Mapping[str, str] = {"license": "Apache-2.0", "authors": "The askew devel
 
 
 def known_source(collection_id: str) -> dict[str, str]:
-    """Facts of a collection by its id; none for files of one's own, whose license only their owner knows."""
+    """Facts of a collection by its id; empty for other files, because their license is not known."""
     if collection_id == "demo":
         return dict(_DEMO)
     name, scheme, dataset = collection_id.partition("irds:")

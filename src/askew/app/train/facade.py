@@ -1,6 +1,6 @@
-"""Trainers, classifiers and selectors for scripts and notebooks: settings once, then fit, predict, save and load.
+"""Trainers, classifiers and selectors for scripts and notebooks, with fit, predict, save and load.
 
-``Trainer`` trains whatever ``askew train`` trains; ``Classifier`` and ``Selector`` also answer with what was trained.
+``Trainer`` trains all models of ``askew train``. ``Classifier`` and ``Selector`` also predict with trained models.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TRAINED = "transformer"
 
 
 def trainers() -> dict[str, tuple[ModelTrainer[Any, Any], type[Any], type[Any] | None]]:
-    """What can be trained: the function, its settings, and what holds its data where they are more than one thing."""
+    """The kinds of models: the training function, its settings, and the class of its data if it has several parts."""
     from askew.app.train import classifier, generator, grepbias, negatives, ranker, rewriter, selector
 
     return {
@@ -51,8 +51,8 @@ def trainers() -> dict[str, tuple[ModelTrainer[Any, Any], type[Any], type[Any] |
 class Trainer:
     """Trains a model of a kind: ``Trainer("classifier", epochs=3).fit("queries.csv", out="model")``.
 
-    ``settings`` are those of ``askew train KIND``, by name, whichever part of the training they belong to; a preset
-    comes first (``preset``; ``kind`` of a rewriter, ``method`` of an adapter). ``trainer.names`` lists them all.
+    ``settings`` are the settings of ``askew train KIND`` by name. A preset is applied first (``preset``; ``kind`` for a
+    rewriter, ``method`` for an adapter), then the other settings. ``trainer.names`` lists all settings.
 
     >>> Trainer("ranker", preset="original", epochs=2).settings.pace.epochs
     2.0
@@ -67,18 +67,18 @@ class Trainer:
 
     @property
     def names(self) -> dict[str, Any]:
-        """Every setting by name, with its value."""
+        """All settings by name, with their values."""
         return by_name(self.settings)
 
     def fit(
         self, *data: object, out: str | Path, device: str | None = None, command: str = "",
         progress: Progress | None = None, **named: object,
     ) -> Trained:  # fmt: skip
-        """Train on data and write the model to the folder ``out``, which is new, empty, or of this very training.
+        """Train on data and write the model to the folder ``out``.
 
-        A classifier reads labeled queries, a selector the store of a build or a published dataset, a generator a
-        collection, a rewriter pairs, an adapter the folder of GrepBiasIR; a ranker reads ``run``, ``docs``,
-        ``queries`` and ``qrels``.
+        The folder must be new, empty, or from the same training. A classifier needs labeled queries, a selector the
+        store of a build or a published dataset, a generator a collection, a rewriter pairs, an adapter the folder of
+        GrepBiasIR, and a ranker ``run``, ``docs``, ``queries`` and ``qrels``.
         """
         if self._data is None and (len(data) != 1 or named):
             raise ConfigError(
@@ -93,12 +93,12 @@ class Trainer:
 
 
 class Classifier:
-    """Which group each text asks about, or none: ``Classifier("lexical", groups="age").predict(texts)``.
+    """Classify texts by the group that they are about: ``Classifier("lexical", groups="age").predict(texts)``.
 
-    ``name`` is a classifier (``askew list classifiers``). ``lexical`` counts words of the groups and has nothing to
-    learn. ``query-groups`` is a trained model of the groups female and male that askew ships; ``auto`` takes it where
-    it is installed and knows the groups, and otherwise ``lexical``. ``transformer`` is an encoder that is trained by
-    ``fit``, with the settings of ``askew train classifier``; or one that was, with ``model=FOLDER``.
+    ``name`` is a classifier (``askew list classifiers``). ``lexical`` counts words of the groups and needs no training.
+    ``query-groups`` is a trained model for the groups female and male that askew ships. ``auto`` is ``query-groups`` if
+    it is installed and the groups match, and otherwise ``lexical``. ``transformer`` is an encoder that ``fit`` trains
+    with the settings of ``askew train classifier``, or a trained one with ``model=FOLDER``.
 
     >>> groups = {"old": ["elderly", "retired"], "young": ["teen", "teens"]}
     >>> classifier = Classifier("lexical", groups=groups)
@@ -119,10 +119,10 @@ class Classifier:
         return self._classifier.labels
 
     def fit(self, texts: Sequence[str], labels: Sequence[str], device: str | None = None) -> Classifier:
-        """Train on texts with their labels; what was measured by cross-validation is in ``trained``.
+        """Train on texts with their labels. ``trained`` then has the results of a cross-validation.
 
-        Classes are neutral and the groups, or without groups the labels as they are. Only ``transformer`` learns; of
-        any other classifier the labels are checked.
+        The classes are neutral and the groups, or without groups the distinct labels. Only ``transformer`` is trained.
+        For any other classifier, the labels are only checked.
         """
         table = _labeled(list(texts), list(labels))
         if self.name != _TRAINED:
@@ -136,17 +136,17 @@ class Classifier:
         return self
 
     def predict(self, texts: Sequence[str]) -> list[str | None]:
-        """The label of each text; None where the classifier abstains."""
+        """The label of each text; None if the classifier abstains."""
         return list(self._classifier.classify(list(texts)).names())
 
     def predict_proba(self, texts: Sequence[str]) -> pl.DataFrame:
-        """The probability of each label: a row for each text, a column for each label."""
+        """The probability of each label: one row per text, one column per label."""
         found = self._classifier.classify(list(texts))
         return pl.DataFrame(found.probabilities, schema=list(found.labels), orient="row")
 
     def save(self, folder: str | Path) -> None:
-        """Write the classifier to a new folder: its settings, and the model where ``fit`` has trained one."""
-        self._classifier  # noqa: B018 - what cannot be made cannot be saved
+        """Write the classifier to a new folder: its settings, and the model if ``fit`` has trained one."""
+        self._classifier  # noqa: B018 - raises an error if the classifier cannot be built
         place = _copied(None if self.trained is None else self.trained.folder, Path(folder))
         own = {} if self.trained is not None else self.settings
         groups = {} if self.groups is None else self.groups.as_section()
@@ -155,7 +155,7 @@ class Classifier:
 
     @classmethod
     def load(cls, folder: str | Path) -> Classifier:
-        """A classifier from a folder of ``save``, or of ``askew train classifier``."""
+        """Load a classifier from a folder written by ``save`` or ``askew train classifier``."""
         place = Path(folder)
         if not (place / _ABOUT).is_file():
             if not (place / "config.json").is_file():
@@ -167,7 +167,7 @@ class Classifier:
             groups = groups_of(Recipe(str(place.name), {"groups": facts["groups"]}))
             return cls(facts["classifier"], groups, **facts["settings"], **model)
         except (ValueError, TypeError, KeyError) as error:
-            raise DataError(f"{place / _ABOUT}: expected what Classifier.save wrote ({type(error).__name__})") from None
+            raise DataError(f"{place / _ABOUT}: expected a file of Classifier.save ({type(error).__name__})") from None
 
     @property
     def _classifier(self) -> ClassifierPlugin:
@@ -184,12 +184,12 @@ class Classifier:
 
 
 class Selector:
-    """Which reformulation of each query to take, without judgements: ``Selector().fit(store).predict(candidates)``.
+    """Select a reformulation for each query without judgements: ``Selector().fit(store).predict(candidates)``.
 
-    ``settings`` are those of ``askew train selector``. A trained selector has one rule or two. The cross-encoder reads
-    texts alone and takes the candidate with the highest score. The lean-aware rule, learned from the store of a build,
-    reads results too: of the candidates that are likely to lose nothing it takes the one whose results lean least, or
-    keeps the original query.
+    ``settings`` are the settings of ``askew train selector``. A trained selector has one or two rules. The
+    cross-encoder reads only texts and selects the candidate with the highest score. The lean-aware rule is learned from
+    the store of a build and also reads results. Among candidates that are unlikely to lose effectiveness, it selects
+    the one whose results lean least, or keeps the original query.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -200,8 +200,9 @@ class Selector:
     def fit(self, pairs: object, device: str | None = None, progress: Progress | None = None) -> Selector:
         """Train on the store of a build or a published dataset (a folder), or on a table of pairs.
 
-        A table has the columns query_id, original_text and text, and what the labels are learned from: fair and
-        negative, or for ``learns="effectiveness"`` and ``"no-loss"`` gain_RR_10. What was measured is in ``trained``.
+        A table has the columns query_id, original_text and text, and the columns for the labels: fair and negative, or
+        gain_RR_10 for ``learns="effectiveness"`` and ``"no-loss"``. ``trained`` then has the measures on held-out
+        queries.
         """
         folder = _kept_for(self)
         source = pairs if isinstance(pairs, str | Path) else _table_of(pairs)
@@ -210,11 +211,11 @@ class Selector:
         return self
 
     def predict(self, candidates: object, rule: str | None = None, device: str | None = None) -> pl.DataFrame:
-        """The text to take for each query: columns query_id, original_text, text and is_reformulated.
+        """The selected text for each query: columns query_id, original_text, text and is_reformulated.
 
         ``candidates`` are ``{query: [reformulation, ...]}``, a table with query_id, original_text and text, or the
-        store of a build. ``rule`` is cross-encoder or lean-aware; if not given, lean-aware where it was learned and the
-        candidates come with results (a store), otherwise cross-encoder. A query without candidates keeps its text.
+        store of a build. ``rule`` is cross-encoder or lean-aware. The default is lean-aware if it was learned and the
+        candidates have results (a store), otherwise cross-encoder. A query without candidates keeps its text.
         """
         from askew.app.train.selector import CROSS_ENCODER, LEAN_AWARE, choose
 
@@ -241,7 +242,7 @@ class Selector:
 
     @classmethod
     def load(cls, folder: str | Path) -> Selector:
-        """A selector from a folder of ``save``, or of ``askew train selector``."""
+        """Load a selector from a folder written by ``save`` or ``askew train selector``."""
         made = cls()
         made._folder = Path(folder)
         _has_rule(made._folder)
@@ -257,14 +258,14 @@ class Selector:
 
 
 def _has_rule(folder: Path) -> bool:
-    """Whether a trained selector has learned the lean-aware rule."""
+    """Whether a trained selector has the lean-aware rule."""
     from askew.app.train.selector import LEAN_AWARE, read_rule
 
     return bool(read_rule(folder)[LEAN_AWARE])
 
 
 def _table_of(pairs: Any) -> Built:
-    """Candidates from a table in memory; each gets a name of its own where it has none."""
+    """Candidates from a table in memory. Without a column variant_id, each row gets a unique one."""
     frame = pl.DataFrame(pairs)
     if "variant_id" not in frame.columns:
         frame = frame.with_columns(variant_id=pl.format("row {}", pl.int_range(pl.len())))
@@ -292,16 +293,16 @@ def _chosen_rows(built: Built | None, taken: list[int]) -> pl.DataFrame:
 
 
 def _kept_for(owner: object) -> Path:
-    """A folder that lives as long as an object does."""
+    """A temporary folder that is removed together with an object."""
     kept = tempfile.mkdtemp(prefix="askew-")
     weakref.finalize(owner, shutil.rmtree, kept, ignore_errors=True)
     return Path(kept) / "model"
 
 
 def _copied(source: Path | None, folder: Path) -> Path:
-    """A new folder, with the files of another."""
+    """Create a new folder, and copy the files of ``source`` if it is given."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise StoreError(f"{folder}: expected a new or an empty folder, found something in it; choose another")
+        raise StoreError(f"{folder}: expected a new or an empty folder, found one with files; choose another")
     folder.mkdir(parents=True, exist_ok=True)
     if source is not None:
         shutil.copytree(source, folder, dirs_exist_ok=True)

@@ -1,4 +1,4 @@
-"""train generator: a judged collection in, a model out that writes queries. The whole of ``askew train generator``."""
+"""train generator: train a model that writes queries on a judged collection. This is ``askew train generator``."""
 
 from __future__ import annotations
 
@@ -41,12 +41,14 @@ from askew.trainers.rewriting.scores import bounds_of, pair_scores
 
 SHOWN = ("rougeL", "bleu_sentence", "f1")
 NO_TEXT_OF_QUERY, NO_TEXT_OF_PASSAGE = "no text of the query", "no text of the passage"
-HELD_OUT, SEEN = "held-out pairs", "the training pairs, as RePair: this shows what is remembered, not what is learned"
+HELD_OUT, SEEN = "held-out pairs", "the training pairs, as in RePair: this shows memorization, not generalization"
 
 
 @dataclass(frozen=True)
 class GeneratorJob:
-    """How a generator is trained. ``fields`` make up a passage; at most ``most_pairs`` are trained on (0: all), and
+    """How a generator is trained.
+
+    The text of a passage is made of ``fields``. At most ``most_pairs`` pairs are trained on (0: all), and at most
     ``most_test`` held-out pairs are measured.
     """
 
@@ -62,7 +64,7 @@ class GeneratorJob:
 
     @classmethod
     def begin(cls, given: Mapping[str, Any]) -> GeneratorJob:
-        """The pace depends on the model: an adapter takes other rates than a whole model."""
+        """The job with the default schedule of the model: an adapter has another learning rate than a whole model."""
         text = TextSettings(**{name: given[name] for name in ("model", "kind") if name in given})
         return cls(pace=PACE if kind_of(text) == "seq2seq" else ADAPTER_PACE)
 
@@ -71,7 +73,7 @@ def train_generator(
     data: object, out: Path, settings: GeneratorJob | None = None, device: str | None = None, command: str = "",
     progress: Progress | None = None,
 ) -> Trained:  # fmt: skip
-    """Train on the judged passages of a collection, measure on held-out ones, write the model with its card."""
+    """Train on the judged passages of a collection, measure on held-out pairs, and write the model with its card."""
     given = settings or GeneratorJob()
     kind = check_settings(given.settings, given.text)
     collection = open_collection(data, given.fields)
@@ -99,14 +101,14 @@ def train_generator(
 
 
 def _usable_here(done: Trained, job: GeneratorJob) -> Trained:
-    """The card has the name of a model that lies in a folder; who trained it needs to know where that is."""
+    """Replace the public name of a local model in ``use`` by its path, so that the options work as they are."""
     model = job.text.model
     named, here = f"local.model={public_text(model)}", f"local.model={model}"
     return replace(done, use=shlex.join(here if word == named else word for word in shlex.split(done.use)))
 
 
 def read_judged(collection: Collection) -> tuple[RelevantPassages, Counter[str]]:
-    """The relevant passages of each query, each pair once; and what has no text, counted."""
+    """The relevant passages of each query, without duplicates, and the number of pairs without a text."""
     queries, qrels = collection.queries, collection.judgements
     relevant = qrels.filter(pc.greater(qrels["relevance"], 0))
     relevant = relevant.group_by(["query_id", "doc_id"], use_threads=False).aggregate([])
@@ -138,17 +140,17 @@ def _passages(collection: Collection, wanted: pa.Array) -> tuple[pa.Array, pa.Ar
         if rows.num_rows:
             parts.append(rows.select(["doc_id", "text"]))
     if not parts:
-        raise DataError(f"collection {collection.id}: none of its judged documents is among its documents")
+        raise DataError(f"collection {collection.id}: it has none of its judged documents")
     table = pa.concat_tables(parts).combine_chunks()
     return table["doc_id"].combine_chunks(), pc.fill_null(table["text"], "").combine_chunks()
 
 
 def _cut(pairs: TextPairs, most: int) -> TextPairs:
-    """At most so many pairs to train on, the others of that part left out; the other parts stay."""
+    """Keep at most ``most`` training pairs (0: all). Other parts are unchanged."""
     train = np.flatnonzero((pairs.part == "train") | (pairs.part == ""))
     if not most or len(train) <= most:
         return pairs
-    # Drawn at random, with the same draw each time: the first documents of a collection are often alike.
+    # A random sample with a fixed seed, because consecutive documents of a collection are often similar.
     drawn = np.sort(np.random.default_rng(len(train)).permutation(train)[:most])
     keep = np.sort(np.concatenate([drawn, np.setdiff1d(np.arange(len(pairs.part)), train)])).tolist()
     left_out = pairs.left_out + Counter({"beyond most_pairs": len(train) - most})
@@ -159,9 +161,9 @@ def _measure(
     made: TextModel, prompts: Sequence[str], read: Sequence[str], wanted: Sequence[str], before: Sequence[float],
     settings: GeneratorSettings,
 ) -> dict[str, Any]:  # fmt: skip
-    """The loss of a target's token before and after, and how near the likeliest texts are; each with interval and n.
+    """The loss per target token before and after training, and the similarity of the outputs to the targets.
 
-    Pairs of one query are not independent, so means and intervals are over queries.
+    Pairs of one query are not independent, so means, intervals and n are over queries.
     """
     scores = pair_scores(wanted, made.write(prompts), read)
     losses = {"loss before": np.array(before), "loss": np.array(made.losses(prompts, wanted))}
@@ -171,7 +173,7 @@ def _measure(
 
 
 def by_question(values: Floats, asked: Sequence[str]) -> Floats:
-    """The mean of each question's values, by the words of the question."""
+    """The mean of the values of each query. Queries with the same words count as one."""
     _, group = np.unique(np.array([question(text) for text in asked], np.str_), return_inverse=True)
     return np.asarray(np.bincount(group, values) / np.bincount(group), np.float64)
 
@@ -184,7 +186,7 @@ def _plain(job: GeneratorJob) -> dict[str, Any]:
 
 
 def use_with(made: TextModel, settings: GeneratorSettings, domain: str, out: str = "FOLDER") -> str:
-    """The reformulator that writes queries with the model and its settings, as options of ``askew reformulate``."""
+    """The options of ``askew reformulate`` that write queries with the model and its settings."""
     if settings.direction != "passage-query":
         return ""
     if made.kind == "causal":
@@ -211,14 +213,15 @@ def _card(
     use = use_with(made, job.settings, domain)
     return Card(
         title=f"A generator of {'queries' if job.settings.direction == 'passage-query' else 'passages'} ({made.kind})",
-        about="Trained on pairs of a passage and a query that it answers, as RePair's stages pair and finetune.",
+        about="Trained on pairs of a passage and a query that it answers, as in RePair's stages pair and finetune.",
         command=command, base=made.settings.model, seed=job.pace.seed, device=made.device,
         data=({**known_source(collection.id), "collection": domain, "pairs": identity["pairs"], **measured["pairs"]},),
         settings={**_plain(job)["settings"], **_plain(job)["text"], **_plain(job)["pace"], "fields": list(job.fields)},
         measured=measured,
         tables=(
             CardTable(f"Measured on {where}", ("measure", "mean over queries [95%]", "queries"), rows),
-            CardTable("Use: askew reformulate QUERIES --docs DOCS --out FILE", ("and",), ((use or "no: passages",),)),
+            CardTable("Use: askew reformulate QUERIES --docs DOCS --out FILE", ("with these options",), (
+                (use or "not possible: this model writes passages",),)),
         ),
         limits=("It invents facts and repeats the lean of its training data: filter and measure what it writes.",),
         extra={"identity": dict(identity), "use": use},

@@ -1,4 +1,4 @@
-"""train adapter: GrepBiasIR in, a model of relevance with little preference for a gender out."""
+"""train adapter: train a relevance model with little gender preference on GrepBiasIR."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ METHODS = ("head", "lora", "full")
 
 @dataclass(frozen=True)
 class AdapterJob:
-    """What is trained, and how.
+    """The settings of the training.
 
-    ``method``      head (the encoder stays as it is), lora (PEFT beside its weights) or full (all weights).
-    ``with_title``  documents with their titles; the published figures are of bodies alone.
-    ``penalty``     for a head: choose the alphas from the grid 0 to 2, by folds of the training queries.
-    ``most_loss``   for a head: how much held-out accuracy the alphas may cost.
-    ``seeds``       so many seeds are measured, from ``seed`` on; the first trains the model.
+    ``method``      head (the encoder is frozen), lora (adapter weights) or full (all weights).
+    ``with_title``  documents with their titles; the published figures are for bodies only.
+    ``penalty``     for a head: choose the alphas from the grid 0 to 2, by cross-validation on the training queries.
+    ``most_loss``   for a head: the largest loss of held-out accuracy that the alphas may cause.
+    ``seeds``       the number of measured seeds, starting with ``seed``; the first one trains the model.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -72,7 +72,7 @@ class AdapterJob:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts that the method uses."""
+        """The names of the settings that the method uses."""
         return ("head",) if self.method == "head" else ("finetune", "pace")
 
     @property
@@ -82,7 +82,7 @@ class AdapterJob:
 
     @property
     def trained(self) -> tuple[FinetuneSettings, Schedule]:
-        """The settings of an encoder that is trained itself."""
+        """The settings for training the encoder itself (lora or full)."""
         return replace(self.finetune, method=self.method, model=self.model), self.pace or PACES[self.method]
 
 
@@ -90,7 +90,7 @@ def train_adapter(
     data: str | Path, out: Path, settings: AdapterJob | None = None, device: str | None = None, command: str = "",
     progress: Progress | None = None,
 ) -> Trained:  # fmt: skip
-    """The zero-shot protocol for the card, then a model of all rows of the folder of GrepBiasIR."""
+    """Run the zero-shot protocol for the card, then train a model on all rows of GrepBiasIR."""
     chosen, job = choose_device(device), settings or AdapterJob()
     rows = read_grepbias(Path(data))
     known = {"data": [one["sha256"] for one in rows.files], "weights": identify(job.model), **asdict(job)}
@@ -113,7 +113,7 @@ def _rows(data: GrepBias, job: AdapterJob, work: Path, device: str) -> HeadInput
 
 
 def _untrained(data: GrepBias, job: AdapterJob, work: Path, device: str) -> MethodLogits:
-    """The baseline that every trained model is compared with: the cosine of its encoder before any training."""
+    """The baseline of every trained model: the cosine of its encoder before any training."""
     vectors = _rows(data, replace(job, layout="apart"), work, device).encodings
     found = zero_shot_cosine(
         cosines(vectors).astype(np.float64), data.relevant, data.query_id, data.category, data.categories
@@ -220,14 +220,14 @@ def _card(
 
 def _limits(job: AdapterJob, queries: int) -> tuple[str, ...]:
     folds = (
-        "On the held-out diagonal the alphas of a fold are chosen by the other folds; heads that scored those had seen "
-        "the rows of the fold. The test categories had no part in any choice.",
+        "On the held-out diagonal, the alphas of a fold are chosen on the other folds. The heads that scored those "
+        "folds were trained on rows of the fold. The test categories were not used for any choice.",
     )
     return (
-        "The tables are of models trained on one category and tested on the others; the model in this folder is "
-        "trained on all of them and has no rows left to be tested on.",
+        "The tables show models trained on one category and tested on the others. The model in this folder is trained "
+        "on all categories, so no rows are left to test it on.",
         "The row of the untrained cosine is the encoder before any training, with one threshold chosen on the training "
-        "category: only what is better than this row was learned here.",
+        "category. Only an improvement over this row is an effect of the training.",
         *(folds if job.method == "head" and job.penalty else ()),
-        f"{queries} queries are few: a few hundredths more or less of |M-F| are within chance.",
+        f"{queries} queries are few: differences of a few hundredths of |M-F| may be due to chance.",
     )

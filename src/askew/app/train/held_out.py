@@ -1,4 +1,4 @@
-"""Which queries a model was not trained on: written beside it, and asked for where it is measured."""
+"""The held-out queries of a model: written next to the model, and checked when the model is measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HELD_OUT = "held-out.jsonl"
 
 
 def write_held_out(folder: Path, query_ids: Sequence[str], texts: Sequence[str]) -> None:
-    """Ids and texts as JSON Lines, which every command that reads queries reads; nothing where there are none."""
+    """Write ids and texts as a JSON Lines file of queries; write no file if there are none."""
     lines = [
         json.dumps({"query_id": name, "text": text}, ensure_ascii=False)
         for name, text in zip(query_ids, texts, strict=True)
@@ -24,7 +24,7 @@ def write_held_out(folder: Path, query_ids: Sequence[str], texts: Sequence[str])
 
 
 def seen_by(folder: Path, texts: Sequence[str]) -> int | None:
-    """How many queries were not held out when a model was trained, by their words; None where nobody knows."""
+    """How many of the texts are not among the model's held-out queries; None if the model has no list of them."""
     if not (folder / HELD_OUT).is_file():
         return None
     held = {normal(text) for text in read_queries(folder / HELD_OUT)["text"].to_pylist()}

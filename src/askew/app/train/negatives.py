@@ -1,4 +1,4 @@
-"""negatives: a run, judgements and documents in, training examples out. The whole of ``askew negatives``."""
+"""negatives: make training examples from a run, judgements and documents. This is ``askew negatives`` as a function."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_JUDGEMENT, NO_TEXT = "no relevant document judged", "no text of the query"
 
 @dataclass(frozen=True)
 class RankerData:
-    """What a ranker learns from: a run, the documents that it ranks, the texts of its queries, and judgements."""
+    """The training data of a ranker: a run, its documents, the texts of its queries, and judgements."""
 
     run: RunLike
     docs: object
@@ -34,7 +34,7 @@ class RankerData:
     qrels: QrelsLike
 
     def texts(self) -> dict[str, str]:
-        """The text of each query: of a file, or of what is in memory."""
+        """The text of each query by id, from a file or from data in memory."""
         given = self.queries
         table = read_queries(Path(given)) if isinstance(given, str | Path) else queries_in_memory(given)
         return dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
@@ -42,7 +42,7 @@ class RankerData:
 
 @dataclass(frozen=True)
 class NegativesJob:
-    """How negatives are sampled and written: the sampling, how documents lean, and the layout of the file."""
+    """How negatives are sampled and written: the sampling, the lean of documents, and the layout of the file."""
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {name: {"sampling": one} for name, one in PRESETS.items()}
     sampling: NegativeSampling = field(default_factory=NegativeSampling)
@@ -52,7 +52,11 @@ class NegativesJob:
 
 @dataclass(frozen=True)
 class Made:
-    """What ``make_negatives`` came to."""
+    """The summary of ``make_negatives``.
+
+    ``lean`` has the mean lean of the negatives and of all documents of the run; ``leaning`` is the number of negatives
+    that were sampled by lean.
+    """
 
     queries: int
     negatives: int
@@ -67,10 +71,9 @@ class Made:
 def make_negatives(
     data: RankerData, out: Path, settings: NegativesJob | None = None, progress: Progress | None = None
 ) -> Made:
-    """Sample negatives for the queries of a run and write them as training examples, streamed.
+    """Sample negatives for the queries of a run and write them as training examples.
 
-    Queries without a text or a relevant document are left out and counted; ``lean`` is the mean lean of the negatives
-    and of the documents they were drawn from.
+    Queries without a text or a relevant document are left out and counted.
     """
     refuse_no_parent(out)
     job = settings or NegativesJob()
@@ -94,7 +97,7 @@ def make_negatives(
 
 
 def _whole(ranked: AnnotatedRun, texts: dict[str, str]) -> Ints:
-    """The rows of queries with a text and a relevant document: negatives of others are not written."""
+    """The rows of queries with a text and a relevant document. Only their negatives are written."""
     known = np.array([query in texts for query in ranked.rankings.query_ids.to_pylist()], np.bool_)
     answered = np.zeros(len(known), np.bool_)
     answered[ranked.judged.row[ranked.judged.relevant]] = True
@@ -104,7 +107,7 @@ def _whole(ranked: AnnotatedRun, texts: dict[str, str]) -> Ints:
 def _examples(
     ranked: AnnotatedRun, found: Negatives, lean: Floats, texts: dict[str, str], dropped: Counter[str]
 ) -> Iterator[Example]:
-    """The examples of the queries that have all they need."""
+    """The examples of the queries with a text, a relevant document and negatives."""
     relevant = ranked.judged.relevant
     positive_row, positive = ranked.judged.row[relevant], ranked.judged.doc[relevant]
     needed = np.zeros(len(lean), np.bool_)

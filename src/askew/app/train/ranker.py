@@ -1,4 +1,4 @@
-"""train ranker: a run, judgements and documents in, a cross-encoder out. The whole of ``askew train ranker``."""
+"""train ranker: train a cross-encoder on a run, judgements and documents. This is ``askew train ranker``."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from askew.trainers.negatives import PRESETS, JudgedPairs, NegativeSampling, Run
 from askew.trainers.ranker import PACE, Examples, RankerSettings, RankerTexts, fit
 
 OTHER_PART = "another part of the split"
-# A loss of Seyedsalehi et al. is published with the boolean lean, whatever the negatives were sampled by.
+# The loss of Seyedsalehi et al. is defined with the boolean lean, whichever lean the negatives were sampled by.
 _LOSS_LEAN = {"bias-aware": "bool"}
 
 
 @dataclass(frozen=True)
 class RankerJob:
-    """How a ranker is trained: the negatives, the model and its loss, the pace; which queries.
+    """How a ranker is trained: the negatives, the model and its loss, the schedule, and the queries.
 
-    ``part`` is train, dev or test of a split by the words of queries (an empty text takes all queries).
+    ``part`` is train, dev or test of a split by the words of queries (an empty text: all queries).
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {name: {"sampling": one} for name, one in PRESETS.items()}
@@ -57,8 +57,11 @@ class RankerJob:
 
 @dataclass(frozen=True)
 class RankerTrainingSet:
-    """What a ranker is trained on. ``counts`` are queries by what they lack, ``held_out`` the texts of the queries of
-    other parts by id."""
+    """The training set of a ranker.
+
+    ``counts`` has the numbers of left-out queries by reason, ``held_out`` the texts of the queries of other parts by
+    id.
+    """
 
     texts: RankerTexts
     examples: Examples
@@ -90,7 +93,7 @@ def train_ranker(
     data: RankerData, out: Path, settings: RankerJob | None = None, device: str | None = None, command: str = "",
     progress: Progress | None = None,
 ) -> Trained:  # fmt: skip
-    """Train a cross-encoder on the negatives of a run; the folder ``out`` opens in sentence-transformers."""
+    """Train a cross-encoder on the negatives of a run. sentence-transformers can load the folder ``out``."""
     given = settings or RankerJob()
     made = training_set(data, given, progress)
     examples, held = made.examples, made.held_out
@@ -109,12 +112,12 @@ def train_ranker(
 
 
 def _part(text: str) -> str:
-    """Told from the words, so that the same question is never in two parts, whatever its ids."""
+    """The part of a query by its words, so that the same query is never in two parts, whatever its ids."""
     return part_of(normal(text), salt=SALT)
 
 
 def _kept(ranked: AnnotatedRun, words: Mapping[str, str], part: str) -> tuple[Ints, Counter[str]]:
-    """The rows of the run that are trained on: those with a text, of the part that is asked for."""
+    """The rows of the run to train on: queries with a text, in the requested part. Also count the others."""
     left_out: Counter[str] = Counter()
     kept = []
     for row, query in enumerate(ranked.rankings.query_ids.to_pylist()):
@@ -131,7 +134,7 @@ def _kept(ranked: AnnotatedRun, words: Mapping[str, str], part: str) -> tuple[In
 
 
 def _restrict(ranked: AnnotatedRun, kept: Ints) -> tuple[RunLists, JudgedPairs]:
-    """The lists and judgements of some rows, numbered anew."""
+    """The lists and judgements of some rows, renumbered."""
     chosen = ranked.rankings.select(kept)
     number = np.full(len(ranked.rankings), -1, np.int64)
     number[kept] = np.arange(len(kept))
@@ -144,7 +147,7 @@ def _restrict(ranked: AnnotatedRun, kept: Ints) -> tuple[RunLists, JudgedPairs]:
 def _texts(
     ranked: AnnotatedRun, lists: RunLists, words: Mapping[str, str], examples: Examples, job: RankerJob
 ) -> tuple[RankerTexts, Examples]:
-    """The texts that the examples use, and the examples by their places in them."""
+    """The texts that the examples use, and the examples with indexes into these texts."""
     used, places = np.unique(examples.right, return_inverse=True)
     shift = int(used[0] < 0) if len(used) else 0
     used = used[shift:]
@@ -163,7 +166,7 @@ def _texts(
 
 
 def _identity(texts: RankerTexts, examples: Examples, job: RankerJob) -> dict[str, object]:
-    """What makes a training this one: the examples by their content, and how they are learned."""
+    """The identity of a training: a fingerprint of the examples, and all settings."""
     data = fingerprint([list(texts.left), list(texts.right), examples.left.tolist(), examples.right.tolist()])
     return {
         "data": data, "weights": identify(job.settings.model), "negatives": asdict(job.sampling),
@@ -183,13 +186,13 @@ def _card(
     leaning = f"{job.sampling.leaning} of {job.sampling.count}"
     return Card(
         title="A cross-encoder that ranks documents",
-        about=f"Trained on a run with {leaning} negatives of each query taken from those that lean most, where it has "
-        "as many. Use it with `askew rerank RUN --model FOLDER` or `askew bench --method rerank:FOLDER`.",
+        about=f"Trained on a run. For each query, up to {leaning} negatives are the documents that lean most. "
+        "Use it with `askew rerank RUN --model FOLDER` or `askew bench --method rerank:FOLDER`.",
         command=command, base=str(identity["weights"]), data=(*rows, counts), seed=job.pace.seed,
         settings={**asdict(job.settings), **asdict(job.pace)}, device=device, measured=measured,
         limits=(
             "Lean is counted with a lexicon; words that name a group are not bias by themselves.",
-            "What it changes is measured by askew rerank and askew compare on queries it was not trained on.",
+            "To measure its effect, use askew rerank and askew compare on queries that it was not trained on.",
         ),
         extra={"identity": identity},
     )  # fmt: skip

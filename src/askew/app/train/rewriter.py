@@ -1,8 +1,8 @@
-"""train rewriter: pairs in, a model out that rewrites queries. The whole of ``askew train rewriter``.
+"""train rewriter: train a model that rewrites queries from pairs. This is ``askew train rewriter`` as a function.
 
 Pairs come from the store of a build, a published dataset, or files of RePair: an aggregated table (``Q.r.m.agg.*.tsv``:
 qid, order, query, value), a box (``BOX.tsv``: qid, query, value, query_, value_), or two columns (query, better query).
-Queries are split by their words, so that no query is learned from and measured on.
+Queries are split by their words, so that no query is used for both training and testing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from askew.trainers.rewriter import PRESETS, RewriterSettings, Taught, fit_rewri
 from askew.trainers.rewriting.scores import TABLE_6, bleu_counts, bleu_mean, bounds_of, corpus_bleu, pair_scores
 from askew.trainers.rewriting.words import Rewrites
 
-# RePair trains on 70% of the pairs and tests on 30%; a little of the first part chooses the best epoch.
+# RePair trains on 70% of the pairs and tests on 30%. Here, 5% of the pairs are taken from the 70% to choose the epoch.
 SHARES = {"train": 0.65, "dev": 0.05, "test": 0.3}
 WRITTEN = "test.tsv"
 _EMPTY = "an empty text"
@@ -53,12 +53,12 @@ KEEP = "the query as it was"
 
 @dataclass(frozen=True)
 class RewriterJob:
-    """How a rewriter is trained and measured. ``box`` is a box's name, or a criterion where values are in the file.
+    """How a rewriter is trained and measured. ``box`` is the name of a box, or a criterion if the file has values.
 
-    ``every``: all candidates of an aggregated table that meet the criterion, not the best of each query alone.
-    ``most_test``: at most so many queries are measured (0: all). ``queries`` is a file of queries with user and time:
-    the ``before`` earlier ones of a user make a session. ``vectors`` are word vectors for word networks, kept as they
-    are.
+    ``every``: use all candidates of an aggregated table that meet the criterion, not only the best of each query.
+    ``most_test``: the largest number of test queries (0: all). ``queries`` is a file of queries with user and time; the
+    last ``before`` queries of the same user are the session context. ``vectors`` are word vectors for word networks;
+    they are not trained further.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -87,7 +87,7 @@ def train_rewriter(
     data: str | Path, out: Path, settings: RewriterJob | None = None, device: str | None = None, command: str = "",
     progress: Progress | None = None,
 ) -> Trained:  # fmt: skip
-    """Train, measure on held-out queries, write the model with its card."""
+    """Train a rewriter, measure it on held-out queries, and write the model with its card."""
     given, source = settings or RewriterJob(), Path(data)
     pairs, left_out = read_pairs(source, given.box, given.every)
     if given.queries is not None:
@@ -114,7 +114,7 @@ def _fit(
     loaded = None if job.vectors is None else read_vectors(Path(job.vectors))
     train: Rewrites = parts["train"]
     dev: Rewrites | None = parts["dev"]
-    if job.settings.kind not in WORD_KINDS:  # no epoch is chosen there: all of both is learned from
+    if job.settings.kind not in WORD_KINDS:  # these kinds choose no epoch, so dev is added to train
         train, dev = joined(train, parts["dev"]), None
     return fit_rewriter(
         train, job.settings, job.pace, work, dev, loaded, device, identity, progress, corpus_bleu
@@ -122,7 +122,7 @@ def _fit(
 
 
 def read_pairs(source: Path, box: str = RewriterJob.box, every: bool = False) -> tuple[Rewrites, Counter[str]]:
-    """The pairs of a box, and what was left out by reason."""
+    """The pairs of a box, and the number of left-out pairs by reason."""
     if source.is_dir():
         table = _from_folder(source, box)
     else:
@@ -157,12 +157,12 @@ def _from_folder(source: Path, box: str) -> pl.DataFrame:
     if missing or table.schema[box] != pl.Boolean:
         boxes = ", ".join(name for name, kind in table.schema.items() if kind == pl.Boolean)
         raise DataError(f"{source}: expected pairs with the box {box!r}; found {boxes or 'no box'}: choose with box=")
-    # The order of rows must not depend on how a dataset was cut into files.
+    # The order of rows must not depend on how the dataset is split into files.
     return table.filter(box).select(_NEEDED).sort("query_id", maintain_order=True)
 
 
 def _from_agg(text: str, source: Path, box: str, every: bool) -> pl.DataFrame:
-    """An aggregated table of RePair: each original, then its candidates, best first."""
+    """Pairs of an aggregated table of RePair: each original query is followed by its candidates, best first."""
     value = text.split("\n", 1)[0].split("\t")[3]
     table = read_agg(text, str(source), value)
     is_original = pl.col("order") == ORIGINAL
@@ -179,7 +179,7 @@ def _from_agg(text: str, source: Path, box: str, every: bool) -> pl.DataFrame:
 
 
 def _from_lines(text: str, source: Path, box: str) -> pl.DataFrame:
-    """A box of RePair (five columns), or a query and a better one (two)."""
+    """Pairs of a RePair box (five columns), or of lines with a query and a better query (two columns)."""
     if text.partition("\n")[0].count("\t") == 1:
         lines = [(number, line.split("\t")) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
         rows = [(str(number), *_fields(row, 2, place(source, number))) for number, row in lines]
@@ -212,13 +212,14 @@ def _fields(row: list[str], wanted: int, where: str) -> list[str]:
 
 
 def with_sessions(pairs: Rewrites, queries: pa.Table, most: int) -> Rewrites:
-    """Give each query the last ones that the same user asked before it.
+    """Add to each query the last ``most`` earlier queries of the same user.
 
-    The first word of a query's context names the user, the rest the time; equal times follow the order of the file.
+    The first word of a query's context is the user, the following words are the time. Queries with equal times are in
+    the order of the file.
     """
     if "context" not in queries.column_names:
         raise DataError(
-            "queries: expected who asked each (user, time), found nobody; JSON Lines and Parquet can say it"
+            "queries: expected the user and time of each query, found none; give JSON Lines or Parquet with them"
         )
     asked: dict[str, list[tuple[str, int, str]]] = defaultdict(list)
     places: dict[str, tuple[str, tuple[str, int]]] = {}
@@ -240,19 +241,19 @@ def with_sessions(pairs: Rewrites, queries: pa.Table, most: int) -> Rewrites:
 
 
 def split_pairs(pairs: Rewrites, shares: Mapping[str, float]) -> dict[str, Rewrites]:
-    """Train, dev and test, by the words of the query: the same question is never in two parts."""
+    """Split pairs into train, dev and test by the words of the query: the same query is never in two parts."""
     parts = np.array([part_of(normal(text), shares, SALT) for text in pairs.originals])
     found = {name: pairs.take(np.flatnonzero(parts == name).tolist()) for name in ("train", "dev", "test")}
     for name in ("train", "test"):
         if not len(found[name]):
             raise DataError(
-                f"rewriter: expected pairs to {name}, found none among {len(pairs)}; build with more queries"
+                f"rewriter: expected pairs in the {name} part, found none among {len(pairs)}; build with more queries"
             )
     return found
 
 
 def joined(one: Rewrites, other: Rewrites) -> Rewrites:
-    """Both, one after the other."""
+    """Concatenate two sets of pairs."""
     before = None if one.before is None or other.before is None else [*one.before, *other.before]
     ids, originals, targets = (
         [*getattr(one, name), *getattr(other, name)] for name in ("query_ids", "originals", "targets")
@@ -261,20 +262,20 @@ def joined(one: Rewrites, other: Rewrites) -> Rewrites:
 
 
 def first_of_each(pairs: Rewrites, most: int = 0) -> Rewrites:
-    """The first pair of each query, which is its best one; at most so many."""
+    """The first pair of each query, which is its best one, for at most ``most`` queries (0: all)."""
     first = list({query: row for row, query in reversed(list(enumerate(pairs.query_ids)))}.values())
     rows = sorted(first)
     return pairs.take(rows[:most] if most else rows)
 
 
 def score_rewrites(test: Rewrites, written: Sequence[str], seed: int = 0) -> dict[str, dict[str, float | None]]:
-    """Every measure with its mean over queries, its interval and n."""
+    """The mean over queries of every measure, with its interval and n."""
     values = pair_scores(test.targets, written, test.originals)
     found: dict[str, dict[str, float | None]] = {
         name: asdict(mean_with_interval(one, bounds_of(name))) for name, one in values.items()
     }
     counts = bleu_counts(test.targets, written)
-    # In an order of their own: that of the lines must not change the draws.
+    # Sort the counts, so that the bootstrap does not depend on the order of the lines.
     counts = counts[np.lexsort(counts.T)]
     mean, low, high = bca_interval(lambda weights: bleu_mean(weights @ counts), len(counts), seed)
     found["bleu_mean"] = {"mean": mean, "low": low, "high": high, "n": len(counts)}
@@ -297,11 +298,11 @@ def _write_written(file: Path, test: Rewrites, written: Sequence[str]) -> None:
 
 
 def measured_table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> CardTable:
-    """Models and measures, each mean with its interval."""
+    """A table of models and measures: each mean with its interval."""
     names = list(next(iter(rows.values())))
     n = next(iter(rows.values()))[names[0]]["n"]
     cells = tuple((what, *(mean_and_interval(one[name]) for name in names)) for what, one in rows.items())
-    return CardTable(f"Held-out queries: n = {n}", ("what is written", *names), cells)
+    return CardTable(f"Held-out queries: n = {n}", ("output", *names), cells)
 
 
 def _card(
@@ -322,10 +323,10 @@ def _card(
         settings={**job.settings.own(), **asdict(job.pace), "beams": job.beams, "shares": dict(job.shares)},
         measured=measured, tables=(measured_table(measured["test"]), published),
         limits=(
-            "Nearness to a chosen query is not effectiveness: retrieve with what it writes and measure that.",
+            "Similarity to a target query is not effectiveness: search with the rewritten queries and measure the run.",
             "The published rouge-1 equals rougeL of the platinum box; its bleu is bleu_sentence for T5 and bleu_mean "
             "for the others.",
-            "Words are stemmed as Lucene does it; NLTK's stemmer, which the papers' scripts use, differs in few words.",
+            "Words are stemmed as in Lucene. NLTK's stemmer, which the papers' scripts use, differs for few words.",
         ),
         extra={"identity": dict(identity)},
     )  # fmt: skip

@@ -1,7 +1,8 @@
-"""train selector: candidates of a build in, a model out that chooses among them without judgements.
+"""train selector: train a model that selects among the candidates of a build without judgements.
 
-Queries are split by their words: on ``train`` the cross-encoder learns, on ``fit`` the chance that a candidate loses
-nothing, on ``dev`` the threshold is chosen, and ``test`` is reported. The whole of ``askew train selector``.
+Queries are split by their words. The cross-encoder is trained on ``train`` and the probability that a candidate loses
+no effectiveness on ``fit``. The threshold is chosen on ``dev``, and figures are reported for ``test``. This is
+``askew train selector`` as a function.
 """
 
 from __future__ import annotations
@@ -65,20 +66,20 @@ CROSS_ENCODER, LEAN_AWARE = "cross-encoder", "lean-aware"
 
 _LIMITS = ("Lean is counted with a lexicon; words that name a group are not bias by themselves.",)
 _CHOICE_LIMITS = (
-    *_LIMITS, f"A lean-aware choice counts {LEAN} of the results it chooses from: that measure is input and outcome.",
-    "The oracle has seen the judgements and is no selector; p: null hypothesis: the mean gain is 0; p of no "
-    "loss: the mean loss is at least the margin; both of one measure, without correction.",
+    *_LIMITS, f"A lean-aware choice reads {LEAN} of the candidates' results: that measure is both input and outcome.",
+    "The oracle reads the judgements and is not a selector. Null hypothesis of p: the mean gain is 0. Null hypothesis "
+    "of p of no loss: the mean loss is at least the margin. Neither p is corrected for the number of tests.",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class SelectorJob:
-    """How a selector is trained. ``lean_aware`` of None: where the source has what it takes.
+    """How a selector is trained. ``lean_aware=None``: learn the lean-aware rule if the source has the data for it.
 
-    ``similar`` is an encoder of sentences that tells how near results are to the query; an empty text does without.
-    ``margin`` is the largest loss of mean effectiveness that would not matter: the tests ask whether it is ruled out.
-    ``slack`` is how much the threshold may lose on dev, by the lower end of the interval. It is 0, not the margin: the
-    lowest threshold that dev allows is one that dev flatters.
+    ``similar`` is a sentence encoder for the similarity of results to the query; an empty text leaves this feature out.
+    ``margin`` is the largest loss of mean effectiveness that would not matter; the tests check whether it is ruled out.
+    ``slack`` is the loss that the threshold may have on dev, by the lower end of the interval. The default is 0 and not
+    the margin, because the lowest threshold that dev allows is overfitted to dev.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {name: {"settings": one} for name, one in PRESETS.items()}
@@ -124,13 +125,13 @@ def train_selector(
 
 
 def _settled(built: Built, job: SelectorJob) -> SelectorJob:
-    """The job with what the source decides."""
+    """The job with ``lean_aware`` decided by the source."""
     able = built.whole and built.found is not None
     if job.lean_aware and not able:
         found = "a store without runs" if built.whole else "a published dataset"
         raise DataError(
             f"selector, lean-aware: expected a store with all candidates and their results, found {found}; "
-            "give the store of the build, or train without"
+            "give the store of the build, or train without the lean-aware rule"
         )
     return replace(job, lean_aware=able if job.lean_aware is None else job.lean_aware)
 
@@ -143,7 +144,7 @@ def _identity(built: Built, labels: npt.NDArray[Any], job: SelectorJob) -> dict[
 
 @dataclass(frozen=True)
 class Close:
-    """Cosines of queries: with each candidate, with the results of the original (by query) and of each candidate."""
+    """Cosines of original queries with candidates, with the results of the query and with those of candidates."""
 
     candidate: Floats
     old: Floats
@@ -151,7 +152,7 @@ class Close:
 
 
 def closeness_of(built: Built, rows: Ints, model: str, device: str | None = None) -> Close:
-    """The cosines of some candidates, by an encoder of sentences."""
+    """The cosines for some candidates, with a sentence encoder."""
     if built.found is None or built.index is None:
         raise DataError("selector: expected a store with runs and the texts of the index, found none")
     encoder = load_model("dense", model, None, device)
@@ -173,7 +174,7 @@ def closeness_of(built: Built, rows: Ints, model: str, device: str | None = None
 
 
 def _cosines(docs: Any, used: Ints, lists: Ints, vectors: Any) -> Floats:
-    """Of each list's query with its documents; -1 where there is none."""
+    """The cosine of each query with the documents of its list; -1 where there is no document."""
     places = np.searchsorted(used, np.maximum(lists, used[0] if len(used) else 0))
     columns = [np.einsum("ij,ij->i", docs[places[:, k]], vectors) for k in range(lists.shape[1])]
     return np.where(lists >= 0, np.stack(columns, axis=1), -1.0)
@@ -182,7 +183,7 @@ def _cosines(docs: Any, used: Ints, lists: Ints, vectors: Any) -> Floats:
 def features(
     built: Built, rows: Ints, scores: Mapping[str, Floats], close: Close | None = None
 ) -> tuple[tuple[str, ...], Floats]:
-    """What the chance of losing nothing is told from, for some candidates: names and columns. No judgement is read."""
+    """The features for the probability of no loss, for some candidates: names and columns. They use no judgements."""
     if built.found is None:
         raise DataError("selector: expected a store with runs, so that results can be compared, found none")
     query = built.query[rows]
@@ -198,7 +199,7 @@ def features(
 def _measure(
     built: Built, parts: npt.NDArray[np.str_], scores: Floats, job: SelectorJob, device: str
 ) -> tuple[dict[str, Any] | None, dict[str, Any], tuple[CardTable, ...]]:
-    """The lean-aware rule, what the choices come to on the test part, and both as tables."""
+    """The lean-aware rule, the measures of the choices on the test part, and both as tables."""
     test = QuerySubset.of(built, parts, "test")
     apart = _told_apart(built, test, scores, job.settings.learns)
     if not built.whole:
@@ -215,7 +216,7 @@ def _measure(
             chosen["most similar"] = test.best(near[test.rows])
         rule["similar"] = job.similar
         chosen[LEAN_AWARE] = choose_lean_aware(built, test, chances, rule["threshold"])
-    chosen["oracle"] = chosen.pop("oracle")  # it goes last
+    chosen["oracle"] = chosen.pop("oracle")  # move the oracle to the end
     found = {name: effects(built, test, rows, job.margin) for name, rows in chosen.items()}
     choices = {
         name: {"changed": int((chosen[name] != ORIGINAL).sum()), **{m: asdict(one) for m, one in tests.items()}}
@@ -226,14 +227,15 @@ def _measure(
     if rule is not None:
         measured["threshold"] = rule["threshold"]
         weights = zip(rule["chance"]["names"], rule["chance"]["weights"], strict=True)
-        tables.append(CardTable("Weights of the chance of losing nothing", ("feature", "weight"), tuple(weights)))
+        tables.append(CardTable("Weights of the probability of no loss", ("feature", "weight"), tuple(weights)))
     return rule, measured, tuple(tables)
 
 
 def usual_choices(built: Built, part: QuerySubset, seed: int = 7) -> dict[str, Ints]:
-    """What a selector is compared with: nothing, chance, and an oracle that has seen the judgements.
+    """The baselines of a selector: the original query, a random candidate, and an oracle that reads the judgements.
 
-    The oracle takes the candidate with the largest sum of both gains, of those that lose nothing on either side.
+    The oracle selects the candidate with the largest sum of the gains in effectiveness and lean, among those without a
+    loss in either.
     """
     random = np.random.default_rng([seed, len(part.rows)]).random(len(part.rows))
     both = np.stack([built.gain(measure)[part.rows] for measure in (EFFECTIVENESS, LEAN)])
@@ -248,8 +250,10 @@ def learn_chance(
     built: Built, parts: npt.NDArray[np.str_], rows: Ints, scores: Mapping[str, Floats], close: Close | None,
     slack: float,
 ) -> tuple[Floats, dict[str, Any]]:  # fmt: skip
-    """The chance of losing nothing for some candidates (by row of the whole), learned on the part ``fit`` from those
-    that lean less than their original; and the rule: its weights and the threshold chosen on ``dev``.
+    """Learn the probability of no loss on the part ``fit``, from candidates that lean less than their original.
+
+    Returns the probabilities by row of all candidates (NaN outside ``rows``), and the rule: the weights, and the
+    threshold chosen on ``dev``.
     """
     names, columns = features(built, rows, scores, close)
     gain = built.gain(EFFECTIVENESS)
@@ -266,24 +270,26 @@ def learn_chance(
 
 
 def choose_lean_aware(built: Built, part: QuerySubset, chances: Floats, threshold: float) -> Ints:
-    """For each query of a part the candidate whose results lean least, of those with the chance; else ORIGINAL."""
+    """For each query, the candidate with the least lean among those above the threshold, or else ORIGINAL."""
     lean, old = np.abs(built.new(LEAN))[part.rows], np.abs(built.old(LEAN))[part.queries]
     return part.least(lean, old, chances[part.rows], threshold)
 
 
 def read_rule(folder: Path) -> dict[str, Any]:
-    """The settings of a trained selector, and its lean-aware rule where it has one."""
+    """The settings of a trained selector, and its lean-aware rule if it has one."""
     if not (folder / RULE).is_file():
         raise DataError(f"{folder}: expected a folder of askew train selector with {RULE}, found none")
     try:
         found = json.loads((folder / RULE).read_text(encoding="utf-8"))
         return {"settings": dict(found["settings"]), LEAN_AWARE: found[LEAN_AWARE]}
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{folder / RULE}: the file cannot be read ({type(error).__name__}); train it again") from None
+        raise DataError(
+            f"{folder / RULE}: the file cannot be read ({type(error).__name__}); train the selector again"
+        ) from None
 
 
 def choose(folder: Path, built: Built, rule: str = LEAN_AWARE, device: str | None = None) -> Ints:
-    """The row that a trained selector takes for each query, or ORIGINAL; no judgement is read."""
+    """The row that a trained selector selects for each query, or ORIGINAL, without judgements."""
     found = read_rule(folder)
     settings = SelectorSettings(**{**found["settings"], "model": str(folder)})
     rows = np.arange(len(built.query))
@@ -296,14 +302,14 @@ def choose(folder: Path, built: Built, rule: str = LEAN_AWARE, device: str | Non
         return every.best(scores)
     kept = found[LEAN_AWARE]
     if rule != LEAN_AWARE or kept is None:
-        raise ConfigError(f"selector {folder}: expected the rule {CROSS_ENCODER}, or one it was trained for")
+        raise ConfigError(f"selector {folder}: it was not trained for this rule; use the rule {CROSS_ENCODER}")
     close = closeness_of(built, rows, kept["similar"], encoder.device) if kept["similar"] else None
     _, columns = features(built, rows, {CROSS_ENCODER: scores}, close)
     return choose_lean_aware(built, every, Chance.read(kept["chance"]).of(columns), kept["threshold"])
 
 
 def _told_apart(built: Built, test: QuerySubset, scores: Floats, learns: str) -> dict[str, Any]:
-    """How well held-out pairs of the two labels are told apart: average precision, beside that of guessing."""
+    """How well the scores separate held-out positive and negative pairs: average precision, and the random baseline."""
     labels = labels_for(built, learns)[test.rows]
     known = labels != NEITHER
     truth = (labels[known] == POSITIVE).astype(np.int64)
@@ -315,10 +321,10 @@ def _told_apart(built: Built, test: QuerySubset, scores: Floats, learns: str) ->
 
 
 def _apart_table(found: Mapping[str, Any]) -> CardTable:
-    columns = ("pairs", "queries", "average precision", "95% interval", "of guessing")
+    columns = ("pairs", "queries", "average precision", "95% interval", "random baseline")
     interval = f"{found['low']:.4f} to {found['high']:.4f}"
     row = (found["pairs"], found["queries"], found["value"], interval, found["positive"])
-    return CardTable("Held-out pairs told apart", columns, (row,))
+    return CardTable("Separation of held-out positive and negative pairs", columns, (row,))
 
 
 def _choices_table(chosen: Mapping[str, Ints], found: Mapping[str, Mapping[str, Paired]]) -> CardTable:

@@ -1,4 +1,4 @@
-"""What all trainings share: the shape of a function that trains, and what it gives back."""
+"""The common interface of all training functions, and their result."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ S_contra = TypeVar("S_contra", contravariant=True)
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model: its folder, what was measured of it, and the tables of its card.
+    """A trained model: its folder, its measures, and the tables of its card.
 
-    ``new`` is False where the folder already held this very model, and nothing was trained. ``use`` are the options of
-    ``askew reformulate`` that write queries with it, for models that do.
+    ``new`` is False if the folder already had this model and nothing was trained. For models that write queries,
+    ``use`` has the options of ``askew reformulate`` for this model.
     """
 
     folder: Path
@@ -33,21 +33,22 @@ class Trained:
 
 
 class ModelTrainer(Protocol[D_contra, S_contra]):
-    """What ``askew train`` calls: data and settings in, a folder with a model out.
+    """A training function: it trains on data with settings, and writes a folder with a model.
 
-    Stopped, the same call goes on from its last checkpoint; a model that is finished is read, not trained again.
+    After an interruption, the same call continues from the last checkpoint. A finished model is read and not trained
+    again.
     """
 
     def __call__(
         self, data: D_contra, out: Path, settings: S_contra | None = None, device: str | None = None, command: str = "",
         progress: Progress | None = None, /,
     ) -> Trained:  # fmt: skip
-        """Train on ``data`` and write to the folder ``out``. ``command`` is what the card says made the model."""
+        """Train on ``data`` and write to the folder ``out``. The card shows ``command`` as the training command."""
         ...
 
 
 def finished(out: Path, card: Card, notes: Sequence[str] = ()) -> Trained:
-    """Write the card of a model that is whole, and remove its checkpoints."""
+    """Write the card of a finished model, and remove its checkpoints."""
     write_card(out, card)
     shutil.rmtree(out / WORK, ignore_errors=True)
     facts = read_measured(out)
@@ -57,7 +58,7 @@ def finished(out: Path, card: Card, notes: Sequence[str] = ()) -> Trained:
 
 
 def found_before(out: Path, facts: Mapping[str, Any], notes: Sequence[str] = (), new: bool = False) -> Trained:
-    """A model by the facts in its folder."""
+    """The result for a model, from the facts in its folder."""
     tables = tuple(
         CardTable(one["title"], tuple(one["columns"]), tuple(tuple(row) for row in one["rows"]))
         for one in facts["tables"]
@@ -66,5 +67,5 @@ def found_before(out: Path, facts: Mapping[str, Any], notes: Sequence[str] = (),
 
 
 def left_out_notes(left_out: Mapping[str, int]) -> list[str]:
-    """How many pairs were left out, by reason."""
+    """Notes on the number of left-out pairs by reason."""
     return [f"{count:,} pairs left out: {reason}" for reason, count in left_out.items()]

@@ -1,1 +1,1 @@
-"""One self-contained page: charts as SVG, tables as HTML and LaTeX; a text from elsewhere steers nothing in it."""
+"""A self-contained report page with SVG charts and tables in HTML and LaTeX. Texts of unknown origin are escaped."""

@@ -1,4 +1,4 @@
-"""Charts: each is a function from data to a picture in SVG. Numbers that are not finite are refused, never left out."""
+"""Chart functions, each from data to an SVG picture. Numbers that are not finite raise an error."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from askew.publish.page.markup import Markup, number, tag
 _LABEL_SIZE = 12.0
 _LABEL_AWAY = 7.0
 Box = tuple[float, float, float, float]
-# A sorted curve is drawn with so many steps at most: more could not be seen.
+# The maximum number of steps in a sorted curve; more could not be seen.
 COLUMNS = 400
 _LONGEST_LABEL = 26
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and the interval about it, where there is one."""
+    """A value and its interval, which may be missing."""
 
     value: float
     low: float | None = None
@@ -56,7 +56,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Points:
-    """A series of points, with a name beside each where names are given."""
+    """A series of points; if ``labels`` are given, each point has its name beside it."""
 
     name: str
     x: Floats
@@ -66,7 +66,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Line:
-    """A series that is drawn as a line, from left to right. ``series`` says whose color and dash it has.
+    """A series that is drawn as a line, from left to right, in the color and dash pattern of number ``series``.
 
     A line without a name is not in the legend.
     """
@@ -80,7 +80,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Band:
-    """The room between two lines, for the interval along a curve, in the color of a series."""
+    """The area between two lines, for the interval along a curve, in the color of a series."""
 
     x: Floats
     low: Floats
@@ -91,9 +91,9 @@ class Band:
 def bars(
     about: About, rows: Sequence[str], series: Mapping[str, Sequence[float]], label: str, room: Sequence[float] = ()
 ) -> Markup:
-    """Lying bars from zero, one for each row and series, with their values beside them.
+    """Horizontal bars from zero, one for each row and series, with their values beside them.
 
-    ``room`` are values that the axis has room for besides, such as the ends of what a share can be.
+    ``room`` has further values that the axis must include, such as 0 and 1 for a share.
     """
     values = [*room, *(value for column in series.values() for value in column)]
     along = axis(label, values, zero=True)
@@ -113,7 +113,7 @@ def bars(
 
 
 def dots(about: About, rows: Sequence[str], series: Mapping[str, Sequence[Interval | None]], label: str) -> Markup:
-    """A dot with its interval for each row and series; None leaves a place empty."""
+    """A dot with its interval for each row and series; for None, no dot is drawn."""
     found = [end for column in series.values() for one in column if one is not None for end in one.ends()]
     along = axis(label, found, zero=True)
     head, top = legend(_keys(list(series)), 2.0)
@@ -143,10 +143,10 @@ def _dot(plot: Plot, series: int, y: float, one: Interval) -> Markup:
 def sorted_gains(
     about: About, gains: Floats, label: str, notes: Sequence[str] = (), room: Sequence[float] = ()
 ) -> Markup:
-    """Gains from the highest to the lowest: an area above zero for what improved, one below for what worsened.
+    """Gains from the highest to the lowest: an area above zero for improved queries, one below zero for worsened ones.
 
-    Of more than 400 values 400 are drawn, evenly spaced, the first and the last among them. ``notes`` name the areas.
-    ``room`` are values that the upright side has room for besides: charts with the same can be compared.
+    If there are more than 400 values, 400 evenly spaced ones are drawn, including the first and the last. ``notes``
+    name the areas. ``room`` has further values that the y axis must include, so that charts can be compared.
     """
     ranked = np.sort(gains)[::-1]
     n = len(ranked)
@@ -162,13 +162,13 @@ def sorted_gains(
 
 
 def _counts(n: int) -> tuple[tuple[float, str], ...]:
-    """Ticks of whole numbers from nothing to n; the last one is n itself."""
+    """Ticks at integers from 0 to n; the last one is n itself."""
     inner = [value for value, _ in axis("", [0.0, float(max(n, 1))], most=4).ticks if value.is_integer()]
     return *((value, f"{value:,.0f}") for value in inner if value < 0.88 * n), (float(max(n, 1)), f"{n:,}")
 
 
 def _area(plot: Plot, ranked: Floats, part: Flags) -> str:
-    """The outline of some columns between the curve and zero; empty where there are none."""
+    """The outline of some columns between the curve and zero; empty if there are none."""
     n = len(ranked)
     steps = min(n, COLUMNS)
     picked = np.round(np.linspace(0, n - 1, steps)).astype(np.int64)
@@ -189,9 +189,9 @@ def scatter(
     size: float = 4.5, opacity: float = 1.0, height: float = 300, zero: bool = False, bands: Sequence[Band] = (),
     room: tuple[Sequence[float], Sequence[float]] = ((), ()),
 ) -> Markup:  # fmt: skip
-    """Points of several series, lines through or beside them, and bands; with ``zero`` both sides hold zero.
+    """Points of several series, with lines and bands; with ``zero`` both axes include zero.
 
-    ``room`` are values that the axes have room for besides: charts with the same have the same axes.
+    ``room`` has further values that the x axis and the y axis must include, so that several charts have equal axes.
     """
     wide, high = (np.asarray(one, np.float64) for one in room)
     along = axis(x_label, extent([*(one.x for one in groups), *(one.x for one in lines), wide]), zero)
@@ -217,9 +217,9 @@ def scatter(
 def steps(
     about: About, lines: Sequence[Line], x_label: str, y_label: str, height: float = 240, room: Sequence[float] = ()
 ) -> Markup:
-    """Lines that keep their height until the next value. Of more than 400 points of a line 400 are drawn.
+    """Step lines: each keeps its height until the next value. At most 400 points of a line are drawn.
 
-    ``room`` are values that the lower side has room for besides: charts with the same can be compared.
+    ``room`` has further values that the x axis must include, so that charts can be compared.
     """
     lines = [thinned(one) for one in lines]
     along = axis(x_label, [*extent([one.x for one in lines]), *room])
@@ -231,7 +231,7 @@ def steps(
 
 
 def thinned(one: Line, most: int = COLUMNS) -> Line:
-    """The line with at most so many of its points, evenly spaced, the first and the last among them."""
+    """The line with at most ``most`` of its points, evenly spaced, including the first and the last."""
     if len(one.x) <= most or len(one.x) != len(one.y):
         return one
     picked = np.round(np.linspace(0, len(one.x) - 1, most)).astype(np.int64)
@@ -258,7 +258,7 @@ def _band(plot: Plot, one: Band) -> Markup:
 
 
 def _keys(names: Sequence[str], kind: str = "mark", alone: bool = False) -> list[Key]:
-    """Where there is one series and nothing else, nothing needs telling apart."""
+    """The keys of the legend; none if there is only one series and ``alone`` is false."""
     return [Key(series, name, kind) for series, name in enumerate(names)] if alone or len(names) > 1 else []
 
 
@@ -267,7 +267,7 @@ def _line_keys(lines: Sequence[Line]) -> list[Key]:
 
 
 def _row_plot(rows: Sequence[str], along: Axis, top: float, high: float, room: float = 0.0) -> Plot:
-    """The field of a chart with a name at each row; ``room`` is kept free at the right."""
+    """The plot area of a chart with named rows; a width of ``room`` is kept free at the right."""
     left = max([text_width(shortened(name, _LONGEST_LABEL)) for name in rows], default=0.0) + 10
     right = WIDTH - max(8.0, text_width(along.ticks[-1][1]) / 2 + 2, room)
     upper, lower = top + 6, top + 6 + high * len(rows)
@@ -293,7 +293,7 @@ def _value_text(value: float) -> str:
 
 
 def place_labels(plot: Plot, points: Sequence[tuple[float, float]], names: Sequence[str]) -> list[Markup]:
-    """A name beside each point: right, left, above, below or further off, wherever it overlaps least."""
+    """A name beside each point: right, left, above, below or further away, at the place with the least overlap."""
     taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in points]
     placed = []
     for (x, y), name in zip(points, names, strict=True):
@@ -323,6 +323,6 @@ def _covered(box: Box, taken: Sequence[Box]) -> float:
 
 
 def _outside(box: Box, plot: Plot) -> float:
-    """How far it leaves the field, weighed so that covering another name is the lesser evil."""
+    """How far a box extends beyond the plot area, weighted more than an overlap with another box."""
     over = max(0.0, plot.left - box[0]) + max(0.0, box[2] - plot.right)
     return 100 * (over + max(0.0, plot.top - box[1]) + max(0.0, box[3] - plot.bottom))

@@ -1,4 +1,4 @@
-"""The section of the report on what its measure of lean counts."""
+"""The section of the report on the mentions that its measure of lean counts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _SAID = {
 
 
 def part_name(name: str) -> str:
-    """What a part of a measure of lean is called on pages."""
+    """The name of a part of a measure of lean on pages."""
     return _SAID.get(name, name)
 
 
 @dataclass(frozen=True)
 class CountedParts:
-    """The parts of a measure, for the original queries and the chosen ones; one row for each."""
+    """The parts of a measure, for the original queries and the chosen ones; ``data`` has one row for each part."""
 
     measure: str
     resolver: str
@@ -40,7 +40,7 @@ class CountedParts:
 
 
 def counted_section(files: PageParts, found: CountedParts) -> Section:
-    """A table of shares and nets, before and after."""
+    """A table of the share and net of each part, for the original and the chosen queries."""
     rows = []
     for kind, name in found.data.select("kind", "name").unique(maintain_order=True).rows():
         cells = [f"{kind}: {part_name(name)}"]
@@ -58,8 +58,9 @@ def counted_section(files: PageParts, found: CountedParts) -> Section:
     caption = f"Parts of {found.measure} for {found.queries:,} queries"
     shown = files.table(table("counted", caption, head, rows), found.data)
     told = (
-        f"Which words the measure counts, by why they are there and whom they point to. Parts are estimates "
-        f"({found.resolver}); who is corrected for known errors. Nets add up to the mean of the measure. On topic "
-        "includes mentions that present one group as the default: too few are labeled to estimate them."
+        f"The words that the measure counts, by the reason of the mention (why) and the person it refers to (who). "
+        f"Parts are estimates ({found.resolver}); the parts of who are corrected for known errors. Nets add up to the "
+        "mean of the measure. On topic includes mentions that present one group as the default, because too few of "
+        "these are labeled to estimate their share."
     )
     return Section("counted", "What the measure of lean counts", [paragraph(told), shown])

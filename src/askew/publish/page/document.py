@@ -1,4 +1,4 @@
-"""The page: a head, sections with tables and figures, a foot. One file that loads nothing and runs nothing."""
+"""The page: a header, sections with tables and figures, a footer. It is one file without scripts or external files."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from askew.publish.page.markup import Markup, join, shown, tag
 from askew.publish.page.style import CSS
 
-# Even if a text came through as markup, a browser would neither run it nor load anything for it.
+# Even if a text were not escaped, the browser would run no script in it and load no file for it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page that the contents name; one that is ``folded`` opens on demand, or from the contents."""
+    """A part of the page with an entry in the contents; a ``folded`` section opens by a click or a link to it."""
 
     name: str
     title: str
@@ -48,7 +48,7 @@ def drawn_section(one: Section) -> Markup:
     title = tag("h2", one.title, id=f"{one.name}-title")
     if not one.folded:
         return tag("section", title, *one.body, id=one.name, aria_labelledby=f"{one.name}-title")
-    # The name is within what is folded: a browser that follows a link to it opens what is around it.
+    # The id is inside the folded element, so that a browser which follows a link to it opens the element.
     inner = tag("div", *one.body, id=one.name)
     return tag(
         "section", tag("details", tag("summary", title), inner, class_="folded"), aria_labelledby=f"{one.name}-title"
@@ -66,12 +66,12 @@ def heading(words: str) -> Markup:
 
 
 def facts(pairs: Sequence[tuple[str, object]]) -> Markup:
-    """Names and what they are, one below the other."""
+    """A description list of names and values."""
     return tag("dl", *(join([tag("dt", name), tag("dd", value)]) for name, value in pairs))
 
 
 def listed(items: Sequence[object]) -> Markup:
-    """A list with a dot before each item."""
+    """A list with bullets."""
     return tag("ul", *(tag("li", item) for item in items))
 
 
@@ -81,7 +81,7 @@ def code(text: object) -> Markup:
 
 
 def folded(summary: str, text: str) -> Markup:
-    """A long text that opens on demand, as it stands."""
+    """A long text under a summary that opens by a click; its line breaks are kept."""
     return tag("details", tag("summary", summary), tag("pre", text))
 
 
@@ -92,5 +92,5 @@ def figure(drawn: Markup, title: str, *words: object) -> Markup:
 
 
 def figures(*drawn: Markup) -> Markup:
-    """Pictures side by side where there is room."""
+    """Pictures side by side if there is room."""
     return tag("div", *drawn, class_="figures")

@@ -1,7 +1,8 @@
-"""What every chart stands in: the picture with its title and description, axes, a legend, marks of several shapes.
+"""The frame of every chart: the picture with its title and description, axes, a legend, marks of several shapes.
 
-Colors are written as attributes, which any style sheet overrides: a picture can stand alone, and a page can turn it
-dark by the classes ``f1`` (filled with the first color), ``l1`` (drawn with it), ``ink``, ``faint`` and ``ground``.
+Colors are written as attributes, which any style sheet overrides. A picture therefore works as a separate file, and a
+page can show it in dark colors by the classes ``f1`` (filled with the first color), ``l1`` (drawn with it), ``ink``,
+``faint`` and ``ground``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from askew.publish.page.markup import Markup, number, tag
 
 WIDTH = 460
 INK, FAINT, GROUND = "#24292f", "#d0d7de", "#ffffff"
-# Okabe and Ito's colors, which stay apart for color-blind eyes; the first two are as far apart as any.
+# Okabe and Ito's colors, which color-blind readers can distinguish; the first two differ most.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8c6d00")
 # Better and worse have colors of their own, which no series and no group has.
 VERDICTS = {"better": "#1a7f37", "worse": "#8e2a86"}
@@ -29,7 +30,7 @@ _GAP = 8.0
 
 @dataclass(frozen=True)
 class About:
-    """What a picture is called: a name for its file and its place in a page, and two texts for those who cannot see."""
+    """The name of a picture, for its file and its ids in a page, and a title and description for screen readers."""
 
     name: str
     title: str
@@ -37,12 +38,12 @@ class About:
 
     def __post_init__(self) -> None:
         if not _SLUG.fullmatch(self.name):
-            raise ValueError(f"a chart's name is of small letters, digits and hyphens, found {self.name!r}")
+            raise ValueError(f"the name of a chart has lowercase letters, digits and hyphens, found {self.name!r}")
 
 
 @dataclass(frozen=True)
 class Plot:
-    """The field between the axes."""
+    """The area between the axes, and its scales."""
 
     left: float
     top: float
@@ -53,14 +54,14 @@ class Plot:
 
 
 def fill(series: int | str) -> dict[str, str]:
-    """Attributes of what is filled with the color of a series, counted from 0, or with that of better or worse."""
+    """The attributes that fill a shape with the color of a series, counted from 0, or of ``better`` or ``worse``."""
     if isinstance(series, str):
         return {"class_": f"f-{series}", "fill": VERDICTS[series]}
     return {"class_": f"f{series % len(COLORS) + 1}", "fill": COLORS[series % len(COLORS)]}
 
 
 def stroke(series: int, width: float = 2, dashed: bool = True) -> dict[str, str | float | None]:
-    """Attributes of what is drawn with the color of a series, and its dash."""
+    """The attributes of a line in the color and dash pattern of a series."""
     place = series % len(COLORS)
     dash = DASHES[place] if dashed else None
     return {"class_": f"l{place + 1}", "stroke": COLORS[place], "stroke_width": width, "stroke_dasharray": dash,
@@ -68,7 +69,7 @@ def stroke(series: int, width: float = 2, dashed: bool = True) -> dict[str, str 
 
 
 def picture(about: About, width: float, height: float, *children: Markup) -> Markup:
-    """The picture as one element, with its title and description. One with links in it is no image but a group."""
+    """The picture as one SVG element with title and description; its role is a group if it contains links."""
     ids = f"{about.name}-title", f"{about.name}-desc"
     role = "group" if any("<a " in child for child in children) else "img"
     return tag(
@@ -80,12 +81,12 @@ def picture(about: About, width: float, height: float, *children: Markup) -> Mar
 
 
 def text(x: float, y: float, words: str, anchor: str = "start", size: float | None = None) -> Markup:
-    """Words whose base line is at a place."""
+    """A text with its base line at the given place."""
     return tag("text", words, x=x, y=y, text_anchor=anchor, font_size=size, class_="ink", fill=INK)
 
 
 def text_over(x: float, y: float, words: str, size: float) -> Markup:
-    """Words that stand over other marks and can still be read: each letter has a rim in the color of the ground."""
+    """A text that stays readable on top of other marks: each letter has an outline in the background color."""
     return tag("text", words, x=x, y=y, font_size=size, class_="ink rim", fill=INK, stroke=GROUND, stroke_width=3,
                stroke_linejoin="round", paint_order="stroke")  # fmt: skip
 
@@ -97,7 +98,7 @@ def line(x1: float, y1: float, x2: float, y2: float, faint: bool = True) -> Mark
 
 
 def mark(series: int, x: float, y: float, size: float = 4.5) -> Markup:
-    """A mark in the shape of a series; its color comes from around it."""
+    """A mark in the shape of a series; it takes the color of the surrounding element."""
     shape = SHAPES[series % len(SHAPES)]
     if shape == "circle":
         return tag("circle", cx=x, cy=y, r=size)
@@ -118,7 +119,7 @@ def mark(series: int, x: float, y: float, size: float = 4.5) -> Markup:
 class Key:
     """An entry of a legend: its series, its name, and whether it is drawn as marks, a line or an area.
 
-    A series is a number; an area may also be that of better or worse.
+    A series is a number; for an area it may also be ``better`` or ``worse``.
     """
 
     series: int | str
@@ -127,7 +128,7 @@ class Key:
 
 
 def legend(keys: Sequence[Key], top: float, left: float = 2.0, right: float = WIDTH - 2.0) -> tuple[Markup, float]:
-    """A mark, or a piece of line, and a name for each series, in as many lines as they need; and where that ends."""
+    """The legend, with a sign and a name for each series, on as many lines as needed; and its lower end."""
     if not keys:
         return Markup(), top
     parts, x, y = [], left, top + LINE * 0.7
@@ -150,12 +151,12 @@ def _sign(key: Key, x: float, y: float) -> Markup:
 
 
 def marks(series: int, drawn: Sequence[Markup], opacity: float | None = None) -> Markup:
-    """Marks together, in the color of their series."""
+    """A group of marks in the color of their series."""
     return tag("g", *drawn, fill_opacity=opacity, color=COLORS[series % len(COLORS)], **fill(series))
 
 
 def numeric_plot(x: Axis, y: Axis, height: float, top: float = 0.0) -> Plot:
-    """The field of a chart with numbers along both sides; above it is room for the label of the upright side."""
+    """The plot area of a chart with two numeric axes, with room above it for the label of the y axis."""
     left = max(text_width(words) for _, words in y.ticks) + _GAP + 2
     right = WIDTH - max(_GAP, text_width(x.ticks[-1][1]) / 2 + 2)
     upper, lower = top + LINE * 1.6, top + LINE * 1.6 + height
@@ -163,7 +164,7 @@ def numeric_plot(x: Axis, y: Axis, height: float, top: float = 0.0) -> Plot:
 
 
 def numeric_frame(plot: Plot, x: Axis, y: Axis) -> Markup:
-    """Grid, ticks and labels. The label of the upright side stands above it, where it can be read."""
+    """Grid, ticks and labels. The label of the y axis is written horizontally above the axis."""
     parts = [text(2, plot.top - LINE * 0.75, y.label)]
     for value, words in y.ticks:
         at = plot.y(value)
@@ -172,7 +173,7 @@ def numeric_frame(plot: Plot, x: Axis, y: Axis) -> Markup:
 
 
 def below(plot: Plot, x: Axis, grid: bool = False) -> Markup:
-    """The lower side: ticks, their numbers and the label; with ``grid`` a line upwards from each tick."""
+    """The x axis: ticks, their numbers and the label; with ``grid`` also a vertical line at each tick."""
     parts = []
     for value, words in x.ticks:
         at = plot.x(value)
@@ -183,7 +184,7 @@ def below(plot: Plot, x: Axis, grid: bool = False) -> Markup:
 
 
 def zero_lines(plot: Plot) -> list[Markup]:
-    """Lines through zero, where zero is within."""
+    """Lines through zero, if zero is inside the axes."""
     lines = []
     if plot.x.low < 0 < plot.x.high:
         lines.append(line(plot.x(0), plot.top, plot.x(0), plot.bottom, faint=False))
@@ -192,5 +193,5 @@ def zero_lines(plot: Plot) -> list[Markup]:
     return lines
 
 
-# What stands below the field: the numbers of the ticks and the label.
+# The height below the plot area, for the numbers of the ticks and the label.
 UNDER = LINE * 2.2

@@ -1,4 +1,4 @@
-"""A heat map: a square matrix of agreement from -1 to 1, each cell with its value on demand."""
+"""A heat map of a square matrix of agreement from -1 to 1; each cell shows its value as a tooltip."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ UNDEFINED = "undefined"
 _LONGEST = 60
 _LEGEND_STEPS, _LEGEND_LEFT = 21, 10.0
 _LEGEND_HEIGHT = 46.0
-# From disagreement through none of either to agreement; dark and light differ as well, so that gray paper shows it.
+# Colors for disagreement, zero and agreement. Both ends are darker than the middle, so that gray prints show it too.
 _LOW, _MIDDLE, _HIGH = COLORS[1], "#f7f7f7", COLORS[0]
 _LETTER_SIZE = 11.0
 
 
 @dataclass(frozen=True)
 class Heading:
-    """A row and column of the matrix: its name, a short name over its column, and the group that it belongs to."""
+    """A row and column of the matrix: its name, a short name above the column, and its group."""
 
     name: str
     short: str
@@ -30,9 +30,9 @@ class Heading:
 
 
 def heat_map(about: About, headings: Sequence[Heading], values: Floats, what: str) -> Markup:
-    """The matrix with the names of its rows at the left and short ones above; ``what`` says what a value is.
+    """The matrix with names at the left of rows and short names above columns; ``what`` says what a value is.
 
-    Lines separate groups. A value that is not a number has the color of nothing and says so.
+    Lines separate groups. A NaN is gray and is marked as undefined.
     """
     size, cell = len(headings), 30.0 if len(headings) <= 30 else 14.0
     names = [shortened(one.name, _LONGEST) for one in headings]
@@ -66,7 +66,7 @@ def _cell(
     box = tag("rect", title, x=x, y=y, width=cell - 1, height=cell - 1, fill=color_of(value))
     if cell < 2 * _LETTER_SIZE:
         return box
-    # The color of a cell is the same on a dark page, so that of its letters is fixed too.
+    # A cell has the same color on a dark page, so the color of its text is fixed too.
     ink = max(("#ffffff", INK), key=lambda letters: _contrast(letters, color_of(value)))
     words = "\N{EN DASH}" if math.isnan(value) else _two_places(value)
     inside = tag("text", words, x=x + (cell - 1) / 2, y=y + cell / 2 + 3, text_anchor="middle", font_size=10, fill=ink,
@@ -75,7 +75,7 @@ def _cell(
 
 
 def color_of(value: float) -> str:
-    """The color of a value from -1 to 1; gray for what is not a number."""
+    """The color of a value from -1 to 1; gray for NaN."""
     if math.isnan(value):
         return FAINT
     share = min(abs(value), 1.0)
@@ -84,7 +84,7 @@ def color_of(value: float) -> str:
 
 
 def _contrast(one: str, other: str) -> float:
-    """How far two colors are apart in light, as the guidelines for accessible pages (WCAG) define it: 1 to 21."""
+    """The contrast ratio of two colors as defined by the accessibility guidelines WCAG: 1 to 21."""
     light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
@@ -100,13 +100,13 @@ def _parts(color: str) -> list[int]:
 
 
 def _upright(x: float, y: float, words: str, slanted: bool) -> Markup:
-    """Words that read upward from a place."""
+    """A text that is rotated to read upward."""
     turned = f"rotate({-60 if slanted else -90} {number(x)} {number(y)})"
     return tag("text", words, x=x, y=y, font_size=_LETTER_SIZE, transform=turned, class_="ink", fill=INK)
 
 
 def _legend(what: str) -> Markup:
-    """A strip of colors with its numbers, what they are, and the color of what is undefined."""
+    """A strip of colors with numbers and a label, and the color of undefined values."""
     parts = []
     for step in range(_LEGEND_STEPS):
         value = -1 + 2 * step / (_LEGEND_STEPS - 1)

@@ -1,4 +1,4 @@
-"""How a run was computed: its steps with every row accounted for, its measures and their part in the choice."""
+"""The section on how a run was computed: its steps with their numbers of rows, and its measures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from askew.publish.page.table import CODE, WORDS, Column, columns, table
 
 @dataclass(frozen=True)
 class StepFacts:
-    """What a finished step did with its rows."""
+    """The numbers of rows of a finished step: input, output and dropped by reason."""
 
     step: str
     stage: str
@@ -28,7 +28,7 @@ class StepFacts:
 
 @dataclass(frozen=True)
 class MeasureDescription:
-    """A measure, all of its parameters, which way is better, and what it had to do with the choice."""
+    """A measure: its signature with all parameters, its better direction and its part in the choice of pairs."""
 
     name: str
     signature: str
@@ -39,7 +39,7 @@ class MeasureDescription:
 def making_section(
     files: PageParts, steps: Sequence[StepFacts], measures: Sequence[MeasureDescription], recipe: str
 ) -> Section:
-    """Steps, measures, and the recipe as it ran."""
+    """The section with the steps, the measures and the recipe of the run."""
     head = [
         *columns("step", "rows in", "rows out", kind=CODE),
         Column("dropped, by reason", WORDS),
@@ -50,7 +50,7 @@ def making_section(
         [one.step, n.count(one.rows_in), n.count(one.rows_out), why or n.NONE, one.key]
         for one, why in zip(steps, reasons, strict=True)
     ]
-    note = "A key names a step by its settings and all that it reads: the same key is the same table."
+    note = "The key of a step identifies its settings and inputs: the same key means the same table."
     counts = [
         {**vars(one), "dropped": sum(one.dropped.values()), "reasons": why}
         for one, why in zip(steps, reasons, strict=True)
@@ -61,18 +61,18 @@ def making_section(
         files.table(table("steps", "Steps of the run", head, rows, note), pl.DataFrame(counts)),
         files.table(table("measures", "Measures", [*told, Column("signature", CODE)], lines),
                     pl.DataFrame([vars(one) for one in measures])),
-        folded("The recipe, with every change of the command line", recipe),
+        folded("The recipe, with every change from the command line", recipe),
     ])  # fmt: skip
 
 
 LIMITS = (
     "A pair is better or worse under this ranker, this collection and these judgements.",
-    "The best of many candidates is taken by a measured score, so that score is better than a new run would find it. "
-    "Held-out measures and other rankers tell more.",
-    "A reformulated query may ask for something else than its original. Nobody has judged that here.",
+    "The best of many candidates is chosen by a measured score, so this score is better than it would be on new data. "
+    "Held-out measures and other rankers give a more reliable estimate.",
+    "A reformulated query may express another information need than its original. No person has judged that here.",
 )
 
 
 def limits_section(groups: Sequence[str]) -> Section:
-    """What the numbers do not say; ``groups`` are those that the measures count."""
-    return Section("limits", "What this does not say", [listed([NOT_BIAS, group_limit(groups), *LIMITS])])
+    """The limits of the numbers; ``groups`` are the groups that the measures count."""
+    return Section("limits", "Limits of these numbers", [listed([NOT_BIAS, group_limit(groups), *LIMITS])])

@@ -1,4 +1,4 @@
-"""Numbers for readers. A dash stands where there is none, a true minus where one is below zero."""
+"""Format numbers for readers: a dash for a missing number, a typographic minus sign for a negative one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 NONE = "–"
 _MINUS = "\N{MINUS SIGN}"
-# Of fewer queries an interval of a change is too wide or too rough to help anybody.
+# With fewer queries, the interval of a change is too wide or too inaccurate to be useful.
 FEWEST = 5
 
 
@@ -33,7 +33,7 @@ def change_interval(low: float | None, high: float | None) -> str:
 
 
 def interval_of(row: Mapping[str, Any], n: str = "queries") -> str:
-    """The interval of the change in a row of a table, where there are queries enough for one."""
+    """The interval of the change in a row of a table; a dash if there are too few queries."""
     return NONE if row[n] < FEWEST else change_interval(row["low"], row["high"])
 
 
@@ -59,7 +59,7 @@ def _absent(value: float | None) -> bool:
 
 
 def _signless(text: str, zero: str = "") -> str:
-    """Zero has no minus."""
+    """The text of a number; zero has no minus sign."""
     if float(text.replace(",", "")) == 0:
         return zero or text.lstrip("-")
     return text.replace("-", _MINUS)

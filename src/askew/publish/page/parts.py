@@ -1,4 +1,4 @@
-"""What a report is made of: sections for the page, and the tables and charts that are files as well."""
+"""The tables and charts of a report, which are shown on its page and can be written as files too."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class PageParts:
     charts: dict[str, Markup] = field(default_factory=dict)
 
     def table(self, given: Table, data: pl.DataFrame | None = None) -> Markup:
-        """Keep a table, and give it as HTML. Only one with data becomes a file."""
+        """Keep a table and return it as HTML. Only a table with data is written as a file."""
         self._once(given.name, self.tables)
         self.tables[given.name] = given, data
         return html_table(given)
 
     def chart(self, about: About, drawn: Markup, *words: object) -> Markup:
-        """Keep a chart, and give it as a figure whose caption begins with its title."""
+        """Keep a chart and return it as a figure; the caption begins with the title."""
         self._once(about.name, self.charts)
         self.charts[about.name] = drawn
         return figure(drawn, about.title, *words)
@@ -57,7 +57,7 @@ class PageParts:
 
 
 def slug(text: str, taken: Mapping[str, object] | None = None, before: str = "x") -> str:
-    """A text as a name of small letters, digits and hyphens; numbered where it is taken already."""
+    """Convert a text to a name of lowercase letters, digits and hyphens; a number is added if the name is taken."""
     name = f"{before}-{_OTHER.sub('-', text.lower()).strip('-')}".strip("-")
     found, number = name, 2
     while taken is not None and found in taken:
@@ -66,7 +66,7 @@ def slug(text: str, taken: Mapping[str, object] | None = None, before: str = "x"
 
 
 def measure_label(measure: str, direction: Direction, mark: str = "") -> str:
-    """A measure as tables name it: with bars where its distance from zero counts, an arrow to where it is better, and
+    """The label of a measure in tables: bars if its distance from zero counts, an arrow in the better direction, and
     a mark for its part in the choice (see ``labels_note``)."""
     shown = f"|{measure}|" if direction is Direction.ZERO else measure
     arrow = "↑" if direction is Direction.UP else "↓"
@@ -74,18 +74,14 @@ def measure_label(measure: str, direction: Direction, mark: str = "") -> str:
 
 
 def labels_note(labels: Iterable[str], elsewhere: str = "") -> str:
-    """What the signs in these labels of measures mean; ``elsewhere`` is where pairs were chosen, if not here."""
+    """Explain the signs in these labels of measures; ``elsewhere`` is the ranker of the choice, if it is another."""
     every = "".join(labels)
-    said = ["↑ ↓: which way is better."]
+    said = ["↑ ↓: the better direction."]
     if "|" in every:
-        said.append("|M|: the distance of M from zero.")
+        said.append("|M|: the absolute value of M.")
     if "°" in every:
-        said.append("°: decides which group a query is in and what is perfect.")
+        said.append("°: this measure decides the group of a query and which queries are perfect.")
     if "*" in every:
-        why = (
-            f" under {elsewhere}"
-            if elsewhere
-            else ", so that it improves by construction; see the others for what holds"
-        )
-        said.append(f"*: pairs were chosen by this measure, or by one with the same numbers{why}.")
+        why = f" under {elsewhere}" if elsewhere else ", so it improves by construction; compare the other measures"
+        said.append(f"*: pairs were chosen by this measure, or by one with the same values{why}.")
     return " ".join(said)

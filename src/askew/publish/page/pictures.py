@@ -1,4 +1,4 @@
-"""Charts as files of their own."""
+"""Write charts as separate SVG or PNG files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from askew.core.errors import ConfigError, MissingExtra
 
 FORMATS = ("svg", "png")
-# Dots for each unit of a picture: sharp on paper at the width of a column.
+# Pixels per unit of a picture: sharp in print at the width of a column.
 _SCALE = 3
 
 
 def check_formats(formats: Sequence[str]) -> None:
-    """Refuse a format that nobody here writes, and PNG where its extra is absent, before any work."""
+    """Raise before any work if a format is unknown, or if PNG is requested and its extra is not installed."""
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
         raise ConfigError(f"figures: expected some of {', '.join(FORMATS)}, found {unknown[0]!r}")

@@ -1,4 +1,4 @@
-"""Sections of the report of RePair's boxes: its Tables 2, 4 and 5, and its buckets."""
+"""The section of the report on RePair's boxes: Tables 2, 4 and 5 of the paper, and its buckets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WHICH = {
 
 @dataclass(frozen=True)
 class Refined:
-    """What ``askew.selectors`` counts of boxes: the queries, the boxes, the buckets, the hard queries."""
+    """The tables that ``askew.selectors`` computes for boxes: queries, boxes, buckets and hard queries."""
 
     queries: pl.DataFrame
     boxes: pl.DataFrame
@@ -69,8 +69,8 @@ def _boxes(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
         for row in found.iter_rows(named=True)
     ]  # fmt: skip
     note = (
-        "Refined: originals with a candidate in the box; words, before, after and change are of these and their best "
-        "one. Value 1: the oracles of RePair. Shares are of all originals, with Wilson's intervals."
+        "Refined: originals with a candidate in the box; words, before, after and change are computed for them and "
+        "their best candidate. Value 1: the oracles of RePair. Shares are of all originals, with Wilson's intervals."
     )
     return files.table(table("boxes", f"Boxes by {measure} (RePair, Table 4)", head, rows, note), found)
 
@@ -82,28 +82,28 @@ def _buckets(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
         [n.count(row["bucket"]), n.count(row["queries"]), n.mean(row["old_mean"]), n.mean(row["new_mean"])]
         for row in found.iter_rows(named=True)
     ]
-    caption = f"Mean {measure} of originals in groups of equal size, lowest first"
-    note = "The best candidate of each original, whether in a box or not."
+    caption = f"Mean {measure} of originals in buckets of equal size, lowest first"
+    note = "Best candidates: the best candidate of each original, also if it is in no box."
     given = table("buckets", caption, columns("bucket", "queries", "originals", "best candidates"), rows, note)
-    told = "The mean of the originals of each bucket, and of the best candidates of these originals, as bars."
+    told = "Bars for each bucket: the mean of its originals, and the mean of their best candidates."
     about = About("buckets", f"Mean {measure} by bucket", told)
     series = {"originals": found["old_mean"].to_list(), "best candidates": found["new_mean"].to_list()}
     drawn = bars(about, [f"bucket {row[0]}" for row in rows], series, f"mean {measure}")
     return figures(
-        tag("div", files.table(given, found)), files.chart(about, drawn, "Originals in order of their value.")
+        tag("div", files.table(given, found)), files.chart(about, drawn, "Buckets in the order of the originals.")
     )
 
 
 def _hard(files: PageParts, found: pl.DataFrame, measure: str, ranker: str) -> Markup:
-    head = columns("hard where", "queries", "hard", "share", "95% interval", kind=WORDS)
+    head = columns("hard if", "queries", "hard", "share", "95% interval", kind=WORDS)
     if "ranker" in found.columns:
-        told = ("scored there", f"originals, {ranker}", "originals, there", f"best candidates, {ranker}",
-                "best candidates, there", "improved there", "share", "95% interval")  # fmt: skip
+        told = ("scored by both", f"originals, {ranker}", "originals, other", f"best candidates, {ranker}",
+                "best candidates, other", "improved, other", "share", "95% interval")  # fmt: skip
         head += [Column("other ranker", CODE), *map(Column, told)]
     rows = [_hard_row(row) for row in found.iter_rows(named=True)]
     note = (
-        "Queries with a candidate. Means are over the queries that both rankers scored; improved: the best candidate "
-        "retrieves better than its original under the other ranker. Wilson's intervals."
+        "Queries with a candidate. Means are over the queries that both rankers scored. Other: under the other ranker. "
+        "Improved: the best candidate is better than its original under the other ranker. Intervals by Wilson."
     )
     return files.table(table("hard", f"Hard queries by {measure} (RePair, Table 5)", head, rows, note), found)
 

@@ -1,6 +1,6 @@
-"""Sections of the report of a selection: before and after, against others, other rankers, improved queries.
+"""Sections of the report of a selection: before and after, comparisons, other rankers, improved queries.
 
-Each takes the data frames that ``askew.selectors`` makes and gives a section; texts are escaped where they are placed.
+Each function takes data frames of ``askew.selectors`` and returns a section; texts are escaped when they are inserted.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from askew.publish.page.table import Group, Table, columns, table
 _COUNTS = ("improved pairs", "unchanged pairs", "worsened pairs")
 _BEFORE_AFTER = columns("measure", "pairs", "before", "after", "change", "95% interval", *_COUNTS)
 _METHOD = (
-    f"A change is that of the mean relative to the mean before, in percent. Intervals are of 95%, over {n.FEWEST} "
-    "queries or more: valid for every distribution where a measure has bounds, else studentized."
+    f"Change: the relative change of the mean, in percent. 95% intervals are given from {n.FEWEST} queries on. They "
+    "are valid for every distribution if the measure has bounds; otherwise they are studentized."
 )
 _IN_SAMPLE = (
-    "In-sample: the pairs were chosen by the data that they are measured with here, so that their gains are larger "
-    "than on data that the choice has not seen."
+    "In-sample: the pairs are measured on the data by which they were chosen, so their gains are larger than on data "
+    "that were not used for the choice."
 )
 _HELD_OUT = (
-    "Held out: the selector chooses by half of the documents and the other half measures, to half the cutoff; for "
-    "effectiveness where a query has several relevant documents. Documents come first because their halves share no "
-    "passage. All splits count, in both directions: a pair counts once for each choice that chose it, and the interval "
-    "is over queries. By words: half of the words of each group choose by lean and the other half measures; both are "
-    "counted in the same passages, so that this figure is too good. By ranks: the odd ranks choose and the even ones "
-    "measure, and the reverse; passages that move between them make this figure too low."
+    "Held out: pairs are chosen by half of the documents and measured on the other half, to half the cutoff. "
+    "Effectiveness is held out for queries with several relevant documents. The split by documents comes first because "
+    "its halves share no passage. All splits are used in both directions: a pair counts once for each choice that "
+    "selects it, and the interval is over queries. By words: pairs are chosen by half of the words of each group and "
+    "measured by the other half. Both are counted in the same passages, so this figure is too good. By ranks: pairs "
+    "are chosen by the odd ranks and measured on the even ones, and the reverse. Passages that move between odd and "
+    "even ranks make this figure too low."
 )
 _ONLY_IN_SAMPLE = (
-    'In-sample in the column "figures": there is no held-out figure, for effectiveness because no query with a '
-    "chosen pair has two relevant documents."
+    'In-sample in the column "figures": the measure has no held-out figure. Effectiveness has none if no query with '
+    "a chosen pair has two relevant documents."
 )
 _QUERIES = ("improved_queries", "unchanged_queries", "worsened_queries")
 Row = dict[str, Any]
@@ -49,7 +50,7 @@ Row = dict[str, Any]
 def subsets_section(
     files: PageParts, summary: pl.DataFrame, labels: Mapping[str, str], about: Mapping[str, str], shown: Sequence[str]
 ) -> Section:
-    """Table 1 of Refairmulate: means before and after for each subset; ``shown`` are the subsets of the figure."""
+    """Table 1 of Refairmulate: means before and after for each subset; the figure has the subsets ``shown``."""
     groups = [
         Group(_subset_line(part.rows(named=True)), _before_after(part, labels))
         for part in summary.partition_by("subset", maintain_order=True)
@@ -65,7 +66,7 @@ def subsets_section(
 def held_out_section(
     files: PageParts, headline: pl.DataFrame, labels: Mapping[str, str], shown: Sequence[str], main: str
 ) -> Section:
-    """The held-out means of the chosen subsets, with the in-sample change beside; the figure is of the ``main`` one."""
+    """The held-out means of the subsets ``shown``, with the in-sample change; the figure has the subset ``main``."""
     chosen = headline.filter(pl.col("subset").is_in(shown))
     groups = [
         Group(_subset_line(part.rows(named=True)), _held_out_rows(part, labels))
@@ -90,7 +91,7 @@ def held_out_section(
 
 
 def held_out_sentence(row: Row, label: str) -> str:
-    """The figure that a report begins with."""
+    """A sentence with the held-out change of a measure, for the beginning of a report."""
     ends = n.interval_of(row, "held_out_queries")
     interval = "" if ends == n.NONE else f" {ends}"
     return (
@@ -113,7 +114,7 @@ def _held_out_row(row: Row, labels: Mapping[str, str]) -> list[str]:
 
 
 def _renamed(part: pl.DataFrame, prefix: str) -> pl.DataFrame:
-    """The change and interval of one kind of figures under the plain names."""
+    """Copy the change and interval of one kind of figures to the columns without a prefix."""
     return part.with_columns(**{name: pl.col(f"{prefix}{name}") for name in ("change", "low", "high")})
 
 
@@ -123,7 +124,7 @@ def _subset_line(rows: Sequence[Row]) -> str:
 
 
 def _before_after(part: pl.DataFrame, labels: Mapping[str, str]) -> list[list[str]]:
-    """A row for each measure; none where there is no pair."""
+    """A row for each measure; no rows if there is no pair."""
     rows = part.rows(named=True)
     return [_before_after_row(row, labels) for row in rows] if any(row["pairs"] for row in rows) else []
 
@@ -155,22 +156,23 @@ def _change_figure(
 def against_section(
     files: PageParts, found: pl.DataFrame, labels: Mapping[str, str], subset: str, measure: str, agree: int
 ) -> Section:
-    """Table 3 of Refairmulate: the chosen pairs against those that effectiveness alone would choose."""
+    """Table 3 of Refairmulate: the chosen pairs compared with a choice by effectiveness alone."""
     rows = [_against_row(row, labels) for row in found.iter_rows(named=True)]
     head = columns(
         "measure", "queries", "original", "by effectiveness", "chosen", "change", "95% interval", "p", "p (Holm)"
     )
     note = (
-        f"The change is from the candidate of the highest {measure}, the first of several, to the chosen one, for the "
-        "same queries. p: null hypothesis: the mean difference is 0; corrected for the number of measures by Holm."
+        f"The change is from the candidate with the best {measure} (the first one of equals) to the chosen one, for "
+        "the same queries. p: the null hypothesis is that the mean difference is 0. p (Holm): corrected for the number "
+        "of measures."
     )
     caption = "Original, chosen by effectiveness alone, chosen"
     given = table("against-effectiveness", caption, head, rows, note, labels_note(labels.values()))
     most = max(found.get_column("queries").to_list(), default=0)
     intro = paragraph(
-        f"For every query of the subset {subset}: the chosen pair beside the candidate that a selection by {measure} "
-        "alone would have taken from the same candidates, as Matches Made in Heaven selects. "
-        f"For {agree:,} of {most:,} queries that candidate is a chosen one."
+        f"For every query of the subset {subset}, the chosen pair is compared with the candidate that a selection by "
+        f"{measure} alone would choose, as in Matches Made in Heaven. For {agree:,} of {most:,} queries that candidate "
+        "was also chosen here."
     )
     return Section("against", "Against effectiveness alone", [intro, files.table(given, found)])
 
@@ -191,7 +193,7 @@ def _against_row(row: Row, labels: Mapping[str, str]) -> list[str]:
 def cross_section(
     files: PageParts, found: pl.DataFrame, labels: Mapping[str, str], ranker: str, across: Sequence[str] = ()
 ) -> Section:
-    """Figure 1 of Refairmulate: the chosen pairs under other rankers; those of ``across`` took part in the choice."""
+    """Figure 1 of Refairmulate: the chosen pairs under other rankers; ``across`` names rankers used for the choice."""
     groups = [
         Group(_cross_line(part.row(0, named=True)), _before_after(part, labels))
         for part in found.partition_by("ranker", "subset", maintain_order=True)
@@ -200,7 +202,7 @@ def cross_section(
     given = Table("cross-ranker", "The same pairs under other rankers", _BEFORE_AFTER, groups, notes)
     role = f"; {', '.join(across)} took part in the choice" if across else ", which had no part in the choice"
     intro = paragraph(
-        f"The pairs were chosen by what {ranker} retrieves. Here both queries of each pair are searched with another "
+        f"The pairs were chosen by the results of {ranker}. Here both queries of each pair are searched with another "
         f"ranker{role}."
     )
     drawn = []
@@ -213,7 +215,7 @@ def cross_section(
 
 
 def _cross_line(row: Row) -> str:
-    lost = f"; not scored there: {row['no_original']:,} originals, {row['no_variant']:,} variants"
+    lost = f"; not scored by this ranker: {row['no_original']:,} originals, {row['no_variant']:,} variants"
     missing = lost if row["no_original"] or row["no_variant"] else ""
     return f"{row['ranker']}, {row['subset']}: {row['chosen']:,} pairs{missing}"
 
@@ -221,7 +223,7 @@ def _cross_line(row: Row) -> str:
 def improved_section(
     files: PageParts, shares: pl.DataFrame, gains: Mapping[str, Floats], labels: Mapping[str, str], subset: str
 ) -> Section:
-    """Figure 2 of Refairmulate: gains of each query in order, and how many improve and worsen."""
+    """Figure 2 of Refairmulate: the sorted gains of the queries, and the shares that improve and worsen."""
     rows, drawn = [], []
     for row in shares.iter_rows(named=True):
         cells = [
@@ -233,7 +235,7 @@ def improved_section(
             drawn.append(_improved_figure(files, row, gains[row["measure"]], labels[row["measure"]]))
     labels_of = [label for side in _QUERIES for label in (side.replace("_", " "), "95% interval")]
     head = columns("measure", "queries", *labels_of)
-    note = "Shares of queries with Wilson's 95% intervals; a query with several pairs counts by its mean gain."
+    note = "Shares of queries with Wilson's 95% intervals; a query with several pairs counts with its mean gain."
     caption = f"Queries of the subset {subset} that improve, stay unchanged and worsen"
     given = table("improved-worsened", caption, head, rows, note, labels_note(labels.values()))
     return Section("improved-worsened", "Improved and worsened queries", [files.table(given, shares), figures(*drawn)])

@@ -1,16 +1,16 @@
-"""How a page looks: light and dark as the reader's system has it, narrow screens, paper."""
+"""The style sheet of a page, for light and dark color schemes, narrow screens and print."""
 
 from __future__ import annotations
 
 from askew.publish.page.frame import COLORS, FAINT, GROUND, INK, VERDICTS
 
-# The same colors, lightened for a dark ground.
+# The same colors, lightened for a dark background.
 _DARK_COLORS = ("#56b4e9", "#f0a04b", "#2fc79c", "#e3a0c4", "#9fd3f2", "#d9b84a")
 _DARK = {"ink": "#e6edf3", "faint": "#3d444d", "ground": "#0d1117", "soft": "#9198a1", "shade": "#151b23"}
 _LIGHT = {"ink": INK, "faint": FAINT, "ground": GROUND, "soft": "#57606a", "shade": "#f6f8fa"}
 
-# Of groups, in their order: those of the first two are as far apart as any for color-blind eyes. No group has a color
-# of better or worse, or one close to it.
+# The colors of groups, in the order of the groups. The first two are easy to distinguish for color-blind readers. No
+# group has the color of better or worse, or one close to it.
 GROUP_NAMES = tuple("abcdef")
 _GROUPS = ("#0068a8", "#a84300", "#6e6000", "#4d5663", "#00707f", "#8a4a3c")
 _DARK_GROUPS = ("#7cc4f0", "#f0a35a", "#d6c14a", "#aab4c0", "#5fc8d8", "#d6a094")

@@ -1,4 +1,4 @@
-"""A table for readers: the same one as HTML and as LaTeX."""
+"""Tables that can be written as HTML and as LaTeX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from askew.publish.page.markup import Markup, escape, join, quoted, shown, tag
 
-# How the cells of a column are set: right-aligned, on one line, as words, in code type, as a text from elsewhere.
+# The format of the cells of a column: right-aligned, on one line, as words, as code, as a text of unknown origin.
 NUMBER, NAME, WORDS, CODE, QUOTE = "number", "name", "words", "code", "quote"
 _LONGEST = 180
 _SLUG = re.compile(r"[a-z][a-z0-9-]*")
@@ -24,7 +24,7 @@ _TEX_TABLE = str.maketrans(_TEX)
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, and how the cells under it are set."""
+    """The heading of a column and the format of its cells."""
 
     label: str
     kind: str = NUMBER
@@ -32,7 +32,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows under a heading of their own; without one where it is empty."""
+    """Rows under a common heading; there is no heading if ``label`` is empty."""
 
     label: str
     rows: Sequence[Sequence[str]]
@@ -50,7 +50,7 @@ class Table:
 
     def __post_init__(self) -> None:
         if not _SLUG.fullmatch(self.name):
-            raise ValueError(f"a table's name is of small letters, digits and hyphens, found {self.name!r}")
+            raise ValueError(f"the name of a table has lowercase letters, digits and hyphens, found {self.name!r}")
         for row in (row for group in self.groups for row in group.rows):
             if len(row) != len(self.columns):
                 raise ValueError(f"table {self.name}: expected {len(self.columns)} cells in a row, found {len(row)}")
@@ -67,7 +67,7 @@ def columns(first: str, *numbers: str, kind: str = NAME) -> list[Column]:
 
 
 def html_table(given: Table) -> Markup:
-    """The table within a box that scrolls sideways where the screen is narrow."""
+    """The table in a box that scrolls sideways on a narrow screen."""
     title = f"table-{given.name}"
     head = tag("thead", tag("tr", *(tag("th", one.label, scope="col", class_=one.kind) for one in given.columns)))
     caption = tag("caption", tag("span", given.caption), id=title)
@@ -125,5 +125,5 @@ def _latex_row(cells: Sequence[str]) -> str:
 
 
 def latex(text: str) -> str:
-    """Text for LaTeX: every character stands for itself."""
+    """Escape a text for LaTeX, so that every character is shown literally."""
     return shown(text).translate(_TEX_TABLE)

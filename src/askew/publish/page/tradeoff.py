@@ -1,4 +1,4 @@
-"""Sections of the report of a selection: effectiveness against lean, what methods do, outcomes, examples."""
+"""Sections of the report of a selection: effectiveness against lean, the effect of methods, outcomes, examples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from askew.publish.page.table import CODE, QUOTE, Column, Group, Table, columns,
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two measures that are set against each other."""
+    """One of the two measures of the trade-off: effectiveness or lean."""
 
     measure: str
     label: str
@@ -32,10 +32,10 @@ class Side:
 def tradeoff_section(
     files: PageParts, clouds: Sequence[Points], words: str, methods: pl.DataFrame, sides: tuple[Side, Side], subset: str
 ) -> Section:
-    """Effectiveness, the first side, against lean: pairs as points, and the means of each method."""
+    """Effectiveness (the first of ``sides``) against lean: pairs as points, and the means of each method."""
     effectiveness, lean = sides
-    about = About("tradeoff", "What pairs gain on both sides", f"Each point is a pair: to the right the better by "
-                  f"{lean.label}, the higher the better by {effectiveness.label}. {words}")  # fmt: skip
+    about = About("tradeoff", "Gains of pairs on both measures", f"Each point is a pair. Points further right are "
+                  f"better by {lean.label}, higher points are better by {effectiveness.label}. {words}")  # fmt: skip
     gains = f"gain on {lean.label}", f"gain on {effectiveness.label}"
     drawn = files.chart(about, scatter(about, clouds, *gains, size=3, opacity=0.55, zero=True), words)
     body = [figures(drawn, _method_figure(files, methods, sides)), *_method_tables(files, methods, sides, subset)]
@@ -43,12 +43,12 @@ def tradeoff_section(
 
 
 def methods_section(files: PageParts, methods: pl.DataFrame, side: Side, subset: str) -> Section:
-    """What each method does, where only effectiveness is measured."""
+    """The effect of each method, if only effectiveness is measured."""
     return Section("methods", "Methods", _method_tables(files, methods, (side,), subset))
 
 
 def _method_figure(files: PageParts, methods: pl.DataFrame, sides: tuple[Side, Side]) -> Markup:
-    """All candidates of each method: where their originals stand, and where they stand themselves."""
+    """A chart of the means of each method: of all its candidates, and of their original queries."""
     every = methods.unique(["method", "measure"], keep="first", maintain_order=True)
     y, x = (every.filter(measure=side.measure).select("method", "old_mean", "new_mean") for side in sides)
     both = x.join(y, on="method", suffix="_y", maintain_order="left").drop_nulls()
@@ -61,17 +61,17 @@ def _method_figure(files: PageParts, methods: pl.DataFrame, sides: tuple[Side, S
     groups = [Points("after", new_x, new_y, _short(both["method"].to_list())), Points("before", old_x, old_y)]
     lines = [*moves, *([Line("Pareto front", new_x[front], new_y[front], 2)] if len(both) > 1 else [])]
     told = f"For each method the means of {sides[0].label} and {sides[1].label}, before and after, over its candidates."
-    about = About("methods", "What methods do to all their candidates", told)
+    about = About("methods", "Means of methods over all their candidates", told)
     drawn = scatter(about, groups, f"mean of {sides[1].label}", f"mean of {sides[0].label}", lines, size=5)
     words = (
-        "Chosen or not; before are the originals of the same queries, joined to after by thin lines. The thick line "
-        "is the Pareto front: no other method is better on both measures."
+        "Candidates that were not chosen are included. Thin lines connect the mean of the original queries (before) "
+        "with the mean of their candidates (after). The thick line is the Pareto front."
     )
     return files.chart(about, drawn, words)
 
 
 def _short(names: list[str]) -> list[str]:
-    """The names without the settings in brackets, where that still tells them apart."""
+    """The names without the settings in parentheses, if they are still distinct."""
     short = [name.partition(" (")[0] for name in names]
     return short if len(set(short)) == len(short) else names
 
@@ -84,7 +84,7 @@ def front_of(x: Floats, y: Floats, x_better: Direction, y_better: Direction) -> 
 
 
 def _method_tables(files: PageParts, methods: pl.DataFrame, sides: Sequence[Side], subset: str) -> list[Markup]:
-    """How often each method is chosen from, and what its candidates, all and chosen, do to each measure."""
+    """How often each method is chosen, and the effect of its candidates (all, and chosen) on each measure."""
     found = methods.unique("method", keep="first", maintain_order=True)
     rows = [
         [row["method"], n.count(row["pairs"]), n.count(row["method_queries"]), n.count(row["won"]),
@@ -92,14 +92,14 @@ def _method_tables(files: PageParts, methods: pl.DataFrame, sides: Sequence[Side
         for row in found.iter_rows(named=True)
     ]  # fmt: skip
     head = columns("method", "candidates", "queries", "chosen for", "share", "95% interval", kind=CODE)
-    note = f"Chosen for: queries that have a pair of the method in the subset {subset}; Wilson's interval."
+    note = f"Chosen for: the queries with a pair of the method in the subset {subset}. Intervals by Wilson."
     shares = found.select("method", "pairs", "method_queries", "won", "won_share", "won_low", "won_high")
-    used = files.table(table("methods-chosen", "How often each method is chosen from", head, rows, note), shares)
+    used = files.table(table("methods-chosen", "How often each method is chosen", head, rows, note), shares)
     told = columns("method", "candidates", "before", "after", "change", "95% interval", "chosen", "before", "after",
                    "change", "95% interval", kind=CODE)  # fmt: skip
     groups = [Group(side.label, _method_rows(methods.filter(measure=side.measure))) for side in sides]
-    note = "First all candidates of a method, then the chosen ones; intervals are over queries."
-    return [used, files.table(Table("methods", "What each method does", told, groups, [note]), methods)]
+    note = "First for all candidates of a method, then for the chosen ones. Intervals are over queries."
+    return [used, files.table(Table("methods", "Effect of each method", told, groups, [note]), methods)]
 
 
 def _method_rows(part: pl.DataFrame) -> list[list[str]]:
@@ -135,10 +135,10 @@ def _outcome_cell(row: dict[str, Any]) -> str:
 
 
 def examples_section(files: PageParts, tables: Mapping[str, pl.DataFrame], measures: Mapping[str, str]) -> Section:
-    """A few pairs in their words; ``tables`` gives pairs under what they are examples of, ``measures`` the labels."""
+    """The texts of a few pairs; ``tables`` maps captions to pairs, ``measures`` maps measures to labels."""
     head = [Column("original", QUOTE), Column("reformulated", QUOTE), Column("method", CODE)]
     head += [Column(label) for label in measures.values()]
-    body = [paragraph("Single pairs at the ends of the range, not typical ones. Scores are before → after.")]
+    body = [paragraph("These are extreme pairs, not typical ones. Scores are before → after.")]
     for number, (caption, rows) in enumerate(tables.items(), 1):
         cells = [_example_row(row, list(measures)) for row in rows.iter_rows(named=True)]
         body.append(files.table(table(f"examples-{number}", caption, head, cells)))

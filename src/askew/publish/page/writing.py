@@ -1,4 +1,4 @@
-"""Files of a report, written into a folder that may hold other things: what is not ours is never written over."""
+"""Write the files of a report into a folder that may have other files, which are never overwritten."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from askew.core.errors import ConfigError
 from askew.core.whole_files import write_whole
 from askew.publish.files import checksum_text, read_checksums
 
-# What we wrote, with digests: by it we know our files again.
+# The list of written files with their digests, by which a later report recognizes them.
 LIST = "report.sha256"
 _OURS = re.compile(r"report\.html|audit\.json|(figures|tables)/[a-z0-9-]+\.(svg|png|csv|parquet|tex)")
 
 
 def check_out(out: Path) -> None:
-    """Refuse a folder that the report cannot go to, before any work: what can be told without knowing the files."""
+    """Raise before any work if the report cannot be written to the folder, as far as that is known by then."""
     known = _known(out)
     page = out / "report.html"
     if (page.is_symlink() or page.exists()) and not known:
@@ -27,10 +27,10 @@ def check_out(out: Path) -> None:
 
 
 def write_report(out: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Write files by their names in the folder. Files of an earlier report are replaced, or removed if not in this one.
+    """Write files, given by their names in the folder. Files of an earlier report are replaced or removed.
 
-    A file that is in the way and is not of an earlier report, or was changed since, is an error before anything is
-    written.
+    If a file with one of the names exists that is not from an earlier report, or was changed since, an error is raised
+    before anything is written.
     """
     strange = [name for name in files if not _OURS.fullmatch(name)]
     if strange:
@@ -72,7 +72,7 @@ def _refuse_foreign(path: Path, data: bytes, known: str | None) -> None:
 
 def _in_the_way(path: Path) -> ConfigError:
     return ConfigError(
-        f"{path}: it is there already and is not as an earlier report left it; move it away or give another folder"
+        f"{path}: the file exists and is not an unchanged file of an earlier report; move it or give another folder"
     )
 
 

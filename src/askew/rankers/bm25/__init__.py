@@ -1,1 +1,1 @@
-"""BM25 as Lucene computes it, in Numba: analysis, index and exact top-k search, each file readable alone."""
+"""BM25 as Lucene computes it, implemented in Numba: analysis, index and exact top-k search."""

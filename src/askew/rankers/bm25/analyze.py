@@ -1,7 +1,7 @@
-"""From texts to terms. ``english`` is Anserini's default chain, word for word; ``plain`` leaves out stemming.
+"""Convert texts to terms. ``english`` gives the same terms as Anserini's default analysis; ``plain`` does not stem.
 
-The chain: Unicode word breaks, final 's removed, lower case, Lucene's English stop words, Porter stems. All that comes
-after the word breaks is done once per distinct word and remembered.
+The steps are: Unicode word breaks, removal of a final 's, lower case, Lucene's English stop words, Porter stemming.
+Stop words and stems are computed once per distinct word.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Ints = np.ndarray[Any, np.dtype[np.int32]]
 
 @dataclass(frozen=True)
 class Analyzed:
-    """Term numbers of a batch in order; document i has ``counts[i]`` of them. Stop words are gone.
+    """Term numbers of a batch in order, without stop words; document i has ``counts[i]`` of them.
 
-    ``words`` counts the words of each document before they are.
+    ``words`` counts the words of each document including stop words.
     """
 
     terms: Ints
@@ -42,7 +42,7 @@ class Analyzed:
 
 
 class TermVocabulary:
-    """Terms by number, growing as texts are read; remembers the term of each distinct word. For several threads."""
+    """Numbers terms as texts are read, and remembers the term of each distinct word. It is thread-safe."""
 
     def __init__(self, to_term: Callable[[str], str | None]) -> None:
         self._to_term, self._lock = to_term, threading.Lock()
@@ -50,12 +50,12 @@ class TermVocabulary:
         self._words: dict[str, int] = {}
 
     def number(self, words: Sequence[str]) -> Ints:
-        """The number of each word's term, or DROPPED."""
+        """The term number of each word, or DROPPED."""
         with self._lock:
             return np.fromiter(map(self._number, words), np.int32, len(words))
 
     def terms(self) -> pa.Array:
-        """All terms so far, by number."""
+        """All terms so far, in the order of their numbers."""
         with self._lock:
             return pa.array(list(self.numbers), pa.string())
 
@@ -69,9 +69,9 @@ class TermVocabulary:
 
 
 class Analyzer:
-    """A named way from texts to terms, or a user's own function from a text to its terms.
+    """Converts texts to terms: a named analyzer, or a user's function from a text to its terms.
 
-    A name may also be that of an installed plugin (entry point ``askew.analyzer``): a function from a text to terms.
+    A name may also be that of an installed plugin (entry point ``askew.analyzer``), which is such a function.
     """
 
     def __init__(self, name: str = "english", function: Callable[[str], list[str]] | None = None) -> None:
@@ -87,7 +87,7 @@ class Analyzer:
         return TermVocabulary(self.to_term)
 
     def split(self, texts: pa.Array) -> tuple[list[str], Ints, Ints]:
-        """Distinct words, the word numbers of all tokens, tokens per text. Safe to call from several threads."""
+        """The distinct words, the word numbers of all tokens, and the number of tokens per text. It is thread-safe."""
         if self.function is None:
             found = tokenize(texts)
             return found.words, found.ids, found.counts
@@ -101,21 +101,21 @@ class Analyzer:
         return self.pairs_of([text])[0]
 
     def pairs_of(self, texts: Sequence[str]) -> list[list[tuple[str, str | None]]]:
-        """As ``pairs`` for many texts; each distinct word becomes a term once."""
+        """Do the same as ``pairs`` for many texts. Each distinct word is converted to a term once."""
         words, ids, counts = self.split(pa.array(list(texts), pa.large_string()))
         found = [(word, self.to_term(word)) for word in words]
         tokens = iter(ids.tolist())
         return [[found[next(tokens)] for _ in range(count)] for count in counts.tolist()]
 
     def terms(self, text: str) -> list[str]:
-        """The terms of one text, for people and tests."""
+        """The terms of one text."""
         return [term for _, term in self.pairs(text) if term is not None]
 
 
 class TermReader:
-    """Reads texts to the term numbers of a vocabulary, batch after batch, in one thread.
+    """Converts batches of texts to the term numbers of a vocabulary, in one thread.
 
-    A word is looked up as bytes in a table of the reader's own; only words that are new to it become strings.
+    Words are looked up as bytes in a table of this reader. Only words that are new to this table become strings.
     """
 
     def __init__(self, analyzer: Analyzer, vocabulary: TermVocabulary) -> None:
@@ -135,7 +135,7 @@ class TermReader:
         return Analyzed(terms, sizes, counts)
 
     def _learn(self, first: int) -> None:
-        """The terms of the words from a number on."""
+        """Look up the terms of all words from number ``first`` on."""
         known = self._table.known
         if known > len(self._terms):
             self._terms = np.concatenate([self._terms[:first], np.empty(2 * known - first, np.int32)])
@@ -144,7 +144,7 @@ class TermReader:
 
 @compiled
 def _keep_terms(terms: Any, ids: Any, counts: Any) -> Any:
-    """The terms of words in order without those that were dropped, and how many each document has."""
+    """The terms of the tokens in order, without dropped words, and the number of terms per document."""
     kept, sizes = np.empty(len(ids), np.int32), np.empty(len(counts), np.int32)
     at, used = 0, 0
     for doc in range(len(counts)):

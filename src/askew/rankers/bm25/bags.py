@@ -1,4 +1,4 @@
-"""Bags of weighted terms, searched in several threads; equal bags are searched once."""
+"""Search bags of weighted terms in several threads. Equal bags are searched once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from askew.rankers.bm25.bounds import KTH, Weights
 from askew.rankers.bm25.search import search_bags
 
 MOST = 1000
-# So many postings are read in a millisecond or two.
+# Searching this many postings takes a millisecond or two.
 _SMALL = 500_000
 
 
 @dataclass(frozen=True)
 class Bags:
-    """Weighted terms of distinct queries, and which of them each query is."""
+    """The weighted terms of distinct bags, and in ``which`` the bag of each query."""
 
     offsets: np.ndarray[Any, np.dtype[np.int64]]
     terms: np.ndarray[Any, np.dtype[np.int64]]
@@ -33,7 +33,7 @@ class Bags:
 
 
 class BagSearcher:
-    """Searches postings whose worth is known. What a term reads is compared with its checksums at its first search."""
+    """Searches weighted postings. The data of a term is compared with its checksums at its first search."""
 
     def __init__(
         self, offsets: CheckedArray, docs: CheckedArray, weights: Weights, documents: int, threads: int | None = None
@@ -46,7 +46,7 @@ class BagSearcher:
         self._stamp, self._lock = 1, threading.Lock()
 
     def _stamps(self, count: int) -> int:
-        """The first of so many numbers that no query before had."""
+        """Reserve ``count`` numbers that no earlier query had, and return the first."""
         with self._lock:
             if self._stamp + count >= 1 << 31:
                 self._own, self._stamp = threading.local(), 1
@@ -54,13 +54,13 @@ class BagSearcher:
             return self._stamp - count
 
     def _seen(self) -> Any:
-        """One array for each thread, kept from search to search."""
+        """The array of this thread, kept between searches."""
         if not hasattr(self._own, "seen"):
             self._own.seen = np.zeros(self.documents + 1, np.int32)
         return self._own.seen
 
     def _check(self, terms: Any) -> None:
-        """Compare all that the search of these terms may read, for those that were not searched before."""
+        """Check all data that a search of these terms may read, for terms that were not searched before."""
         if self._checked[terms].all():
             return
         new = np.unique(terms[~self._checked[terms]])
@@ -72,7 +72,7 @@ class BagSearcher:
         self._checked[new] = True
 
     def search(self, bags: Bags, k: int) -> Hits:
-        """Search distinct bags in several threads, and give every query its answer."""
+        """Search the distinct bags in several threads, and return the results of every query."""
         if not 1 <= k <= MOST:
             raise ConfigError(f"k must be from 1 to {MOST}, found {k}")
         self._check(bags.terms)
@@ -99,14 +99,14 @@ class BagSearcher:
         return _spread(bags.which, docs, scores, found)
 
     def _parts(self, bags: Bags) -> int:
-        """Into how many parts a search is cut: a small one is done before other threads have begun."""
+        """The number of parts of a search. A small search has one part: it ends before other threads would start."""
         starts = self.offsets.raw
         small = int((starts[bags.terms + 1] - starts[bags.terms]).sum()) < _SMALL
         return 1 if small or self.threads == 1 else 8 * self.threads
 
 
 def distinct_bags(offsets: Any, terms: Any, weights: Any) -> Bags:
-    """Put equal bags together."""
+    """Merge equal bags."""
     seen: dict[bytes, int] = {}
     which = np.empty(len(offsets) - 1, np.int64)
     first: list[int] = []

@@ -1,6 +1,7 @@
-"""The best k documents met so far, as keys: the bits of the score above the reversed document number.
+"""Keep the k best documents so far, as 64-bit keys.
 
-One comparison of keys settles both: the higher score first; equal scores in the order of the collection.
+A key has the bits of the score in its high half and the reversed document number in its low half. One comparison
+orders keys by score and, for equal scores, by the order of the collection.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from askew.compiled import compiled
 from askew.sorting import sort_ascending
 
 _SMALL_K = 48
-# A sum this little below a 32-bit score may still round to it, and win the tie by standing earlier in the collection.
+# A sum this close below a 32-bit score may round to it, and win the tie by its earlier position in the collection.
 TIE = 1.0 - 1.2e-7
 
 
 class KeptHits(NamedTuple):
-    """Room for keys, and the score to reach from now on (``floor[0]``)."""
+    """The keys that are kept, and the score that a document must reach (``floor[0]``)."""
 
     keys: Any
     floor: Any
@@ -60,19 +61,19 @@ def _lowest(keys: Any, size: int) -> Any:
 
 @compiled
 def lowest_score(best: KeptHits, size: int) -> Any:
-    """The lowest score among so many keys."""
+    """The lowest score among the first ``size`` keys."""
     best.as_bits[0] = np.uint32(_lowest(best.keys, size) >> np.uint64(32))
     return np.float64(best.as_float[0])
 
 
 @compiled(forceinline=True)
 def offer(score: Any, doc: int, k: int, size: int, best: KeptHits) -> int:
-    """Take a document into the best; the new number held."""
+    """Add a document to the best, and return the new number of keys."""
     keys = best.keys
     best.as_float[0] = score
     key = np.uint64(best.as_bits[0]) << np.uint64(32) | np.uint64(0xFFFFFFFF - doc)
     if k <= _SMALL_K:
-        # Few are held sorted; the floor is always the k-th.
+        # For small k the keys are kept sorted, and the floor is always the k-th score.
         if size == k and key < keys[size - 1]:
             return size
         at = size if size < k else k - 1
@@ -96,7 +97,7 @@ def offer(score: Any, doc: int, k: int, size: int, best: KeptHits) -> int:
 
 @compiled
 def sort_best(best: KeptHits, size: int, k: int) -> int:
-    """The k best of so many keys, the best first; how many there are."""
+    """Sort the k best of the first ``size`` keys, the best first, and return their number."""
     keys = best.keys
     if size > k:
         keep_best(keys, size, k)
@@ -109,7 +110,7 @@ def sort_best(best: KeptHits, size: int, k: int) -> int:
 
 @compiled
 def write_best(best: KeptHits, size: int, docs: Any, scores: Any) -> None:
-    """Documents and scores of keys."""
+    """Write the documents and scores of the keys."""
     for i in range(size):
         best.as_bits[0] = np.uint32(best.keys[i] >> np.uint64(32))
         scores[i] = best.as_float[0]

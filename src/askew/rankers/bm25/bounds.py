@@ -1,4 +1,4 @@
-"""The worth of every posting with the bounds that let a search skip: made once, kept on disk, memory-mapped."""
+"""The impacts of all postings, and the bounds by which a search skips: computed once, stored and memory-mapped."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from askew.rankers.disk import FORMAT, check_files, read_sealed, write_sealed
 from askew.sorting import sort_ascending
 
 KTH = (10, 100, 1000)
-# Lists with less than a posting in so many documents have no ranges, or no bits: they are short enough to be searched.
+# Lists with at most one posting per this many documents have no ranges, or no bits: they are short enough to search.
 _SPARSE, _LESS_DENSE = 256, 64
 _DTYPES = {"f32": np.float32, "i64": np.int64, "i32": np.int32, "u8": np.uint8, "u64": np.uint64}
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The worth of every posting under one model, with the bounds the search needs."""
+    """The impacts of all postings under one model, with the bounds that the search needs."""
 
     impacts: CheckedArray
     block_offsets: CheckedArray
@@ -39,7 +39,7 @@ class Weights:
     kth: dict[int, CheckedArray]
 
     def check(self, terms: Any, sizes: Any, documents: int) -> None:
-        """Compare what a search reads of some terms, given how many postings each has; the impacts are not in it."""
+        """Check all data that a search of some terms reads, except the impacts. ``sizes`` are their posting counts."""
         for values in (self.block_offsets, self.term_max, self.range_offsets, self.bit_offsets, *self.kth.values()):
             values.check(terms, terms + 1)
         first = self.block_offsets.raw[terms]
@@ -54,10 +54,10 @@ class Weights:
 
 
 def write_weights(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any, documents: int) -> None:
-    """Write the worth of every posting and its bounds to a folder that is there whole or not at all.
+    """Write the impacts of all postings and their bounds to a folder, completely or not at all.
 
-    Several processes that open an index may do so at once: the first to finish puts its folder there, and the others'
-    are the same.
+    Several processes may do this at the same time: the first to finish creates the folder, and the others discard their
+    identical copies.
     """
     made = Path(tempfile.mkdtemp(prefix=".writing-", dir=folder.parent))
     try:
@@ -66,7 +66,7 @@ def write_weights(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any
         try:
             made.rename(folder)
         except OSError:
-            if not (folder / "header.json").exists():  # the rest of a write that was cut off
+            if not (folder / "header.json").exists():  # left by an interrupted write
                 shutil.rmtree(folder)
                 made.rename(folder)
     finally:
@@ -100,7 +100,7 @@ def _write(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any, docum
 
 
 def read_weights(folder: Path) -> Weights:
-    """Weights straight from disk, checked as they are read."""
+    """Memory-map weights from disk. They are checked at first use."""
     header = read_sealed(folder / "header.json", f"weights {folder}")
     files = header["files"]
     check_files(folder, header, lazily=files)
@@ -111,7 +111,7 @@ def read_weights(folder: Path) -> Weights:
     offsets = read("block_offsets.i64")
     if "bits.u64" in files:
         bits = read("bit_offsets.i64"), read("bits.u64"), read("ranks.i32")
-    else:  # written before there were bits
+    else:  # written by a version without bits
         none = np.full(len(offsets) - 1, -1, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.int32)
         bits = CheckedArray.of(none[0]), CheckedArray.of(none[1]), CheckedArray.of(none[2])
     return Weights(
@@ -121,7 +121,7 @@ def read_weights(folder: Path) -> Weights:
 
 
 def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int) -> tuple[Any, Any]:
-    """The most a list adds in each range of documents, as a share of its maximum, rounded up to a byte."""
+    """The highest impact of a list in each range of documents, as a share of its maximum, rounded up to a byte."""
     long = np.flatnonzero(np.diff(offsets) * _SPARSE > documents)
     width = (documents >> RANGE_BITS) + 1
     starts = np.full(len(offsets) - 1, -1, np.int64)
@@ -132,7 +132,7 @@ def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int
 
 
 def _members(offsets: Any, docs: Any, documents: int) -> tuple[Any, Any, Any]:
-    """A bit for every document of a dense list, and for every 64 documents how many postings come before them."""
+    """A bit for every document of a dense list, and for every 64 documents the number of postings before them."""
     dense = np.flatnonzero(np.diff(offsets) * _LESS_DENSE > documents)
     width = (documents >> WORD_BITS) + 1
     starts = np.full(len(offsets) - 1, -1, np.int64)

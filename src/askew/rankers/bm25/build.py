@@ -1,7 +1,7 @@
-"""Builds an index by streaming: texts become tokens in several threads, tokens become postings by counting.
+"""Build an index from a stream of documents: several threads tokenize texts, and tokens are sorted into postings.
 
-The collection is never held. After so many tokens a part of the index is written beside it; at the end the parts are
-merged, as shards are that other workers have built.
+The collection is never held in memory. After a fixed number of tokens, a part of the index is written to disk. At the
+end the parts are merged in the same way as shards.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from askew.rankers.disk import flat, new_folder, refuse_repeats, write_header, w
 
 # Documents that one thread reads at a time.
 _ROWS = 8192
-# Tokens that are held before a part is written: some hundred MB with all that is made of them.
+# Tokens in memory before a part is written: some hundred MB, including the data computed from them.
 _MOST_TOKENS = 1 << 25
 _PARTS = f"{HALF_WRITTEN}parts"
 
@@ -37,11 +37,11 @@ _PARTS = f"{HALF_WRITTEN}parts"
 def build_index(
     batches: Iterable[pa.Table], folder: Path, analyzer: Analyzer | None = None, threads: int | None = None
 ) -> Index:
-    """Index batches of (doc_id, text). An index of a range of documents is a shard (``merge_shards``)."""
+    """Index batches of (doc_id, text). To index in shards, index ranges of documents and use ``merge_shards``."""
     analyzer, threads = analyzer or Analyzer(), threads or machine.threads()
     new_folder(folder)
     spare = folder / _PARTS
-    shutil.rmtree(spare, ignore_errors=True)  # of a build that was killed
+    shutil.rmtree(spare, ignore_errors=True)  # left by an interrupted build
     vocabulary = analyzer.vocabulary()
     parts: list[Future[Path]] = []
     part = _Part(analyzer.name, vocabulary)
@@ -51,7 +51,7 @@ def build_index(
                 part.add(doc_ids, found, blank)
                 if part.size >= _MOST_TOKENS:
                     if parts:
-                        parts[-1].result()  # no more than one is written while the next is read
+                        parts[-1].result()  # write at most one part while the next is read
                     parts.append(writer.submit(part.write, spare / str(len(parts))))
                     part = _Part(analyzer.name, vocabulary)
             if parts:
@@ -69,7 +69,7 @@ def build_index(
 def _read(
     analyzer: Analyzer, vocabulary: TermVocabulary, batches: Iterable[pa.Table], threads: int
 ) -> Iterator[tuple[pa.Array, Analyzed, int]]:
-    """The terms of documents, read in several threads, a few batches ahead, in the order of the documents."""
+    """Yield the terms of documents in order. Several threads analyze a few batches ahead."""
     own = threading.local()
 
     def read(texts: pa.Array) -> tuple[Analyzed, int]:
@@ -93,13 +93,13 @@ def _read(
 
 
 def _count_blank(texts: pa.Array, found: Analyzed) -> int:
-    """How many texts are white space only: those without a word are looked at."""
+    """The number of texts that are only white space. Only texts without words are tested."""
     wordless = texts.filter(pa.array(found.words == 0))
     return int(pc.sum(pc.equal(pc.utf8_trim(wordless, BLANK), "")).as_py() or 0)
 
 
 class _Part:
-    """Documents in a row as tokens, until they are written as an index of their own."""
+    """The tokens of consecutive documents, collected until they are written as a partial index."""
 
     def __init__(self, analyzer: str, vocabulary: TermVocabulary) -> None:
         self.analyzer, self.vocabulary = analyzer, vocabulary
@@ -109,7 +109,7 @@ class _Part:
         self.size, self.blank = 0, 0
 
     def add(self, doc_ids: pa.Array, found: Analyzed, blank: int) -> None:
-        """Add documents, ``blank`` of whose texts are white space only."""
+        """Add documents; ``blank`` is the number of texts that are only white space."""
         self.doc_ids.append(doc_ids)
         self.tokens.append(found.terms)
         self.counts.append(found.counts)
@@ -117,7 +117,7 @@ class _Part:
         self.blank += blank
 
     def write(self, folder: Path) -> Path:
-        """Write the index to a folder; it is there when its header is."""
+        """Write the index to a folder. The header is written last."""
         folder.mkdir(parents=True, exist_ok=True)
         doc_ids = pa.concat_arrays(self.doc_ids)
         refuse_repeats(doc_ids)
@@ -141,7 +141,7 @@ class _Part:
         return folder
 
     def _terms(self) -> tuple[Any, Any, pa.Array]:
-        """The final number of each term, the tokens of each final number, and the terms in the order of their bytes."""
+        """The final number of each term, the token count of each final number, and the terms in byte order."""
         known = self.vocabulary.terms()
         totals = count_tokens(self.tokens, len(known))
         used = np.flatnonzero(totals)

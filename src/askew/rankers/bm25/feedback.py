@@ -1,18 +1,18 @@
 """Pseudo-relevance feedback as Anserini does it: RM3 and Rocchio.
 
-The top-ranked documents of a query add their terms to it. Both methods take terms of 2 to 20 UTF-16 code units that are
-in at most a tenth of the documents; documents whose text is blank are not counted.
+The terms of a query's top-ranked documents are added to the query. Both methods use terms of 2 to 20 UTF-16 code units
+that occur in at most a tenth of the documents, not counting documents with a blank text.
 
-RM3: only terms of the letters a-z and digits, and of each document the ``terms`` most frequent ones. These, as shares
-of their sum (L1), are multiplied by the document's score and added up; the best are brought to shares and mixed with
-the query's own: weight = original * query share + (1 - original) * feedback share.
-Rocchio: terms of any letters, and all of each document. The mean of the documents (each brought to length 1, L2), its
-``terms`` best brought to length 1 again: weight = alpha * query (length 1) + beta * mean.
+RM3 uses only terms of the letters a-z and digits, and the ``terms`` most frequent ones of each document. Their counts
+are normalized to sum 1 (L1), multiplied by the score of the document and summed over documents. The best terms are
+normalized to sum 1 and mixed with the query: weight = original * query share + (1 - original) * feedback share.
+Rocchio uses all terms of each document. Documents are normalized to length 1 (L2) and averaged, and the ``terms`` best
+terms of the mean are normalized again: weight = alpha * query (length 1) + beta * mean.
 
-Weights are rounded to 32-bit floats where Anserini rounds them. In the second search Lucene also rounds the product of
-a weight and an idf to 32 bits, and the search here does not: in one of a hundred lists of 1000, documents whose scores
-differ only in the last place change places (``benchmarks/lucene.py``). For a list shorter than ``documents``, the
-SimpleSearcher of Anserini gives Rocchio no more documents than the list is long; here the list has no such effect.
+Weights are rounded to 32-bit floats where Anserini rounds them. In the second search, Lucene also rounds the product of
+weight and idf to 32 bits, which askew does not: in one of a hundred lists of 1000, documents with scores that differ
+only in the last digit are swapped (``benchmarks/lucene.py``). If a run is shorter than ``documents``, Anserini's
+SimpleSearcher gives Rocchio only as many documents as the run has; here the length of the run has no such effect.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Rm3:
             raise ConfigError(f"rm3: expected documents and terms of 1 or more and 0 <= original <= 1; found {self}")
 
     def read(self, usable: Weights) -> Weights:
-        """What counts of a document's usable terms."""
+        """The most frequent terms of letters and digits among the usable terms of a document."""
         return best({term: n for term, n in usable.items() if _LETTERS_AND_DIGITS.fullmatch(term)}, self.terms)
 
     def mix(self, query: Weights, documents: Sequence[tuple[Weights, float]], numbers: Numbers = SINGLE) -> Weights:
-        """The query with the terms of its top-ranked documents, given with their scores."""
+        """Mix the query with the terms of its top-ranked documents. ``documents`` are pairs of terms and score."""
         own = to_sum_one(query, numbers)
         model = relevance_model([terms for terms, _ in documents], [s for _, s in documents], self.terms, numbers)
         original, rounded = numbers.rounded(self.original), numbers.rounded
@@ -84,11 +84,11 @@ class Rocchio:
             raise ConfigError(f"rocchio: expected documents and terms of 1 or more, alpha and beta >= 0; found {self}")
 
     def read(self, usable: Weights) -> Weights:
-        """What counts of a document's usable terms: all of them."""
+        """All usable terms of a document."""
         return usable
 
     def mix(self, query: Weights, documents: Sequence[tuple[Weights, float]], numbers: Numbers = SINGLE) -> Weights:
-        """The query with the mean of its top-ranked documents."""
+        """Mix the query with the mean of its top-ranked documents."""
         own = to_length_one(query, numbers)
         mean = to_length_one(best(mean_vector([terms for terms, _ in documents], numbers), self.terms), numbers)
         alpha, beta, rounded = numbers.rounded(self.alpha), numbers.rounded(self.beta), numbers.rounded
@@ -99,7 +99,7 @@ class Rocchio:
 
 
 def expand(ranker: Bm25Ranker, texts: Sequence[str], method: Rm3 | Rocchio) -> list[Weights]:
-    """Each query as weighted terms; a query that finds nothing keeps its own."""
+    """Expand each query to weighted terms. A query without results keeps its own terms."""
     first = ranker.search(texts, method.documents)
     expanded = []
     for i, text in enumerate(texts):
@@ -117,7 +117,7 @@ def search_with_feedback(ranker: Bm25Ranker, texts: Sequence[str], k: int, metho
 
 
 def _usable_terms(ranker: Bm25Ranker, doc: int) -> Weights:
-    """The terms of a document that may be feedback, with how often each appears."""
+    """The terms of a document that are allowed for feedback, with their frequencies."""
     index = ranker.index
     numbers, counts = index.document_terms(doc)
     rare = ~is_common(index.offsets[numbers + 1] - index.offsets[numbers], index.with_text)

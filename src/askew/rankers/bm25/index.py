@@ -1,7 +1,7 @@
-"""The index on disk: postings with everything the search needs, memory-mapped and checked as it is read.
+"""The BM25 index on disk: postings and all other data of the search, memory-mapped and checked at first use.
 
-Weights (BM25 with any k1 and b, query likelihood) are computed from the postings when first needed and kept beside
-them, so other parameters never mean reading the texts again. ``askew.rankers.bm25.build`` makes an index.
+Weights (BM25 with any k1 and b, query likelihood) are computed from the postings at first use and stored in the index
+folder, so new parameters do not require the texts again. ``askew.rankers.bm25.build`` makes an index.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _DTYPES = {"i64": np.int64, "i32": np.int32, "u8": np.uint8}
 
 
 def dtype_of(name: str) -> Any:
-    """The type of the numbers in a file, by the ending of its name."""
+    """The number type of a file, from the ending of its name."""
     return _DTYPES[name.rpartition(".")[2]]
 
 
 class Index:
-    """An index opened for searching; its arrays stay on disk until they are read, and are checked then."""
+    """An index opened for searching. Its arrays stay on disk, and are checked when they are read."""
 
     def __init__(self, folder: Path, header: dict[str, Any]) -> None:
         self.folder, self.header = folder, header
@@ -43,7 +43,7 @@ class Index:
 
     @classmethod
     def open(cls, folder: Path | str) -> Index:
-        """Open an index, checking its files."""
+        """Open an index and check its files."""
         folder = Path(folder)
         header = open_header(folder, KIND, lazily=ARRAYS)
         return cls(folder, header)
@@ -53,9 +53,9 @@ class Index:
 
     @property
     def with_text(self) -> int:
-        """How many documents Anserini would index: all but those whose text is blank.
+        """The number of documents that Anserini would index: all except those with a blank text.
 
-        An index made before blank texts were counted takes every document without a term for one.
+        An older index has no count of blank texts; there every document without a term counts as blank.
         """
         return len(self) - int(self.header.get("blank", len(self) - self.header["filled"]))
 
@@ -63,20 +63,20 @@ class Index:
         return CheckedArray(self.folder / name, dtype_of(name), self.header["files"].get(name, {}))
 
     def document_terms(self, doc: int) -> tuple[Any, Any]:
-        """The term numbers of a document and how often each occurs."""
+        """The term numbers of a document and their frequencies."""
         offsets, terms, tf = (self._arrays[name] for name in FORWARD)
         part = slice(int(offsets[doc]), int(offsets[doc + 1]))
         return terms[part], tf[part]
 
     def statistics(self) -> Statistics:
-        """What the weighting formulas read."""
+        """The statistics that the weighting formulas need."""
         tf, offsets = self.term_frequencies(), self.offsets.whole()
         totals = np.add.reduceat(tf.astype(np.int64), offsets[:-1]) if len(tf) else np.zeros(0, np.int64)
         lengths = self.lengths.whole()
         return Statistics(self.header["filled"], self.header["tokens"], lengths, np.diff(offsets), totals)
 
     def term_frequencies(self) -> Any:
-        """How often each posting's term stands in its document."""
+        """The term frequency of each posting."""
         tf = self._arrays["tf.u8"].whole()
         over = self._arrays["over.i64"].whole().reshape(-1, 2)
         if not len(over):
@@ -86,14 +86,14 @@ class Index:
         return full
 
     def term_numbers(self, terms: list[str]) -> Any:
-        """The numbers of terms; -1 for those no document has."""
+        """The numbers of terms; -1 for terms that no document has."""
         numbers = np.full(len(terms), -1, np.int64)
         if len(terms) and len(self.terms):
             _find_terms(*_bytes_of(pa.array(terms, pa.large_string())), *_bytes_of(self.terms), numbers)
         return numbers
 
     def weights(self, model: Model) -> Weights:
-        """The weights of a model, computed once and kept in the index folder."""
+        """The weights of a model, computed once and stored in the index folder."""
         folder = self.folder / f"weights-{model.id}"
         if not (folder / "header.json").exists():
             offsets, docs = self.offsets.whole(), self.docs.whole()
@@ -112,7 +112,7 @@ def _bytes_of(values: pa.Array) -> tuple[Any, Any]:
 
 @compiled
 def _find_terms(data: Any, offsets: Any, known: Any, known_offsets: Any, numbers: Any) -> None:
-    """Binary search among the sorted terms: hashing them all would take longer than most batches."""
+    """Find terms by binary search: hashing all known terms would take longer than most batches."""
     for i in range(len(numbers)):
         low, high = 0, len(known_offsets) - 1
         while low < high:

@@ -1,7 +1,7 @@
-"""From the tokens of documents to postings, by counting: no token is compared with another.
+"""Convert the tokens of documents to postings by counting sort.
 
-Tokens are put in the order of their terms; those of one document then stand side by side and become one posting with
-a count. Putting the postings back in the order of documents gives each document its terms, in ascending order.
+Tokens are sorted by term. Tokens of the same document are then adjacent and become one posting with a count. Sorting
+the postings by document gives the terms of each document in ascending order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Longs = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True)
 class Postings:
-    """Which documents have a term and how often; counts above 255 are in ``over``, as place and count."""
+    """The documents of each term with term frequencies. Those above 255 are in ``over``, as position and count."""
 
     offsets: Longs
     docs: Ints
@@ -31,7 +31,7 @@ class Postings:
 
 @dataclass(frozen=True)
 class Forward:
-    """The terms of each document and how often each occurs, for feedback."""
+    """The terms of each document with their frequencies, for feedback."""
 
     offsets: Longs
     terms: Ints
@@ -39,7 +39,7 @@ class Forward:
 
 
 def count_tokens(tokens: Sequence[Any], terms: int) -> Longs:
-    """How many tokens each term has."""
+    """The number of tokens of each term."""
     totals = np.zeros(terms, np.int64)
     for part in tokens:
         _count(part, totals)
@@ -47,9 +47,9 @@ def count_tokens(tokens: Sequence[Any], terms: int) -> Longs:
 
 
 def invert(tokens: Sequence[Any], counts: Sequence[Any], place: Ints, totals: Longs) -> tuple[Postings, Longs]:
-    """Postings of documents given by the tokens of batches; and how many terms each document has.
+    """Make postings from the tokens of batches. Also returns the number of distinct terms per document.
 
-    ``place`` is the final number of each term, ``totals`` the number of tokens of each final number.
+    ``place`` is the final number of each term, and ``totals`` the number of tokens of each final number.
     """
     edges = np.concatenate([[0], np.cumsum(totals)]).astype(np.int64)
     docs = np.empty(int(edges[-1]), np.int32)
@@ -64,7 +64,7 @@ def invert(tokens: Sequence[Any], counts: Sequence[Any], place: Ints, totals: Lo
 
 
 def turn_forward(postings: Postings, sizes: Longs) -> Forward:
-    """The terms of each document, ascending, from the postings and the number of terms of each document."""
+    """Make the list of terms of each document, in ascending order. ``sizes`` are the numbers of terms per document."""
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     terms, tf = np.empty(len(postings.docs), np.int32), np.empty(len(postings.docs), np.int32)
     _turn(postings.offsets, postings.docs, postings.tf, postings.over, offsets[:-1].copy(), terms, tf)
@@ -79,7 +79,7 @@ def _count(tokens: Any, totals: Any) -> None:
 
 @compiled
 def _scatter(tokens: Any, sizes: Any, place: Any, first: int, cursor: Any, docs: Any) -> None:
-    """Write the document of each token to the place of its term, in the order of documents."""
+    """Write the document of each token to the range of its term, in the order of documents."""
     at = 0
     for doc in range(len(sizes)):
         for _ in range(sizes[doc]):
@@ -91,7 +91,7 @@ def _scatter(tokens: Any, sizes: Any, place: Any, first: int, cursor: Any, docs:
 
 @compiled
 def _count_repeats(edges: Any, docs: Any, tf: Any, offsets: Any, sizes: Any) -> Any:
-    """Make one posting of equal neighbors, where they are; returns the places and counts of those above 255."""
+    """Merge adjacent equal documents into one posting, in place. Returns positions and counts of those above 255."""
     high = [(np.int64(0), np.int64(0)) for _ in range(0)]
     used = 0
     for term in range(len(edges) - 1):

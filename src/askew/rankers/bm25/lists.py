@@ -1,9 +1,10 @@
-"""The lists of a query: where each one is, the most it can add, and what it adds to a document.
+"""The posting lists of a query: their positions, their upper bounds, and their scores for a document.
 
-Three tables say what a list can add before a posting is looked up. Its maximum bounds all documents. A list with a
-posting in 256 documents or more has a byte for every sixteen documents: the most it adds to one of them. A list with a
-posting in 64 documents or more also has a bit for every document that has the term, and for every 64 documents the
-place of their first posting: whether a document is in the list, and where, is then told by counting bits.
+Three tables bound the score of a list before a posting is looked up. The maximum of the list bounds all documents. A
+list with more than one posting per 256 documents has a byte for every sixteen documents: the most that it adds to one
+of them. A list with more than one posting per 64 documents also has a bit for every document, set if the document has
+the term, and for every 64 documents the position of their first posting. Counting bits then finds the posting of a
+document.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ import numpy as np
 from askew.compiled import compiled, count_bits
 
 BLOCK = 64
-# A range has sixteen documents: of 8 to 128, sixteen were fastest, at a byte per range and long list.
+# A range has sixteen documents, which was the fastest size from 8 to 128. A long list has one byte per range.
 RANGE_BITS = 4
 WORD_BITS = 6
 
 
 class Lists(NamedTuple):
-    """All lists of an index, as arrays."""
+    """All posting lists of an index, as arrays."""
 
     docs: Any
     impacts: Any
@@ -32,10 +33,11 @@ class Lists(NamedTuple):
 
 
 class QueryLists(NamedTuple):
-    """The lists of one query, the one that can add least first.
+    """The lists of one query, the one with the lowest bound first.
 
-    ``columns`` has a row for each list (see below), ``weight`` the weight of its term, ``reach`` the most that it and
-    those before it can add, ``step`` what 1/255 of its maximum adds. The ``table`` arrays are for lists with tables.
+    ``columns`` has a row for each list (see below). ``weight`` is the weight of its term, ``reach`` the sum of the
+    bounds of this and all earlier lists, and ``step`` 1/255 of its bound. The ``table`` arrays are for lists with
+    tables.
     """
 
     columns: Any
@@ -48,7 +50,7 @@ class QueryLists(NamedTuple):
 
 
 class Open(NamedTuple):
-    """Documents that may still make it and what they have so far; ``rows`` and ``places`` are for ``add_dense``."""
+    """Candidate documents and their scores so far; ``rows`` and ``places`` are for ``add_dense``."""
 
     docs: Any
     sums: Any
@@ -56,14 +58,14 @@ class Open(NamedTuple):
     places: Any
 
 
-# Columns: where we are, where the list ends and began, the first of its blocks, of its ranges and of its words of bits.
+# Columns: the current position, the end and the start of the list, and its first block, first range and first bit word.
 AT, STOP, BEGIN, BLOCKS, RANGES, BITS = range(6)
 _COLUMNS = 6
 
 
 @compiled
 def room_for_lists(count: int) -> QueryLists:
-    """Room for so many lists."""
+    """Allocate arrays for this many lists."""
     return QueryLists(
         np.zeros((count, _COLUMNS), np.int64), np.zeros(count), np.zeros(count), np.zeros(count),
         np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count),
@@ -72,7 +74,7 @@ def room_for_lists(count: int) -> QueryLists:
 
 @compiled
 def room_for_open(count: int) -> Open:
-    """Room for so many documents, and one that is written and not kept."""
+    """Allocate arrays for this many documents, and one more that is written but not kept."""
     return Open(
         np.zeros(count + 1, np.int64), np.zeros(count + 1), np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
     )
@@ -83,7 +85,7 @@ def order_lists(
     terms: Any, weights: Any, offsets: Any, block_offsets: Any, term_max: Any, term_kth: Any, range_offsets: Any,
     bit_offsets: Any, query: QueryLists, floor: Any,
 ) -> int:  # fmt: skip
-    """Lay out the lists of a query; ``floor`` is raised to the highest k-th impact of a term. How many there are."""
+    """Sort the lists of a query by bound, raise ``floor`` to the highest k-th impact, and return their number."""
     columns, weight, reach, step = query.columns, query.weight, query.reach, query.step
     count = 0
     for i in range(len(terms)):
@@ -100,10 +102,10 @@ def order_lists(
         columns[place, AT], columns[place, STOP] = offsets[t], offsets[t + 1]
         columns[place, BEGIN], columns[place, BLOCKS] = offsets[t], block_offsets[t]
         columns[place, RANGES], columns[place, BITS] = range_offsets[t], bit_offsets[t]
-        # A byte of a range is rounded up; the little more makes up for the rounding of this product.
+        # The byte of a range is rounded up; the factor makes up for the rounding of this product.
         weight[place], reach[place], step[place] = weights[i], most, most / 255.0 * (1.0 + 1e-9)
         count += 1
-        # A little below, since documents with exactly this score are still wanted.
+        # Slightly lower, so that documents with exactly this score are kept.
         floor[0] = max(floor[0], weights[i] * np.float64(term_kth[t]) * (1.0 - 1e-6))
     for i in range(1, count):
         reach[i] += reach[i - 1]
@@ -112,14 +114,14 @@ def order_lists(
 
 @compiled
 def rewind(count: int, query: QueryLists) -> None:
-    """Put the first lists back to their beginning."""
+    """Reset the first ``count`` lists to their start."""
     for t in range(count):
         query.columns[t, AT] = query.columns[t, BEGIN]
 
 
 @compiled
 def essential_from(reach: Any, count: int, floor: Any) -> int:
-    """The first term that a document must contain one of, to have a chance."""
+    """The first essential term. A document needs this or a later term to reach the floor."""
     first = 0
     while first < count and reach[first] < floor[0]:
         first += 1
@@ -128,7 +130,7 @@ def essential_from(reach: Any, count: int, floor: Any) -> int:
 
 @compiled(forceinline=True)
 def seek(docs: Any, start: int, stop: int, doc: int) -> int:
-    """The first place at or after ``start`` whose document is not before ``doc``: by leaps, then by halves."""
+    """The first position from ``start`` on with a document >= ``doc``, found by galloping and binary search."""
     if start >= stop or docs[start] >= doc:
         return start
     step, low = 1, start
@@ -147,9 +149,9 @@ def seek(docs: Any, start: int, stop: int, doc: int) -> int:
 
 @compiled
 def choose_tables(others: int, query: QueryLists) -> Any:
-    """The tables of the first lists, those with bits first; how many have bits, how many tables there are.
+    """Collect the tables of the first ``others`` lists, those with bits first.
 
-    Also the most that lists without a table can add.
+    Returns the number of tables with bits, the number of tables, and the sum of the bounds of lists without a table.
     """
     dense, tables, fixed = 0, 0, 0.0
     for with_bits in (True, False):
@@ -168,9 +170,9 @@ def choose_tables(others: int, query: QueryLists) -> Any:
 
 @compiled(forceinline=True)
 def most_near(doc: int, total: Any, dense: int, tables: int, query: QueryLists, lists: Lists) -> Any:
-    """The most a document can come to, told from the tables of lists; finding it in the lists is far dearer.
+    """An upper bound of the score of a document from the tables, which is much faster than a look-up in the lists.
 
-    There is no early way out of this little sum: a wrong guess would cost more than adding it all up.
+    The loop has no early exit: a mispredicted branch would cost more than the whole sum.
     """
     word, shift = doc >> WORD_BITS, np.uint64(doc & 63)
     for m in range(dense):
@@ -188,9 +190,9 @@ def _most_without_bits(doc: int, total: Any, dense: int, tables: int, query: Que
 
 @compiled
 def add_dense(count: int, others: int, query: QueryLists, lists: Lists, left: Open) -> None:
-    """Add what the lists with bits, among the first, have for some documents.
+    """Add the scores of those of the first lists that have bits to some documents.
 
-    One list at a time, places first, then what is there: so many loads are under way at once, none waiting for another.
+    For each list, all positions are computed first and then read, so that the memory loads can overlap.
     """
     for j in range(others):
         if query.columns[j, BITS] < 0:
@@ -210,7 +212,7 @@ def add_dense(count: int, others: int, query: QueryLists, lists: Lists, left: Op
 def finish(
     doc: int, total: Any, others: int, dense: int, tables: int, fixed: Any, query: QueryLists, lists: Lists, floor: Any
 ) -> Any:
-    """Add what the lists without bits, among the first, have for a document; -1 as soon as it cannot be enough."""
+    """Add the scores of those of the first lists without bits; -1 as soon as the floor is out of reach."""
     if dense == others:
         return total
     most = _most_without_bits(doc, total + fixed, dense, tables, query, lists) * (1.0 + 1e-9)
@@ -230,7 +232,7 @@ def finish(
         found = 0.0
         if place < query.columns[j, STOP] and lists.docs[place] == doc:
             found = query.weight[j] * np.float64(lists.impacts[place])
-        # What is there takes the place of what might have been.
+        # Replace the bound of this list by its actual score.
         total += found
         most += found - might
     return total

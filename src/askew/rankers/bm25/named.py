@@ -1,4 +1,4 @@
-"""BM25 and its kin under the names a command or a recipe gives them."""
+"""BM25 and related rankers, under their names in commands and recipes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_index(
     analyzer: Chain = "english",
     threads: Count | None = None,
 ) -> dict[str, Any]:
-    """Postings for BM25, query likelihood and feedback."""
+    """Make an index with the postings for BM25, query likelihood and feedback."""
     return build_index(documents, folder, Analyzer(analyzer), threads).header
 
 
@@ -53,7 +53,7 @@ def qld(
 
 
 class FeedbackRanker:
-    """BM25, then the query again with terms of its top-ranked documents."""
+    """BM25 with pseudo-relevance feedback: a second search adds terms of the top-ranked documents to the query."""
 
     most = MOST
 
@@ -70,7 +70,7 @@ def rm3(
     index: Path | str, documents: Documents = 10, terms: Count = 10, original: Share = 0.5,
     k1: NotNegative = 0.9, b: Share = 0.4, threads: Count | None = None,
 ) -> FeedbackRanker:  # fmt: skip
-    """BM25 with RM3 feedback, as Anserini's default."""
+    """BM25 with RM3 feedback and Anserini's default settings."""
     name = f"rm3-{documents}-{terms}-{original:g}"
     return FeedbackRanker(bm25(index, k1, b, threads=threads), Rm3(documents, terms, original), name)
 
@@ -79,6 +79,6 @@ def rocchio(
     index: Path | str, documents: Documents = 10, terms: Count = 10, alpha: NotNegative = 1.0,
     beta: NotNegative = 0.75, k1: NotNegative = 0.9, b: Share = 0.4, threads: Count | None = None,
 ) -> FeedbackRanker:  # fmt: skip
-    """BM25 with Rocchio feedback, as Anserini's default."""
+    """BM25 with Rocchio feedback and Anserini's default settings."""
     name = f"rocchio-{documents}-{terms}-{alpha:g}-{beta:g}"
     return FeedbackRanker(bm25(index, k1, b, threads=threads), Rocchio(documents, terms, alpha, beta), name)

@@ -1,4 +1,4 @@
-"""Queries in, rankings out: batches are analysed together, equal bags of terms are searched once."""
+"""Search a BM25 index. Batches of queries are analyzed together, and equal bags of terms are searched once."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Bm25Ranker:
         return self.search_bags(self.bags(array.cast(pa.large_string()).fill_null("")), k)
 
     def search_bags(self, bags: Bags, k: int) -> Hits:
-        """As ``search`` for queries that are bags of terms already."""
+        """Do the same as ``search`` for queries given as bags of terms."""
         return self._searcher.search(bags, k)
 
     def search_weighted(self, queries: Sequence[Mapping[str, float]], k: int = 10) -> Hits:
-        """As ``search`` for queries given as analysed terms with weights."""
+        """Do the same as ``search`` for queries given as analyzed terms with weights."""
         names = sorted({term for query in queries for term in query})
         numbers = dict(zip(names, self.index.term_numbers(names).tolist(), strict=True))
         rows = [[(numbers[t], w) for t, w in query.items() if numbers[t] >= 0 and w > 0] for query in queries]
@@ -58,7 +58,7 @@ class Bm25Ranker:
         return self.search_bags(Bags(offsets, terms, weights, np.arange(len(rows))), k)
 
     def bags(self, texts: pa.Array) -> Bags:
-        """Analyse queries; terms that no document has are left out, equal queries are put together."""
+        """Analyze queries. Terms that no document has are left out, and equal queries are merged."""
         words, ids, counts = self.analyzer.split(texts)
         known = self._numbers(words)
         terms = known[ids] if len(words) else np.zeros(0, np.int64)
@@ -81,9 +81,9 @@ class Bm25Ranker:
 
 
 def _same_analyzer(given: Analyzer | None, name: str) -> Analyzer:
-    """The analyzer that made the index: queries must become terms as documents did."""
+    """The analyzer of the index: queries must be analyzed in the same way as documents."""
     if given is None:
         return Analyzer(name)
     if given.name != name:
-        raise ConfigError(f"the index was made with the analyzer {name!r}, found {given.name!r}; give the same")
+        raise ConfigError(f"the index was made with the analyzer {name!r}, found {given.name!r}; use the same analyzer")
     return given

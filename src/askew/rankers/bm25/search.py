@@ -1,11 +1,11 @@
-"""Exact top-k search, compiled, no lock held.
+"""Exact top-k search in compiled code, without the GIL.
 
-Terms are ordered by the most they can add. Those whose bounds together cannot reach the k-th best score found so far
-(the floor) are not essential: documents that only they contain need no look. The floor starts at the highest k-th
-impact of any term. For few answers each essential list is walked in turn, the rarest word first, and blocks of 64
-postings are passed over by their maxima. For many, all of them are walked together, window by window; a sample of the
-documents says first which floor to expect. Before a document is looked up in the other lists, tables say the most that
-those add to it.
+Terms are ordered by their upper bounds (the most that they can add to a score). Terms whose bounds together cannot
+reach the k-th best score so far (the floor) are not essential: documents that contain only these terms are skipped. The
+floor starts at the highest k-th impact of any term. For small k, each essential list is read in turn, the highest bound
+first, and blocks of 64 postings are skipped by their maxima. For large k, all essential lists are read together, window
+by window, and a sample of the documents gives the expected floor first. Before a document is looked up in the other
+lists, tables bound the score that these lists can add.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from askew.rankers.bm25.lists import (
 
 _WINDOW = 1 << 14
 _NO_DOC = 0x7FFFFFFF
-# Up to so many answers, list by list is faster than window by window.
+# Up to this k, reading list by list is faster than window by window.
 FEW = 100
-# One document in 32 is in the sample, 512 at a time. The floor expected is that of as many answers as the sample should
-# have of the k best, and three standard deviations more.
+# The sample has one document in 32, in runs of 512. The expected floor is the score at rank n of the sample, where n is
+# the expected number of top-k documents in the sample plus three standard deviations.
 _SHARE, _SAMPLE, _DEVIATIONS = 32, 512, 3.0
 
 
 class Window(NamedTuple):
-    """Sums of a window of documents, and a bit for each that has one."""
+    """The partial scores of a window of documents, and a bit for each document that has one."""
 
     sums: Any
     touched: Any
@@ -57,9 +57,9 @@ class Window(NamedTuple):
 def _add_window(
     start: int, end: int, first: int, count: int, query: QueryLists, lists: Lists, floor: Any, window: Window
 ) -> None:
-    """Add up the essential terms over one window of documents, the term that can add most first.
+    """Sum the essential terms over one window of documents, the term with the highest bound first.
 
-    A document that no earlier term has seen needs enough from this term and all that can come after it.
+    A document without an earlier term is skipped if this term and the bounds of all later terms cannot reach the floor.
     """
     docs, impacts, sums, touched = lists.docs, lists.impacts, window.sums, window.touched
     for t in range(count - 1, first - 1, -1):
@@ -79,7 +79,7 @@ def _add_window(
 
 @compiled
 def _collect(start: int, size: int, rest: Any, floor: Any, window: Window, left: Open) -> int:
-    """The documents of a window that may still make it, by maxima; sums and marks are clean afterwards."""
+    """Collect the documents of a window that may still reach the floor, and reset the sums and bits."""
     sums, touched = window.sums, window.touched
     some = 0
     for word in range(size >> 6):
@@ -100,7 +100,7 @@ def _search_window(
     start: int, width: int, first: int, count: int, k: int, size: int, query: QueryLists, lists: Lists, best: KeptHits,
     window: Window, left: Open,
 ) -> int:  # fmt: skip
-    """Take the best documents of one window; the new number held."""
+    """Search one window of documents, and return the new number of kept documents."""
     _add_window(start, start + width, first, count, query, lists, best.floor, window)
     some = _collect(start, width, query.reach[first - 1] if first > 0 else 0.0, best.floor, window, left)
     dense, tables, fixed = choose_tables(first, query)
@@ -131,9 +131,9 @@ def _walk_list(
     seen: Any,
     stamp: int,
 ) -> int:
-    """Walk one list from a place on, looking its documents up in the lists that can add less.
+    """Read one list from a position on, and look its documents up in the lists with lower bounds.
 
-    Blocks of postings that have nothing high enough are passed over.
+    Blocks of postings that cannot reach the floor are skipped.
     """
     docs, impacts, floor = lists.docs, lists.impacts, best.floor
     dense, tables, fixed = choose_tables(t, query)
@@ -145,7 +145,7 @@ def _walk_list(
         if w * np.float64(lists.block_max[query.columns[t, BLOCKS] + number]) + rest < floor[0]:
             p = limit
             continue
-        # The block as a whole first, and only then its few documents that may make it: no branch to guess wrong.
+        # First bound the whole block without branches, then score the few documents that may reach the floor.
         some = 0
         for q in range(p, limit):
             doc, total = np.int64(docs[q]), w * np.float64(impacts[q])
@@ -167,11 +167,11 @@ def _walk_list(
 def _walk_lists(
     k: int, count: int, query: QueryLists, lists: Lists, best: KeptHits, left: Open, seen: Any, stamp: int
 ) -> int:
-    """For few answers: each essential list in turn, the one that can add most first.
+    """For small k: read each essential list in turn, the one with the highest bound first.
 
-    The rare words come first and raise the floor at once; most of the longer lists are then never opened. A document
-    met again in a later list was given its whole score by the first; what a later list adds up for it is less, so only
-    the ones that made it need to be known again.
+    Rare words come first and raise the floor early, so most long lists are never read. The first list that contains a
+    document gives it its complete score, and later lists give it a lower one. So only documents that were kept must be
+    recognized in later lists.
     """
     size = 0
     for t in range(count - 1, -1, -1):
@@ -194,7 +194,7 @@ def _walk_windows(
     seen: Any,
     stamp: int,
 ) -> int:
-    """For many answers: MaxScore, window by window over the essential lists, then the last one alone."""
+    """For large k: MaxScore, window by window over the essential lists, then over the last list alone."""
     size = 0
     first = essential_from(query.reach, count, best.floor)
     while first < count - 1:
@@ -215,7 +215,7 @@ def _walk_windows(
 def _expected_floor(
     k: int, count: int, documents: int, query: QueryLists, lists: Lists, best: KeptHits, window: Window, left: Open
 ) -> Any:
-    """The score that the k-th best should at least have, going by a sample of the documents; -1 without one."""
+    """A lower bound of the k-th best score, estimated from a sample of the documents; -1 without an estimate."""
     wanted = np.int64(k / _SHARE + _DEVIATIONS * np.sqrt(k / _SHARE)) + 1
     first = essential_from(query.reach, count, best.floor)
     postings = 0
@@ -248,7 +248,7 @@ def _search_many(
     seen: Any,
     stamp: int,
 ) -> int:
-    """As ``_walk_windows``, first with the floor that is expected; where that was too high, again without it."""
+    """Run ``_walk_windows`` with the expected floor; if that floor was too high, run it again without."""
     floor = best.floor[0]
     expected = _expected_floor(k, count, len(seen) - 1, query, lists, best, window, left)
     if expected > floor:
@@ -256,7 +256,7 @@ def _search_many(
         size = _walk_windows(k, count, query, lists, best, window, left, seen, stamp)
         if size >= k:
             keep_best(best.keys, size, k)
-            # One that was left out may not even tie with the last.
+            # No document below the expected floor can tie with the last one.
             if lowest_score(best, k) * TIE >= expected:
                 return k
         rewind(count, query)
@@ -270,10 +270,10 @@ def search_bags(
     block_offsets: Any, block_max: Any, term_max: Any, term_kth: Any, range_offsets: Any, ranges: Any,
     bit_offsets: Any, bits: Any, ranks: Any, out_docs: Any, out_scores: Any, out_counts: Any, seen: Any, stamp: int,
 ) -> None:  # fmt: skip
-    """Search some bags of weighted terms; row i of the output belongs to bag i.
+    """Search some bags of weighted terms. Row i of the output belongs to bag i.
 
-    ``seen`` remembers which documents a query was offered, by numbers that no other query has: two for each row, from
-    ``stamp`` on.
+    ``seen`` marks the documents that a query has kept with a number of that query. Each row has two numbers of its own,
+    from ``stamp`` on.
     """
     widest = 1
     for bag in bags:

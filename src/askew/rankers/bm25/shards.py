@@ -1,7 +1,7 @@
-"""Many indexes into one. A shard is an index of a range of the documents; merged, shards are the index of them all.
+"""Merge shards into one index. A shard is an index of a range of the documents.
 
-The merged index has the bytes of one that was built at once, however the documents were divided. Shards are read and
-the index is written in pieces, so that memory does not grow with the collection.
+The merged index has the same bytes as an index of all documents built at once. Shards are read and the index is written
+in pieces, so memory use does not grow with the collection.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from askew.rankers.disk import (
     write_strings,
 )
 
-# Postings that are put together at a time.
+# Postings that are merged at a time.
 _PIECE = 1 << 22
-# Facts of an index that are the sums of those of its shards.
+# Header fields that are sums over the shards.
 _SUMS = ("documents", "postings", "tokens", "filled", "blank")
 
 
 def merge_shards(shards: Sequence[Path | str], out: Path | str, threads: int | None = None) -> Index:
-    """Merge indexes of ranges of documents, in their order, into a new folder that is there whole or not at all.
+    """Merge indexes of ranges of documents, in the given order, into a new folder, completely or not at all.
 
-    Texts are kept where every shard has kept its own.
+    The merged index has texts if every shard has texts.
     """
     out = Path(out)
     with _whole_folder(out) as folder:
@@ -54,7 +54,7 @@ def merge_shards(shards: Sequence[Path | str], out: Path | str, threads: int | N
 
 @contextmanager
 def _whole_folder(out: Path) -> Iterator[Path]:
-    """A folder beside ``out`` that takes its place when all went well and disappears when not."""
+    """A temporary folder that is renamed to ``out`` on success and deleted on failure."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise StoreError(f"index {out}: expected a new or an empty folder, found something there; give another folder")
     made = out.parent / f"{HALF_WRITTEN}{secrets.token_hex(4)}-{out.name}"
@@ -67,7 +67,7 @@ def _whole_folder(out: Path) -> Iterator[Path]:
 
 
 def write_merged(folders: Sequence[Path], out: Path, threads: int) -> None:
-    """Write the index of all shards to a folder; it is there when its header is."""
+    """Write the index of all shards to a folder. The header is written last."""
     with ThreadPoolExecutor(threads) as pool:
         shards = _open(folders, pool)
         texts = _with_texts(shards)
@@ -88,7 +88,7 @@ def write_merged(folders: Sequence[Path], out: Path, threads: int) -> None:
 
 
 class _Shard:
-    """A shard whose files were compared with their checksums, read in pieces: a mapped file would fill the memory."""
+    """A verified shard. It is read in pieces, because a memory-mapped file would fill the memory."""
 
     def __init__(self, folder: Path, header: dict[str, Any]) -> None:
         self.folder, self.header, self.first = folder, header, 0
@@ -98,25 +98,25 @@ class _Shard:
         self.number: Any = None
 
     def read(self, name: str, start: int = 0, count: int = -1) -> Any:
-        """Some of the numbers of a file; all of them without a count."""
+        """Read ``count`` numbers of a file from ``start`` on; by default all of them."""
         dtype = np.dtype(dtype_of(name))
         return np.fromfile(self.folder / name, dtype, count, offset=start * dtype.itemsize)
 
     def frequencies(self, terms: int) -> Any:
-        """How many postings each term of the merged index has here."""
+        """The number of postings in this shard for each term of the merged index."""
         found = np.zeros(terms, np.int64)
         found[self.number] = np.diff(self.offsets)
         return found
 
 
 def _open(folders: Sequence[Path], pool: ThreadPoolExecutor) -> list[_Shard]:
-    """Shards that fit together, every byte of them compared."""
+    """Open shards, verify every byte of them, and check that they can be merged."""
     if not folders:
         raise ConfigError("shards: expected one index or more, found none")
     headers = [read_header(folder) for folder in folders]
     for folder, header in zip(folders, headers, strict=True):
         if header["kind"] != KIND:
-            raise ConfigError(f"index {folder}: made for the ranker {header['kind']!r}; only those of {KIND!r} merge")
+            raise ConfigError(f"index {folder}: made for the ranker {header['kind']!r}; only {KIND!r} can be merged")
         if header["analyzer"] != headers[0]["analyzer"]:
             raise ConfigError(
                 f"index {folder}: made with the analyzer {header['analyzer']!r}, the first shard with "
@@ -134,12 +134,12 @@ def _with_texts(shards: Sequence[_Shard]) -> bool:
     kept = [TEXTS in shard.header["files"] for shard in shards]
     if any(kept) and not all(kept):
         odd = shards[kept.index(False)].folder
-        raise ConfigError(f"index {odd}: the texts were not kept, those of other shards were; index all with texts")
+        raise ConfigError(f"index {odd}: the texts were not kept, but other shards have texts; index all with texts")
     return all(kept)
 
 
 def _all_terms(lists: Sequence[pa.Array]) -> pa.Array:
-    """The terms of all shards, in the order of their bytes."""
+    """The terms of all shards, in byte order."""
     known = pc.unique(pa.concat_arrays(lists))
     return known.take(pc.array_sort_indices(known))
 
@@ -194,7 +194,7 @@ def _pieces(shards: Sequence[_Shard], name: str) -> Iterator[tuple[_Shard, Any]]
 
 
 def _merged_over(shards: Sequence[_Shard], offsets: Any) -> Any:
-    """Counts above 255 under the new places of their postings."""
+    """The counts above 255 with the new positions of their postings."""
     found, begins = [], offsets[:-1].copy()
     for shard in shards:
         over = shard.read("over.i64").reshape(-1, 2)
@@ -207,7 +207,7 @@ def _merged_over(shards: Sequence[_Shard], offsets: Any) -> Any:
 
 
 def _merged_postings(shards: Sequence[_Shard], offsets: Any, pool: ThreadPoolExecutor) -> Iterator[tuple[Any, Any]]:
-    """The postings of term after term, piece by piece; pieces are made in several threads, a few ahead."""
+    """Yield the merged postings in pieces, ordered by term. Several threads prepare a few pieces ahead."""
     edges = [0]
     while edges[-1] < len(offsets) - 1:
         stop = int(np.searchsorted(offsets, offsets[edges[-1]] + _PIECE, side="right")) - 1

@@ -1,4 +1,4 @@
-"""What a posting is worth: BM25 and query likelihood as Lucene computes them, in its own float arithmetic."""
+"""The impacts of postings: BM25 and query likelihood as Lucene computes them, with the same float arithmetic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = np.ndarray[Any, np.dtype[np.float32]]
 
 @dataclass(frozen=True)
 class Bm25:
-    """BM25. ``lengths='lucene'`` rounds document lengths to the one byte Lucene keeps of them; 'exact' does not."""
+    """BM25. ``lengths='lucene'`` rounds document lengths to one byte as Lucene does; 'exact' does not."""
 
     k1: float = 0.9
     b: float = 0.4
@@ -32,7 +32,7 @@ class Bm25:
 
     @property
     def id(self) -> str:
-        """Names the files of these weights."""
+        """The name of these weights in file names."""
         return f"bm25-{self.k1:g}-{self.b:g}-{self.lengths}"
 
 
@@ -49,13 +49,13 @@ class Qld:
 
     @property
     def id(self) -> str:
-        """Names the files of these weights."""
+        """The name of these weights in file names."""
         return f"qld-{self.mu:g}-{self.lengths}"
 
 
 Model = Bm25 | Qld
 
-# By name: the settings that papers share.
+# Settings that papers use, by name.
 MODELS: dict[str, Model] = {
     "bm25": Bm25(),
     "bm25-msmarco": Bm25(0.82, 0.68),
@@ -65,7 +65,7 @@ MODELS: dict[str, Model] = {
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the formulas read of a collection."""
+    """The statistics of a collection that the formulas need."""
 
     documents: int
     tokens: int
@@ -75,7 +75,7 @@ class Statistics:
 
 
 def shorten(lengths: np.ndarray[Any, np.dtype[np.int32]]) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Document lengths as Lucene remembers them: exact up to 40, then with four significant bits."""
+    """Document lengths as Lucene stores them: exact up to 40, above with four significant bits of length - 24."""
     values = np.maximum(lengths.astype(np.int64) - 24, 0)
     bits = np.frexp(values.astype(np.float64))[1]
     drop = np.maximum(bits - 4, 0)
@@ -84,7 +84,7 @@ def shorten(lengths: np.ndarray[Any, np.dtype[np.int32]]) -> np.ndarray[Any, np.
 
 
 def weigh(model: Model, facts: Statistics, offsets: Any, docs: Any, tf: Any, out: Floats) -> None:
-    """Fill ``out`` with the worth of every posting."""
+    """Fill ``out`` with the impacts of all postings."""
     lengths = shorten(facts.lengths) if model.lengths == "lucene" else facts.lengths
     if isinstance(model, Qld):
         share = (facts.totals + 1.0) / (facts.tokens + 1.0)

@@ -1,7 +1,7 @@
-"""Words as Lucene's StandardTokenizer finds them (Unicode UAX #29), compiled, straight from UTF-8 bytes.
+"""Tokenize like Lucene's StandardTokenizer (Unicode UAX #29), in compiled code on UTF-8 bytes.
 
-A batch of documents becomes numbers: each token is looked up in a table of the distinct words of the batch, so that
-everything after (stop words, stemming) is done once per distinct word. Words come out lower-cased, without a final 's.
+A batch of documents becomes word numbers: each token is looked up in a table of distinct words, so that later steps
+(stop words, stemming) run once per distinct word. Words are lower-cased, without a final 's.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def class_table() -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 @cache
 def lower_table() -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Lower case one code point for one, as Java's Character.toLowerCase does."""
+    """The lower case of each code point as a single code point, as in Java's Character.toLowerCase."""
     table = np.arange(0x110000, dtype=np.int32)
     for point in range(0x20000):
         lowered = chr(point).lower()
@@ -54,7 +54,7 @@ def lower_table() -> np.ndarray[Any, np.dtype[np.int32]]:
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """The tokens of a batch: ``words[ids]`` in order; document i has ``counts[i]`` of them."""
+    """The tokens of a batch are ``words[ids]`` in order; document i has ``counts[i]`` of them."""
 
     words: list[str]
     ids: np.ndarray[Any, np.dtype[np.int32]]
@@ -69,9 +69,9 @@ def tokenize(texts: pa.Array) -> TokenBatch:
 
 
 def read_tokens(texts: pa.Array, table: WordTable) -> tuple[Any, Any]:
-    """The numbers that a table of words gives to the tokens of texts, and how many tokens each text has.
+    """The word numbers of the tokens of texts, and the number of tokens per text.
 
-    Words that are new to the table are added to it.
+    New words are added to the table.
     """
     buffers = texts.buffers()
     offsets = np.frombuffer(buffers[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
@@ -91,7 +91,7 @@ def read_tokens(texts: pa.Array, table: WordTable) -> tuple[Any, Any]:
 
 @compiled(forceinline=True)
 def _point(data: Any, at: int, end: int) -> Any:
-    """The code point at a byte, and the byte after it; 0 beyond the end."""
+    """The code point at a byte position, and the position after it; the code point is 0 beyond the end."""
     if at >= end:
         return 0, at
     first = np.int64(data[at])
@@ -118,7 +118,7 @@ def _skip_extend(data: Any, at: int, end: int, classes: Any) -> int:
 
 @compiled
 def _class_at(data: Any, at: int, end: int, classes: Any) -> int:
-    """The class at a byte, marks and formats passed over."""
+    """The word-break class at a byte position, skipping marks and format characters."""
     at = _skip_extend(data, at, end, classes)
     if at >= end:
         return OTHER
@@ -128,7 +128,7 @@ def _class_at(data: Any, at: int, end: int, classes: Any) -> int:
 
 @compiled
 def _joins_across(previous: int, middle: int, following: int) -> bool:
-    """Whether a middle character joins what stands on both sides of it: don't, 3.14, 1,000."""
+    """Whether a middle character joins the characters on both sides, as in don't, 3.14 and 1,000."""
     if previous in (LETTER, HEBREW) and following in (LETTER, HEBREW):
         return middle in (MID_LETTER, MID_NUM_LET, SINGLE_QUOTE)
     if previous == NUMERIC and following == NUMERIC:
@@ -148,7 +148,7 @@ def _joins(previous: int, current: int) -> bool:
 
 @compiled
 def _word_end(data: Any, at: int, end: int, classes: Any, kind: int) -> Any:
-    """From just after its first character: where the word ends, and whether it has more than underscores in it."""
+    """The end of a word, and whether it has more than underscores; ``at`` is just after its first character."""
     previous, content = np.int64(kind), kind != EXTEND_NUM_LET
     while at < end:
         point, after = _point(data, at, end)
@@ -196,9 +196,9 @@ def _emoji_end(data: Any, at: int, end: int, classes: Any) -> int:
 
 @compiled
 def _token_end(data: Any, at: int, end: int, classes: Any, barren: int) -> Any:  # noqa: PLR0911 - one for each kind
-    """The end of the token that starts here, or of what is to be passed over; and whether it is a token.
+    """The end of the token or of the skipped text that starts here, whether it is a token, and the new ``barren``.
 
-    Up to ``barren`` a look ahead has found nothing but underscores and marks: it is not done again.
+    Up to ``barren`` an earlier look-ahead has found only underscores and marks, so it is not repeated.
     """
     point, after = _point(data, at, end)
     kind = np.int64(classes[point])
@@ -208,7 +208,7 @@ def _token_end(data: Any, at: int, end: int, classes: Any, barren: int) -> Any: 
         stop, content = _word_end(data, after, end, classes, kind)
         if content:
             return stop, True, barren
-        # Underscores alone are no word, and a mark among them that begins one of its own kind is not lost with them.
+        # Underscores alone are no word, but a mark among them may begin a token of its own.
         return _first_mark(data, after, stop, classes), False, stop
     if kind in (HAN, HIRAGANA):
         return _skip_extend(data, after, end, classes), True, barren
@@ -219,7 +219,7 @@ def _token_end(data: Any, at: int, end: int, classes: Any, barren: int) -> Any: 
         pair = after < end and classes[following] == REGIONAL
         return _skip_extend(data, beyond if pair else after, end, classes), pair, barren
     if kind in (COMPLEX, COMPLEX_MARK):
-        # Thai and its like: a run of letters and marks is one token.
+        # Thai and similar scripts: a run of letters and marks is one token.
         while after < end and _class_at(data, after, end, classes) == COMPLEX:
             after = _skip_extend(data, after, end, classes)
             _, after = _point(data, after, end)
@@ -229,7 +229,7 @@ def _token_end(data: Any, at: int, end: int, classes: Any, barren: int) -> Any: 
 
 @compiled
 def _first_mark(data: Any, at: int, end: int, classes: Any) -> int:
-    """The first mark of a script without blanks, such as Burmese; the end where there is none."""
+    """The first mark of a script without blanks, such as Burmese; ``end`` if there is none."""
     while at < end:
         point, after = _point(data, at, end)
         if classes[point] == COMPLEX_MARK:
@@ -240,7 +240,10 @@ def _first_mark(data: Any, at: int, end: int, classes: Any) -> int:
 
 @compiled
 def _write_lower(data: Any, start: int, stop: int, lower: Any, blob: Any, used: int) -> Any:
-    """The token in lower case at the end of the blob, at most MAX_TOKEN characters; its end, and where it stopped."""
+    """Append the token in lower case to the blob, at most MAX_TOKEN characters.
+
+    Returns its end in the blob and the position in the text where it stopped.
+    """
     at, characters = start, 0
     while at < stop and characters < MAX_TOKEN:
         point, at = _point(data, at, stop)
@@ -268,7 +271,7 @@ def _write_lower(data: Any, start: int, stop: int, lower: Any, blob: Any, used: 
 
 @compiled
 def _without_possessive(blob: Any, start: int, stop: int) -> int:
-    """Without a final 's, the apostrophe being U+0027, U+2019 or U+FF07."""
+    """The end of a word without a final 's, with the apostrophe U+0027, U+2019 or U+FF07."""
     if stop - start < 2 or blob[stop - 1] != 115:
         return stop
     if blob[stop - 2] == 39:
@@ -282,14 +285,14 @@ def _without_possessive(blob: Any, start: int, stop: int) -> int:
 
 @compiled(forceinline=True)
 def _ends_for_sure(data: Any, at: int, end: int, classes: Any, inside: Any) -> bool:
-    """Whether an ASCII word ends before this byte, told from this byte and the next alone."""
+    """Whether an ASCII word certainly ends before this byte, judged by this byte and the next."""
     if at >= end:
         return True
     if data[at] >= 128 or data[at] == 95:
         return False
     if classes[data[at]] == OTHER:
         return True
-    # A mark in the middle joins only what goes on after it: not before a blank, nor at the end of a sentence.
+    # Punctuation inside a word joins only if a word continues after it, not before a blank or at the end of a sentence.
     return at + 1 >= end or (data[at + 1] < 128 and inside[data[at + 1]] == 0)
 
 
@@ -298,11 +301,12 @@ def _tokenize(  # noqa: PLR0912 - one loop, kept together so that the compiler k
     data: Any, offsets: Any, first: int, total: int, classes: Any, lower: Any, slots: Any, spans: Any, blob: Any,
     known: int, used: int, ids: Any, counts: Any,
 ) -> Any:  # fmt: skip
-    """Fill ``ids`` and ``counts`` from a document on; the document to go on with, tokens, words and bytes of words.
+    """Fill ``ids`` and ``counts`` from document ``first`` on.
 
-    A document before the last is returned where the table of words is full: its tokens are read again then.
+    Returns the next document and the numbers of tokens, words and bytes of words. If the word table is full, the next
+    document is the current one, which is then read again from its start.
     """
-    # What an ASCII byte becomes inside a word: its lower case, or 0 for anything but a letter or a digit.
+    # The lower case of each ASCII letter or digit, and 0 for all other bytes.
     inside = np.zeros(256, np.uint8)
     for byte in range(128):
         if classes[byte] == LETTER or classes[byte] == NUMERIC:
@@ -317,7 +321,7 @@ def _tokenize(  # noqa: PLR0912 - one loop, kept together so that the compiler k
             if data[at] < 128 and inside[data[at]] == 0 and data[at] != 95:
                 at += 1
                 continue
-            # The usual word is ASCII letters and digits up to a byte that ends it for sure.
+            # Fast path: a word of ASCII letters and digits up to a byte that certainly ends it.
             tail, stop, start, hashed = used, at, np.uint64(0), SEED
             while stop < end and stop - at <= MAX_TOKEN:
                 small = inside[data[stop]]

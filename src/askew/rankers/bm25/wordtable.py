@@ -1,7 +1,7 @@
-"""A table of distinct words as bytes, for compiled loops: each word has a number, new ones the next.
+"""A hash table of distinct words as bytes, for compiled loops. Each word has a number; a new word gets the next one.
 
-A slot has a key and a number side by side. The key of a word of up to eight bytes is the word itself, so that one look
-into memory settles it; longer words have a hash for a key, and are compared where their bytes are.
+A slot has a key beside a number. The key of a word of up to eight bytes is the word itself, so one memory access is
+enough. The key of a longer word is a hash, and its bytes are compared as well.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ SEED, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 SHORT = 8
 _MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 _ONE = np.uint64(1)
-# No word takes more bytes; a table has always room for one more.
+# The most bytes of a word. A table always has room for one more word.
 LONGEST = 1 << 11
 
 
 class WordTable:
-    """Words by number. Compiled loops fill the arrays and stop when they are full; ``grow`` makes room."""
+    """Words by number. Compiled loops fill the arrays and stop when they are full; ``grow`` enlarges them."""
 
     def __init__(self) -> None:
         self.slots = np.zeros((1 << 12, 2), np.uint64)
@@ -30,7 +30,7 @@ class WordTable:
         self.known, self.used = 0, 0
 
     def grow(self) -> None:
-        """Make room for four times as many words."""
+        """Enlarge the table to four times as many words."""
         self.slots = np.zeros((4 * len(self.slots), 2), np.uint64)
         self.spans = np.concatenate(
             [self.spans[: self.known], np.empty((len(self.slots) // 2 - self.known, 2), np.int64)]
@@ -39,7 +39,7 @@ class WordTable:
         _fill_slots(self.blob, self.spans, self.known, self.slots)
 
     def words(self, first: int = 0) -> list[str]:
-        """The words from a number on."""
+        """The words from number ``first`` on."""
         if first == self.known:
             return []
         start = int(self.spans[first, 0])
@@ -49,13 +49,13 @@ class WordTable:
 
 @compiled(forceinline=True)
 def key_of(size: int, first: Any, hashed: Any) -> Any:
-    """The key of a word, by its number of bytes, its first eight as a number, and a hash of those after them."""
+    """The key of a word, from its size in bytes, its first eight bytes as a number, and a hash of the other bytes."""
     return first if size <= SHORT else (first * _MIX) ^ hashed
 
 
 @compiled
 def key_of_bytes(blob: Any, start: int, stop: int) -> Any:
-    """The key of a word that is in the blob."""
+    """The key of a word in the blob."""
     first, hashed = np.uint64(0), SEED
     for i in range(start, stop):
         if i - start < SHORT:
@@ -73,7 +73,7 @@ def _slot_of(key: Any, slots: Any) -> Any:
 
 @compiled(forceinline=True)
 def number_of(blob: Any, start: int, stop: int, key: Any, slots: Any, spans: Any, known: int) -> int:
-    """The number of this word in the table; ``known``, the next free number, if it is new."""
+    """The number of a word in the table. A new word is added under ``known``, the next free number."""
     slot = _slot_of(key, slots)
     is_long = np.uint64(stop - start > SHORT)
     while slots[slot, 1] != 0:

@@ -1,1 +1,1 @@
-"""Live search engines as rankers: queries are sent to them, and their answers are kept so that none is sent twice."""
+"""Live search engines as rankers. Answers are cached, so that no query is sent twice."""

@@ -1,9 +1,9 @@
-"""Answers of engines on disk: one SQLite file, so that a run that was stopped sends no query twice.
+"""The cache of engine answers: one SQLite file, so that a resumed search sends no query twice.
 
-Queries are private. An answer is stored under a keyed hash of the engine, its settings, k and the query, never under
-the query itself; its value has ids and scores, and the texts of documents are kept once each. Without encryption the
-key of the hash is in the file: whoever has the file can read the documents, and can test whether a guessed query is in
-it. With encryption (AES-256-GCM) both keys come from the user's secret by scrypt, and the file tells neither.
+Queries are private. The key of an answer is a keyed hash of the engine, its settings, k and the query; the query itself
+is not stored. An answer has ids and scores, and each document text is stored once. Without encryption, the hash key is
+in the file: anyone with the file can read the documents and test whether a guessed query is in it. With encryption
+(AES-256-GCM), both keys are derived from the user's secret by scrypt, and the file allows neither.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 _FORMAT = b"1"
 _NONCE = 12
 _LEAST_SECRET = 16
-# So many keys are looked up in one statement; SQLite allows 999 in old versions.
+# The number of keys that are looked up in one statement. Old versions of SQLite allow 999.
 _AT_ONCE = 500
 _CHECKED = b"askew answers"
 
 
 class AnswerFile:
-    """The answers in one file. Several threads and processes may use it."""
+    """A file of answers. Several threads and processes may use it at once."""
 
     def __init__(self, path: Path, secret: SecretSource | None = None) -> None:
         self.path = path
@@ -47,12 +47,12 @@ class AnswerFile:
         self._written: set[bytes] = set()
 
     def key(self, facts: Mapping[str, Any], query: str) -> bytes:
-        """What an answer is stored under."""
+        """The key of the answer to a query."""
         text = json.dumps([facts, query], sort_keys=True).encode()
         return hashlib.blake2b(text, key=self._opened[1], digest_size=32).digest()
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, list[Found]]:
-        """The answers that are there. One that is damaged, or lacks a text, counts as absent."""
+        """The stored answers to these keys. Answers that are damaged or lack a text are left out."""
         answers = self._rows("answers", keys)
         wanted = {bytes.fromhex(ref) for rows in answers.values() for _, _, ref in rows if ref is not None}
         texts: dict[str | None, str | None] = {key.hex(): text for key, text in self._rows("texts", wanted).items()}
@@ -64,7 +64,7 @@ class AnswerFile:
         }
 
     def write(self, answers: Mapping[bytes, Sequence[Found]]) -> None:
-        """Keep answers; they are there when this returns. A text that is in many answers is kept once."""
+        """Write answers to the file and commit them. A text that occurs in several answers is stored once."""
         every = {one.text for answer in answers.values() for one in answer if one.text is not None}
         texts = {text: self._text_key(text) for text in every}
         new = {text: key for text, key in texts.items() if key not in self._written}
@@ -82,7 +82,7 @@ class AnswerFile:
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=self._opened[1], digest_size=16).digest()
 
     def _rows(self, table: str, keys: Collection[bytes]) -> dict[bytes, Any]:
-        """The values of a table under keys; what is damaged is left out."""
+        """The values of these keys in a table, without damaged ones."""
         found, wanted = {}, list(keys)
         with self._used() as file:
             for start in range(0, len(wanted), _AT_ONCE):
@@ -110,7 +110,7 @@ class AnswerFile:
         if cipher is None:
             return packed
         nonce = secrets.token_bytes(_NONCE)
-        # The key is authenticated with the value: an answer that was moved to another query is refused.
+        # The key is authenticated with the value, so that an answer moved to another query is refused.
         return nonce + bytes(cipher.encrypt(nonce, packed, key))
 
     def _unpack(self, key: bytes, value: bytes) -> Any:
@@ -128,7 +128,7 @@ class AnswerFile:
 
     @property
     def _opened(self) -> tuple[sqlite3.Connection, bytes, AESGCM | None]:
-        """The file, the key of the hash, and what encrypts values where there is a secret; opened once."""
+        """The file, the hash key, and the cipher if there is a secret. The file is opened once."""
         with self._lock:
             if self._state is None:
                 self._state = self._open()
@@ -139,7 +139,7 @@ class AnswerFile:
         if not self.path.parent.is_dir():
             raise ConfigError(f"cache= {self.path}: the folder {self.path.parent} does not exist; create it first")
         try:
-            # Only its owner may read it; SQLite gives its other files the same mode.
+            # Only the owner may read the file. SQLite gives its other files the same mode.
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             file = sqlite3.connect(self.path, timeout=60.0, check_same_thread=False)
         except (sqlite3.Error, OSError) as error:
@@ -154,7 +154,7 @@ class AnswerFile:
             raise
 
     def _facts(self, file: sqlite3.Connection) -> dict[str, bytes]:
-        """What the file says of itself; a new one is set up."""
+        """The facts about the file: format, encryption and salt. A new file is set up first."""
         tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables - {"about", "answers", "texts"}:
             raise StoreError(f"cache= {self.path}: this is not a file of answers; name another file")
@@ -190,8 +190,8 @@ class AnswerFile:
 
 
 def _create(file: sqlite3.Connection, encrypted: bool) -> None:
-    """The tables of a new file; of one that exists nothing is changed."""
-    # Another process may create them at the same moment: the first to write the salt decides it.
+    """Create the tables of a new file. An existing file is not changed."""
+    # Another process may create them at the same time: the salt that is written first is used.
     file.execute("CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID")
     for table in ("answers", "texts"):
         file.execute(f"CREATE TABLE IF NOT EXISTS {table} (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
@@ -201,7 +201,7 @@ def _create(file: sqlite3.Connection, encrypted: bool) -> None:
 
 
 def _derived(source: SecretSource, salt: bytes) -> tuple[bytes, AESGCM]:
-    """The key of the hash and what encrypts, both from the user's secret."""
+    """Derive the hash key and the cipher from the user's secret."""
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError:

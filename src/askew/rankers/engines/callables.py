@@ -1,4 +1,4 @@
-"""Any Python function or retriever object as an engine."""
+"""Use any Python function or retriever object as an engine."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _TEXTS = ("text", "page_content", "content", "contents")
 class CallableEngine:
     """Any Python function, or a retriever of LangChain or LlamaIndex.
 
-    ``function`` is the object itself, or where it is: ``module:name`` or ``path/to/file.py:name``. A function is called
-    with a query and k, or with the query alone, and gives ids, texts, (id, score), (id, score, text), dictionaries
-    with id, score and text, or documents of LangChain or LlamaIndex. A retriever is an object with ``invoke`` or
-    ``retrieve``; how many documents it gives is its own setting. ``id_field`` names the field or the metadata that is
-    the document id; a document without any id is named by a hash of its text.
+    ``function`` is the object itself, or its location: ``module:name`` or ``path/to/file.py:name``. A function is
+    called with a query and k, or with the query alone, and returns ids, texts, (id, score), (id, score, text),
+    dictionaries with id, score and text, or documents of LangChain or LlamaIndex. A retriever is an object with
+    ``invoke`` or ``retrieve``; its own settings determine how many documents it returns. ``id_field`` is the field or
+    metadata with the document id. A document without an id is named by a hash of its text.
     """
 
-    # A function changes without notice while it is written: its answers are kept only where a file is named.
+    # A function may change while it is developed, so answers are cached only if a cache file is named.
     keeps_answers = False
 
     def __init__(self, function: Any, id_field: str | None = None) -> None:
@@ -45,7 +45,7 @@ class CallableEngine:
         return {"function": self._name, "id_field": self._field}
 
     def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
-        """What the function gives for each query."""
+        """The documents that the function returns for each query."""
         return [self._found(self._call(query, k))[:k] for query in queries]
 
     def _found(self, given: Any) -> list[Found]:
@@ -58,7 +58,7 @@ class CallableEngine:
 
 
 def as_found(one: Any, id_field: str | None = None, where: str = "callable") -> Found:
-    """A document in any of the forms that a function may give."""
+    """Convert a document from any of the forms that a function may return."""
     if isinstance(one, str | int) and not isinstance(one, bool):
         return _of_text(str(one))
     if isinstance(one, Mapping):
@@ -75,7 +75,7 @@ def as_found(one: Any, id_field: str | None = None, where: str = "callable") -> 
 
 
 def _of_text(one: str) -> Found:
-    """An id, or a passage: an id has no blank in it, and a message may quote an id."""
+    """Convert a text: with white space it is a passage, otherwise an id. Messages may quote ids but not passages."""
     return Found(_id(None, one, None, ""), None, one) if any(map(str.isspace, one.strip())) else Found(one)
 
 
@@ -110,7 +110,7 @@ def _id(found: Any, text: str | None, id_field: str | None, where: str) -> str:
     if found is not None:
         return str(found)
     if id_field or text is None:
-        raise EngineError(f"{where}: a document has no {id_field or 'id'}; name the field of the id with id_field=")
+        raise EngineError(f"{where}: a document has no {id_field or 'id'}; give the field of the id in id_field=")
     return f"text-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:20]}"
 
 
@@ -122,7 +122,7 @@ def _number(value: Any) -> float | None:
 
 
 def _as_search(target: Any) -> Callable[[str, int], Any]:
-    """A function of a query and k from whatever can search."""
+    """Convert a function or retriever to a function of a query and k."""
     method = next((getattr(target, name) for name in ("invoke", "retrieve") if hasattr(target, name)), None)
     if method is not None:
         return lambda query, _: method(query)

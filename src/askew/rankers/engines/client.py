@@ -1,16 +1,16 @@
-"""What an engine is to askew: a batch of queries in, ranked documents out.
+"""The interface of an engine: it takes a batch of queries and returns ranked documents.
 
-An engine has the attribute ``id``, one word that names it in a run, and the methods below. Making one checks its
-settings and opens nothing: connections, files and secrets are opened by the first ``find``. It may have more:
+An engine has the attribute ``id``, one word that names it in a run, and the methods below. Its constructor checks the
+settings and opens nothing: the first ``find`` opens connections, files and secrets. Optional attributes are:
 
-``batch_size``    how many queries it answers in one request; 1 without it.
-``most``          the largest k that it answers.
-``most_threads``  how many threads may call ``find`` at once; without it as many as the user sets.
-``keeps_answers`` False where its answers may change from call to call without notice, so that no cache is made unless
-                  the user names one.
-``close``         a method that closes its connections.
+``batch_size``    the number of queries in one request; 1 by default.
+``most``          the largest k that the engine supports.
+``most_threads``  the number of threads that may call ``find`` at once; by default the user's setting.
+``keeps_answers`` False if answers may change between calls without notice: then they are cached only if the user names
+                  a cache.
+``close``         a method that closes the connections.
 
-``askew.rankers.engines.plugin.EnginePlugin`` makes a plugin of the kind ranker from the class of an engine.
+``askew.rankers.engines.plugin.EnginePlugin`` makes a ranker plugin from an engine class.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from askew.core.errors import DataError
 
 
 class Found(NamedTuple):
-    """A document that an engine found. Without a score its rank counts; without a text only its id is known."""
+    """A document that an engine found. Without a score, its rank is used. Without a text, only its id is known."""
 
     doc_id: str
     score: float | None = None
@@ -32,8 +32,8 @@ class Found(NamedTuple):
 class EngineError(DataError):
     """An engine did not answer, or not as expected.
 
-    The message never has the text of a query or a document, a token, or what the engine itself said, which may quote
-    any of them. ``transient`` errors are tried again, after ``retry_after`` seconds where the engine names a time.
+    The message never contains the text of a query or document, a token, or the engine's own message, which may quote
+    them. Requests with ``transient`` errors are retried, after ``retry_after`` seconds if the engine gives a time.
     """
 
     def __init__(self, message: str, transient: bool = False, retry_after: float | None = None) -> None:
@@ -46,15 +46,15 @@ Answer = list[Found] | EngineError
 
 @runtime_checkable
 class Engine(Protocol):
-    """Finds documents. ``find`` is called from several threads at once."""
+    """A search engine. ``find`` is called from several threads at once."""
 
     id: str
 
     def settings(self) -> Mapping[str, Any]:
-        """What the answers depend on besides the queries, as JSON values, without secrets."""
+        """The settings that determine the answers, as JSON values without secrets."""
 
     def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
-        """At most k documents of each query, best first; an error in the place of a query that alone failed.
+        """At most k documents of each query, best first, or an EngineError for a query that failed alone.
 
-        Raises EngineError where the whole request failed.
+        Raises EngineError if the whole request failed.
         """

@@ -1,4 +1,4 @@
-"""Any JSON search interface over HTTP, by a template of the request and paths into the reply."""
+"""Search any JSON interface over HTTP, with a request template and paths into the reply."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from askew.rankers.engines.shape import (
 from askew.rankers.engines.wire import Reply, Wire, checked_url, status_error
 
 _FOLDER = DATA / "engines"
-# Statuses that a wrong address or parameter has too; so much of the request is shown with them.
+# Statuses that wrong settings can cause. Their errors show the request, up to this length.
 _OF_THE_SETTINGS, _LONGEST = {400, 404, 405, 415, 422}, 300
 _PATHS = ("hits_at", "id_at", "score_at", "text_at", "error_at")
 
@@ -37,13 +37,13 @@ _PATHS = ("hits_at", "id_at", "score_at", "text_at", "error_at")
 class HttpEngine:
     """Any search engine with a JSON interface over HTTP; templates for Solr, Vespa, Groonga and Anserini.
 
-    ``url`` has places for ``{query}`` and ``{k}``, or ``params`` and ``body`` do: a body makes the request a POST.
-    ``hits_at`` is the path to the list of hits, as in response.docs; ``id_at``, ``score_at`` and ``text_at`` are paths
-    in a hit; where there is something at ``error_at``, the reply is an error. ``template`` is solr, vespa, groonga,
-    anserini or a TOML file with these settings; what is given besides replaces what is in it. Characters in ``escape``
-    get a backslash before them, and ``join`` stands between the words of a query. A secret is in the environment
-    variable ``auth_env`` or the file ``auth_file`` and is sent as ``auth_scheme`` says: bearer, basic, apikey or
-    header:NAME; ``headers_env`` names headers and the environment variables that hold their values.
+    ``url``, ``params`` or ``body`` contain the placeholders ``{query}`` and ``{k}``. With a body, the request is a
+    POST. ``hits_at`` is the path to the list of hits, as in response.docs; ``id_at``, ``score_at`` and ``text_at`` are
+    paths within a hit. A value at ``error_at`` makes the reply an error. ``template`` is solr, vespa, groonga, anserini
+    or a TOML file with these settings; settings that are given replace those of the template. Each character in
+    ``escape`` is escaped by a backslash, and ``join`` is put between the words of a query. The secret is read from the
+    environment variable ``auth_env`` or the file ``auth_file``, and sent by the scheme ``auth_scheme``: bearer, basic,
+    apikey or header:NAME. ``headers_env`` maps headers to the environment variables with their values.
     """
 
     how_asked = frozenset({"auth_env", "auth_file", "auth_scheme", "headers_env", "timeout_s", "max_bytes"})
@@ -58,7 +58,7 @@ class HttpEngine:
     ) -> None:  # fmt: skip
         paths = dict(zip(_PATHS, (hits_at, id_at, score_at, text_at, error_at), strict=True))
         own = {"escape": escape, "join": join, "body": read_body(body)}
-        # On a command line a place in a list is read as a number.
+        # The command line reads a list position as a number.
         own |= {name: None if value is None else str(value) for name, value in paths.items()}
         form = read_template(template) | {name: value for name, value in own.items() if value is not None}
         self._params = {**form.get("params", {}), **(params or {})}
@@ -85,7 +85,7 @@ class HttpEngine:
         }  # fmt: skip
 
     def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
-        """The hits of each query, one request after the other."""
+        """The hits of each query, with one request per query."""
         return [self._find(query, k) for query in queries]
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class HttpEngine:
         return self._paths.read(read, self._wire.origin)[:k]
 
     def _failed(self, reply: Reply) -> EngineError:
-        """What a status means; where the settings may be wrong, with the request, in which the query has its place."""
+        """The error of a status. If settings may be wrong, it shows the request, with ``{query}`` for the query."""
         error = status_error(self._wire.origin, reply, bool(self._auth))
         if reply.status not in _OF_THE_SETTINGS:
             return error
@@ -124,10 +124,10 @@ class HttpEngine:
         return EngineError(f"{error}; the request was {method} {target[:_LONGEST]}")
 
     def _refuse(self, address: str) -> None:
-        """A request without a place for the query, or with a secret in it."""
+        """Raise an error if the request has no placeholder for the query, or contains a secret."""
         places = [address, self._params, self._body]
         if not has_place(places):
-            raise ConfigError("http: there is no place for the query; put {query} into url=, params= or body=")
+            raise ConfigError("http: there is no placeholder for the query; put {query} into url=, params= or body=")
         in_url = [unquote_plus(one.partition("=")[0]) for one in address.partition("?")[2].split("&")]
         for name in (*in_url, *self._params, *self._headers, *text_names(self._body)):
             if _may_be_secret(name):
@@ -150,7 +150,7 @@ def templates() -> list[str]:
 
 
 def read_template(name: str | None) -> dict[str, Any]:
-    """The settings of a template by name or file; those of plain JSON without one."""
+    """The settings of a template, by its name or file; by default those of plain JSON."""
     if name is None:
         return {"hits_at": "hits", "id_at": "id", "score_at": "score", "text_at": "text"}
     path = _FOLDER / f"{name}.toml" if name in templates() else Path(name).expanduser()

@@ -1,4 +1,4 @@
-"""A table of LanceDB (extra ``lancedb``): full text, or vectors."""
+"""Search a table of LanceDB (extra ``lancedb``) by full text or vectors."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from askew.rankers.engines.opened import (
 from askew.rankers.engines.plugin import EnginePlugin
 from askew.rankers.engines.vectors import BATCH, QueryEncoder
 
-# How a distance becomes a score; LanceDB's distance of dot is one minus the inner product.
+# The score is this constant minus the distance. LanceDB's dot distance is one minus the inner product.
 _SCORES = {"cosine": 1.0, "dot": 1.0, "l2": 0.0}
 
 
 class LanceDbEngine:
-    """A table of LanceDB in a folder or object store: its full text, or its vectors.
+    """A table of LanceDB in a folder or object store, searched by full text or by vectors.
 
-    ``place`` is the folder of the database or its address, such as s3://bucket/films, with the keys that LanceDB reads
-    from the environment. ``search`` is text, over ``fields`` with commas between them, or vector, over
-    ``vector_column`` by ``distance`` (cosine, dot or l2), with queries encoded by ``model``; ``nprobes`` and
-    ``refine_factor`` are those of its vector index. ``id_column`` has the document id, ``text_columns`` its text.
+    ``place`` is the folder of the database or its address, such as s3://bucket/films; LanceDB reads the keys from the
+    environment. With ``search`` text, ``fields`` (separated by commas) are searched. With ``search`` vector,
+    ``vector_column`` is searched by ``distance`` (cosine, dot or l2) for queries encoded by ``model``; ``nprobes`` and
+    ``refine_factor`` are passed to the vector index. ``id_column`` has the document id, ``text_columns`` the text.
     """
 
     how_asked = frozenset({"device"})
@@ -56,7 +56,7 @@ class LanceDbEngine:
         self.id = f"lancedb-{table}-{search}"
 
     def settings(self) -> Mapping[str, Any]:
-        """The table, its columns and how they are searched."""
+        """The table, its columns and the settings of the search."""
         own: dict[str, Any] = {"fields": self._fields}
         if self._encoder is not None:
             own = {"column": self._column, "distance": self._distance, **self._tuning, **self._encoder.settings()}
@@ -74,7 +74,7 @@ class LanceDbEngine:
         self._opened.close()
 
     def _matched(self, table: Any, query: str) -> Any:
-        # Objects of a query, and not its text: nothing in it is an operator.
+        # A query object, so that no character of the text is read as an operator.
         forms, text = library("lancedb.query", "lancedb"), sendable(query)
         asked = (
             forms.MatchQuery(text, self._fields[0])
@@ -106,7 +106,7 @@ class LanceDbEngine:
         try:
             table = lancedb.connect(self._place).open_table(self._table)
         except Exception as error:
-            # The library raises kinds of its own for what is not there and for what cannot be reached.
+            # The library has its own exceptions for missing and for unreachable tables.
             raise EngineError(f"{where} cannot be opened ({type(error).__name__}); check place= and table=") from error
         searched = self._fields if self._encoder is None else [self._column]
         need_names([self._id_column, *names_in(self._texts), *searched], table.schema.names, where)

@@ -1,4 +1,4 @@
-"""A collection of Milvus (extra ``milvus``): a server, or a file of Milvus Lite; vectors."""
+"""Vector search in a collection of Milvus (extra ``milvus``), on a server or in a file of Milvus Lite."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from askew.rankers.engines.secret import SecretSource
 from askew.rankers.engines.vectors import BATCH, QueryEncoder
 from askew.rankers.engines.wire import checked_url
 
-# The libraries log whole errors, with what was sent and received.
+# These libraries log complete errors, including requests and replies, so their logs are turned off.
 _LOGGERS = ("pymilvus", "milvus_lite", "grpc")
-# What a search of L2 returns is a distance, and of the others a similarity.
+# Metrics that are distances. All others are similarities.
 _DISTANCES = ("L2", "HAMMING", "JACCARD")
 _NO_CONNECTION = 2
 _TRANSIENT = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "RATE_LIMIT")
 _HINTS = {
     "101": "the collection is not loaded: load it first",
     "UNAUTHENTICATED": "give its token by auth_env= or auth_file=",
-    "PERMISSION_DENIED": "this token may not search there",
+    "PERMISSION_DENIED": "this token has no permission to search",
 }
 
 
@@ -32,14 +32,14 @@ class MilvusEngine:
     """A collection of Milvus, searched by vectors.
 
     ``place`` is the address of a server, such as http://localhost:19530, or the file of Milvus Lite. Queries are
-    encoded by ``model`` and searched in ``vector_field`` by the metric of its index; ``params`` are the parameters of
-    the search, such as nprobe. ``id_field`` has the document id, which without it is the primary key; ``text_fields``
-    have its text. The token of a server (a key, or user:password) is in the environment variable ``auth_env`` or the
-    file ``auth_file``.
+    encoded by ``model`` and searched in ``vector_field`` with the metric of its index; ``params`` are the parameters of
+    the search, such as nprobe. ``id_field`` has the document id, by default the primary key; ``text_fields`` have the
+    text. The token of a server (a key, or user:password) is read from the environment variable ``auth_env`` or the file
+    ``auth_file``.
     """
 
     batch_size = BATCH
-    # The most that a server returns for one query.
+    # The largest number of results that a server returns for one query.
     most = 16_384
     how_asked = frozenset({"auth_env", "auth_file", "timeout_s", "device"})
 
@@ -70,7 +70,7 @@ class MilvusEngine:
         }  # fmt: skip
 
     def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
-        """The entities of each query, by one request."""
+        """The entities of each query, from one request."""
         opened: _Collection = self._opened.get()
         fields = list(dict.fromkeys([opened.id_field, *names_in(self._texts)]))
         vectors = self._encoder.dense(queries)
@@ -94,13 +94,13 @@ class MilvusEngine:
         try:
             return request()
         except errors.MilvusException as error:
-            # Its message may quote what was sent.
+            # The message may quote the request.
             raise self._refused(error.code) from None
         except grpc.RpcError as error:
             raise self._refused(error.code()) from None
 
     def _refused(self, code: Any) -> EngineError:
-        """An error by its code: a number of Milvus, or a status of gRPC, which has a name."""
+        """The error of a code, which is a number of Milvus or a named status of gRPC."""
         name = getattr(code, "name", str(code))
         if code == _NO_CONNECTION or name in _TRANSIENT:
             said = f"{self._place}: no connection, or no reply within {self._timeout:g} seconds; check that it runs"
@@ -133,7 +133,7 @@ class MilvusEngine:
         return module.MilvusClient(place, db_name=self._database, timeout=self._timeout, **secret)
 
     def _checked(self, client: Any) -> _Collection:
-        """The collection; refused where it is not there, lacks a field, or has vectors of another width."""
+        """Open the collection. It must exist, have all fields, and have vectors of the model's dimension."""
         where = f"milvus: the collection {self._collection!r} of {self._place}"
         if not self._sent(lambda: client.has_collection(self._collection)):
             raise ConfigError(f"{where} does not exist; check collection=")
@@ -144,7 +144,7 @@ class MilvusEngine:
         self._encoder.check_width(fields[self._vector].get("params", {}).get("dim"), where)
         index = self._sent(lambda: client.describe_index(self._collection, self._vector)) or {}
         if not self._remote:
-            # Milvus Lite loads it into this process; a server is left as it is.
+            # Milvus Lite loads the collection into this process. On a server nothing is changed.
             self._sent(lambda: client.load_collection(self._collection))
         return _Collection(client, id_field, -1.0 if index.get("metric_type") in _DISTANCES else 1.0)
 
@@ -153,7 +153,7 @@ class MilvusEngine:
 
 
 class _Collection:
-    """A collection that was opened, the field of its document ids, and the sign that makes a result a score."""
+    """An open collection, the field of its document ids, and the sign that converts a result to a score."""
 
     def __init__(self, client: Any, id_field: str, sign: float) -> None:
         self.client, self.id_field, self.sign = client, id_field, sign

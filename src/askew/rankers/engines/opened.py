@@ -1,4 +1,4 @@
-"""What engines share that are reached through a library: it is imported and opened by the first query, once."""
+"""Helpers for engines that use a client library, which is imported and opened once, at the first query."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from askew.rankers.engines.shape import joined_text
 
 
 class Opened:
-    """Something that is made when it is first needed, by whichever thread needs it first.
+    """A thread-safe holder of an object, such as a client, that is made at first use.
 
-    It is closed, where it can be, by ``close``, or when nobody holds this object any more.
+    If the object has a method ``close``, it is closed by ``close``, or when this holder is garbage-collected.
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:
@@ -27,20 +27,20 @@ class Opened:
         weakref.finalize(self, close_all, self._made)
 
     def get(self) -> Any:
-        """What was made; a failure is not kept, so that the next call tries again."""
+        """The object, made if needed. After a failure the next call tries again."""
         with self._lock:
             if not self._made:
                 self._made.append(self._make())
             return self._made[0]
 
     def close(self) -> None:
-        """Close it; the next ``get`` makes it again."""
+        """Close the object. The next ``get`` makes a new one."""
         with self._lock:
             close_all(self._made)
 
 
 def close_all(made: deque[Any]) -> None:
-    """Close what can be closed, and forget all."""
+    """Close all objects that have a method ``close``, and remove all."""
     while made:
         one = made.pop()
         if hasattr(one, "close"):
@@ -48,7 +48,7 @@ def close_all(made: deque[Any]) -> None:
 
 
 def library(module: str, engine: str) -> Any:
-    """A module that comes with the extra of an engine."""
+    """Import a module that comes with the extra of an engine."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -61,33 +61,33 @@ def is_remote(place: str) -> bool:
 
 
 def existing(place: str, engine: str, setting: str) -> Path:
-    """A file or folder that is there: the libraries would create one that is not."""
+    """Check that a file or folder exists: the client libraries would create a missing one."""
     path = Path(place).expanduser()
     if not path.exists():
-        raise ConfigError(f"{engine}: {setting}= {path} does not exist; name what the engine has written")
+        raise ConfigError(f"{engine}: {setting}= {path} does not exist; give the path of the engine's data")
     return path
 
 
 def names_in(columns: str) -> list[str]:
-    """Names with commas between them."""
+    """Split names that are separated by commas."""
     return [name.strip() for name in columns.split(",") if name.strip()]
 
 
 def sendable(query: str) -> str:
-    """A query without what no database takes: zero bytes and halves of characters."""
+    """A query without null characters and lone surrogates, which no database accepts."""
     return query.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
 def found_in(row: Mapping[str, Any], id_field: str, texts: str, score: float | None, engine: str) -> Found:
-    """A document from its fields; ``texts`` names those whose texts are joined."""
+    """Make a document from its fields. The fields named in ``texts`` are joined to its text."""
     doc = row.get(id_field)
     if doc is None or doc == "":
-        raise EngineError(f"engine {engine}: a document has no value in {id_field!r}; name the field of document ids")
+        raise EngineError(f"engine {engine}: a document has no value in {id_field!r}; give the field of document ids")
     return Found(str(doc), score, joined_text(texts, row.get))
 
 
 def need_names(wanted: Sequence[str], there: Sequence[str], where: str) -> None:
-    """Refuse a name that is not among the columns or fields of a table."""
+    """Raise an error if a name is not among the columns or fields of a table."""
     for name in wanted:
         if name not in there:
             raise ConfigError(f"{where} has no {name!r}; it has {', '.join(sorted(there)) or 'nothing'}")

@@ -1,4 +1,4 @@
-"""OpenSearch and Elasticsearch, through opensearch-py (extra ``opensearch``): several queries in one _msearch."""
+"""OpenSearch and Elasticsearch through opensearch-py (extra ``opensearch``), with several queries per _msearch."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from askew.rankers.engines.secret import Authentication, SecretSource
 from askew.rankers.engines.shape import MISSING, fill_value, follow, has_place, joined_text, read_body
 from askew.rankers.engines.wire import checked_url, is_transient, trusted
 
-# The kind of an error is a name of the engine's own; everything else in it may quote the query.
+# Only the type of an error is shown, which is a name of the engine. All other parts of an error may quote the query.
 _KIND = re.compile(r"[a-z_]{3,60}_exception")
-# The same preference means the same copies of the shards: others may order equal scores in another way.
+# The same preference selects the same shard copies. Other copies may order equal scores differently.
 _PREFERENCE = "askew"
 
 
 class OpenSearchEngine:
-    """An index of OpenSearch or Elasticsearch, searched by a query of their query language.
+    """An index of OpenSearch or Elasticsearch, searched with their query language.
 
-    ``fields`` are searched by a multi_match query, with commas between them and boosts as in title^2,text. ``body`` is
-    another search body, JSON or a table, with ``{query}`` and ``{k}`` in it. The document id is ``_id``, or the field
-    ``id_field`` of the document; its text is that of ``text_fields``, which are those of ``fields`` unless set. A
-    secret is in the environment variable ``auth_env`` or the file ``auth_file``; ``auth_scheme`` is basic
-    (user:password), bearer, apikey or header:NAME. Results of some shards only are an error, and tried again.
+    ``fields`` are searched with a multi_match query; they are separated by commas and may have boosts, as in
+    title^2,text. Or give a search ``body``, as JSON or a table, with the placeholders ``{query}`` and ``{k}``. The
+    document id is ``_id``, or the field ``id_field``. The text is that of ``text_fields``, by default ``fields``. The
+    secret is read from the environment variable ``auth_env`` or the file ``auth_file``; ``auth_scheme`` is basic
+    (user:password), bearer, apikey or header:NAME. Partial results of some shards are an error, and the request is
+    retried.
     """
 
     batch_size = 20
-    # index.max_result_window of an index that nobody has changed.
+    # The default of index.max_result_window.
     most = 10_000
     how_asked = frozenset({"auth_env", "auth_file", "auth_scheme", "timeout_s"})
 
@@ -45,12 +46,12 @@ class OpenSearchEngine:
         if parts.query:
             raise ConfigError("opensearch: url= should be the address of the cluster, without ?parameters")
         if (fields is None) == (body is None):
-            raise ConfigError("opensearch: give fields= to search, or a search body in body=, one of the two")
+            raise ConfigError("opensearch: give either fields= to search or a search body in body=")
         self._origin, self._prefix = f"{parts.scheme}://{parts.netloc}", parts.path.strip("/")
         self._index, self._id_field, self._timeout = index_name, id_field, timeout_s
         self._body = read_body(body) or _multi_match(fields or "")
         if not has_place(self._body):
-            raise ConfigError("opensearch: body= has no place for the query; put {query} into it")
+            raise ConfigError("opensearch: body= has no placeholder for the query; put {query} into it")
         self._texts = text_fields or ",".join(_plain(name) for name in _names(fields or ""))
         self._auth = Authentication(SecretSource("auth", auth_env, auth_file), auth_scheme)
         self.id = f"opensearch-{parts.netloc}-{index_name}"
@@ -65,14 +66,14 @@ class OpenSearchEngine:
         }  # fmt: skip
 
     def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
-        """The hits of each query, by one request."""
+        """The hits of each query, from one request."""
         lines: list[Any] = []
         for query in queries:
             lines += [{"preference": _PREFERENCE}, self._search(query, k)]
         reply = self._sent(lines)
         responses = reply.get("responses") if isinstance(reply, Mapping) else None
         if not isinstance(responses, list):
-            raise EngineError(f"{self._origin}: expected the reply of _msearch, found another; check url=")
+            raise EngineError(f"{self._origin}: the reply is not one of _msearch; check url=")
         return [self._answer(one) for one in responses]
 
     def close(self) -> None:
@@ -118,8 +119,8 @@ class OpenSearchEngine:
             return client.msearch(body=lines, index=self._index)
         except errors.SSLError:
             raise ConfigError(
-                f"{self._origin}: its certificate is not trusted, or it speaks no TLS; name your own authority in the "
-                "environment variable SSL_CERT_FILE"
+                f"{self._origin}: its certificate is not trusted, or it does not use TLS; set SSL_CERT_FILE to a file "
+                "with the certificate of your authority"
             ) from None
         except errors.ConnectionTimeout:
             said = f"{self._origin}: no reply within {self._timeout:g} seconds (timeout_s=)"
@@ -130,7 +131,7 @@ class OpenSearchEngine:
             raise EngineError(f"{self._origin}: the reply is not JSON; check url=") from None
 
     def _opened(self) -> Any:
-        """The client, made for the first request."""
+        """The client, created at the first request."""
         with self._lock:
             if self._client is None:
                 parts = checked_url(self._origin)
@@ -143,7 +144,7 @@ class OpenSearchEngine:
         library = _library()
         from askew.rankers.engines.opensearch_connection import QuietConnection
 
-        # Called for each request, so that no object keeps the secret.
+        # Called for each request, so that no object stores the secret.
         auth = (lambda *_: self._auth.headers()) if self._auth else None
         return library.OpenSearch(
             hosts, connection_class=QuietConnection, http_auth=auth, timeout=self._timeout, max_retries=0,
@@ -163,12 +164,12 @@ def _names(fields: str) -> list[str]:
 
 
 def _plain(field: str) -> str:
-    """A field without its boost; a pattern names no field."""
+    """The name of a field without its boost; empty for a pattern."""
     return "" if "*" in field else field.partition("^")[0]
 
 
 def _of_source(hit: Any, name: str) -> Any:
-    """A field of a document: objects in objects, or a name with dots in it."""
+    """The value of a field: a path of nested objects, or a name that contains dots."""
     found = follow(hit, f"_source.{name}")
     return follow(hit, "_source").get(name) if found is MISSING and "_source" in hit else found
 

@@ -1,4 +1,7 @@
-"""A connection of opensearch-py that logs nothing: the library logs queries and answers. Imported when one is made."""
+"""A connection of opensearch-py that logs nothing, because the library logs queries and answers.
+
+This module is imported only when a connection is made.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from askew.rankers.engines.wire import Reply, status_error
 
 
 class QuietConnection(Urllib3HttpConnection):  # type: ignore[misc]
-    """The library's own connection, whose errors say how long to wait and quote nothing."""
+    """The connection of the library, with errors that include the retry time and quote nothing."""
 
     _last = threading.local()
 
@@ -22,12 +25,12 @@ class QuietConnection(Urllib3HttpConnection):  # type: ignore[misc]
         """Log nothing."""
 
     def get_response_headers(self, response: Any) -> Any:
-        """The headers, remembered for the error that follows."""
+        """The headers, which are also saved for an error that may follow."""
         self._last.headers = super().get_response_headers(response)
         return self._last.headers
 
     def _raise_warnings(self, warning_headers: Any) -> None:
-        """Warn of nothing: a deprecation may quote the query."""
+        """Suppress warnings: a deprecation warning may quote the query."""
 
     def _raise_error(self, status_code: int, raw_data: Any, content_type: str | None = None) -> None:
         raise status_error(self.host, Reply(status_code, self._last.headers, b""), self.http_auth is not None)

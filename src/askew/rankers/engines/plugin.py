@@ -1,4 +1,4 @@
-"""A plugin of the kind ranker from the class of an engine: its own settings, and those that all engines share."""
+"""Make a ranker plugin from an engine class, with the settings of the engine and those that all engines share."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from askew.rankers.engines.settings import EngineSettings, without_how_asked
 
 
 class EnginePlugin:
-    """Called with settings, it makes the ranker: ``http = EnginePlugin(HttpEngine)``.
+    """A factory of rankers, called with settings: ``http = EnginePlugin(HttpEngine)``.
 
-    The parameters of the engine's constructor are its settings. Those that the class names in ``how_asked``, such as a
-    time limit or where a secret is, change no answer: they are not part of what names a step of a build.
+    The parameters of the engine's constructor are its settings. Settings in the class attribute ``how_asked``, such as
+    a time limit or the location of a secret, do not change results, so they are not part of the key of a build step.
     """
 
     def __init__(self, engine: type[Any]) -> None:
@@ -28,16 +28,16 @@ class EnginePlugin:
         self.__annotations__ = {one.name: one.annotation for one in every} | {"return": EngineRanker}
 
     def __call__(self, *values: Any, **settings: Any) -> EngineRanker:
-        """The ranker with these settings."""
+        """Make a ranker with these settings."""
         given = self.__signature__.bind(*values, **settings).arguments
         shared = {name: value for name, value in given.items() if name in self._shared}
         own = {name: value for name, value in given.items() if name not in self._shared}
         return EngineRanker(self._engine(**own), EngineSettings(**shared))
 
     def named(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """The settings that name what the engine answers, as they may be published."""
+        """The settings that determine the results of the engine, in a form that may be published."""
         found = without_how_asked(settings, frozenset(getattr(self._engine, "how_asked", ())))
-        # What is published of an address are host and path; the parameters of the request belong to what is asked.
+        # Separate host and path of an address, which are published, from the parameters of the request.
         return {name: _address_and_request(value) for name, value in found.items()}
 
 

@@ -1,4 +1,4 @@
-"""A table of PostgreSQL, through psycopg (extra ``postgres``): full text, or vectors of pgvector. It is only read."""
+"""Search a PostgreSQL table through psycopg (extra ``postgres``): full text, or vectors of pgvector. It only reads."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ _TIME_LIMIT = "SELECT set_config('statement_timeout', %s, true)"
 
 
 class PostgresEngine:
-    """A table of PostgreSQL: its full text, or its vectors of pgvector.
+    """A table of PostgreSQL, searched by full text or by vectors of pgvector.
 
-    ``url`` is postgresql://user@host:5432/database, without a password, which is in the environment variable
-    ``auth_env`` or the file ``auth_file``, or where PostgreSQL's own tools find it. ``table`` may have its schema
-    before a dot; ``id_column`` has the document id, ``text_columns`` its text. ``search`` is text: words of
-    ``tsvector_column``, or without it of the text columns, by the configuration ``language``; ``query_form`` makes the
-    query: websearch, plain (all words) or any (one of the words), and ``rank`` with ``normalization`` the score. Or it
-    is vector: ``vector_column`` by ``distance`` (cosine, dot or l2), with queries encoded by ``model``; ``probes`` is
-    that of an IVFFlat index. Each query is a read-only transaction of at most ``timeout_s`` seconds.
+    ``url`` is postgresql://user@host:5432/database, without a password. The password is read from the environment
+    variable ``auth_env`` or the file ``auth_file``, or found by PostgreSQL's own rules. ``table`` may be preceded by
+    its schema and a dot. ``id_column`` has the document id, ``text_columns`` the text. With ``search`` text, the words
+    of ``tsvector_column`` are searched, or by default those of the text columns with the text search configuration
+    ``language``. ``query_form`` is websearch, plain (all words) or any (at least one word); ``rank`` and
+    ``normalization`` determine the score. With ``search`` vector, ``vector_column`` is searched by ``distance``
+    (cosine, dot or l2) for queries encoded by ``model``; ``probes`` is for an IVFFlat index. Each query is a read-only
+    transaction of at most ``timeout_s`` seconds.
     """
 
     how_asked = frozenset({"auth_env", "auth_file", "timeout_s", "device"})
@@ -54,7 +55,7 @@ class PostgresEngine:
         self._encoder: QueryEncoder | None = None
         if search == "text":
             if tsvector_column is None and not columns.texts:
-                raise ConfigError("postgres: there are no words to search; give tsvector_column= or text_columns=")
+                raise ConfigError("postgres: there is no column to search; give tsvector_column= or text_columns=")
             self._asked = FullText(columns, tsvector_column, language, query_form, rank, normalization)
         else:
             self._asked = Vectors(columns, vector_column, distance, probes)
@@ -67,11 +68,11 @@ class PostgresEngine:
         self.id = f"postgres-{table}-{search}"
 
     def settings(self) -> Mapping[str, Any]:
-        """The table, its columns and how they are searched."""
+        """The table, its columns and the settings of the search."""
         return {"server": self._server, **self._asked.settings(), **(self._encoder.settings() if self._encoder else {})}
 
     def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
-        """The rows of each query, one transaction after the other."""
+        """The rows of each query, with one transaction per query."""
         asked = (
             [sendable(query) for query in queries]
             if self._encoder is None
@@ -107,7 +108,7 @@ class PostgresEngine:
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Any]:
-        """A connection of this thread alone, kept for the next request unless something failed."""
+        """A connection for one thread. It is kept for the next request unless an error occurs."""
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -116,7 +117,7 @@ class PostgresEngine:
             yield connection
         except BaseException:
             connection.close()
-            # The others may have been lost with it: each would cost an attempt.
+            # The idle connections may be lost too, and each would cost an attempt.
             self.close()
             raise
         self._idle.append(connection)
@@ -140,7 +141,7 @@ class PostgresEngine:
 
 
 def checked_server(url: str) -> SplitResult:
-    """The parts of an address of PostgreSQL without a password."""
+    """Check a PostgreSQL address without a password, and return its parts."""
     try:
         parts = urlsplit(url)
         is_sound = parts.scheme in ("postgresql", "postgres") and url.isprintable() and " " not in url
@@ -157,7 +158,7 @@ def checked_server(url: str) -> SplitResult:
 
 
 def _shown(parts: SplitResult) -> str:
-    """Host and database, for messages and for telling servers apart; no user."""
+    """Host and database without the user, for messages and to identify the server."""
     host = parts.netloc.rpartition("@")[2] or dict(parse_qsl(parts.query)).get("host", "")
     return f"postgresql://{host}/{parts.path.strip('/')}"
 

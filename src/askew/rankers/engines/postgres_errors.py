@@ -1,4 +1,4 @@
-"""What PostgreSQL refuses, in one line each: by SQLSTATE, as its own messages may quote queries and documents."""
+"""One-line messages for PostgreSQL errors by SQLSTATE, because its own messages may quote queries and documents."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from askew.rankers.engines.client import EngineError
 from askew.rankers.engines.postgres_sql import FullText, Vectors
 
 _TIMED_OUT = "57014"
-# Classes and states after which the same statement may succeed: connections, resources, shutdown, conflicts.
+# Errors after which the same statement may succeed: connections, resources, shutdown, conflicts.
 _TRANSIENT = ("08", "53", "57P", "40", "58")
-# A connection that is refused has no SQLSTATE: these words are of PostgreSQL's own messages.
+# A refused connection has no SQLSTATE, so permanent errors are recognized by words of PostgreSQL's messages.
 _FOR_GOOD = ("authentication", "password", "does not exist", "pg_hba.conf", "permission denied", "invalid", "SSL")
 _MISSING = {
     "42P01": "there is no table {table!r}; check table=",
@@ -21,13 +21,13 @@ _MISSING = {
 
 
 def is_of_the_query(error: Any) -> bool:
-    """Whether one query was refused, or took too long, and perhaps no other."""
+    """Whether the error may concern only this query: it was refused, or took too long."""
     state = error.sqlstate or ""
     return state == _TIMED_OUT or state[:2] in ("22", "54")
 
 
 def query_error(error: Any, server: str, asked: FullText | Vectors, timeout_s: float) -> EngineError:
-    """Why a search failed."""
+    """The error of a failed search."""
     state, table = error.sqlstate or "", asked.columns.table
     if state == _TIMED_OUT:
         return EngineError(f"{server}: no reply within {timeout_s:g} seconds (timeout_s=)", transient=True)
@@ -48,14 +48,14 @@ def _hint(state: str, asked: FullText | Vectors) -> str:
             return f"there is no text search configuration {asked.language!r}; check language="
         return "it refused a query" if state[:2] in ("22", "54") else "it refused the search; check the settings"
     if state in ("42883", "42704", "42804"):
-        return f"{asked.vector!r} is no column of vectors, or the extension vector is not installed in the database"
+        return f"{asked.vector!r} is not a column of vectors, or the extension vector is not installed in the database"
     if state[:2] == "22":
         return f"the vectors of {asked.vector!r} do not fit; model= should be the encoder that made them"
     return "it refused the search; check the settings"
 
 
 def connect_error(error: Any, server: str, has_secret: bool) -> EngineError:
-    """Why there is no connection."""
+    """The error of a failed connection."""
     said = str(error)
     if any(word in said for word in _FOR_GOOD):
         advice = "the secret" if has_secret else "whether it needs a password (auth_env= or auth_file=)"

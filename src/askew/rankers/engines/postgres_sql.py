@@ -1,4 +1,4 @@
-"""The statements of a search in PostgreSQL: names quoted as identifiers, queries only as parameters."""
+"""The SQL statements of a PostgreSQL search. Names are quoted as identifiers, and queries are passed as parameters."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 QUERIES = ("websearch", "plain", "any")
 RANKS = ("ts_rank_cd", "ts_rank")
-# The operator of pgvector, and how what it gives becomes a score: so much minus the value.
+# The operator of pgvector, and the constant from which its value is subtracted to give a score.
 DISTANCES = {"cosine": ("<=>", 1.0), "dot": ("<#>", 0.0), "l2": ("<->", 0.0)}
-# An HNSW index finds no more rows than this setting says; its largest value is 1000. What the database has set stays
-# where it is enough.
+# An HNSW index returns at most hnsw.ef_search rows, and its largest value is 1000. A sufficient value of the database
+# is kept.
 _EF_SEARCH = """
 SELECT set_config('hnsw.ef_search', least(1000, greatest(%s,
     coalesce(nullif(current_setting('hnsw.ef_search', true), '')::int, 40)))::text, true)
@@ -20,14 +20,14 @@ SELECT set_config('hnsw.ef_search', least(1000, greatest(%s,
 
 @dataclass(frozen=True)
 class Columns:
-    """A table, its column of document ids and those of texts."""
+    """A table, its column with document ids, and its columns with texts."""
 
     table: str
     doc_id: str
     texts: tuple[str, ...]
 
     def parts(self, sql: Any) -> dict[str, Any]:
-        """The pieces of a statement that every search has."""
+        """The parts of a statement that all searches share."""
         texts = [sql.SQL(", {}::text").format(_column(sql, name)) for name in self.texts]
         names = self.table.split(".", 1)
         return {
@@ -38,7 +38,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class FullText:
-    """A search of words."""
+    """A full-text search."""
 
     columns: Columns
     tsvector: str | None
@@ -48,20 +48,20 @@ class FullText:
     normalization: int
 
     def settings(self) -> Mapping[str, Any]:
-        """What tells this search from another."""
+        """The settings that identify this search."""
         return {"search": "text", **asdict(self)}
 
     def before(self, k: int) -> Sequence[tuple[Any, ...]]:
-        """What is set before the search."""
+        """The statements to run before the search: none."""
         return ()
 
     def score(self, value: float) -> float:
-        """The rank is a score."""
+        """The score of a row: its rank."""
         return float(value)
 
     def statement(self, sql: Any) -> Any:
         """The search, with parameters for the query and k."""
-        # A literal and no parameter: only so is an index of this expression used.
+        # A literal, because PostgreSQL does not use an index on this expression with a parameter.
         language = _literal(sql, self.language)
         if self.tsvector is not None:
             words = _column(sql, self.tsvector)
@@ -82,14 +82,14 @@ class FullText:
             return sql.SQL("websearch_to_tsquery({}, %s)").format(language)
         if self.form == "plain":
             return sql.SQL("plainto_tsquery({}, %s)").format(language)
-        # Words are in quotes there, so that only operators have spaces around them.
+        # The text of a tsquery quotes its words, so only operators have spaces around them.
         either = "CAST(replace(CAST(plainto_tsquery({}, %s) AS text), ' & ', ' | ') AS tsquery)"
         return sql.SQL(f"(SELECT {either})").format(language)
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """A search of vectors."""
+    """A vector search."""
 
     columns: Columns
     vector: str
@@ -97,23 +97,23 @@ class Vectors:
     probes: int | None
 
     def settings(self) -> Mapping[str, Any]:
-        """What tells this search from another."""
+        """The settings that identify this search."""
         return {"search": "vector", **asdict(self)}
 
     def before(self, k: int) -> Sequence[tuple[Any, ...]]:
-        """What is set before the search, for this transaction."""
+        """The statements to run before the search, with settings for this transaction."""
         found: list[tuple[Any, ...]] = [(_EF_SEARCH, [k])]
         if self.probes is not None:
             found.append(("SELECT set_config('ivfflat.probes', %s, true)", [str(self.probes)]))
         return found
 
     def score(self, value: float) -> float:
-        """A score that falls as the distance grows."""
+        """The score of a row, which decreases with the distance."""
         return DISTANCES[self.distance][1] - float(value)
 
     def statement(self, sql: Any) -> Any:
         """The search, with parameters for the vector and k."""
-        # An index is used only where the distance alone orders; equal distances are then ordered by id.
+        # An index is used only to order by distance alone, so an outer query orders equal distances by id.
         return sql.SQL(
             "SELECT * FROM (SELECT {doc}, {vector} {operator} %s{texts} FROM {table} AS searched "
             "WHERE {vector} IS NOT NULL ORDER BY 2 LIMIT %s) AS found ORDER BY 2, 1"
@@ -127,7 +127,7 @@ def _column(sql: Any, name: str) -> Any:
 
 
 def _identifier(sql: Any, *names: str) -> Any:
-    # In a statement with parameters a percent sign is written twice.
+    # A percent sign must be doubled in a statement with parameters.
     return sql.Identifier(*(name.replace("%", "%%") for name in names))
 
 

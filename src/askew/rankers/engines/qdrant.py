@@ -1,4 +1,4 @@
-"""A collection of Qdrant (extra ``qdrant``): a server, or the folder of its local mode; dense or sparse vectors."""
+"""Dense or sparse vector search in a collection of Qdrant (extra ``qdrant``), on a server or in a local folder."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from askew.rankers.engines.secret import SecretSource
 from askew.rankers.engines.vectors import BATCH, QueryEncoder
 from askew.rankers.engines.wire import Reply, checked_url, status_error
 
-# A folder of the local mode can be opened once: all engines of this process share what is open, one call at a time.
+# A local folder can be opened only once, so all engines of this process share one client and call it in turn.
 _folders: WeakValueDictionary[str, _Folder] = WeakValueDictionary()
 _folders_lock = threading.RLock()
 
 
 class _Folder:
-    """The client of a folder, closed when no engine holds it any more."""
+    """The client of a local folder, closed when no engine uses it any more."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -36,18 +36,18 @@ class _Folder:
         return getattr(self.client, name)
 
     def close(self) -> None:
-        """Nothing: other engines may use it."""
+        """Do nothing: other engines may use the client."""
 
 
 class QdrantEngine:
-    """A collection of Qdrant, searched by vectors: dense ones, or sparse ones.
+    """A collection of Qdrant, searched by dense or sparse vectors.
 
     ``place`` is the address of a server, such as http://localhost:6333, or the folder of Qdrant's local mode, which
-    reads its points by pickle: open only folders of your own. Queries are encoded by ``model``, a sparse encoder where
-    ``kind`` is sparse. ``vector_name`` is the name of the vector where points have several; ``exact`` leaves the index
-    out, ``hnsw_ef`` is how far it is searched. ``id_field`` is the payload with the document id, which without it is
-    that of the point; ``text_fields`` is the payload with its text. The key of a server is in the environment variable
-    ``auth_env`` or the file ``auth_file``.
+    reads points with pickle: open only your own folders. Queries are encoded by ``model``, which is a sparse encoder if
+    ``kind`` is sparse. ``vector_name`` is the name of the vector if points have several. ``exact`` searches without the
+    index; ``hnsw_ef`` is the search parameter of the index. ``id_field`` is the payload field with the document id, by
+    default the id of the point; ``text_fields`` are the payload fields with the text. The key of a server is read from
+    the environment variable ``auth_env`` or the file ``auth_file``.
     """
 
     batch_size = BATCH
@@ -84,7 +84,7 @@ class QdrantEngine:
         }  # fmt: skip
 
     def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
-        """The points of each query, by one request."""
+        """The points of each query, from one request."""
         client = self._opened.get()
         models = library("qdrant_client.models", "qdrant")
         payload = [*names_in(self._texts), *([self._id_field] if self._id_field else [])]
@@ -143,17 +143,17 @@ class QdrantEngine:
             return opened
 
     def _client(self, module: Any) -> Any:
-        # Called for each request, so that no object keeps the key.
+        # Called for each request, so that no object stores the key.
         auth = {"auth_token_provider": self._auth.read} if self._auth else {}
         with warnings.catch_warnings():
-            # The library warns of a key that is sent without TLS; whoever runs a server on this machine knows.
+            # The library warns if a key is sent without TLS, which is usual for a local server.
             warnings.simplefilter("ignore")
             return module.QdrantClient(
                 url=self._place, timeout=math.ceil(self._timeout), check_compatibility=False, **auth
             )
 
     def _check(self, client: Any) -> None:
-        """Refuse a collection or a vector that is not there, and an encoder of another width."""
+        """Raise an error if the collection or the vector is missing, or if the encoder has another dimension."""
         where = f"qdrant: the collection {self._collection!r} of {self._place}"
         if not self._sent(lambda: client.collection_exists(self._collection)):
             raise ConfigError(f"{where} does not exist; check collection=")

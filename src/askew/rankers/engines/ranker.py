@@ -1,4 +1,4 @@
-"""An engine as a ranker: answers from the cache or from the engine, as ordinals of documents with falling scores."""
+"""Use an engine as a ranker: answers from the cache or the engine become document ordinals with decreasing scores."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from askew.rankers.engines.requester import Requester
 from askew.rankers.engines.settings import EngineSettings
 
 Progress = Callable[[int, int], None]
-# Another number here forgets all answers that were kept.
+# Part of the cache keys: a new number invalidates all cached answers.
 _FORM = 1
-# Two scores that differ by less would be equal in a TREC run, with six decimals, or as 32-bit floats.
+# Scores that differ by less would be equal in a TREC run (six decimals) or as 32-bit floats.
 _LEAST_STEP, _LEAST_SHARE = 2e-6, 2.0**-22
 
 
 @dataclass
 class _Gathered:
-    """What one search has found so far: ids and scores by query, texts by document with the number of their query."""
+    """The results of a search so far: ids and scores by query, and texts by document with the number of their query."""
 
     keeps_texts: bool
     ids: dict[str, list[str]] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class _Gathered:
     failed: list[EngineError] = field(default_factory=list)
 
     def add(self, number: int, query: str, answer: Sequence[Found]) -> None:
-        """An answer; of a document that is in it more than once the best place counts."""
+        """Add an answer. If a document occurs more than once, its best rank counts."""
         ranked: dict[str, Found] = {}
         for one in answer:
             ranked.setdefault(one.doc_id, one)
@@ -53,7 +53,7 @@ class _Gathered:
                 self._keep(one.doc_id, number, one.text)
 
     def fail(self, query: str, error: EngineError) -> None:
-        """A query without an answer."""
+        """Add a query that failed, with an empty result."""
         (self.failed if error.transient else self.refused).append(error)
         self.ids[query], self.scores[query] = [], []
 
@@ -61,7 +61,7 @@ class _Gathered:
         before = self.texts.get(doc)
         if before is not None and before[1] != text:
             self.other_texts.add(doc)
-        # Answers arrive in any order: the first query decides, so that the same texts are kept each time.
+        # Answers arrive in any order. The text of the first query is kept, so that the result is reproducible.
         if before is None or number < before[0]:
             self.texts[doc] = (number, text)
 
@@ -69,12 +69,12 @@ class _Gathered:
 class EngineRanker:
     """Searches with a live engine.
 
-    Its order counts: scores are lowered where they tie, and are minus the rank where there are none or they rise.
-    Without a known collection ``doc_ids`` grows with what is found, and ``texts`` has the texts that came with it; an
-    ordinal keeps its document. A blank query is not sent and finds nothing; equal queries are sent once.
+    The order of the engine is kept: tied scores are lowered slightly, and if scores are missing or increase, the score
+    is minus the rank. Without a known collection, new documents are appended to ``doc_ids``, so that ordinals stay
+    valid, and ``texts`` has their texts. Blank queries are not sent and have no results. Equal queries are sent once.
     """
 
-    # So many queries are searched at a time, so that progress is seen and memory stays flat.
+    # The number of queries per search call, which limits memory use and allows progress reports.
     queries_at_once = 256
 
     def __init__(self, engine: Engine, settings: EngineSettings | None = None) -> None:
@@ -93,36 +93,36 @@ class EngineRanker:
         self._lock = threading.Lock()
 
     def over(self, doc_ids: pa.Array) -> EngineRanker:
-        """The same ranker for a known collection: documents are ordinals of its ids, and texts are not kept."""
+        """A copy of this ranker for a known collection. Ordinals refer to its ids, and texts are not kept."""
         made = EngineRanker(self.engine, self._settings)
         made._answers, made.doc_ids, made._known = self._answers, doc_ids.cast(pa.string()), True
         return made
 
     def keep_answers(self, otherwise: Path) -> Path | None:
-        """Keep answers in this file unless the settings name another, or none; where they are kept."""
+        """Cache answers in this file unless the settings name another file or "off"; return the file that is used."""
         if self._answers is None and getattr(self.engine, "keeps_answers", True):
             self._answers = self._settings.answers(otherwise)
         return self.answers_path
 
     @property
     def answers_path(self) -> Path | None:
-        """The file that keeps answers, where there is one."""
+        """The cache file, if there is one."""
         return None if self._answers is None else self._answers.path
 
     def settings(self) -> Mapping[str, Any]:
-        """What the answers depend on besides the queries, without secrets."""
+        """The settings that determine the answers, without secrets."""
         return {"engine": self.engine.id, **self.engine.settings(), "snapshot": self._settings.snapshot}
 
     @property
     def requests(self) -> int:
-        """How many requests were sent to the engine."""
+        """The number of requests that were sent to the engine."""
         return self._requester.requests
 
     def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
         """The k best documents of each text."""
         check_k(k)
         if self.most is not None and k > self.most:
-            raise ConfigError(f"engine {self.id}: it gives at most {self.most} documents for a query, not {k}")
+            raise ConfigError(f"engine {self.id}: it returns at most {self.most} documents for a query, not {k}")
         queries = query_texts(texts)
         wanted = list(dict.fromkeys(text for text in queries if text.strip()))
         found = self._gather(wanted, k)
@@ -131,21 +131,21 @@ class EngineRanker:
             return self._hits(queries, found)
 
     def notes(self) -> list[str]:
-        """What there is to tell of the answers so far."""
+        """Notes on irregularities in the answers so far."""
         told = {
-            "unknown": "documents that the engine found are not in the collection and were skipped",
-            "refused": "queries were refused by the engine and count as finding nothing",
-            "repeated": "times an answer had a document more than once: its best place counts",
+            "unknown": "documents in the answers are not in the collection and were skipped",
+            "refused": "queries were refused by the engine and count as queries without results",
+            "repeated": "repeated documents in answers were removed; the best rank of a document counts",
         }
         notes = [f"{self.counts[name]:,} {text}" for name, text in told.items() if self.counts[name]]
         if self._other_texts:
             notes.append(
-                f"{len(self._other_texts):,} documents came with other texts for other queries: the first text counts"
+                f"{len(self._other_texts):,} documents had different texts in different answers; the first text is used"
             )
         return notes
 
     def close(self) -> None:
-        """Close the connections of the engine and the file of answers."""
+        """Close the connections of the engine and the cache file."""
         if self._answers is not None:
             self._answers.close()
         close = getattr(self.engine, "close", None)
@@ -153,7 +153,7 @@ class EngineRanker:
             close()
 
     def _gather(self, wanted: list[str], k: int) -> _Gathered:
-        """The answers of queries, from the cache or the engine."""
+        """Collect the answers of queries from the cache or the engine."""
         found, file = _Gathered(keeps_texts=not self._known), self._answers
         facts = {"form": _FORM, "k": k, "texts": not self._known, "of": self.settings()}
         keys = {} if file is None else {text: file.key(facts, text) for text in wanted}
@@ -191,18 +191,18 @@ class EngineRanker:
         return found
 
     def _stops(self, found: _Gathered) -> EngineError | None:
-        """Why to stop: a query failed for good, unless refused queries are to count as finding nothing."""
+        """The error that stops the search: a query failed after all attempts, or was refused and that is an error."""
         if found.failed:
             return found.failed[0]
         if not found.refused or self._settings.refused != "error":
             return None
         if len(found.refused) == len(found.ids):
             return found.refused[0]
-        return EngineError(f"{found.refused[0]} (refused='empty' counts such queries as finding nothing)")
+        return EngineError(f"{found.refused[0]} (refused='empty' counts such queries as queries without results)")
 
     def _explained(self, error: EngineError, found: _Gathered, total: int) -> EngineError:
         done, file = len(found.ids) - len(found.failed) - len(found.refused), self._answers
-        kept = f", and their answers are in {file.path}: run again to go on" if file is not None and done else ""
+        kept = f", and their answers are in {file.path}: run again to continue" if file is not None and done else ""
         return EngineError(f"{error}; {done:,} of {total:,} queries were answered{kept}")
 
     def _learn(self, found: _Gathered) -> None:
@@ -225,7 +225,7 @@ class EngineRanker:
         return Hits(offsets, places[there].astype(np.int32), values[there])
 
     def _ordinals(self, ids: pa.Array) -> tuple[Any, Any]:
-        """The ordinals of documents, and which of them are in the collection."""
+        """The ordinals of documents, and a mask of those in the collection."""
         if not self._known:
             new = [doc for doc in dict.fromkeys(ids.to_pylist()) if doc not in self._places]
             if new:
@@ -242,7 +242,7 @@ class EngineRanker:
     def _note_unknown(self, missing: pa.Array) -> None:
         if self._settings.unknown == "error":
             raise EngineError(
-                f"engine {self.id}: {len(missing):,} documents that it found are not in the collection, the first is "
+                f"engine {self.id}: {len(missing):,} documents in its answers are not in the collection, the first is "
                 f"{missing[0].as_py()!r}; use the collection that the engine searches, or unknown='skip'"
             )
         self.counts["unknown"] += len(missing)
@@ -256,9 +256,9 @@ class EngineRanker:
 
 
 def falling(scores: Sequence[float | None]) -> list[float]:
-    """Scores that fall from rank to rank, as an engine's order is what counts.
+    """Scores that decrease from rank to rank, so that the order of the engine is kept.
 
-    Of equal scores the later ones are lowered a little; where a score is missing or rises, all are minus the rank.
+    Tied scores are lowered slightly. If a score is missing or increases, all scores are minus the rank.
     """
     given = [np.nan if score is None else float(score) for score in scores]
     values = np.array(given, np.float64)
@@ -273,7 +273,7 @@ def falling(scores: Sequence[float | None]) -> list[float]:
 
 
 def _checked(found: Found, engine: str, known: bool) -> Found:
-    """A document as the cache can hold it; texts only where nobody else has them."""
+    """Check a document for the cache. Its text is dropped if the collection is known."""
     if not isinstance(found.doc_id, str) or not found.doc_id:
         raise EngineError(
             f"engine {engine}: expected a document id that is a text, found {type(found.doc_id).__name__}"

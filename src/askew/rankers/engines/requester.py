@@ -1,4 +1,4 @@
-"""Many queries to one engine: in batches, over a bounded number of threads, each tried until answered or hopeless."""
+"""Send many queries to one engine, in batches and a limited number of threads, and retry failed requests."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from askew.plugins.pace import RateLimit, back_off
 from askew.rankers.engines.client import Answer, Engine, EngineError
 from askew.rankers.engines.settings import EngineSettings
 
-# Called with the places of queries among those given and what was found for each, in the thread of the caller. It says
-# whether to go on.
+# Called in the caller's thread with the positions of queries and the answer of each. Returns whether to continue.
 Take = Callable[[Sequence[int], Sequence[Answer]], bool]
 
 
 class RequestsEnded(Exception):
-    """The work was ended while a request waited for its turn."""
+    """The search was stopped while a request waited for its turn."""
 
 
 class Requester:
@@ -32,9 +31,10 @@ class Requester:
         self._lock = threading.Lock()
 
     def send(self, queries: Sequence[str], k: int, take: Take) -> None:
-        """Have queries answered until ``take``, which gets answers as they arrive in any order, says to stop.
+        """Send queries until all are answered or ``take`` returns False. Answers arrive in any order.
 
-        In the end, and where a request fails for good, those under way are waited for and taken: none is lost.
+        If it stops early or a request fails, the requests that were sent are still awaited and passed to ``take``, so
+        that no answer is lost.
         """
         size = self._settings.batch_size or int(getattr(self._engine, "batch_size", 1))
         waiting = deque(range(start, min(start + size, len(queries))) for start in range(0, len(queries), size))
@@ -52,12 +52,12 @@ class Requester:
                         places = running.pop(future)
                         go_on = take(places, future.result()) and go_on
             finally:
-                # Also when the user interrupts: what waits for its turn is ended, what was sent is waited for.
+                # Also on an interrupt: cancel waiting requests, and wait for those that were sent.
                 stop.set()
                 _take_the_rest(running, take)
 
     def _answered(self, batch: Sequence[str], k: int, stop: threading.Event) -> Sequence[Answer]:
-        """The answers of one batch. Queries that failed for a while are sent again, alone."""
+        """The answers of one batch. Only queries with transient errors are sent again."""
         answers: dict[int, Answer] = {}
         for attempt in range(1, self._settings.attempts + 1):
             left = [place for place in range(len(batch)) if not _is_settled(answers.get(place))]
@@ -85,7 +85,7 @@ class Requester:
         except AskewError:
             raise
         except Exception as error:
-            # Its message may quote the query; whoever calls the library sees it as the cause.
+            # The message may quote the query, so it is not shown. The original exception is kept as the cause.
             raise EngineError(f"engine {self._engine.id}: the request failed with {type(error).__name__}") from error
         if len(found) != len(batch):
             raise EngineError(f"engine {self._engine.id}: {len(found)} answers for {len(batch)} queries")
@@ -99,7 +99,7 @@ class Requester:
     def _rest(self, error: EngineError, attempt: int, batch: Sequence[str], stop: threading.Event) -> None:
         most, wanted = self._settings.max_wait_s, error.retry_after
         if wanted is not None and wanted > most:
-            raise EngineError(f"{error}; it asks to wait {wanted:g} seconds, and max_wait_s= is {most:g}")
+            raise EngineError(f"{error}; it asks to wait {wanted:g} seconds, but max_wait_s= is {most:g}")
         if wanted:
             self._pace.hold(wanted)
         _sleep(back_off(self._settings.backoff_s, most, attempt, 0, batch[0]), stop)
@@ -115,7 +115,7 @@ def _sleep(seconds: float, stop: threading.Event) -> None:
 
 
 def _take_the_rest(running: dict[Future[Sequence[Answer]], range], take: Take) -> None:
-    """Answers that were under way when another request failed: they were paid for."""
+    """Wait for requests that were already sent, and take their answers."""
     wait(running)
     for future, places in running.items():
         if future.exception() is None:

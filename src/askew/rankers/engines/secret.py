@@ -1,4 +1,4 @@
-"""Tokens, passwords and keys: read from an environment variable or a file when they are used, and kept nowhere."""
+"""Tokens, passwords and keys. They are read from an environment variable or a file at each use and never stored."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from askew.core.errors import ConfigError, one_of
 SCHEMES = ("bearer", "basic", "apikey")
 _HEADER = "header:"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,60}")
-# Variables of other letters exist, but a token that was given in place of a name would pass for one.
+# Lower-case variable names exist, but are refused: a token given by mistake could look like one.
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,60}")
 
 
 @dataclass(frozen=True)
 class SecretSource:
-    """Where a secret is: the name of an environment variable, or a file. ``what`` begins the names of the settings."""
+    """The location of a secret: an environment variable or a file. ``what`` is the prefix of the setting names."""
 
     what: str
     env: str | None = None
     file: str | Path | None = None
 
     def __post_init__(self) -> None:
-        """A secret that was given in place of a name must not come out in a message."""
+        """Check the location. A secret that was given in place of a name must not appear in a message."""
         if self.env is not None and self.file is not None:
-            raise ConfigError(f"give {self.what}_env= or {self.what}_file=, one of the two")
+            raise ConfigError(f"give either {self.what}_env= or {self.what}_file=, not both")
         if self.env is not None and not _VARIABLE.fullmatch(self.env):
             raise ConfigError(
                 f"{self.what}_env= should be the name of an environment variable in capital letters; found another "
@@ -41,11 +41,11 @@ class SecretSource:
         return self.env is not None or self.file is not None
 
     def read(self) -> str:
-        """The secret, read now; later messages never show it."""
+        """Read the secret, and register it so that later messages never show it."""
         found = self._from_file() if self.file is not None else os.environ.get(str(self.env), "").strip()
         if not found:
-            raise ConfigError(f"{self.what}_env= names {self.env}, and this environment variable is not set")
-        # What cannot be sent in a header would be quoted in an error message of the library that sends it.
+            raise ConfigError(f"{self.what}_env= names {self.env}, but this environment variable is not set")
+        # The HTTP library would quote characters that it cannot send in a header in its error message.
         if not all(" " <= char <= "~" for char in found):
             raise ConfigError(f"{self.what}_{'file' if self.file else 'env'}=: the secret should be printable ASCII")
         know_secrets({"token": found})
@@ -64,9 +64,9 @@ class SecretSource:
 
 @dataclass(frozen=True)
 class Authentication:
-    """How requests show who asks: a secret under a scheme, and headers whose values are environment variables.
+    """The authentication of requests: a secret with a scheme, and headers with values from environment variables.
 
-    ``scheme`` is bearer (a token), basic (``user:password``), apikey (as Elasticsearch has it) or ``header:NAME``.
+    ``scheme`` is bearer (a token), basic (``user:password``), apikey (as in Elasticsearch) or ``header:NAME``.
     """
 
     source: SecretSource
@@ -74,7 +74,7 @@ class Authentication:
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be sent before anything is."""
+        """Check the scheme and the header names before any request."""
         if self.scheme.startswith(_HEADER):
             _check_header(self.scheme.removeprefix(_HEADER))
         else:
@@ -87,7 +87,7 @@ class Authentication:
         return bool(self.source) or bool(self.variables)
 
     def headers(self) -> dict[str, str]:
-        """The headers of a request, read anew for each, so that a token that was renewed is used."""
+        """The headers of a request. Secrets are read for each request, so that a renewed token is used."""
         found = {name: SecretSource("headers", variable).read() for name, variable in self.variables.items()}
         return found | (self._own(self.source.read()) if self.source else {})
 

@@ -1,4 +1,4 @@
-"""What can be set of every engine: how fast it is asked, how patiently, and where its answers are kept."""
+"""Settings of all engines: request rate, retries, and the cache of answers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ OFF = "off"
 class EngineSettings:
     """Settings that all engines share.
 
-    ``name`` replaces the engine's own name in runs. ``snapshot`` names the state of its documents: another one sends
-    the queries again. ``concurrency`` requests are sent at once, at most ``per_second`` of them in a second, with
-    ``batch_size`` queries each. A request is tried ``attempts`` times, with a pause of ``backoff_s`` seconds that
-    doubles each time, or as long as the engine says, but not longer than ``max_wait_s``. ``cache`` is the file that
-    keeps answers, or "off"; it is encrypted where ``cache_key_env`` or ``cache_key_file`` says where a secret is. A
-    document that is not in the collection is an error or skipped (``unknown``), a query that the engine refuses is an
-    error or counts as one that finds nothing (``refused``); both are counted.
+    ``name`` replaces the name of the engine in runs. ``snapshot`` names the state of its documents: with a new name,
+    queries are sent again. ``concurrency`` requests are sent at once, at most ``per_second`` in a second, with
+    ``batch_size`` queries each. A request is tried ``attempts`` times. The pause is ``backoff_s`` seconds and doubles
+    each time, or is the time that the engine requests, but at most ``max_wait_s``. ``cache`` is the file that stores
+    answers, or "off"; it is encrypted if ``cache_key_env`` or ``cache_key_file`` gives the location of a secret.
+    ``unknown`` says whether a document that is not in the collection is an error or skipped. ``refused`` says whether a
+    query that the engine refuses is an error or has an empty result. Skipped documents and refused queries are counted.
     """
 
     name: str | None = None
@@ -41,16 +41,16 @@ class EngineSettings:
     refused: Annotated[str, OneOf(("error", "empty"))] = "error"
 
     def answers(self, otherwise: Path | None = None) -> AnswerFile | None:
-        """The file of answers: the one that was set, or another where nothing was; None where it is off."""
+        """The cache of answers: the file in ``cache``, by default ``otherwise``; None if the cache is off."""
         secret = SecretSource("cache_key", self.cache_key_env, self.cache_key_file)
         place = Path(self.cache).expanduser() if self.cache else otherwise
         return None if self.cache == OFF or place is None else AnswerFile(place, secret)
 
 
-# What changes how an engine is asked, and not what it answers.
+# Settings that change how requests are sent, but not their results.
 HOW_ASKED = frozenset(one.name for one in fields(EngineSettings)) - {"name", "snapshot", "unknown", "refused"}
 
 
 def without_how_asked(settings: dict[str, Any], more: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Settings of an engine without those that change no answer."""
+    """The settings of an engine that can change its results."""
     return {name: value for name, value in settings.items() if name not in HOW_ASKED | more}

@@ -1,4 +1,4 @@
-"""How a query becomes a JSON request, and where its hits are in the reply."""
+"""Fill a query into a JSON request, and read the hits from the reply."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from urllib.parse import quote, quote_plus
 from askew.core.errors import ConfigError
 from askew.rankers.engines.client import EngineError, Found
 
-# Words that query languages read as operators; a backslash before one makes it a word again.
+# Words that query languages read as operators. A backslash makes them plain words.
 _OPERATORS = ("AND", "OR", "NOT")
 
 
 class _Missing:
-    """What a path leads to where there is nothing."""
+    """Marks a missing value at the end of a path."""
 
 
 MISSING = _Missing()
@@ -24,13 +24,13 @@ MISSING = _Missing()
 
 @dataclass(frozen=True)
 class QueryText:
-    """The text of a query as an engine is given it: some characters escaped, words joined."""
+    """Prepares the text of a query for an engine: escapes characters and joins words."""
 
     escape: str = ""
     join: str | None = None
 
     def of(self, query: str) -> str:
-        """The query, with a backslash before what the engine would read as an operator."""
+        """The query, with a backslash before everything that the engine would read as an operator."""
         if not self.escape and self.join is None:
             return query
         words = query.split() if self.join is not None else query.split(" ")
@@ -43,32 +43,32 @@ class QueryText:
 
 
 def fill_url(template: str, query: str, k: int) -> str:
-    """A URL template with the query and k, URL-encoded."""
+    """Fill the query and k into a URL template, URL-encoded."""
     return template.replace("{k}", str(k)).replace("{query}", quote(query, safe="", errors="replace"))
 
 
 def fill_params(params: Mapping[str, Any], query: str, k: int) -> str:
-    """Parameters of a URL, encoded."""
+    """Fill the query and k into URL parameters, and encode them."""
     filled = ((name, fill_value(value, query, k)) for name, value in params.items())
     return "&".join(f"{quote_plus(name)}={quote_plus(str(value), errors='replace')}" for name, value in filled)
 
 
 def fill_value(value: Any, query: str, k: int) -> Any:
-    """JSON with the query and k in the places of ``{query}`` and ``{k}``: as values, never as JSON text."""
+    """Replace ``{query}`` and ``{k}`` in JSON values. The query is inserted as a value, never as JSON text."""
     if isinstance(value, Mapping):
         return {name: fill_value(inner, query, k) for name, inner in value.items()}
     if isinstance(value, list):
         return [fill_value(inner, query, k) for inner in value]
     if not isinstance(value, str):
         return value
-    # The query last: one that says {k} stays as it is.
+    # The query is inserted last, so that a query that contains {k} is not changed.
     return k if value == "{k}" else value.replace("{k}", str(k)).replace("{query}", query)
 
 
 def text_names(value: Any) -> Iterator[str]:
-    """The names in JSON that may hold a secret: those of texts without a place for the query.
+    """The names of JSON values that may be secrets: all texts without a placeholder for the query.
 
-    ``key`` alone names too many other things.
+    The name ``key`` is left out, because it is common for other values.
     """
     if isinstance(value, list):
         for one in value:
@@ -81,7 +81,7 @@ def text_names(value: Any) -> Iterator[str]:
 
 
 def has_place(value: Any, mark: str = "{query}") -> bool:
-    """Whether there is a place for the query."""
+    """Whether a JSON value contains the placeholder for the query."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list):
@@ -90,7 +90,7 @@ def has_place(value: Any, mark: str = "{query}") -> bool:
 
 
 def read_body(given: Mapping[str, Any] | str | None) -> dict[str, Any] | None:
-    """The body of a request: a table, or JSON text of one."""
+    """Read the body of a request, given as a table or as JSON text."""
     if given is None or isinstance(given, Mapping):
         return None if given is None else dict(given)
     try:
@@ -105,7 +105,7 @@ def read_body(given: Mapping[str, Any] | str | None) -> dict[str, Any] | None:
 
 
 def follow(value: Any, path: str) -> Any:
-    """What a dotted path leads to: names of objects and numbers of lists. MISSING where there is nothing."""
+    """The value at a dotted path of object names and list positions; MISSING if there is none."""
     for step in path.split(".") if path else ():
         if isinstance(value, Mapping) and step in value:
             value = value[step]
@@ -118,7 +118,7 @@ def follow(value: Any, path: str) -> Any:
 
 @dataclass(frozen=True)
 class HitPaths:
-    """Where hits are in a reply, and where id, score and text are in a hit. ``text`` may name several, with commas."""
+    """The paths of the hits in a reply, and of id, score and text in a hit. ``text`` may be several, with commas."""
 
     hits: str
     doc_id: str
@@ -130,7 +130,7 @@ class HitPaths:
     def read(self, reply: Any, where: str) -> list[Found]:
         """The hits of a reply."""
         if self.error and (said := follow(reply, self.error)) is not MISSING and said:
-            raise EngineError(f"{where}: the engine reports an error or a part of the results", transient=True)
+            raise EngineError(f"{where}: the engine reports an error or partial results", transient=True)
         hits = follow(reply, self.hits)
         if hits is MISSING and self.hits_optional:
             return []
@@ -148,7 +148,7 @@ class HitPaths:
 
 
 def joined_text(paths: str | None, at: Callable[[str], Any]) -> str | None:
-    """The texts at paths with commas between them, one after the other; None where there is none."""
+    """Join the texts at comma-separated paths; None if there is no text."""
     parts = [at(path.strip()) for path in (paths or "").split(",") if path.strip()]
     texts = [" ".join(map(str, part)) if isinstance(part, list) else part for part in parts]
     said = [text for text in texts if isinstance(text, str)]

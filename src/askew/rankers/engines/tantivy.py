@@ -1,4 +1,4 @@
-"""An index of tantivy, through its Python wheel (extra ``tantivy``): BM25 over the fields of a folder."""
+"""BM25 search in a tantivy index through its Python package (extra ``tantivy``)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SYNTAXES = ("words", "tantivy")
 
 
 class TantivyEngine:
-    """A folder that tantivy has indexed, searched by BM25.
+    """A folder with a tantivy index, searched by BM25.
 
-    ``fields`` are searched, with commas between them and boosts as in title^2,text. ``id_field`` is the stored field
-    with the document id, ``text_fields`` are the stored fields with its text: those of ``fields`` unless set. With
-    ``syntax`` words a query is its words, and a document needs one of them; with tantivy it is read as tantivy's query
-    language, in which some queries are errors.
+    ``fields`` are the searched fields, separated by commas and with optional boosts, as in title^2,text. ``id_field``
+    is the stored field with the document id. ``text_fields`` are the stored fields with the text (default: ``fields``).
+    With ``syntax`` words, documents that contain at least one word of the query are found. With ``syntax`` tantivy, a
+    query is read as tantivy's query language, and some queries are errors.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class TantivyEngine:
         try:
             parsed = self._parse(index, text)
         except ValueError:
-            # What tantivy says of it quotes the query.
-            return EngineError(f"engine {self.id}: a query is no query of tantivy's language; or set syntax='words'")
+            # The message of tantivy quotes the query, so it is not shown.
+            return EngineError(f"engine {self.id}: a query is not valid in tantivy's language; or set syntax='words'")
         hits = searcher.search(parsed, k, count=False).hits
         return [
             found_in(_values(searcher.doc(place)), self._id_field, self._texts, score, self.id) for score, place in hits
@@ -72,7 +72,7 @@ class TantivyEngine:
         made = library("tantivy", "tantivy")
         try:
             index = made.Index.open(str(existing(self._folder, "tantivy", "folder")))
-            # A field that is not there, is not indexed or has a tokenizer of its own fails here, without any query.
+            # A field that is missing, not indexed or has a custom tokenizer fails here, before any query.
             self._parse(index, '"a"')
         except ValueError as error:
             raise EngineError(f"tantivy: folder= {self._folder}: it cannot be searched ({error})") from None
@@ -91,16 +91,16 @@ def _boost(field: str) -> tuple[str, float]:
 
 
 def _quoted_words(query: str) -> str:
-    """The words of a query, each in quotes: nothing in it is an operator.
+    """The words of a query, each in quotes, so that nothing is read as an operator.
 
-    Words end where tantivy's own tokenizers end them, so that none becomes a phrase. Marks belong to the letter before.
+    Words are split as tantivy's tokenizers do, so that none becomes a phrase. Marks are part of the preceding letter.
     """
     parts = "".join(char if char.isalnum() or unicodedata.category(char)[0] == "M" else " " for char in query)
     return " ".join(f'"{word}"' for word in parts.split())
 
 
 def _values(document: Any) -> dict[str, Any]:
-    """The fields of a document: a value, or a list where there are several."""
+    """The fields of a document, with a single value or a list of several values."""
     return {name: values[0] if len(values) == 1 else values for name, values in document.to_dict().items()}
 
 

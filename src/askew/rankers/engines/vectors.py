@@ -1,4 +1,4 @@
-"""Queries as vectors, for engines that search vectors: by the encoder that made those of the documents."""
+"""Encode queries for vector search, with the encoder of the document vectors."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from askew.core.errors import ConfigError
 from askew.models import identify, load_model
 from askew.rankers.engines.opened import sendable
 
-# So many queries are encoded in one request.
+# The number of queries that are encoded in one request.
 BATCH = 32
 
 
 class QueryEncoder:
-    """An encoder of sentence-transformers, loaded by the first query. ``kind`` is dense or sparse."""
+    """An encoder of sentence-transformers, loaded at the first query. ``kind`` is dense or sparse."""
 
     def __init__(
         self, engine: str, model: str | None, revision: str | None = None, prompt: str = "", device: str | None = None,
         kind: str = "dense",
     ) -> None:  # fmt: skip
         if not model:
-            raise ConfigError(f"{engine}: a search of vectors needs model=, the encoder of its documents")
+            raise ConfigError(f"{engine}: vector search needs model=, the encoder of the documents")
         self._engine, self._model, self._revision, self._prompt = engine, model, revision, prompt
         self._device, self._kind = device, kind
         self._lock = threading.Lock()
 
     def settings(self) -> Mapping[str, Any]:
-        """What tells this encoder from another."""
+        """The settings that identify this encoder."""
         return {"model": self._weights, "kind": self._kind, "prompt": self._prompt}
 
     @cached_property
@@ -39,7 +39,7 @@ class QueryEncoder:
         return identify(self._model, self._revision)
 
     def dense(self, queries: Sequence[str]) -> list[list[float]]:
-        """A vector of each query, as the model gives it."""
+        """The vector of each query."""
         rows = np.asarray(self._encoded(queries, convert_to_numpy=True), np.float32)
         return [[float(value) for value in row] for row in rows]
 
@@ -51,17 +51,17 @@ class QueryEncoder:
         return [(terms[there].tolist(), weights[there].tolist()) for there in kept]
 
     def check_width(self, width: int | None, where: str) -> None:
-        """Refuse a model whose vectors are not as wide as those of the documents, where these are known."""
+        """Raise an error if the model has another dimension than the document vectors, if that is known."""
         own = int(load_model(self._kind, self._model, self._revision, self._device).get_embedding_dimension())
         if width is not None and width != own:
             raise ConfigError(
-                f"{where} has vectors of {width} numbers and the model {self._model!r} gives {own}; model= should be "
-                "the encoder that made those of the documents"
+                f"{where} has vectors of dimension {width}, but the model {self._model!r} has {own}; model= should be "
+                "the encoder of the documents"
             )
 
     def _encoded(self, queries: Sequence[str], **options: Any) -> Any:
         texts, prompt = [sendable(query) for query in queries], {"prompt": self._prompt} if self._prompt else {}
-        # Several threads ask, and a model is no faster for two of them.
+        # Several threads use the encoder, but parallel calls are no faster.
         with self._lock:
             encoder = load_model(self._kind, self._model, self._revision, self._device)
             return encoder.encode_query(texts, batch_size=BATCH, show_progress_bar=False, **prompt, **options)

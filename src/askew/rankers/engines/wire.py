@@ -1,6 +1,6 @@
-"""HTTP from the standard library: connections that stay open, certificates checked, sizes and times bounded.
+"""HTTP by the standard library, with persistent connections, checked certificates, and limits on sizes and times.
 
-No library of the standard logs requests, and a query never leaves for another host: redirects are not followed.
+The standard library does not log requests. Redirects are not followed, so a query is never sent to another host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from askew.plugins.pace import retry_after
 from askew.rankers.engines.client import EngineError
 
 _TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
-# What a server says of one query and not of all of them.
+# Statuses that may concern a single query and not all queries.
 _OF_THE_QUERY = {400, 413, 414, 422}
 _BLOCK = 1 << 16
 _BY_PROXY = " by the proxy of the environment"
@@ -32,7 +32,7 @@ _BY_PROXY = " by the proxy of the environment"
 
 @dataclass(frozen=True)
 class Reply:
-    """What a server answered."""
+    """The reply of a server."""
 
     status: int
     headers: Mapping[str, str]
@@ -40,12 +40,12 @@ class Reply:
 
     @property
     def is_of_the_query(self) -> bool:
-        """Whether the server refused this query, and perhaps no other."""
+        """Whether the server refused the request, possibly because of this query only."""
         return self.status in _OF_THE_QUERY
 
 
 class Wire:
-    """Connections to one host: as many as are in use at once, kept open for the next requests."""
+    """Connections to one host. Each concurrent request has its own, which is kept open for later requests."""
 
     def __init__(self, url: str, timeout_s: float = 30.0, most_bytes: int = 50_000_000) -> None:
         parts = checked_url(url)
@@ -56,10 +56,10 @@ class Wire:
         weakref.finalize(self, _close_all, self._idle)
 
     def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None = None) -> Reply:
-        """The reply to one request; ``target`` is what follows the host."""
+        """Send one request and return the reply. ``target`` is the part of the URL after the host."""
         try:
             if (kept := self._kept()) is not None:
-                # A server may close a connection that was idle; only a new one says that something is wrong.
+                # A server may close an idle connection, so only the failure of a new connection is an error.
                 with contextlib.suppress(http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
                     return self._once(kept, method, target, headers, body)
             return self._once(self._connected(), method, target, headers, body)
@@ -89,7 +89,7 @@ class Wire:
             response = connection.getresponse()
             read = self._read(response, deadline)
         except BaseException:
-            # What is left of a reply must not be read as the next one.
+            # The unread part of a reply must not be taken for the next reply.
             connection.close()
             raise
         if response.will_close:
@@ -100,7 +100,7 @@ class Wire:
 
     def _read(self, response: http.client.HTTPResponse, deadline: float) -> bytes:
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise EngineError(f"{self.origin}: the reply is compressed, which was not asked for")
+            raise EngineError(f"{self.origin}: the reply is compressed, which was not requested")
         body = bytearray()
         while block := response.read1(_BLOCK):
             body += block
@@ -109,13 +109,13 @@ class Wire:
             if time.monotonic() > deadline:
                 raise TimeoutError
         if response.length:
-            # Reading block by block, nobody else notices that the end is missing.
+            # Reading by blocks does not report a missing end, so check it here.
             raise http.client.IncompleteRead(b"", response.length)
         response.close()
         return bytes(body)
 
     def _proxy(self) -> SplitResult | None:
-        """The proxy that the environment names for this host."""
+        """The proxy for this host from the environment, if there is one."""
         named = None if proxy_bypass(self._host) else getproxies().get("https" if self._secure else "http")
         return None if named is None else _checked_proxy(named)
 
@@ -133,8 +133,8 @@ class Wire:
     def _lost(self, error: Exception) -> Exception:
         if isinstance(error, ssl.SSLCertVerificationError):
             return ConfigError(
-                f"{self.origin}: its certificate is not trusted ({error.verify_message}); name your own authority in "
-                "the environment variable SSL_CERT_FILE"
+                f"{self.origin}: its certificate is not trusted ({error.verify_message}); set SSL_CERT_FILE to a file "
+                "with the certificate of your authority"
             )
         if isinstance(error, TimeoutError):
             return EngineError(f"{self.origin}: no reply within {self._timeout:g} seconds (timeout_s=)", transient=True)
@@ -146,12 +146,12 @@ class Wire:
 
 
 def is_transient(status: int) -> bool:
-    """Whether trying again may help."""
+    """Whether a retry may succeed."""
     return status in _TRANSIENT
 
 
 def status_error(origin: str, reply: Reply, has_secret: bool) -> EngineError:
-    """What a status other than success means. What the server says with it is not shown: it may quote the query."""
+    """The error of an HTTP status. The server's own message is not shown, because it may quote the query."""
     status = reply.status
     phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "unknown"
     said = f"{origin}: HTTP status {status} ({phrase})"
@@ -162,8 +162,8 @@ def status_error(origin: str, reply: Reply, has_secret: bool) -> EngineError:
         where = f"{to.scheme}://{to.netloc.rpartition('@')[2]}" if to.netloc else "another path of this host"
         return EngineError(f"{said}: it redirects to {where}, which is not followed; give that address in url=")
     hint = {
-        401: "its secret is wrong" if has_secret else "it needs a secret: give auth_env= or auth_file=",
-        403: "this secret may not search there" if has_secret else "it needs a secret: give auth_env= or auth_file=",
+        401: "the secret is wrong" if has_secret else "it needs a secret: give auth_env= or auth_file=",
+        403: "the secret has no permission" if has_secret else "it needs a secret: give auth_env= or auth_file=",
         404: "there is nothing at this path; check url= and the name of the index",
     }.get(
         status,
@@ -175,7 +175,7 @@ def status_error(origin: str, reply: Reply, has_secret: bool) -> EngineError:
 
 
 def checked_url(url: str) -> SplitResult:
-    """The parts of an address of http or https without user information."""
+    """Check an HTTP or HTTPS address without user information, and return its parts."""
     try:
         parts = urlsplit(url)
         is_sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -194,7 +194,7 @@ def _close_all(connections: deque[http.client.HTTPConnection]) -> None:
 
 
 def _checked_proxy(named: str) -> SplitResult:
-    """The parts of a proxy's address, which may have a password and is never shown."""
+    """Check the address of a proxy and return its parts. It may contain a password, so it is never shown."""
     parts = urlsplit(named if "://" in named else f"http://{named}")
     try:
         is_sound = parts.scheme in ("http", "") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -203,7 +203,7 @@ def _checked_proxy(named: str) -> SplitResult:
     if not is_sound:
         raise ConfigError(
             "the proxy of the environment (HTTP_PROXY or HTTPS_PROXY) should be an address such as "
-            "http://proxy.example:3128, found another text; NO_PROXY names hosts that need none"
+            "http://proxy.example:3128, found another text; NO_PROXY lists hosts without a proxy"
         )
     return parts
 
@@ -215,5 +215,5 @@ def _proxy_header(proxy: SplitResult) -> dict[str, str]:
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """The certificates to trust: those of the system, or of SSL_CERT_FILE. Read once, as it takes a while."""
+    """The trusted certificates, from the system or SSL_CERT_FILE. They are read once, because reading is slow."""
     return ssl.create_default_context()

@@ -1,10 +1,11 @@
-"""Language models behind any OpenAI-compatible endpoint, asked by prompts that are data.
+"""Reformulations by a language model behind any OpenAI-compatible endpoint. The prompts are data files.
 
-``prompts``   the bank: one TOML file for each prompt, filled in one pass, never executed
-``client``    one request over the network, with retries; ``wire`` reads what came back, ``pace`` says when to go
-``cache``     answers on disk, by the content of the request
-``batch``     many requests at once, those of the cache first
-``clean``     an answer is untrusted text: what is a query in it, and why the rest is not (``forms`` takes it apart)
+``prompts``   the prompt bank: one TOML file for each prompt; fields are filled in one pass, and nothing is executed
+``client``    one request over the network, with retries; ``wire`` reads the response, ``pace`` limits the rate
+``cache``     answers on disk, keyed by the content of the request
+``batch``     many concurrent requests; a cached answer needs no request
+``clean``     finds the candidates in an answer, which is untrusted text, and counts rejected parts by reason
+``forms``     splits an answer into its items
 """
 
 from askew.reformulators.llm.reformulator import LlmReformulator

@@ -1,4 +1,4 @@
-"""Many requests at once: those of the cache for nothing, the others over a bounded number of threads."""
+"""Concurrent requests with a bounded number of threads. Cached answers are read without a request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from askew.reformulators.llm.wire import Completion, Trouble
 
 @dataclass(frozen=True)
 class Request:
-    """One thing to ask. ``key`` names it by its content; ``query_id`` is for messages."""
+    """One request. ``key`` is the fingerprint of its content; ``query_id`` is used in error messages."""
 
     key: str
     body: dict[str, Any]
@@ -27,7 +27,7 @@ class Request:
 
 
 class Asker:
-    """Finds an answer, or why there is none, for each of many requests."""
+    """Gets an answer, or the reason of the failure, for each of many requests."""
 
     def __init__(
         self, endpoint: Endpoint, pace: RateLimit, account: Account, cache: AnswerCache | None,
@@ -39,7 +39,7 @@ class Asker:
         self._failed_in_a_row = 0
 
     def answers(self, requests: Sequence[Request]) -> list[Completion | Trouble]:
-        """An answer or what went wrong for each request, in order. The same request is sent once."""
+        """Return an answer or a ``Trouble`` for each request, in order. Identical requests are sent once."""
         if not requests:
             return []
         stop, broken = threading.Event(), list[BaseException]()
@@ -54,7 +54,7 @@ class Asker:
             try:
                 wait(asked.values(), return_when=FIRST_EXCEPTION)
             finally:
-                # Also when the user interrupts: what waits for its turn or rests is called off.
+                # Also when the user interrupts: requests that wait for their turn or for a retry are canceled.
                 if broken or not all(future.done() for future in asked.values()):
                     stop.set()
                     pool.shutdown(wait=False, cancel_futures=True)
@@ -102,12 +102,12 @@ class Asker:
         return found
 
     def _note_failure(self, trouble: Trouble, request: Request) -> None:
-        """Count it; an endpoint that answers nobody is an error, not a long list of queries without candidates."""
+        """Count a failure. It is an error if ``strict`` is set or if too many requests in a row have failed."""
         self._account.add(failures=1)
         if self._strict:
             raise DataError(
                 f"llm: no answer for the query {request.query_id!r}: {trouble.reason}, after at most "
-                f"{self._endpoint.attempts} attempts (on_failure='count' goes on without it)"
+                f"{self._endpoint.attempts} attempts (on_failure='count' skips such queries)"
             )
         with self._lock:
             self._failed_in_a_row = self._failed_in_a_row + 1 if trouble.again else 0
@@ -115,5 +115,5 @@ class Asker:
         if self._give_up_after and row >= self._give_up_after:
             raise DataError(
                 f"llm: {row} queries in a row have failed, the last with: {trouble.reason}; the endpoint seems to be "
-                "out of order (setting give_up_after; what is in the cache is not requested again)"
+                "down (setting give_up_after; cached answers are not requested again)"
             )

@@ -1,7 +1,9 @@
-"""Answers on disk, by the content of the request. Whole or not at all, checked when read, safe for several processes.
+"""Answers on disk, keyed by the content of the request.
+
+Writes are atomic, reads verify a checksum, and several processes may use the same folder.
 
 cache/ab/cdef....json    one answer, under the SHA-256 of its request
-cache/tmp/               half-written ones; renamed when they are whole
+cache/tmp/               files that are being written; renamed when they are complete
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ _DAY_S = 86400
 
 
 class Damaged(Exception):
-    """An entry of the cache that is not what was written."""
+    """A cache entry that cannot be parsed or fails its checksum."""
 
 
 def request_key(endpoint_name: str, body: Mapping[str, Any], sample: int) -> str:
-    """What tells two requests apart: whom is asked, everything that is sent, and which of several samples it is."""
+    """Return the key of a request: the fingerprint of the endpoint's name, the body and the number of the sample."""
     return fingerprint({"form": _FORM, "endpoint": endpoint_name, "body": body, "sample": sample}, length=64)
 
 
@@ -42,11 +44,11 @@ class AnswerCache:
         self._swept = False
 
     def path(self, key: str) -> Path:
-        """Where the answer to a request lies."""
+        """Return the path of the cached answer to a request."""
         return self._folder / key[:2] / f"{key[2:]}.json"
 
     def read(self, key: str) -> Completion | None:
-        """The answer to a request; None where there is none yet, Damaged where there was one."""
+        """Return the cached answer to a request, or None; raise ``Damaged`` if the entry is corrupt."""
         try:
             data = self.path(key).read_bytes()
         except FileNotFoundError:
@@ -62,7 +64,7 @@ class AnswerCache:
             raise Damaged(key) from None
 
     def write(self, key: str, request: Mapping[str, Any], answer: Completion) -> None:
-        """Keep an answer. Written under another name, then renamed: a reader never sees a half of it."""
+        """Store an answer. The file is renamed when it is complete, so a reader never sees a part of it."""
         said = answer.as_json()
         entry = {
             "form": _FORM,
@@ -83,7 +85,7 @@ class AnswerCache:
             raise StoreError(f"llm: the cache cannot be written: {target} ({error.strerror})") from None
 
     def _sweep(self) -> None:
-        """Make the folder for halves, and clear away what killed processes left there more than a day ago."""
+        """Create the folder of temporary files, and delete files in it that are more than a day old."""
         if self._swept:
             return
         halves = self._folder / "tmp"

@@ -1,4 +1,4 @@
-"""From an answer to candidates. An answer is untrusted text; all that is thrown away is counted by its reason."""
+"""Candidates from an answer, which is untrusted text. Every rejected part is counted by its reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from askew.reformulators.llm.forms import bare, one_line, plain, read_list, read
 from askew.reformulators.llm.prompts import Prompt
 from askew.reformulators.llm.wire import Completion
 
-# Part of the settings: answers in the cache are read anew by these rules.
+# The version of these rules is part of the settings: cached answers are read by the current rules.
 CLEANING = 1
 
 _TALK = re.compile(
@@ -22,7 +22,7 @@ _TALK = re.compile(
     r"(?:please )?feel free to (?:ask|let|modify|adjust|use)|note that (?:these|this|i|the quer))\b",
     re.IGNORECASE,
 )
-# "sorry, I can't stop" is a fine query: a refusal also says what will not be done.
+# "sorry, I can't stop" is a valid query: a refusal must also name the refused task.
 _REFUSAL = re.compile(
     r"^(?:(?:i['’]m|i am) (?:very |so )?sorry|sorry|i apologi[sz]e|unfortunately)\b.{0,40}"
     r"\b(?:can(?:['’]t|not)|unable to|not able to|won['’]t)\b.{0,15}"
@@ -36,7 +36,7 @@ _REFUSAL = re.compile(
 
 @dataclass
 class Sieve:
-    """Keeps the candidates of one query apart: what was there already is not taken again."""
+    """Collects the distinct candidates of one query from its answers, and counts rejected texts by reason."""
 
     query: str
     prompt: Prompt
@@ -45,7 +45,7 @@ class Sieve:
     _seen: set[str] = field(default_factory=set)
 
     def take(self, answer: Completion) -> list[str]:
-        """The candidates of one more answer, in the order in which it gives them."""
+        """Return the new candidates of one more answer, in their order."""
         text = self._said(answer)
         if text is None:
             return []
@@ -58,7 +58,7 @@ class Sieve:
         return made
 
     def _said(self, answer: Completion) -> str | None:
-        """The text of an answer where there is one to read."""
+        """Return the text of an answer without its thinking; None if it is a refusal, cut off or empty."""
         text = without_thinking(plain(answer.text))
         if answer.refused or (text is not None and _REFUSAL.search(text.strip())):
             self._reject("refused")
@@ -97,7 +97,7 @@ class Sieve:
         return [candidate] if self._is_new(candidate) else []
 
     def _items(self, text: str, answer: Completion) -> list[str]:
-        """The single texts of a list that could be a query or a keyword."""
+        """Return the items of a list that can be a query or a keyword."""
         found, rejected = read_list(text, cut=answer.finish == "length")
         self.rejected.update(rejected)
         if not found and not rejected:
@@ -155,12 +155,12 @@ def _why_not_text(line: str) -> str | None:
 
 
 def _parts(text: str) -> list[str]:
-    """The keywords of a line that names them between commas."""
+    """Split a line of keywords at commas and semicolons."""
     return [part for part in (one_line(part) for part in re.split(r"[,;]", text)) if part]
 
 
 def _clipped(text: str, most: int) -> str:
-    """The text up to so many characters, not ending within a word where that can be helped."""
+    """Return at most ``most`` characters of a text, cut between words if possible."""
     if len(text) <= most:
         return text
     whole, blank, _ = text[: most + 1].rpartition(" ")
@@ -168,7 +168,7 @@ def _clipped(text: str, most: int) -> str:
 
 
 def clip(text: str, most: int) -> str:
-    """A text of a document as a prompt shows it: one line, at most so long."""
+    """Return a document's text as a prompt shows it: one line of at most ``most`` characters."""
     return _clipped(one_line(text), most)
 
 

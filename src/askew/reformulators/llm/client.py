@@ -1,7 +1,7 @@
-"""One request to an OpenAI-compatible endpoint, tried until it is answered or hopeless.
+"""One request to an OpenAI-compatible endpoint, repeated while a retry may succeed.
 
-The key is read from the environment when the connection is made. It is not kept in any object of ours, and what an
-endpoint says is searched for it before anyone sees it. Redirects are not followed: they would carry the key elsewhere.
+The key is read from the environment when the connection is made. No object of askew stores it, and it is removed from
+answers and error messages of the endpoint. Redirects are not followed: they would send the key to another address.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _HIDDEN = "[key]"
 
 
 class RequestsStopped(Exception):
-    """The work was called off while a request waited for its turn."""
+    """The requests were canceled while one waited for its turn."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where to ask, and how patiently."""
+    """The address of an endpoint, with its timeout, retries and limits."""
 
     base_url: str | None = None
     key_variable: str = "OPENAI_API_KEY"
@@ -49,12 +49,12 @@ class Endpoint:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Whoever makes it with a plain text gets an address that does not show a key either."""
+        """Convert a plain string to an ``Address``, which does not show a key."""
         if self.base_url is not None:
             object.__setattr__(self, "base_url", Address(self.base_url))
 
     def url(self) -> Address:
-        """The address that requests go to; from the environment where no setting names one."""
+        """Return the address for requests, from the setting or else from the environment."""
         found = Address(self.base_url or os.environ.get("OPENAI_BASE_URL", ""))
         if not found:
             raise ConfigError(
@@ -87,7 +87,7 @@ def _checked_url(base_url: Address) -> Address:
 
 
 class ChatClient:
-    """Asks one endpoint, from several threads at once."""
+    """Sends requests to one endpoint, from several threads at once."""
 
     def __init__(self, endpoint: Endpoint, pace: RateLimit, account: Account, stop: threading.Event) -> None:
         self._endpoint, self._pace, self._account, self._stop = endpoint, pace, account, stop
@@ -103,7 +103,7 @@ class ChatClient:
             self._http.close()
 
     def ask(self, body: Mapping[str, Any], key: str) -> Completion:
-        """The answer to a request; Trouble when every attempt came to nothing. ``key`` names the request."""
+        """Return the answer to a request; raise ``Trouble`` if every attempt fails. ``key`` identifies the request."""
         content = json.dumps(body, ensure_ascii=False).encode()
         http = self._opened()
         for attempt in range(1, self._endpoint.attempts + 1):
@@ -135,7 +135,7 @@ class ChatClient:
         return self._understood(http, response, body)
 
     def _read(self, response: httpx.Response, deadline: float) -> bytes:
-        """The body, of a bounded size and within the time; a compressed one could be larger than it looks."""
+        """Read the body within the limits of size and time. Compressed bodies are refused: they may expand."""
         if response.headers.get("content-encoding", "identity") != "identity":
             raise Trouble("compressed answer")
         body = bytearray()
@@ -161,7 +161,7 @@ class ChatClient:
             self._sleep(held)
 
     def _rest(self, trouble: Trouble, attempt: int, key: str) -> None:
-        """Wait as long as the endpoint asks, and at least as long as good manners do."""
+        """Wait as long as the endpoint requests, and at least for the backoff time."""
         end = self._endpoint
         if trouble.wait is not None and trouble.wait > end.max_wait_s:
             raise Trouble("told to wait longer than max_wait_s", again=trouble.again)
@@ -174,7 +174,7 @@ class ChatClient:
             raise RequestsStopped
 
     def _opened(self) -> httpx.Client:
-        """The connections, made when the first request needs them: answers from the cache need neither key nor net."""
+        """Return the HTTP client, made at the first request: cached answers need neither a key nor the network."""
         with self._lock:
             if self._http is None:
                 self._url = self._endpoint.url()
@@ -201,7 +201,7 @@ def _connections(endpoint: Endpoint) -> httpx.Client:
             verify=_trust(),
         )
     except (ValueError, ImportError, httpx.InvalidURL) as error:
-        # The only addresses that are read here are those of proxies, and they may have a password in them.
+        # The only addresses parsed here are those of proxies. They may contain a password, so they are not shown.
         raise ConfigError(
             f"llm: the proxy in the environment (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY) cannot be used "
             f"({type(error).__name__})"
@@ -210,16 +210,16 @@ def _connections(endpoint: Endpoint) -> httpx.Client:
 
 @cache
 def _trust() -> ssl.SSLContext:
-    """The certificates to believe in: those of httpx, or of SSL_CERT_FILE. Read once, for it takes its time."""
+    """Return the trusted certificates of httpx or of SSL_CERT_FILE. They are read once, because that is slow."""
     import httpx
 
     return httpx.create_ssl_context()
 
 
 def _key(variable: str) -> str:
-    """The key of the environment; none is needed by many endpoints of one's own."""
+    """Return the key from the environment; empty if there is none, since many local endpoints need no key."""
     key = os.environ.get(variable, "").strip()
-    # A header that cannot be sent would be quoted in an error message, and the key with it.
+    # An invalid header would be quoted in an error message together with the key.
     if not all("!" <= char <= "~" for char in key):
         raise ConfigError(
             f"llm: expected a key of printable ASCII in the environment variable {variable}, found another text"

@@ -1,4 +1,4 @@
-"""Take an answer apart: JSON, fenced code, numbered or bulleted lists, plain lines. Nothing here is ever executed."""
+"""Split an answer into items: JSON, fenced code, numbered or bulleted lists, plain lines. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
-# Some endpoints send the end of the thinking without its beginning.
+# Some endpoints send the closing tag of the thinking without the opening tag.
 _THINKING = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 _OPEN_THINKING = re.compile(r"\A\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
@@ -21,7 +21,7 @@ _LABEL = re.compile(
 _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "‘": "’", "«": "»", "`": "`"}
 _LIST_NAMES = ("queries", "keywords", "questions", "reformulations", "variants")
 _TEXT_NAMES = ("query", "text", "passage", "keyword", "question", "answer")
-# Bidirectional overrides and marks that show a text as another than it is; joiners are part of words and stay.
+# Bidirectional overrides and invisible marks, which make a text look different. Joiners are part of words and stay.
 _UNSEEN = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF, 0x200B, 0x200E, 0x200F, 0xAD])
 _UNSEEN |= dict.fromkeys(range(0xE0000, 0xE0080))
 _CONTROLS = dict.fromkeys([*range(0x09), *range(0x0E, 0x1C), *range(0x7F, 0x85), *range(0x86, 0xA0)]) | _UNSEEN
@@ -42,13 +42,13 @@ def one_line(text: str) -> str:
 
 
 def without_thinking(text: str) -> str | None:
-    """The answer behind the thinking that some models show; None where the thinking never ended."""
+    """Return the answer after the thinking that some models show; None if the thinking does not end."""
     rest = _THINKING.sub("", text, count=1)
     return None if _OPEN_THINKING.match(rest) else rest
 
 
 def read_list(text: str, cut: bool) -> tuple[list[str], Counter[str]]:
-    """The items of an answer as they stand in it, and what was left out, by reason. ``cut``: it has no end."""
+    """Return the items of an answer, and the rejected parts counted by reason. ``cut``: the answer is incomplete."""
     fence = _FENCE.search(text)
     body = fence[1] if fence is not None and fence[1].strip() else text
     values, start = _json_items(body)
@@ -63,7 +63,7 @@ def read_list(text: str, cut: bool) -> tuple[list[str], Counter[str]]:
 
 
 def _json_items(text: str) -> tuple[list[object] | None, int]:
-    """The list in the first JSON value that has one, and where that value begins."""
+    """Return the list in the first JSON value that contains one, and the position of that value."""
     for start in (found.end() - 1 for found in islice(_JSON_START.finditer(text), _TRIES)):
         try:
             value, _ = _DECODER.raw_decode(text, start)
@@ -97,7 +97,7 @@ def _text_of(value: object) -> str | None:
 
 
 def _whole_strings(text: str) -> Iterator[str]:
-    """The strings of a broken JSON list, up to the first that is not whole."""
+    """Yield the strings of a broken JSON list, up to the first incomplete one."""
     at = text.find("[") + 1
     while at > 0:
         at = _next_sign(text, at)
@@ -117,7 +117,7 @@ def _next_sign(text: str, at: int) -> int:
 
 
 def _lines(text: str, cut: bool) -> tuple[list[str], Counter[str]]:
-    """The lines of a list without their marks; where some lines have marks, the others are talk around the list."""
+    """Return the lines of a list without list marks; if only some lines have marks, the others are rejected."""
     rejected: Counter[str] = Counter()
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if cut and lines:
@@ -130,7 +130,7 @@ def _lines(text: str, cut: bool) -> tuple[list[str], Counter[str]]:
 
 
 def _unmarked(items: list[str]) -> list[str]:
-    """The items without marks, where every one of several has one: "1. FC" alone may well be a name."""
+    """Remove list marks if there are several items and each has one: a single "1. FC" may be a name."""
     found = [_MARKER.match(item) for item in items]
     if len(items) < 2 or not all(found):
         return items
@@ -138,7 +138,7 @@ def _unmarked(items: list[str]) -> list[str]:
 
 
 def read_passage(text: str, is_talk: re.Pattern[str]) -> str:
-    """The passage of an answer in one line, without fences, labels and talk before it."""
+    """Return the passage of an answer in one line, without fences, labels and introductory text."""
     fence = _FENCE.search(text)
     body = (fence[1] if fence is not None else text).strip()
     values = _json_items(body)[0] if body.startswith("{") else None
@@ -151,7 +151,7 @@ def read_passage(text: str, is_talk: re.Pattern[str]) -> str:
 
 
 def bare(line: str) -> str:
-    """A line without the label, the quotation marks, the bold type and the stray comma that models put around it."""
+    """Remove the label, quotation marks, bold type and stray comma that models put around a line."""
     line = _LABEL.sub("", line.strip(), count=1) if _LABEL.match(line.strip()) else line.strip()
     for _ in range(3):
         line = line[:-1] if len(line) > 1 and line.endswith(('",', "',")) else line

@@ -1,7 +1,7 @@
 """The prompt bank. A prompt is a TOML file: facts about it, and two templates with {query}, {passages} and {count}.
 
-``answer`` says what the model is asked for: ``queries`` (each one a candidate), ``keywords`` (together one candidate)
-or a ``passage``. ``query_times`` says how often the query itself stands before the keywords or the passage.
+``answer`` is what the prompt requests: ``queries`` (one candidate each), ``keywords`` (together one candidate) or a
+``passage``. ``query_times`` is how many times the query is put before the keywords or the passage.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Prompt:
-    """Two templates, and how to read what comes of them."""
+    """Two templates, and how to read the answers to them."""
 
     name: str
     system: str
@@ -45,13 +45,13 @@ class Prompt:
 
     @property
     def hash(self) -> str:
-        """Names all that changes an outcome; not what is said about the prompt."""
+        """A fingerprint of the templates and of the fields that determine how answers are read."""
         parts = [self.system, self.user, self.answer, self.query_times, self.max_chars]
         return fingerprint(parts, length=12)
 
     @property
     def id(self) -> str:
-        """Name, version and content in one text."""
+        """Name, version and fingerprint in one string."""
         return f"{self.name}@{self.version}:{self.hash}"
 
     def messages(self, values: Mapping[str, str]) -> list[dict[str, str]]:
@@ -61,7 +61,7 @@ class Prompt:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Put values into the known fields, in one pass: a field inside a value stays the text that it is."""
+    """Replace the known fields by their values in one pass: a field inside a value is not replaced."""
     return _FIELD.sub(lambda found: values.get(found[1], found[0]), template)
 
 
@@ -71,7 +71,7 @@ def shipped_prompts() -> list[str]:
 
 
 def load_prompt(spec: str) -> Prompt:
-    """A prompt by its name, or from a ``.toml`` file."""
+    """Load a prompt by its name in the bank, or from a ``.toml`` file."""
     if spec in shipped_prompts():
         return _read(_SHIPPED / f"{spec}.toml")
     if not spec.endswith(".toml"):
@@ -121,4 +121,4 @@ def _check_sense(prompt: Prompt, where: str) -> None:
             f"found {prompt.query_times} and {prompt.max_chars}"
         )
     if prompt.answer == "queries" and prompt.query_times:
-        raise ConfigError(f"{where}: query_times is for keywords and passages; a query of the answer stands alone")
+        raise ConfigError(f"{where}: query_times is for keywords and passages; leave it out if answer is queries")

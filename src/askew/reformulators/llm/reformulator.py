@@ -1,4 +1,4 @@
-"""The reformulator: a prompt for each query, answers from the cache or the endpoint, candidates out of them."""
+"""The reformulator ``llm``: prompts for each query, answers from the cache or the endpoint, candidates from answers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from askew.reformulators.llm.wire import Completion, Trouble, mended
 
 
 class LlmReformulator:
-    """Asks a language model (any OpenAI-compatible endpoint) for reformulations, by a prompt of the bank.
+    """Gets reformulations from a language model (any OpenAI-compatible endpoint) with a prompt of the prompt bank.
 
-    ``prompt`` is a name of the bank or a TOML file; ``base_url`` is by default that of OPENAI_BASE_URL, and the key is
-    read from the environment variable ``key_variable``. ``samples`` asks so many times; ``count`` is how many queries
-    or keywords one answer is to hold. Answers are kept in the folder ``cache`` under what was asked, of whom: give
-    endpoints whose models differ under the same name different ``endpoint_name``. A query that fails in all its
-    ``attempts`` is counted, or an error (``on_failure``); after ``give_up_after`` in a row it is an error in any case
-    (0: never). None leaves ``temperature``, ``top_p`` or ``seed`` out of the request, for models that refuse them.
+    ``prompt`` is the name of a prompt in the bank or a TOML file. ``base_url`` defaults to the environment variable
+    OPENAI_BASE_URL, and the key is read from the environment variable ``key_variable``. ``samples`` is the number of
+    answers requested per query, ``count`` the number of queries or keywords in one answer. Answers are cached in the
+    folder ``cache`` by request and ``endpoint_name``: give endpoints different names if they serve different models
+    under the same model name. A query that fails in all its ``attempts`` is counted or is an error (``on_failure``).
+    After ``give_up_after`` failures in a row it is always an error (0: never). None leaves ``temperature``, ``top_p``
+    or ``seed`` out of the request, for models that refuse them.
     """
 
     method = "llm"
@@ -54,7 +55,7 @@ class LlmReformulator:
         _check_above_zero(timeout_s=timeout_s, requests_per_minute=requests_per_minute, top_p=top_p)
         if samples > 1 and temperature == 0:
             raise ConfigError(
-                "llm: expected a temperature above 0 with samples above 1, found 0: all would be the same"
+                "llm: expected a temperature above 0 with samples above 1, found 0: all samples would be the same"
             )
         self._prompt = load_prompt(prompt)
         self._check_json(json)
@@ -67,7 +68,7 @@ class LlmReformulator:
         endpoint = Endpoint(base_url, key_variable, float(timeout_s), attempts, float(backoff_s), float(max_wait_s),
                             max_answer_bytes, concurrency, seed or 0)  # fmt: skip
         if base_url is not None or cache is None:
-            # With a cache all may be answered already: then no endpoint is needed, and none is asked for.
+            # With a cache, all answers may be stored already; then no address of an endpoint is required.
             endpoint.url()
         kept = None if cache is None else AnswerCache(Path(cache))
         pace = RateLimit(requests_per_minute)
@@ -79,7 +80,7 @@ class LlmReformulator:
         return self._account.total()
 
     def settings(self) -> Mapping[str, Any]:
-        """What the candidates depend on: not where the endpoint is, nor how patiently it is asked."""
+        """Return everything that determines the candidates, without the endpoint's address, retries and limits."""
         shown = {"passages": self.mixes, "passage_chars": self._passage_chars} if self.reads else {}
         return {
             "model": self._model, "endpoint_name": self._name, "prompt": self._prompt.id, "samples": self._samples,
@@ -88,7 +89,7 @@ class LlmReformulator:
         }  # fmt: skip
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """The queries, keywords or passages that the model wrote for each query, by query and sample."""
+        """Return the queries, keywords or passages that the model wrote, by query and sample."""
         found = Candidates()
         jobs = self._jobs(asked, found)
         answers = iter(self._asker.answers([request for _, _, requests in jobs for request in requests]))
@@ -107,7 +108,7 @@ class LlmReformulator:
         return []
 
     def _jobs(self, asked: QueryBatch, found: Candidates) -> list[tuple[int, str, list[Request]]]:
-        """What to ask for each query that can be asked about; the others are counted."""
+        """Return the requests for each query; queries without text or without needed passages are counted."""
         if self.reads and asked.passages is None:
             raise DataError(f"llm: the prompt {self._prompt.name!r} needs the passages of a first search, found none")
         jobs = []
@@ -154,7 +155,7 @@ class LlmReformulator:
 
 
 def _real(value: float | None) -> float | None:
-    """A whole number as a real one: 0 and 0.0 are to be the same request."""
+    """Convert to a float, so that 0 and 0.0 give the same request."""
     return None if value is None else float(value)
 
 
@@ -165,7 +166,7 @@ def _check_texts(**settings: str) -> None:
 
 
 def _check_variable(name: str) -> None:
-    """A key that was given in place of a name must not come out in a message."""
+    """Refuse a text that is not a variable name, without showing it: it may be the key itself."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ConfigError(
             "llm: expected key_variable to be the name of an environment variable, such as OPENAI_API_KEY; found "

@@ -1,4 +1,4 @@
-"""What asking a model has cost so far."""
+"""Counts of the requests and tokens that a model has used so far."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True)
 class Usage:
-    """Requests sent (retries among them), answers taken from the cache, and the tokens of the answers paid for."""
+    """Counts of requests (with retries), failures, cached answers, and tokens of answers from the endpoint."""
 
     requests: int = 0
     retries: int = 0
@@ -20,7 +20,7 @@ class Usage:
 
 
 class Account:
-    """A usage that grows, safely from several threads."""
+    """Adds up the usage of several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

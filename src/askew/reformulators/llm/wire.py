@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible endpoint sends back, read with distrust."""
+"""Reading of responses from an OpenAI-compatible endpoint, as untrusted input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN_CHARS = 300
 
 @dataclass(frozen=True)
 class Completion:
-    """What a model said; ``finish`` is why it stopped ("stop", "length", "content_filter")."""
+    """The answer of a model; ``finish`` is the reason why it stopped ("stop", "length", "content_filter")."""
 
     text: str
     finish: str = "stop"
@@ -25,12 +25,12 @@ class Completion:
     completion_tokens: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """As the cache writes it."""
+        """Return the fields as the cache stores them."""
         return asdict(self)
 
 
 class Trouble(Exception):
-    """A request came to nothing. ``again``: trying once more may help, after ``wait`` seconds where that is known."""
+    """A failed request. ``again``: a retry may succeed, after ``wait`` seconds if that is known."""
 
     def __init__(self, reason: str, again: bool = True, wait: float | None = None) -> None:
         super().__init__(reason)
@@ -38,7 +38,7 @@ class Trouble(Exception):
 
 
 def read_response(status: int, headers: Mapping[str, str], body: bytes, key_variable: str) -> Completion:
-    """The answer; Trouble for what concerns this request, ConfigError for what would go wrong with every request."""
+    """Return the answer; raise ``Trouble`` if this request failed, ``ConfigError`` if every request would fail."""
     if status == 200:
         return _read_success(headers, body)
     code, message = _read_error(body)
@@ -48,7 +48,7 @@ def read_response(status: int, headers: Mapping[str, str], body: bytes, key_vari
     if status in _AGAIN or status >= 500:
         raise Trouble(f"status {status}", wait=wait)
     if code == "content_filter":
-        # Some endpoints refuse a single prompt this way: it is about the query, not about the settings.
+        # Some endpoints refuse a single prompt with this code: the cause is the query, not the settings.
         return Completion("", finish="content_filter", refused=True)
     if code == "context_length_exceeded":
         raise Trouble("prompt too long", again=False)
@@ -63,8 +63,8 @@ def _explained(status: int, headers: Mapping[str, str], message: str, key_variab
         )
     if 300 <= status < 400:
         to = _shown(headers.get("location", "nowhere"))
-        return f"llm: the endpoint sends elsewhere (status {status}, to {to}): set base_url to where it really is"
-    hint = {404: "; check base_url and model", 400: "; a setting may be unknown to it (json, seed, top_p, max_tokens)"}
+        return f"llm: the endpoint redirects (status {status}, to {to}): set base_url to the final address"
+    hint = {404: "; check base_url and model", 400: "; it may not support a setting (json, seed, top_p, max_tokens)"}
     return f"llm: the endpoint refused the request (status {status}): {message}{hint.get(status, '')}"
 
 
@@ -120,12 +120,12 @@ def _read_error(body: bytes) -> tuple[str, str]:
 
 
 def _shown(text: str) -> str:
-    """Foreign text in a message of ours: one line, printable, short."""
+    """Make a text of the endpoint fit for an error message: one line, printable, short."""
     line = "".join(c if c.isprintable() else " " for c in text[: 4 * _SHOWN_CHARS])
     line = " ".join(line.split())
     return line if len(line) <= _SHOWN_CHARS else line[:_SHOWN_CHARS] + " ..."
 
 
 def mended(text: str) -> str:
-    """The text without halves of characters (lone surrogates), which cannot be written anywhere."""
+    """Replace lone surrogates, which cannot be encoded."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

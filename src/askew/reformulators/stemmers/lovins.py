@@ -1,15 +1,15 @@
 """The Lovins stemmer (Development of a stemming algorithm, Mechanical Translation 11, 1968).
 
-The longest of 294 endings goes whose condition the rest of the word fulfils; then the end of the stem is respelled.
-Endings, conditions and respellings are those of her appendices as Snowball gives them: the paper's second "end -> ens"
-is read as "ent -> ens", and the ending "elity" (other copies of the table have "elily") is kept.
+The stemmer removes the longest of 294 endings with a condition that the rest of the word meets; then it respells the
+end of the stem. Endings, conditions and respellings are those of the paper's appendices in Snowball's version: the
+second "end -> ens" is read as "ent -> ens", and the ending "elity" (other copies of the table have "elily") is kept.
 """
 
 from __future__ import annotations
 
 import re
 
-# The name of a condition: the least length of the stem, and what must stand at its end.
+# The conditions by name: the minimum length of the stem, and a pattern for its end.
 _CONDITIONS = {
     "A": (2, ""), "B": (3, ""), "C": (4, ""), "D": (5, ""), "E": (2, "[^e]"), "F": (3, "[^e]"), "G": (3, "f"),
     "H": (2, "t|ll"), "I": (2, "[^oe]"), "J": (2, "[^ae]"), "K": (3, "l|i|u.e"), "L": (2, "[^uxs]|os"),
@@ -66,7 +66,7 @@ _ENDINGS = {
     "CC": "inity",
 }
 _DOUBLES = frozenset(letter * 2 for letter in "bdglmnprst")
-# How the end of a stem is respelled, and after which letters it is not.
+# The end of a stem: its respelling, and the letters after which it is not respelled.
 _RESPELLED = {
     "iev": ("ief", ""), "uct": ("uc", ""), "umpt": ("um", ""), "rpt": ("rb", ""), "urs": ("ur", ""),
     "istr": ("ister", ""), "metr": ("meter", ""), "olv": ("olut", ""), "ul": ("l", "aio"), "bex": ("bic", ""),

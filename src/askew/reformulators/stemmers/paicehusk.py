@@ -1,10 +1,10 @@
 """The Paice/Husk stemmer (Another stemmer, SIGIR Forum 24, 1990), with the 115 rules of the paper.
 
-A rule is the ending read backwards, ``*`` if the word must not have been changed before, how many letters go, what
-comes in their place, and ``>`` to go on or ``.`` to stop. A rule is used only if what it leaves is fit to be a stem.
+A rule consists of the reversed ending, ``*`` if the word must be unchanged so far, the number of letters to remove, the
+letters to append, and ``>`` to continue or ``.`` to stop. A rule is used only if its result is acceptable as a stem.
 
-The programs that were published since disagree with the paper and with each other (on up to 8 % of words); this
-follows the paper: the stem counts with its new letters, and its vowel may stand anywhere.
+The published programs disagree with the paper and with each other on up to 8 % of words. This one follows the paper:
+the test for acceptable stems includes the appended letters, and the vowel may be anywhere in the stem.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ for _rule in RULES:
 
 
 def stem(word: str) -> str:
-    """The stem of a lower-cased word; one with digits in it is left alone."""
+    """The stem of a lower-cased word; a word with digits is not changed."""
     intact = True
     while word.isalpha():
         changed = _step(word, intact)
@@ -58,7 +58,7 @@ def stem(word: str) -> str:
 
 
 def _step(word: str, intact: bool) -> tuple[str, bool] | None:
-    """The word after the first rule that can be used, and whether to go on."""
+    """Apply the first usable rule; return the new word and whether to continue, or None if no rule is usable."""
     for rule in _BY_LAST_LETTER.get(word[-1], ()):
         if word.endswith(rule.ending) and (intact or not rule.intact):
             new = word[: len(word) - rule.cut] + rule.new
@@ -68,7 +68,7 @@ def _step(word: str, intact: bool) -> tuple[str, bool] | None:
 
 
 def _is_acceptable(stem: str) -> bool:
-    """Two letters after a first vowel; otherwise three, with a vowel or y among them."""
+    """Whether a stem has two letters and begins with a vowel, or has three letters with a vowel or y among them."""
     if stem[:1] in tuple("aeiou"):
         return len(stem) >= 2
     return len(stem) >= 3 and not frozenset("aeiouy").isdisjoint(stem)

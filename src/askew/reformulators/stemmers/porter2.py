@@ -1,7 +1,7 @@
 """Porter2, the English stemmer of Snowball, from its published rules as they were from 2006 to 2024.
 
-Snowball 3 (2025) changed some of them (added -> add, biologist -> biolog, more exceptions). Published work means the
-rules before that, which NLTK has too. Source: snowballstem.org, the English stemmer.
+Snowball 3 (2025) changed some of them (added -> add, biologist -> biolog, more exceptions). Published work uses the
+earlier rules, as NLTK does. Source: snowballstem.org, the English stemmer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STEP_2 = rules({
     "ousli": "ous", "ousness": "ous", "iveness": "ive", "iviti": "ive", "biliti": "ble", "bli": "ble", "ogi": "og",
     "fulli": "ful", "lessli": "less", "li": "",
 })  # fmt: skip
-# These two endings go only after certain letters.
+# These two endings are removed only after certain letters.
 _BEFORE = {"ogi": "l", "li": "cdeghkmnrt"}
 _STEP_3 = rules({
     "ational": "ate", "tional": "tion", "alize": "al", "icate": "ic", "iciti": "ic", "ical": "ic", "ful": "",
@@ -78,7 +78,7 @@ def _step_1b(word: str, r1: int) -> str:
 
 
 def _tidy(word: str, r1: int) -> str:
-    """After -ed or -ing went: luxuriat(ed) -> luxuriate, hopp(ing) -> hop, hop(ing) -> hope."""
+    """Repair a stem after -ed or -ing was removed: luxuriat(ed) -> luxuriate, hopp(ing) -> hop, hop(ing) -> hope."""
     if word.endswith(("at", "bl", "iz")):
         return word + "e"
     if ends_in_double(word) and word[-1] in _DOUBLES:
@@ -87,7 +87,7 @@ def _tidy(word: str, r1: int) -> str:
 
 
 def _ends_short(word: str) -> bool:
-    """A short syllable at the end: also a vowel and a consonant that are the whole word."""
+    """Whether a word ends in a short syllable, or consists of a vowel and a consonant."""
     return ends_in_short_syllable(word) or (len(word) == 2 and word[0] in VOWELS and word[1] not in VOWELS)
 
 

@@ -1,18 +1,18 @@
-"""The two plainest ways to conflate words: cutting a plural s, and cutting after n letters.
+"""The two simplest stemmers: removal of a plural s, and truncation after n letters.
 
 The s-stemmer has the three rules of Harman, How effective is suffixing? (JASIS 42, 1991); only the first rule that fits
-is used. The least lengths are those of ReQue (2020): "gas" and "yes" stay, and a word too short for one rule falls to
-the next ("flies" becomes "flie").
+is used. The minimum lengths are those of ReQue (2020): "gas" and "yes" stay, and if a word is too short for one rule,
+the next rule is tried ("flies" becomes "flie").
 """
 
 from __future__ import annotations
 
-# The ending, the letters before it that forbid the rule, what takes its place, and the least length of the word.
+# The ending, the letters before it that forbid the rule, the replacement, and the minimum length of the word.
 _RULES = (("ies", "ae", "y", 6), ("es", "aeo", "e", 5), ("s", "us", "", 4))
 
 
 def s_stem(word: str) -> str:
-    """The word without its plural s: -ies becomes -y, -es becomes -e, -s goes."""
+    """Remove the plural s: -ies becomes -y, -es becomes -e, -s is removed."""
     for ending, forbidden, new, least in _RULES:
         start = word[: -len(ending)]
         if len(word) >= least and word.endswith(ending) and start[-1] not in forbidden:

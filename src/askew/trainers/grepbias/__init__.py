@@ -1,1 +1,1 @@
-"""Relevance without a preference for a gender: GrepBiasIR, frozen encoders with linear heads, and fine-tuned ones."""
+"""Train relevance models without a gender preference on GrepBiasIR: linear heads on frozen encoders, or fine-tuning."""

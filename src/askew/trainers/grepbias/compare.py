@@ -1,8 +1,8 @@
-"""Differences between methods, with intervals, and which row of a table is its headline.
+"""Differences between methods with intervals, and the choice of the headline row of a table.
 
-Accuracy and M - F are compared by paired differences of queries with the test for bounded means, which holds for every
-distribution. The interval of a difference of |M - F| holds too, and is wide. The difference of the distance of logits
-has one of the corrected bootstrap, with the same draws for both methods; it is approximate.
+Accuracy and M - F are compared by paired differences of queries with the test for bounded means, which is valid for
+every distribution. The interval of a difference of |M - F| is also valid, but wide. The difference of the distance of
+logits has an approximate BCa bootstrap interval, with the same resamples for both methods.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from askew.trainers.grepbias.scores import (
 from askew.trainers.grepbias.tables import INTERVALS, MethodLogits
 from askew.trainers.scores import ScoreInterval
 
-# Two accuracies this near are equal: it is what is left of rounding in a mean.
+# Accuracies that differ by less than this count as equal: it is the rounding error of a mean.
 _SAME = 1e-9
 HEADLINE_RULE = (
     "the highest accuracy on held-out queries inside the training categories; of equal ones the smaller |M-F| there; "
@@ -45,7 +45,7 @@ HEADLINE_RULE = (
 
 @dataclass(frozen=True)
 class Headline:
-    """The row that the rule picks; ``candidates`` are names, held-out accuracies and held-out |M-F|, best first."""
+    """The chosen row; ``candidates`` has names, held-out accuracies and held-out |M-F|, best first."""
 
     name: str
     candidates: tuple[tuple[str, float, float], ...]
@@ -61,7 +61,7 @@ def headline(results: Sequence[MethodLogits], groups: RowIndex) -> Headline:
 
 
 def _held_out(inside: Floats, groups: RowIndex) -> tuple[float, float]:
-    """Accuracy and |M - F| of held-out logits, of seeds by rows: means over seeds of means over categories."""
+    """Accuracy and |M - F| of held-out logits (seeds by rows): the mean over seeds of the means over categories."""
     values, _ = query_values(right_rows(inside, groups).mean(0), groups)
     shares = nan_mean(cell_fractions(winners(inside, groups), groups), 1)
     return float(values.mean()), float(np.abs(shares[:, 0] - shares[:, 1]).mean())
@@ -69,7 +69,7 @@ def _held_out(inside: Floats, groups: RowIndex) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Difference:
-    """New minus old. ``p`` is of the null hypothesis that the mean difference of accuracy is 0."""
+    """Differences, new minus old. ``p`` is for the null hypothesis that the mean difference of accuracy is 0."""
 
     accuracy: ScoreInterval
     p: float

@@ -1,6 +1,6 @@
-"""The untrained baseline: a row is relevant where the cosine of its query and document is above a threshold.
+"""The untrained baseline: a document is relevant if its cosine with the query is above a threshold.
 
-No weight is trained. The one threshold is chosen on the training category, as everything else in the protocol is.
+No weights are trained. The threshold is chosen on the training category only.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _FOLD_SEED = 7
 
 
 def cosines(apart: Vectors) -> npt.NDArray[np.float32]:
-    """The cosine of each row of features of the layout apart, whose last feature is the cosine times a factor."""
+    """The cosine of each row of features of the layout ``apart``, where the last feature is a scaled cosine."""
     width = np.sqrt(apart.shape[1] - 1)
     return np.asarray(apart[:, -1] * 4 / width, np.float32)
 
 
 def best_threshold(cosine: Floats, relevant: Flags) -> float:
-    """The threshold with the most rows on the right side: halfway between two neighbors, the middle one of equals."""
+    """The threshold with the most correct rows: a midpoint between two adjacent values; the median one of equals."""
     values = np.unique(cosine)
     between = np.concatenate([values[:1] - 1.0, (values[:-1] + values[1:]) / 2, values[-1:] + 1.0])
     right = ((cosine[None, :] > between[:, None]) == relevant).sum(1)
@@ -34,7 +34,7 @@ def best_threshold(cosine: Floats, relevant: Flags) -> float:
 
 
 def zero_shot_cosine(cosine: Floats, relevant: Flags, query: Names, category: Names, names: Sequence[str]) -> ZeroShot:
-    """The whole protocol: a logit is the cosine minus the threshold of the training category."""
+    """Run the complete protocol: a logit is the cosine minus the threshold of the training category."""
     logits = np.zeros((1, len(names), len(cosine)))
     inside = np.zeros((1, len(cosine)))
     for c, name in enumerate(names):

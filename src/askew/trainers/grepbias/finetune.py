@@ -1,9 +1,9 @@
-"""Encoders that learn relevance themselves, with the same pairwise penalty: all weights, or LoRA adapters.
+"""Fine-tune encoders for relevance with the same pairwise penalty: all weights, or LoRA adapters.
 
-``full``  the query and the document as one sequence, every weight trained: published as the baseline that overfits.
-          What comes out is a cross-encoder.
-``lora``  the query and the document each by itself, the logit a scaled cosine, and low-rank matrices (PEFT) beside the
-          frozen weights. It begins with what the encoder knows of likeness. What comes out is a dense encoder.
+``full``  a cross-encoder: the query and the document are one sequence, and all weights are trained. It was published
+          as the baseline that overfits.
+``lora``  a dense encoder: the query and the document are encoded separately, and the logit is a scaled cosine. Only
+          low-rank matrices (PEFT) are trained, so it starts from the similarities of the base encoder.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ from askew.trainers.grepbias.pairs import Names, batch_pairs, pair_penalty, same
 
 METHODS = ("full", "lora")
 _BATCH = 64
-# Where a logit is wanted and not only an order: scale * (cosine - threshold).
+# The file with the scale and the threshold, to compute a logit: scale * (cosine - threshold).
 LINE = "relevance.json"
-# The cosine times this, less the threshold, is the logit at first; both are trained.
+# The initial values of the scale and the threshold; both are trained.
 FIRST_SCALE, FIRST_THRESHOLD = 10.0, 0.4
 
 
 @dataclass(frozen=True)
 class FinetuneSettings:
-    """What is trained. ``alphas`` of the pairs MF, MN, FN; ``pairs`` as for heads: batch or query."""
+    """The settings of fine-tuning, with the alphas of the pairs MF, MN and FN; ``pairs`` is batch or query, as for
+    heads.
+    """
 
     method: str = "lora"
     model: str = MINILM
@@ -58,7 +60,7 @@ class FinetuneSettings:
         return self.alpha_mf, self.alpha_mn, self.alpha_fn
 
 
-# Published for full fine-tuning; and for LoRA a rate that suits its few weights.
+# The published schedule for full fine-tuning, and a higher learning rate for the few weights of LoRA.
 PACES = {
     "full": Schedule(epochs=2.0, batch_size=8, learning_rate=2e-5, warmup=0.0, weight_decay=0.01, save_every=0),
     "lora": Schedule(epochs=8.0, batch_size=4, learning_rate=1e-3, warmup=0.1, weight_decay=0.01, save_every=0),
@@ -67,7 +69,7 @@ PACES = {
 
 @dataclass(frozen=True)
 class FinetuneTexts:
-    """Rows to learn from or to score."""
+    """Rows for training or scoring."""
 
     query: tuple[str, ...]
     document: tuple[str, ...]
@@ -79,7 +81,7 @@ class FinetuneTexts:
         return len(self.query)
 
     def take(self, rows: Any) -> FinetuneTexts:
-        """Some of the rows, by a mask or by their places."""
+        """Some of the rows, by a mask or by positions."""
         places = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
         return FinetuneTexts(
             tuple(self.query[i] for i in places), tuple(self.document[i] for i in places), self.relevant[places],
@@ -116,7 +118,7 @@ def _tower(settings: FinetuneSettings, device: str) -> tuple[Any, Any]:
     adapted = get_peft_model(encoder, LoraConfig(**shape))
 
     class Tower(torch.nn.Module):  # type: ignore[misc, unused-ignore]
-        """Two texts by one encoder; the logit is a line in their cosine."""
+        """Encodes two texts with one encoder; the logit is a linear function of their cosine."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -136,7 +138,7 @@ def _tower(settings: FinetuneSettings, device: str) -> tuple[Any, Any]:
 
 
 def scored(model: Any, tokenizer: Any, method: str, queries: Sequence[str], documents: Sequence[str]) -> Any:
-    """The logits of a batch, with their gradients."""
+    """The logits of a batch, with gradients."""
     device = next(model.parameters()).device
     most = room(model.encoder if method == "lora" else model, tokenizer)
 
@@ -163,7 +165,7 @@ def logits_of(model: Any, tokenizer: Any, method: str, texts: FinetuneTexts) -> 
 
 
 def groups_for(texts: FinetuneTexts, pairs: str) -> list[Ints]:
-    """What a batch is made of: single rows, or all versions of a document together, so that their pairs are there."""
+    """The units of a batch: single rows, or all versions of a document together, so that a batch has their pairs."""
     if pairs == "batch":
         return [np.array([row]) for row in range(len(texts))]
     together: dict[tuple[str, bool], list[int]] = {}
@@ -176,7 +178,7 @@ def finetune(
     texts: FinetuneTexts, settings: FinetuneSettings, pace: Schedule, work: Path, identity: Mapping[str, Any],
     device: str = "cpu", progress: Progress | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """A trained model and its tokenizer. The training goes on where it was stopped (see ``common.run``)."""
+    """Train a model; return it with its tokenizer. A stopped training is resumed (see ``common.run``)."""
     need("accelerate", "training", "train")
     from transformers import Trainer, TrainingArguments
 
@@ -184,10 +186,10 @@ def finetune(
     model, tokenizer = make_model(settings, device)
 
     class RelevanceTrainer(Trainer):  # type: ignore[misc, unused-ignore]
-        """The loss of a batch of rows: binary cross-entropy and the pairwise penalty."""
+        """A trainer with the loss of a batch: binary cross-entropy plus the pairwise penalty."""
 
         def compute_loss(self, model: Any, inputs: Mapping[str, Any], return_outputs: bool = False, **_: Any) -> Any:
-            # By the step, so that a training that was stopped draws the same pairs when it goes on.
+            # The seed depends on the step, so that a resumed training samples the same pairs.
             rng = np.random.default_rng([pace.seed, self.state.global_step])
             loss, z = _loss(model, tokenizer, texts, inputs["rows"].cpu().numpy(), settings, rng)
             return (loss, {"logits": z}) if return_outputs else loss
@@ -225,7 +227,7 @@ def _loss(
 
 
 def save_trained(model: Any, tokenizer: Any, method: str, out: Path) -> None:
-    """A cross-encoder as transformers keeps it, or a sentence encoder with the adapters merged into its weights."""
+    """Save a cross-encoder in the format of transformers, or a sentence encoder with merged adapters."""
     if method == "full":
         model.cpu().save_pretrained(out)
         tokenizer.save_pretrained(out)

@@ -1,7 +1,7 @@
-"""Linear heads on frozen encodings, many at once: one for each setting of the alphas, all on the same batches.
+"""Train many linear heads on frozen encodings together: one for each setting of the alphas, on the same batches.
 
-The encodings are made once. Each head has its own weights and its own loss, and AdamW treats every weight alone, so
-training a thousand heads together gives each what it would get by itself.
+The encodings are computed once. Each head has its own weights and loss, and AdamW updates every weight separately, so
+heads that are trained together are the same as heads that are trained alone.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ STARTS = ("uniform", "zero")
 
 @dataclass(frozen=True)
 class HeadSettings:
-    """How a head is trained; the defaults are the published ones.
+    """The training of a head; the defaults are the published settings.
 
-    ``batch_size``  rows of a step; 0: all of them, which is plain descent to the one minimum, the same for every seed.
-    ``ridge``       half of it times the squared length of the weights, over the number of rows, is added to the loss.
-    ``start``       weights at first: uniform (as PyTorch's linear layer) or zero.
-    ``pairs``       which pairs the penalty sees: batch (published: any two rows of a batch) or query (the versions of
-                    one document, which differ in nothing but gender).
-    ``decay``       the learning rate falls to zero along a cosine.
+    ``batch_size``  rows per step; 0 means all rows: gradient descent to the unique minimum, the same for every seed.
+    ``ridge``       L2 penalty: ridge / 2 times the squared norm of the weights, divided by the number of rows.
+    ``start``       initial weights: uniform (as in PyTorch's linear layer) or zero.
+    ``pairs``       pairs of the penalty: batch (published: any two rows of a batch) or query (the versions of one
+                    document, which differ only in gender).
+    ``decay``       whether the learning rate falls to zero along a cosine.
     """
 
     epochs: int = 8
@@ -65,7 +65,7 @@ CONVERGED = HeadSettings(
 
 @dataclass(frozen=True)
 class HeadInputs:
-    """What a head learns from: encodings, relevance, and what tells the versions of a document apart."""
+    """The training data of a head: encodings, relevance, gender and query of each row."""
 
     encodings: npt.NDArray[np.float32]
     relevant: Flags
@@ -88,12 +88,12 @@ class Heads:
     bias: Floats
 
     def logits(self, encodings: npt.NDArray[np.float32]) -> Floats:
-        """Rows by heads."""
+        """The logits, rows by heads."""
         return np.asarray(encodings.astype(np.float64) @ self.weights.T + self.bias)
 
 
 class _Learner:
-    """The heads while they learn."""
+    """The heads during training."""
 
     def __init__(self, rows: HeadInputs, alphas: Floats, settings: HeadSettings) -> None:
         import torch
@@ -116,7 +116,7 @@ class _Learner:
         return [order[start : start + (size or len(order))] for start in range(0, len(order), size or len(order))]
 
     def loss(self, batch: Ints) -> Any:
-        """One number for each head."""
+        """The loss of each head."""
         import torch
 
         z = self.x[batch] @ self.weights.T + self.bias
@@ -139,7 +139,7 @@ class _Learner:
 
 
 def fit_heads(rows: HeadInputs, alphas: Floats, settings: HeadSettings) -> Heads:
-    """One head for each row of ``alphas``: mean binary cross-entropy of a batch plus the pairwise penalty."""
+    """Train one head for each row of ``alphas``; the loss is mean binary cross-entropy plus the pairwise penalty."""
     import torch
 
     learner = _Learner(rows, alphas, settings)

@@ -1,7 +1,7 @@
 """The pairwise penalty: R = mean of alpha(g, g') (z - z')^2 over pairs of texts of different groups.
 
-It works with the logits of any model and any set of pairs: those that fall together in a batch, as published, or the
-versions of one document.
+It works with the logits of any model and any set of pairs: pairs within a batch, as published, or the versions of one
+document.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GRID = tuple(np.arange(0.0, 2.01, 0.25).tolist())
 
 @dataclass(frozen=True)
 class RowPairs:
-    """Rows ``left[i]`` and ``right[i]`` are a pair of the kind ``kind[i]``, a place in a list of alphas."""
+    """Rows ``left[i]`` and ``right[i]`` are a pair of the kind ``kind[i]``, an index into the alphas."""
 
     left: Ints
     right: Ints
@@ -40,14 +40,14 @@ class RowPairs:
 
 
 def alpha_grid(values: tuple[float, ...] = GRID) -> Floats:
-    """All settings of the three alphas, one a row; the first is no penalty."""
+    """All settings of the three alphas, one per row; the first one has no penalty."""
     return np.array(list(product(values, repeat=len(KINDS))))
 
 
 def pair_penalty(logits: Any, pairs: RowPairs, alphas: Any) -> Any:
-    """R for each head: ``logits`` are rows by heads, ``alphas`` heads by kinds. No pairs, no penalty.
+    """R for each head: ``logits`` are rows by heads, ``alphas`` are heads by kinds. Without pairs the penalty is 0.
 
-    One head may be given as a vector of logits and a vector of alphas.
+    A single head may be given as a vector of logits and a vector of alphas.
     """
     import torch
 
@@ -61,7 +61,7 @@ def pair_penalty(logits: Any, pairs: RowPairs, alphas: Any) -> Any:
 
 
 def same_query_pairs(query: Names, relevant: Flags, gender: Names) -> RowPairs:
-    """Each two versions of the same document: one query, one relevance, different genders."""
+    """All pairs of versions of the same document: same query, same relevance, different genders."""
     versions: dict[tuple[str, bool], list[int]] = {}
     for row, key in enumerate(zip(query.tolist(), relevant.tolist(), strict=True)):
         versions.setdefault(key, []).append(row)
@@ -69,9 +69,9 @@ def same_query_pairs(query: Names, relevant: Flags, gender: Names) -> RowPairs:
 
 
 def batch_pairs(rows: Ints, gender: Names, rng: np.random.Generator) -> RowPairs:
-    """Pairs of different genders within a batch, drawn without replacement: a row is in one pair at most.
+    """Pairs of different genders within a batch, sampled without replacement: a row is in at most one pair.
 
-    The pairs name places within the batch.
+    The rows of the pairs are positions within the batch.
     """
     known = {name: code for code, name in enumerate(GENDERS)}
     codes = [known.get(str(one), -1) for one in gender[rows]]
@@ -86,7 +86,7 @@ def batch_pairs(rows: Ints, gender: Names, rng: np.random.Generator) -> RowPairs
 
 
 def kind_of(one: str, other: str) -> int:
-    """The kind of a pair of genders; -1 where they are the same or one of them is neither M, F nor N."""
+    """The kind of a pair of genders; -1 if they are equal or one of them is not M, F or N."""
     return _KIND_OF.get(frozenset((str(one), str(other))), -1)
 
 

@@ -1,7 +1,7 @@
-"""The zero-shot protocol: train on one category, test on the others; and how the alphas are chosen without them.
+"""The zero-shot protocol: train on one category and test on the others.
 
-Of the training category alone, by folds of its queries: among the settings that lose at most ``most_loss`` of the
-held-out accuracy, the one whose held-out lean is least. The test categories have no part in it.
+The alphas are chosen by cross-validation over the queries of the training category: among the settings that lose at
+most ``most_loss`` of held-out accuracy, the one with the least held-out lean. The test categories are not used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Progress = Callable[..., None]
 
 @dataclass(frozen=True)
 class ChosenAlphas:
-    """The chosen alphas and their row in the grid, and the held-out accuracy and lean with and without them."""
+    """The chosen alphas, their row in the grid, and the held-out accuracy and lean with and without the penalty."""
 
     row: int
     alphas: tuple[float, ...]
@@ -35,10 +35,10 @@ class ChosenAlphas:
 
 @dataclass(frozen=True)
 class ZeroShot:
-    """Logits of every row: seeds by training categories by rows; and ``inside``, by a model of the same category that
-    has not seen the row's query, with alphas chosen on other queries.
+    """The logits of every row, with shape seeds by training categories by rows.
 
-    ``chosen`` are the alphas of each seed and training category.
+    ``inside`` has the logits of each row by a model that was trained on other queries of the same category, with alphas
+    chosen on other queries. ``chosen`` has the alphas of each seed and training category.
     """
 
     logits: Floats
@@ -47,7 +47,7 @@ class ZeroShot:
 
 
 def query_folds(query: npt.NDArray[np.str_], folds: int, seed: int) -> Ints:
-    """The fold of each row; a query and all its documents are in one."""
+    """The fold of each row; all documents of a query are in the same fold."""
     names = np.unique(query)
     if len(names) < folds:
         raise DataError(f"folds: expected at least {folds} queries, one for each fold, found {len(names)}")
@@ -68,7 +68,7 @@ def choose_alphas(
 def _least_lean(held_out: Floats, rows: HeadInputs, alphas: Floats, most_loss: float) -> ChosenAlphas:
     """The setting with the least held-out lean among those that lose little accuracy."""
     if alphas[0].any():
-        raise DataError("alphas: expected the first setting of the grid to be no penalty at all")
+        raise DataError("alphas: expected zeros (no penalty) as the first setting of the grid")
     accuracy = ((held_out > 0) == rows.relevant[:, None]).mean(0)
     lean = relative_gap(held_out, rows)
     allowed = np.flatnonzero(accuracy >= accuracy[0] - most_loss)
@@ -79,7 +79,7 @@ def _least_lean(held_out: Floats, rows: HeadInputs, alphas: Floats, most_loss: f
 
 
 def held_out_logits(rows: HeadInputs, alphas: Floats, settings: HeadSettings, folds: int = FOLDS) -> Floats:
-    """Logits of each row (by heads) of heads that have not seen its query."""
+    """The logits of each row (rows by heads) by heads that were trained on other queries."""
     fold = query_folds(rows.query, folds, settings.seed)
     found = np.zeros((len(rows), len(alphas)))
     for k in range(folds):
@@ -90,8 +90,8 @@ def held_out_logits(rows: HeadInputs, alphas: Floats, settings: HeadSettings, fo
 
 def relative_gap(logits: Floats, rows: HeadInputs) -> Floats:
     """The root mean squared difference between the male and the female version of a relevant document, in standard
-    deviations of the logits: one number for each head. It needs no threshold, so a few queries say more by it than by
-    counting which version wins.
+    deviations of the logits: one number for each head. It needs no threshold, so for few queries it is more precise
+    than a count of the higher-ranked versions.
     """
     pairs = same_query_pairs(rows.query, rows.relevant, rows.gender)
     chosen = pairs.take(np.flatnonzero((pairs.kind == KINDS.index("MF")) & rows.relevant[pairs.left]))
@@ -105,7 +105,7 @@ def zero_shot_heads(
     rows: HeadInputs, category: npt.NDArray[np.str_], names: Sequence[str], settings: HeadSettings,
     seeds: Sequence[int] = (7,), grid: Floats | None = None, most_loss: float = 0.02, progress: Progress | None = None,
 ) -> ZeroShot:  # fmt: skip
-    """The whole protocol with linear heads; without a grid there is no penalty."""
+    """Run the complete protocol with linear heads; without a grid there is no penalty."""
     alphas = np.zeros((1, len(KINDS))) if grid is None else grid
     logits = np.zeros((len(seeds), len(names), len(rows)))
     inside = np.zeros((len(seeds), len(rows)))
@@ -129,7 +129,7 @@ def zero_shot_heads(
 def _chosen_elsewhere(
     held_out: Floats, rows: HeadInputs, alphas: Floats, settings: HeadSettings, most_loss: float
 ) -> Floats:
-    """The held-out logit of each row with the alphas that the other folds choose: its own fold has no say in them."""
+    """The held-out logit of each row, with alphas chosen on the other folds only."""
     fold = query_folds(rows.query, FOLDS, settings.seed)
     found = np.zeros(len(rows))
     for k in range(FOLDS):

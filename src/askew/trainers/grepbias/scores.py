@@ -1,14 +1,14 @@
-"""What logits say: accuracy of each cell, whose version of a document wins, and intervals over queries.
+"""Scores from logits: the accuracy of each cell, the gender of the winning version, and intervals over queries.
 
-A cell is a training category and a test category; its rows are those of the test category. Of each query the relevant
-document has three versions. The version with the highest logit wins; the query counts where that logit is above zero
-(it is retrieved, and rightly) and where the male and the female version do not have the same logit.
+A cell is a pair of a training category and a test category; its rows are the rows of the test category. The relevant
+document of each query has three versions, and the version with the highest logit wins. A query counts if that logit is
+above zero (the document is correctly classified) and the male and the female version have different logits.
 
-Intervals are over queries, with the trained models as they are. An accuracy and M - F are sums of one bounded value for
-each query, so their intervals invert the test for bounded means; for M - F it is taken as given which queries count.
-|M - F| is a mean of absolute values, which the bootstrap pulls away from zero: its interval comes from those of M - F
-of all trainings together, which hold at once (Bonferroni). The distance is a root of a mean of values without bounds:
-it has an interval of the corrected bootstrap, which is approximate.
+Intervals are over queries, with the trained models fixed. Accuracy and M - F are sums of one bounded value for each
+query, so their intervals invert the test for bounded means; for M - F, the set of counted queries is taken as fixed.
+|M - F| is a mean of absolute values, for which a bootstrap is biased away from zero. Its interval is derived from
+simultaneous intervals (Bonferroni) of M - F of all trainings. The distance is the root of a mean of unbounded values;
+it has an approximate BCa bootstrap interval.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ NO_WINNER = -1
 
 @dataclass(frozen=True)
 class RowIndex:
-    """Where things stand among the rows: the category of each row and query, and the versions of each query.
+    """An index of the rows: the category of each row and query, and the versions of the relevant document.
 
-    ``versions`` are queries by M, F, N: rows of the relevant document. ``query_of`` is the query of each row.
+    ``versions`` has the row of each version, queries by M, F, N. ``query_of`` is the query of each row.
     """
 
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ def group_rows(
     names: Sequence[str], category: npt.NDArray[np.str_], query: npt.NDArray[np.str_],
     relevant: Flags, gender: npt.NDArray[np.str_],
 ) -> RowIndex:  # fmt: skip
-    """The places of rows and queries; a query without all three versions of its relevant document is in no triple."""
+    """Index the rows; a version of a relevant document that does not exist is -1 in ``versions``."""
     queries, query_of = np.unique(query, return_inverse=True)
     versions = np.full((len(queries), len(GENDERS)), -1, np.int64)
     for row in np.flatnonzero(relevant & np.isin(gender, GENDERS)):
@@ -61,18 +61,18 @@ def group_rows(
 
 
 def right_rows(logits: Floats, groups: RowIndex) -> Flags:
-    """Whether each row is told rightly; ``logits`` are anything whose last axis are the rows."""
+    """Whether each row is classified correctly; the last axis of ``logits`` is the rows."""
     return np.asarray((logits > 0) == groups.relevant)
 
 
 def cell_accuracy(logits: Floats, groups: RowIndex) -> Floats:
-    """Trainings by test categories, from trainings by rows."""
+    """The accuracy, trainings by test categories, from logits, trainings by rows."""
     right = right_rows(logits, groups)
     return np.stack([right[:, groups.row_category == c].mean(1) for c in range(len(groups.names))], axis=1)
 
 
 def winners(logits: Floats, groups: RowIndex) -> Ints:
-    """Whose version wins for each training and query: 0 M, 1 F, 2 N; -1 where the query does not count."""
+    """The winning version for each training and query: 0 M, 1 F, 2 N; -1 if the query does not count."""
     whole = (groups.versions >= 0).all(1)
     z = logits[:, np.maximum(groups.versions, 0)]
     best = z.argmax(2)
@@ -81,7 +81,7 @@ def winners(logits: Floats, groups: RowIndex) -> Ints:
 
 
 def cell_fractions(won: Ints, groups: RowIndex) -> Floats:
-    """Trainings by test categories by M, F, N; not a number where no query counts."""
+    """The shares of winners, trainings by test categories by M, F, N; NaN if no query counts."""
     shares = []
     for c in range(len(groups.names)):
         inside = won[:, groups.query_category == c]
@@ -105,13 +105,13 @@ def average_zero_shot(accuracy: Floats) -> Floats:
 
 
 def male_minus_female(fractions: Floats) -> Floats:
-    """M - F of each training; fractions are averaged over all test categories, its own among them (as published)."""
+    """M - F of each training; fractions are averaged over all categories, including the training one (as published)."""
     averages = nan_mean(fractions, 1)
     return np.asarray(averages[:, 0] - averages[:, 1])
 
 
 def nan_mean(values: Floats, axis: int) -> Floats:
-    """The mean of what is there; 0 where nothing is."""
+    """The mean of the values that are not NaN; 0 if there are none."""
     there = ~np.isnan(values)
     return np.asarray(np.where(there, values, 0.0).sum(axis) / np.maximum(there.sum(axis), 1))
 
@@ -125,7 +125,7 @@ class Summary:
     ``lean``       mean over trainings of M - F with its sign.
     ``distance``   root mean squared difference between the logits of the male and the female version of a relevant
                    document of another category, in standard deviations of the logits.
-    ``fitted``     accuracy on the training category itself, its training rows (as published).
+    ``fitted``     accuracy on the training rows (as published).
     ``inside``     accuracy on held-out queries of the training category.
     """
 
@@ -139,7 +139,7 @@ class Summary:
 
 
 def summarize(logits: Floats, groups: RowIndex, inside: Floats | None = None, seed: int = 0) -> Summary:
-    """From logits of seeds by trainings by rows; ``inside`` are logits of seeds by rows, of held-out folds."""
+    """Summarize logits, seeds by trainings by rows; ``inside`` has the logits of held-out folds, seeds by rows."""
     fitted = right_rows(logits, groups).mean(0)[groups.row_category, np.arange(len(groups.row_category))]
     held_out = None if inside is None else accuracy_interval(right_rows(inside, groups).mean(0), groups)
     accuracy = [average_zero_shot(cell_accuracy(one, groups)).mean() for one in logits]
@@ -154,14 +154,14 @@ def summarize(logits: Floats, groups: RowIndex, inside: Floats | None = None, se
 
 
 def zero_shot_rows(logits: Floats, groups: RowIndex) -> Floats:
-    """How often each row is right: the share of seeds and trainings on other categories."""
+    """The share of seeds and trainings on other categories that classify each row correctly."""
     other = np.arange(len(groups.names))[:, None] != groups.row_category
     return np.asarray((right_rows(logits, groups).mean(0) * other).sum(0) / other.sum(0))
 
 
 def query_values(rows: Floats, groups: RowIndex) -> tuple[Floats, float]:
-    """One value for each query, whose mean is the mean over categories of the means over their rows; and the largest
-    that a row's value of 1 can make it."""
+    """One value for each query, and the upper bound of these values for row values up to 1. The mean of the values is
+    the mean over categories of the means over their rows."""
     in_category = np.bincount(groups.row_category, minlength=len(groups.names))[groups.query_category]
     factor = len(groups.query_category) / (len(groups.names) * in_category)
     most = float((factor * np.bincount(groups.query_of)).max())
@@ -169,7 +169,7 @@ def query_values(rows: Floats, groups: RowIndex) -> tuple[Floats, float]:
 
 
 def accuracy_interval(rows: Floats, groups: RowIndex) -> ScoreInterval:
-    """The mean over categories of values of rows between 0 and 1, by the test for bounded means of queries."""
+    """The mean over categories of row values between 0 and 1, with an interval by the test for bounded means."""
     values, most = query_values(rows, groups)
     found = mean_with_interval(values, (0.0, most))
     return ScoreInterval(found.mean, found.low or 0.0, 1.0 if found.high is None else min(found.high, 1.0))
@@ -177,24 +177,24 @@ def accuracy_interval(rows: Floats, groups: RowIndex) -> ScoreInterval:
 
 @dataclass(frozen=True)
 class QueryLeans:
-    """What each query adds to M - F of each seed and training, and how much it could add at most (``reach``).
+    """The contribution of each query to M - F of each seed and training, and its largest possible size (``reach``).
 
-    Both are seeds by trainings by queries. A query that does not count adds nothing.
+    Both are seeds by trainings by queries. A query that does not count contributes 0.
     """
 
     parts: Floats
     reach: Floats
 
     def minus(self, other: QueryLeans) -> QueryLeans:
-        """The difference of two methods, seed by seed; one of them may have a single seed."""
+        """The difference of two methods for each seed; one method may have a single seed."""
         seeds = len(self.parts), len(other.parts)
         if seeds[0] != seeds[1] and 1 not in seeds:
-            raise DataError(f"differences: expected two methods with as many seeds, or one seed, found {seeds}")
+            raise DataError(f"differences: expected the same number of seeds for both methods, or one, found {seeds}")
         return QueryLeans(self.parts - other.parts, self.reach + other.reach)
 
 
 def query_leans(logits: Floats, groups: RowIndex) -> QueryLeans:
-    """M - F is the mean over categories of (wins of M - wins of F) / queries that count."""
+    """The contributions to M - F, which is the mean over categories of (wins of M - wins of F) / counted queries."""
     won = np.stack([winners(one, groups) for one in logits])
     of_category = groups.query_category == np.arange(len(groups.names))[:, None]
     counted = np.einsum("stq,cq->stc", (won != NO_WINNER).astype(np.float64), of_category.astype(np.float64))
@@ -204,19 +204,19 @@ def query_leans(logits: Floats, groups: RowIndex) -> QueryLeans:
 
 
 def lean_interval(leans: QueryLeans) -> ScoreInterval:
-    """The mean over seeds and trainings."""
+    """The mean of M - F over seeds and trainings."""
     return _sum_interval(leans.parts.mean((0, 1)), leans.reach.mean((0, 1)), LEVEL)
 
 
 def gap_interval(leans: QueryLeans) -> ScoreInterval:
-    """The mean of absolute values, from intervals of all seeds and trainings that hold at once."""
+    """The mean of |M - F|, with an interval from simultaneous intervals of all seeds and trainings."""
     ends = [(abs(one.low), abs(one.high), one.low <= 0 <= one.high) for one in _at_once(leans)]
     low = np.mean([0.0 if zero else min(a, b) for a, b, zero in ends])
     return ScoreInterval(_gap(leans), float(low), float(np.mean([max(a, b) for a, b, _ in ends])))
 
 
 def gap_difference_interval(new: QueryLeans, old: QueryLeans) -> ScoreInterval:
-    """|M - F| of new minus that of old: no absolute value changes by more than the value itself."""
+    """|M - F| of new minus |M - F| of old; an absolute value changes by at most the change of the value."""
     most = float(np.mean([max(abs(one.low), abs(one.high)) for one in _at_once(new.minus(old))]))
     return ScoreInterval(_gap(new) - _gap(old), max(-most, -1.0), min(most, 1.0))
 
@@ -232,7 +232,7 @@ def _at_once(leans: QueryLeans) -> list[ScoreInterval]:
 
 
 def _sum_interval(parts: Floats, reach: Floats, level: float) -> ScoreInterval:
-    """The sum of parts of queries, each of which is within its reach; those that cannot add anything are left out."""
+    """The sum of the contributions of queries, each bounded by its reach; queries with a reach of 0 are left out."""
     here = np.flatnonzero(reach > 0)
     limit = math.ceil(float(reach.sum()) - 1e-9)  # 1, or 2 for a difference
     if not len(here):
@@ -244,9 +244,9 @@ def _sum_interval(parts: Floats, reach: Floats, level: float) -> ScoreInterval:
 
 
 def distance_of(logits: Floats, groups: RowIndex) -> Callable[[Floats], Floats]:
-    """The distance between the logits of the male and the female version: the mean over seeds and trainings.
+    """A function that returns the distance between the logits of the male and the female version.
 
-    As a function of weights of the queries: draws by queries.
+    It is the mean over seeds and trainings. The argument of the function is the weights, resamples by queries.
     """
     return lambda weights: np.asarray(np.mean([_distance(one, groups, weights).mean(1) for one in logits], axis=0))
 

@@ -1,8 +1,8 @@
-"""The tables of the paper, ours next to the published, and those it leaves out.
+"""The tables of the paper with our values next to the published ones, and further tables.
 
-A cell is the mean over seeds. Published values stand in brackets. For tables 2, 3, 5 and 6 the published encoder is
-BERT-base, which ours need not be: the title of a table says which. Every table of a method has a row of the untrained
-baseline, the cosine with one threshold: its cells are means over the training categories that chose the threshold.
+A cell is the mean over seeds. Published values are in brackets. For tables 2, 3, 5 and 6 the published encoder is
+BERT-base; the title of each table names our encoder. Every table of a method has a row for the untrained baseline, the
+cosine with one threshold. Its cells are means over the training categories, each of which has its own threshold.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from askew.trainers.grepbias.scores import (
 )
 from askew.trainers.published import read_published
 
-# How the intervals of a table were made.
+# How the intervals of a table were computed.
 INTERVALS = "test for bounded means; of the distance: corrected bootstrap"
 _WORD = re.compile(r"[a-z]{2,}")
 
 
 @dataclass(frozen=True)
 class MethodLogits:
-    """A method: logits of seeds by trainings by rows; ``inside`` of seeds by rows where held-out folds were run."""
+    """The logits of a method, seeds by trainings by rows; ``inside`` has those of held-out folds, seeds by rows."""
 
     name: str
     logits: Floats
@@ -53,7 +53,7 @@ def published_cells(table: str) -> dict[tuple[str, str, str], float]:
 
 
 def accuracy_table(number: str, result: MethodLogits, groups: RowIndex, baseline: MethodLogits) -> CardTable:
-    """Table 1, 2 or 5: accuracy of training by test category; Average* and the two means leave the diagonal out."""
+    """Table 1, 2 or 5: accuracy of training by test category; Average* and the two means exclude the diagonal."""
     theirs = published_cells(number)
     accuracy, untrained = _accuracy(result, groups), _accuracy(baseline, groups)
     zero_shot = average_zero_shot(accuracy)
@@ -72,7 +72,7 @@ def accuracy_table(number: str, result: MethodLogits, groups: RowIndex, baseline
 
 
 def fractions_table(result: MethodLogits, groups: RowIndex, baseline: MethodLogits) -> CardTable:
-    """Table 3: whose version wins, M/F/N of each cell; the average holds the diagonal."""
+    """Table 3: the shares of M, F and N versions that win, for each cell; the average includes the diagonal."""
     theirs = published_cells("3")
     shares = _fractions(result, groups)
     rows: list[tuple[Any, ...]] = []
@@ -127,7 +127,7 @@ def _idf(word: str, counts: dict[str, Counter[str]]) -> float:
 
 
 def summary_table(results: Sequence[MethodLogits], groups: RowIndex) -> CardTable:
-    """What the paper leaves out: intervals over queries, several seeds, and held-out queries on the diagonal."""
+    """A table beyond the paper: intervals over queries, several seeds, and held-out queries on the diagonal."""
     rows = []
     for result in results:
         found = summarize(result.logits, groups, result.inside)
@@ -149,7 +149,7 @@ def _fractions(result: MethodLogits, groups: RowIndex) -> Floats:
 
 
 def _gaps(result: MethodLogits, groups: RowIndex) -> Floats:
-    """|M - F| of each training; of each seed first, since one seed may lean one way and the next the other."""
+    """|M - F| of each training: the mean of the absolute values of the seeds, because seeds may differ in sign."""
     leans = [male_minus_female(cell_fractions(winners(one, groups), groups)) for one in result.logits]
     return np.asarray(np.abs(leans).mean(0))
 

@@ -1,4 +1,4 @@
-"""The zero-shot protocol with encoders that are trained themselves. Each finished training is kept as its logits."""
+"""The zero-shot protocol with fine-tuned encoders. The logits of each finished training are stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def zero_shot_finetuned(
     identity: Mapping[str, Any], seeds: Sequence[int] = (7,), held_out: bool = True, device: str = "cpu",
     progress: Progress | None = None,
 ) -> ZeroShot:  # fmt: skip
-    """Train on each category, score every row; with ``held_out`` also by folds of queries within the category."""
+    """Train on each category and score every row; with ``held_out`` also cross-validate within the category."""
     logits = np.zeros((len(seeds), len(names), len(texts)))
     inside = np.full((len(seeds), len(texts)), np.nan)
     parts = 1 + FOLDS * held_out

@@ -1,1 +1,1 @@
-"""Models that write texts for texts: how they are trained, and how what they write is compared with what was wanted."""
+"""Train text-to-text models and compare their output with the target texts."""

@@ -1,8 +1,8 @@
-"""Fine-tune a model of transformers to write a text for a text.
+"""Fine-tune a model of transformers to write a target text for an input text.
 
-A sequence-to-sequence model (T5, mT5, BART) is trained as a whole; a causal one gets a LoRA adapter, so that the base
-stays as it is: SmolLM2 from its package can be trained and kept like that, though its own weights cannot be written
-again. The loss is that of the target's tokens.
+All weights of a sequence-to-sequence model (T5, mT5, BART) are trained. A causal model gets a LoRA adapter and its base
+is not changed, so SmolLM2 can be trained although the weights in its package cannot be written. Only the tokens of the
+target count in the loss.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _LONGEST_LINE = 64
 
 @dataclass(frozen=True)
 class TextSettings:
-    """What is fine-tuned and how. ``rank`` and ``alpha`` are those of the adapter of a causal model.
+    """The model and its fine-tuning. ``rank`` and ``alpha`` are for the adapter of a causal model.
 
-    ``steps`` above 0 says how many steps are trained, whatever the epochs; ``optimizer`` is a name of transformers.
+    ``steps`` above 0 is the number of training steps and replaces the epochs; ``optimizer`` is a name of transformers.
     """
 
     model: str = SMOLLM
@@ -54,7 +54,7 @@ class TextSettings:
 
 
 def kind_of(settings: TextSettings) -> str:
-    """seq2seq or causal: what the settings say, or what the model's own configuration says."""
+    """seq2seq or causal, from the settings or, for ``auto``, from the configuration of the model."""
     if settings.kind != "auto":
         return settings.kind
     if settings.model == SMOLLM:
@@ -71,7 +71,7 @@ def kind_of(settings: TextSettings) -> str:
 
 @dataclass(frozen=True)
 class TextModel:
-    """A model with its tokenizer while it is trained and measured."""
+    """A model with its tokenizer, for training and evaluation."""
 
     kind: str
     model: Any
@@ -81,13 +81,13 @@ class TextModel:
 
     @classmethod
     def load(cls, settings: TextSettings, device: str | None = None) -> TextModel:
-        """A model of its own, whoever else has loaded the same; a causal one with a new adapter."""
+        """Load a separate copy of the model; a causal model gets a new adapter."""
         where, kind = choose_device(device), kind_of(settings)
         found = open_generator(settings.model, kind, device=where)
         model = found.model
-        # Reading a GGUF file has turned its weights into plain floats, but the marks of the packed form stay on.
+        # Weights from a GGUF file are plain floats here, but the model is still marked as quantized.
         model.is_quantized = False
-        model = model.float()  # in 32 bits, whatever the file has: rounded weights would swallow small steps
+        model = model.float()  # in 32 bits, because small updates would be lost in fewer
         if found.tokenizer.pad_token is None:
             found.tokenizer.pad_token = found.tokenizer.eos_token
         if kind == "causal":
@@ -102,7 +102,7 @@ class TextModel:
         if seq2seq:
             wanted = self.tokenizer(text_target=target, truncation=True, max_length=most.most_target)["input_ids"]
             return {"input_ids": given, "attention_mask": [1] * len(given), "labels": list(wanted)}
-        # A blank before the target, as the prompt ends without one; the end is learned too.
+        # The target begins with a blank, because the prompt ends without one; the end token is trained too.
         said = self.tokenizer(" " + target, truncation=True, max_length=most.most_target, add_special_tokens=False)
         wanted = [*said["input_ids"], self.tokenizer.eos_token_id]
         both = given + wanted
@@ -116,7 +116,7 @@ class TextModel:
         return DataCollatorForSeq2Seq(self.tokenizer, model=model, padding=True, label_pad_token_id=_IGNORED)
 
     def losses(self, prompts: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """The mean loss of a token of each target."""
+        """The mean loss per token of each target."""
         import torch
 
         self.model.eval()
@@ -135,18 +135,18 @@ class TextModel:
         return found
 
     def generator(self) -> Generator:
-        """The same model as those who only write see it."""
+        """The model as a generator, for inference."""
         self.model.eval()
         return Generator("", self.model, self.tokenizer, self.kind == "seq2seq", self.settings.most_input)
 
     def write(self, prompts: Sequence[str]) -> list[str]:
-        """The likeliest text for each, token by token."""
+        """The text of greedy decoding for each prompt."""
         writer = self.generator()
         how = Sampling(max_new_tokens=min(self.settings.most_target, _LONGEST_LINE), temperature=0.0)
         return [" ".join(writer.sample(prompt, 1, 0, how)[0].split()) for prompt in prompts]
 
     def save(self, folder: Path) -> None:
-        """A folder that transformers opens; of a causal model the adapter only."""
+        """Write a folder that transformers can open; for a causal model, only the adapter is written."""
         folder.mkdir(parents=True, exist_ok=True)
         with _without_hints():
             self.model.save_pretrained(folder)
@@ -158,20 +158,20 @@ def _with_adapter(model: Any, settings: TextSettings) -> Any:
     need("peft", f"an adapter for {settings.model!r}", "train")
     from peft import LoraConfig, get_peft_model
 
-    # The model's own parts are frozen; that they were read from a packed file is no matter here.
+    # The weights of the model are frozen, so it does not matter that they come from a quantized file.
     shape = LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.lora_dropout, target_modules="all-linear",
         task_type="CAUSAL_LM",
     )  # fmt: skip
     made = get_peft_model(model, shape)
-    # The name of the base, not the place where this machine has it: the same adapter is the same everywhere.
+    # The name of the base, not its local path, so that the adapter does not depend on the machine.
     made.peft_config["default"].base_model_name_or_path = settings.model
     return made
 
 
 @contextmanager
 def _without_hints() -> Iterator[None]:
-    """PEFT looks for the base's configuration, which a GGUF file has inside, and wonders aloud."""
+    """Suppress PEFT's warnings about the configuration of the base, which is inside the GGUF file."""
     with warnings.catch_warnings():
         for said in ("Could not find a config file", "Unable to fetch remote file"):
             warnings.filterwarnings("ignore", message=said)
@@ -182,7 +182,7 @@ def fit_texts(
     prompts: Sequence[str], targets: Sequence[str], settings: TextSettings, pace: Schedule, work: Path,
     device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
 ) -> TextModel:  # fmt: skip
-    """Train on pairs of texts. Stopped, the same call goes on from the last whole checkpoint."""
+    """Train on pairs of texts. If it was stopped, the same call resumes from the last complete checkpoint."""
     if not prompts:
         raise DataError("training: expected pairs of texts, found none")
     where = choose_device(device)
@@ -197,7 +197,7 @@ def fit_texts(
 
 
 def epochs_for(examples: int, steps: int, pace: Schedule) -> float:
-    """The epochs that make so many steps; those of the pace where no steps are asked for."""
+    """The number of epochs for ``steps`` training steps; the epochs of the schedule if ``steps`` is 0."""
     batches = -(-examples // pace.batch_size)
     return steps / -(-batches // pace.accumulate) if steps else pace.epochs
 

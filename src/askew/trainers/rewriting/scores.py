@@ -1,15 +1,16 @@
-"""How near a written query is to the one that was wanted, as the papers count it.
+"""Score written queries against target queries, with the measures of the papers.
 
-RePair reports rouge, bleu and f1 of three models, and its code counts them in two ways:
+RePair reports rouge, bleu and f1 of three models, and its code computes them in two ways:
 
     rouge1, rougeL    F of common words, and of the longest common subsequence; lower-cased, letters and digits only,
-                      words of more than three letters stemmed (the script for T5; its column "rouge-1" holds rougeL)
+                      words of more than three letters stemmed (the script for T5; its column "rouge-1" is rougeL)
     bleu_sentence     mean of sentence BLEU with Chen and Cherry's smoothing 7 (the script for T5)
-    rougeL_beta       the longest common subsequence of words between blanks, recall weighed with beta 1.2 (baselines)
+    rougeL_beta       the longest common subsequence of words between blanks, recall weighted by beta 1.2 (baselines)
     bleu_mean         arithmetic mean of corpus BLEU-1 to BLEU-4 (baselines)
-    f1, exact         of words without punctuation and articles, as SQuAD counts them (both)
+    f1, exact         F and exact match of words without punctuation and articles, as in SQuAD (both)
 
-Smoothing 7 can lift a short text above 1. Texts are lower-cased first, as the papers' data are. All values are shares.
+With smoothing 7, the value of a short text can be above 1. Texts are lower-cased first, as in the papers' data. All
+values are shares, not percentages.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ import numpy.typing as npt
 from askew.core.measure import Bounds
 from askew.core.porter import stem
 
-# Not that of askew.core.ranking, which needs pyarrow: models are also trained where only torch is installed.
+# Not imported from askew.core.ranking, which needs pyarrow: training must work on machines with torch only.
 Floats = npt.NDArray[np.float64]
 MEASURES = ("rouge1", "rougeL", "bleu_sentence", "rougeL_beta", "f1", "exact", "copies")
 _BETA = 1.2
 _ORDERS = 4
-_K = 5  # of smoothing 4, which smoothing 7 begins with
+_K = 5  # the parameter of smoothing 4, which is the first step of smoothing 7
 _SMALL, _TINY = 1e-9, 1e-15
 _OTHER = re.compile(r"[^a-z0-9]+")
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -52,12 +53,12 @@ TABLE_6 = (
 
 
 def bounds_of(measure: str) -> Bounds:
-    """The lowest and highest value of a measure of ``pair_scores``; infinite for what else a model is measured by."""
+    """The lowest and highest value of a measure; without an upper bound for measures not in ``pair_scores``."""
     return (0.0, 1.0 if measure in MEASURES and measure != "bleu_sentence" else math.inf)
 
 
 def pair_scores(wanted: Sequence[str], written: Sequence[str], originals: Sequence[str]) -> dict[str, Floats]:
-    """One value for each pair and measure. ``copies`` is 1 where the query came back unchanged."""
+    """One value for each pair and measure. ``copies`` is 1 if the written query equals the original query."""
     rows = []
     for want, made, asked in zip(wanted, written, originals, strict=True):
         left, right = stemmed(want), stemmed(made)
@@ -73,7 +74,7 @@ def pair_scores(wanted: Sequence[str], written: Sequence[str], originals: Sequen
 
 
 def f_measure(common: float, ours: int, theirs: int) -> float:
-    """Precision and recall weighed equally."""
+    """The harmonic mean of precision and recall."""
     return 2.0 * common / (ours + theirs) if common else 0.0
 
 
@@ -93,7 +94,7 @@ def stemmed(text: str) -> list[str]:
 
 
 def rouge_l_beta(wanted: str, written: str) -> float:
-    """ROUGE-L with recall weighed by beta 1.2, on words between blanks."""
+    """ROUGE-L with recall weighted by beta 1.2, on words between blanks."""
     left, right = wanted.lower().split(), written.lower().split()
     common = common_length(left, right)
     if not common:
@@ -108,13 +109,13 @@ def plain(text: str) -> list[str]:
 
 
 def squad_f1(wanted: str, written: str) -> float:
-    """F of common words."""
+    """F of common words, as in SQuAD."""
     left, right = plain(wanted), plain(written)
     return f_measure((Counter(left) & Counter(right)).total(), len(left), len(right))
 
 
 def sentence_bleu(wanted: Sequence[str], written: Sequence[str]) -> float:
-    """Sentence BLEU of four orders with smoothing 7 of Chen and Cherry (2014), as NLTK has it."""
+    """Sentence BLEU of four orders with smoothing 7 of Chen and Cherry (2014), as in NLTK."""
     if not set(wanted) & set(written):
         return 0.0
     counts = [_right(wanted, written, n) for n in range(1, _ORDERS + 2)]
@@ -126,7 +127,7 @@ def sentence_bleu(wanted: Sequence[str], written: Sequence[str]) -> float:
             again += 1
     before, logs = shares[0] + 1, []
     for i in range(_ORDERS):
-        # The mean of the orders below (smoothed already), at and above.
+        # The mean of the previous order (already smoothed), this order and the next one.
         before = (before + shares[i] + shares[i + 1]) / 3
         logs.append(math.log(before))
     short = min(0.0, 1 - len(wanted) / len(written))
@@ -134,13 +135,13 @@ def sentence_bleu(wanted: Sequence[str], written: Sequence[str]) -> float:
 
 
 def _right(wanted: Sequence[str], written: Sequence[str], n: int) -> tuple[int, int]:
-    """How many n-grams are right, and how many there are."""
+    """The number of correct n-grams, and the number of all n-grams of the written text."""
     ours, theirs = (Counter(tuple(side[i : i + n]) for i in range(len(side) - n + 1)) for side in (wanted, written))
     return (ours & theirs).total(), theirs.total()
 
 
 def bleu_counts(wanted: Sequence[str], written: Sequence[str]) -> Floats:
-    """For each pair what corpus BLEU adds up: n-grams right and written by order, and words wanted and written."""
+    """The counts for corpus BLEU of each pair: correct and written n-grams by order, and target and written words."""
     rows = []
     for want, made in zip(wanted, written, strict=True):
         left, right = want.lower().split(), made.lower().split()
@@ -150,7 +151,7 @@ def bleu_counts(wanted: Sequence[str], written: Sequence[str]) -> Floats:
 
 
 def bleu_mean(counts: Floats) -> Floats:
-    """Mean of corpus BLEU-1 to BLEU-4 from sums of counts; the last axis has the counts."""
+    """Mean of corpus BLEU-1 to BLEU-4 from summed counts, which are on the last axis."""
     right, total = counts[..., :_ORDERS], counts[..., _ORDERS : 2 * _ORDERS]
     products = np.cumprod((right + _TINY) / (total + _SMALL), axis=-1)
     bleus = products ** (1.0 / np.arange(1, _ORDERS + 1))
@@ -161,5 +162,5 @@ def bleu_mean(counts: Floats) -> Floats:
 
 
 def corpus_bleu(wanted: Sequence[str], written: Sequence[str]) -> float:
-    """Mean of corpus BLEU-1 to BLEU-4, by which the published baselines choose an epoch."""
+    """Mean of corpus BLEU-1 to BLEU-4; the published baselines choose the best epoch by it."""
     return float(bleu_mean(bleu_counts(wanted, written).sum(axis=0)))

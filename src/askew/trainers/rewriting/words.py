@@ -1,4 +1,4 @@
-"""Train the word networks ``acg`` and ``hred-qs`` with the trainer of transformers, which takes any module."""
+"""Train the word networks ``acg`` and ``hred-qs`` with the trainer of transformers, which accepts any module."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from askew.models.rewrite import END, START, Sizes, WordRewriter, Words, split_w
 from askew.trainers.common import Progress, Schedule, choose_device, run, seed_all
 
 Vectors = tuple[Sequence[str], npt.NDArray[np.float32]]
-# Wanted texts and written ones in, a number out; higher is better.
+# A function of target texts and written texts; a higher number is better.
 Score = Callable[[Sequence[str], Sequence[str]], float]
 _BEST = "best.json"
 
 
 @dataclass(frozen=True)
 class Rewrites:
-    """Queries and how they should have been asked; ``before`` are earlier queries of whoever asked, oldest first."""
+    """Queries and their target rewrites; ``before`` has the earlier queries of the same user, oldest first."""
 
     query_ids: Sequence[str]
     originals: Sequence[str]
@@ -36,14 +36,14 @@ class Rewrites:
         return len(self.query_ids)
 
     def take(self, rows: Sequence[int]) -> Rewrites:
-        """Some of them."""
+        """The queries of some rows."""
         columns = (self.query_ids, self.originals, self.targets)
         ids, originals, targets = ([column[row] for row in rows] for column in columns)
         before = None if self.before is None else [self.before[row] for row in rows]
         return Rewrites(ids, originals, targets, before)
 
     def data(self) -> str:
-        """Names the content."""
+        """A fingerprint of the content."""
         return fingerprint([list(self.originals), list(self.targets), [list(one) for one in self.before or ()]])
 
 
@@ -77,24 +77,24 @@ def fit_words(
 
 
 def set_vectors(made: WordRewriter, vectors: Vectors) -> None:
-    """Take the embeddings of known words from vectors, and keep all as they are from here on, as published."""
+    """Set the embeddings of known words from vectors, and freeze all embeddings, as published."""
     import torch
 
     places = {word: i for i, word in enumerate(vectors[0])}
     pairs = [(number, places[word]) for word, number in made.words.numbers.items() if word in places]
     if not pairs:
-        raise DataError("vectors: expected some of the words of the pairs, found none; are they lower-cased?")
+        raise DataError("vectors: expected some of the words of the pairs, found none; are the words lower-cased?")
     numbers, rows = np.array(pairs).T
     table = made.network.embed.weight
     with torch.no_grad():
-        # Words without a vector keep their random one, scaled as the others are.
+        # Words without a vector keep their random embedding, with the scale of the vectors.
         table *= float(np.std(vectors[1]))
         table[torch.from_numpy(numbers)] = torch.from_numpy(np.asarray(vectors[1][rows], np.float32))
     table.requires_grad_(False)
 
 
 class _WordRows:
-    """Numbers of examples in, batches out."""
+    """A dataset of example numbers; ``collate`` makes batches from them."""
 
     def __init__(self, made: WordRewriter, pairs: Rewrites) -> None:
         self._words, self._copying = made.words, made.copying
@@ -110,7 +110,7 @@ class _WordRows:
         return number
 
     def collate(self, numbers: Sequence[int]) -> dict[str, Any]:
-        """What the network reads, the words it is given and those it is to write."""
+        """The inputs of the network, the words given to the decoder, and the words that it has to write."""
         import torch
 
         from askew.models.rewrite_networks import pad_batch
@@ -130,13 +130,13 @@ def _trainer(made: WordRewriter, rows: _WordRows, pace: Schedule, work: Path, de
 
     arguments = TrainingArguments(**pace.arguments(work, device), remove_unused_columns=False)
     trainer = Trainer(model=made.network, args=arguments, train_dataset=rows, data_collator=rows.collate)
-    # The network's loss is a mean over a batch already.
+    # The loss of the network is already a mean over the batch.
     trainer.model_accepts_loss_kwargs = False
     return trainer
 
 
 def _keep_best(made: WordRewriter, dev: Rewrites, score: Score, work: Path) -> Any:
-    """After each epoch rewrite the queries of ``dev``; the best weights lie beside the checkpoints."""
+    """A callback that rewrites the queries of ``dev`` after each epoch and saves the weights of the best epoch."""
     from safetensors.torch import load_file, save_file
     from transformers import TrainerCallback
 
@@ -144,7 +144,7 @@ def _keep_best(made: WordRewriter, dev: Rewrites, score: Score, work: Path) -> A
         def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             value = score(dev.targets, [lines[0] for lines in made.write(dev.originals, dev.before)])
             had = self.read()
-            # Epochs that are done again after a stop come to the same value, and change nothing.
+            # Epochs that are repeated after a stop have the same value and change nothing.
             if had is None or value > had["value"]:
                 name = f"best-{state.global_step}.safetensors"
                 weights = {key: one.detach().cpu().contiguous() for key, one in made.network.state_dict().items()}

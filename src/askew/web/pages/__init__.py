@@ -1,1 +1,1 @@
-"""The pages: each is a function from what was found to markup."""
+"""The pages of the explorer. Each is a function that turns results into markup."""

@@ -1,7 +1,6 @@
-"""Audit: what ``askew audit`` found of a live engine, drawn from its numbers.
+"""Audit: the results of ``askew audit`` for a live engine.
 
-The page that lies beside them is not shown: a file is data here, and this page is made of its numbers and texts by the
-functions that wrote it.
+The page is made from audit.json by the functions that wrote report.html. The HTML file itself is never sent.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from askew.web.pages.shell import Page
 
 
 def audit_page(found: AuditFacts, name: str, known: Mapping[str, Path]) -> Page:
-    """One audit: what to do and the lean first, the rest folded."""
+    """Show one audit: the verdict and next steps first, other sections folded."""
     body: list[Markup] = [tag("h1", f"Audit of {shown(found.engine)}"), _others(name, known)]
     body.append(tag("p", t.LEAD, class_="lead"))
     if found.failures:
@@ -43,7 +42,7 @@ def _others(name: str, known: Mapping[str, Path]) -> Markup:
 
 
 def _verdict(found: AuditFacts) -> Markup:
-    """The verdict in a sentence, with the figure that it is from."""
+    """State the verdict in a sentence, with the mean that it is based on."""
     one = next((one for one in found.measures if one.text == found.deciding), None)
     if one is None:
         return Markup()
@@ -53,7 +52,7 @@ def _verdict(found: AuditFacts) -> Markup:
     elif found.verdict in found.groups:
         words = f"The results lean toward {found.verdict}: the mean of {found.deciding} is {figures}."
     else:
-        words = f"No lean toward a group can be told on average: the mean of {found.deciding} is {figures}."
+        words = f"On average, no lean toward a group can be shown: the mean of {found.deciding} is {figures}."
     return p.notice(tag("p", tag("strong", words)), *([tag("p", found.reading)] if found.reading else []))
 
 

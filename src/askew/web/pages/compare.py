@@ -1,4 +1,4 @@
-"""A query and a reformulation side by side: both lists, lines between the same documents, what is gained."""
+"""A query and a reformulation side by side: both result lists, lines between equal documents, and gains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from askew.web.pages.words import explained, result_bar
 
 
 def compare_form(query: str, other: str, k: int, query_id: str = "") -> Markup:
-    """Both queries, to be changed."""
+    """A form with both queries."""
     return element(
         "form",
         p.text_input("q", "Original query", query, "wide", required=True),
@@ -29,7 +29,7 @@ def compare_form(query: str, other: str, k: int, query_id: str = "") -> Markup:
 
 
 def compare_page(found: Comparison, k: int, note: str) -> Page:
-    """The comparison."""
+    """Show the comparison."""
     query, other = found.old.query, found.new.query
     place = address("/", {"q": query, "k": k if k != TOP else None})
     back = tag("p", element("a", "← all reformulations of ", p.quote(query), href=place))
@@ -39,32 +39,32 @@ def compare_page(found: Comparison, k: int, note: str) -> Page:
 
 
 def incomplete_page(query: str, other: str, k: int, note: str) -> Page:
-    """Where one of the two queries is missing."""
+    """Say that one of the two queries is missing."""
     words = "A comparison needs two queries: the original and a reformulation of it."
     return Page("Compare", (tag("h1", "Compare"), compare_form(query, other, k),
                             p.notice(tag("p", words), kind="warn", role="alert")), "/", note)  # fmt: skip
 
 
 def verdict_notice(found: Comparison) -> Markup:
-    """The verdict in a box: by the deciding measures, with what is kept and whether the meaning is."""
+    """Show the verdict by the deciding measures, the share of kept documents, and the chance of the same meaning."""
     lean = found.lean_verdict if found.proxy else None
     if found.outcome is None and lean is None:
         words = (
-            "One of the two finds nothing, so there is nothing to compare."
+            "One of the two queries has no results, so there is nothing to compare."
             if not (found.old.results and found.new.results)
-            else "A measure is not defined for one of the two."
+            else "A measure is not defined for one of the two queries."
         )
         return p.notice(tag("p", words), role="status")
     kept = f"{found.agreement:.0%} of the original query's top {TOP} documents are kept"
     same = "" if found.same is None else f"; same meaning {found.same:.0%} (light model)"
-    told = [tag("strong", f"Reformulated, it {_words(found, lean)}"), f" ({found.lean}"]
+    told = [tag("strong", f"The reformulation {_words(found, lean)}"), f" ({found.lean}"]
     told += ["" if found.proxy else f" and {found.effectiveness}", f"); {kept}{same}."]
     proxy = [tag("p", AGREEMENT_SAYS, class_="note")] if found.proxy else []
     return p.notice(tag("p", *told), *proxy, kind="plain")
 
 
 def _words(found: Comparison, lean: str | None) -> str:
-    """As the dataset says it: where several measures are on a side, what the first one says is told as well."""
+    """Describe the outcome as on the page Dataset: if measures of a side disagree, the first one is named."""
     if found.outcome is None:
         return p.outcome_words(None, lean)
     first, second = ((name, found.gains.get(name)) for name in (found.effectiveness, found.lean))
@@ -88,7 +88,7 @@ def _values(found: Comparison) -> Markup:
         ]
         for one in found.old.values
     ]
-    return p.data_table("Measures of both lists; a gain is positive where it is better", head, rows, "gains")
+    return p.data_table("Measures of both lists; a positive gain is an improvement", head, rows, "gains")
 
 
 def _leans(found: Comparison) -> Markup:
@@ -133,7 +133,7 @@ def _row(one: ShownResult, answer: Answer, move: Move, depth: int, is_new: bool)
 
 
 def moved(move: Move, shown_results: int, depth: int, is_new: bool) -> str:
-    """Where a document came from, or where it went."""
+    """Say at which rank a document was before, or is now."""
     here, there = (move.new, move.old) if is_new else (move.old, move.new)
     if there is None:
         return f"was not in the top {depth}" if is_new else f"not in the top {depth} now"
@@ -146,7 +146,7 @@ def moved(move: Move, shown_results: int, depth: int, is_new: bool) -> str:
 
 
 def _lines(moves: Sequence[Move], rows: int, found: Comparison) -> Markup:
-    """A line for each document that is in both lists; one that leaves or comes fades off."""
+    """Draw a line for each document that is in both lists, and a short line for one that is in only one."""
     old, new = len(found.old.results), len(found.new.results)
     drawn = []
     for one in moves:

@@ -1,4 +1,4 @@
-"""Filters of a dataset: facets with counts as links, and a form for words and bounds."""
+"""Filters of a dataset: facets as links with counts, and a form for words and bounds."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _LABELS = {
     "subset": "Subset", "outcome": "Outcome", "method": "Method", "kind": "Kind of reformulation",
     "group": "Original query",
 }  # fmt: skip
-# As the selection numbers them.
+# The numbers are those of the selection.
 GROUPS = {
     "1": "effective, does not lean", "2": "effective, leans", "3": "not effective, does not lean",
     "4": "not effective, leans",
 }  # fmt: skip
 _SUBSETS = {CHOSEN: "chosen for any subset", EVERY: "all pairs", "source_judged": "made from a relevant document"}
-# So many values of a facet are shown; the rest is folded.
+# The number of values of a facet that are shown; others are folded.
 _MORE = 6
 
 
 def facets(counts: Mapping[str, Mapping[str, int]], asked: PairFilter, given: dict[str, Any]) -> Markup:
-    """A list for each facet; the values are links, with how many pairs each would show."""
+    """Make a list for each facet. Its values are links with the number of pairs that each would show."""
     shown = [name for name in _LABELS if any(counts.get(name, {}).values()) or getattr(asked, name)]
     lists = [_facet(name, counts[name], getattr(asked, name), given) for name in shown]
     return tag("nav", *lists, class_="facets", aria_label="Filters")
@@ -47,7 +47,7 @@ def _value(name: str, value: str, count: int, chosen: str, given: dict[str, Any]
     here = value == chosen
     number = tag("span", n.count(count), class_="count")
     words = tag("span", "✓ " if here else "", value_words(name, value))
-    # A facet that is chosen is taken back by its own link; of subsets one is always shown.
+    # The link of a chosen value removes it. For subsets, one value is always chosen.
     to = EVERY if here and name == "subset" else None if here else value
     link = address("/pairs", {**given, name: to, "page": None})
     return tag("li", element("a", words, number, href=link, class_="value", title=f"{name}={value}",
@@ -55,7 +55,7 @@ def _value(name: str, value: str, count: int, chosen: str, given: dict[str, Any]
 
 
 def value_words(name: str, value: str) -> str:
-    """A value of a facet in plain words."""
+    """Describe a value of a facet in plain words."""
     if name == "outcome":
         return p.outcome_words(value, None)
     known = {"group": GROUPS, "subset": _SUBSETS}.get(name, {})
@@ -63,7 +63,7 @@ def value_words(name: str, value: str) -> str:
 
 
 def search_form(table: ShownPairs, asked: PairFilter, given: Mapping[str, Any]) -> Markup:
-    """Words, the bounds of the chart as numbers, and how many rows. Facets and order are handed on."""
+    """A form for words, the bounds of the chart and the number of rows. It keeps facets and order."""
     typed = {"text", "size", "page", "least", "measure", *BOUNDS}
     kept = p.kept(**{key: value for key, value in given.items() if key not in typed})
     words = p.text_input("text", "Words in either query", asked.text, "wide")

@@ -1,6 +1,6 @@
-"""The chart of a dataset: gain in lean against gain in effectiveness. A rectangle drawn in it selects pairs.
+"""The chart of a dataset: gain in lean against gain in effectiveness. Users select pairs by drawing a rectangle.
 
-Without scripts the same four bounds are typed; the script only fills in their fields and sends the form.
+The script only fills in the four bounds of the form and submits it. Without scripts, users type the bounds.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from askew.web.pages import parts as p
 from askew.web.schemas import PairFilter
 
 _HIGH = 250
-# The radius of a circle at least and at most, and the share of pairs that has the largest.
+# The smallest and largest radius of a circle, and the share of pairs with the largest radius.
 _LEAST, _MOST, _FULL = 2.2, 11.0, 0.25
 BOUNDS = ("lean_min", "lean_max", "effectiveness_min", "effectiveness_max")
 
 
 def gain_chart(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
-    """The chart with its caption. ``clear`` is the link to the same pairs without bounds."""
-    across = axis("gain in lean: to the right it leans less", cells.span[0], zero=True)
-    upright = axis("gain in effectiveness: up it retrieves better", cells.span[1], zero=True, most=5)
+    """Draw the chart with its caption. ``clear`` is the link to the same pairs without bounds."""
+    across = axis("gain in lean (right: leans less)", cells.span[0], zero=True)
+    upright = axis("gain in effectiveness (up: retrieves better)", cells.span[1], zero=True, most=5)
     plot = numeric_plot(across, upright, _HIGH)
     found = cells.fitting
     less, more = (n.count(int(found.counts[found.x_signs == sign].sum())) for sign in (1, -1))
@@ -51,7 +51,7 @@ def _caption(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
                             ("mixed", "one gained, the other lost, or no change"))
     ]  # fmt: skip
     words: list[object] = [
-        "In-sample gains of the pairs that the filters keep, larger where there are more; rings are all pairs. ",
+        "In-sample gains of the pairs that pass the filters; larger circles have more pairs. Rings are all pairs. ",
         join(signs, "; "),
         ". ",
     ]
@@ -64,13 +64,13 @@ def _caption(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
 
 
 def _context(cells: GainCells, plot: Plot) -> Markup:
-    """Where all pairs of the dataset are."""
+    """Draw a ring for each cell of the whole dataset."""
     xs, ys = np.round(plot.x.places(cells.every.x), 1).tolist(), np.round(plot.y.places(cells.every.y), 1).tolist()
     return tag("g", *(tag("circle", cx=x, cy=y, r=_LEAST) for x, y in zip(xs, ys, strict=True)), class_="cells-every")
 
 
 def _circles(cells: GainCells, plot: Plot) -> list[Markup]:
-    """A circle for each cell, its area by the share of pairs: the same share has the same size in every selection."""
+    """Draw a circle for each cell. Its area shows the share of pairs, on the same scale for every selection."""
     found = cells.fitting
     shares = found.counts / max(int(found.counts.sum()), 1)
     sizes = np.round(np.clip(_MOST * np.sqrt(shares / _FULL), _LEAST, _MOST), 1)
@@ -93,7 +93,7 @@ def _kind(lean: int, effectiveness: int) -> str:
 
 
 def _chosen(plot: Plot, asked: PairFilter) -> list[Markup]:
-    """The rectangle of the bounds that are given; a side without one goes to the edge."""
+    """Draw the rectangle of the given bounds. A side without a bound is at the edge."""
     given = [getattr(asked, name) for name in BOUNDS]
     if all(value is None for value in given):
         return []
@@ -106,5 +106,5 @@ def _chosen(plot: Plot, asked: PairFilter) -> list[Markup]:
 
 
 def without_bounds(path: str, given: dict[str, object]) -> str:
-    """The link without the rectangle."""
+    """Make the link without the bounds."""
     return address(path, {key: value for key, value in given.items() if key not in (*BOUNDS, "page")})

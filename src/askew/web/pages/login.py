@@ -1,4 +1,4 @@
-"""Where the token is given."""
+"""The login page for the token."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from askew.web.pages.shell import Page
 
 
 def login_page(place: str, wrong: bool = False) -> Page:
-    """A box for the token; what was typed is never shown again."""
-    words = (
-        [p.notice(tag("p", "This is not the token. Check it and try again."), kind="warn", role="alert")]
-        if wrong
-        else []
-    )
+    """Show a box for the token. A typed token is never shown again."""
+    words = [p.notice(tag("p", "Wrong token. Check it and try again."), kind="warn", role="alert")] if wrong else []
     box = element(
         "input",
         type="password",
@@ -32,5 +28,5 @@ def login_page(place: str, wrong: bool = False) -> Page:
         method="post",
         class_="ask",
     )
-    why = tag("p", "Other machines can reach this service, so it needs a token: the one that it was started with.")
+    why = tag("p", "Other machines can reach this service. Enter the token that it was started with.")
     return Page("Token", (tag("h1", "Token needed"), why, *words, form))

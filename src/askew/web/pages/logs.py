@@ -10,6 +10,6 @@ from askew.web.pages.shell import Page
 
 
 def logs_page(report: LogReport) -> Page:
-    """The report within our page; it is made anew from the tables by the functions that write it."""
+    """Show the report in a page of the explorer. It is made from the tables by the functions that write reports."""
     parts = tag("div", *map(drawn_section, report_sections(report)), class_="report")
     return Page("Logs", (tag("h1", TITLE), *report_head(report), parts), "/logs")

@@ -1,4 +1,4 @@
-"""Dataset: the pairs of a build: what they gain, filtered by facets and by a chart, to be compared and downloaded."""
+"""Dataset: the pairs of a build with their gains. Users filter them by facets and a chart, and download them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEAD = "Pairs of an original query and its reformulation, with what the reformu
 
 @dataclass(frozen=True)
 class PairsView:
-    """What a page of pairs shows: the dataset, the pairs that fit, and how many have which value."""
+    """The content of a page: the dataset, the pairs that match, and the counts of each facet."""
 
     table: ShownPairs
     found: PairPage
@@ -35,19 +35,19 @@ class PairsView:
 
 
 def given_of(asked: PairFilter) -> dict[str, Any]:
-    """What of a filter is not as it is by itself: the part that stands in a link."""
+    """Return the fields of a filter that differ from their defaults, for a link."""
     return asked.model_dump(exclude_defaults=True)
 
 
 def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
-    """One page of the pairs that fit."""
+    """Show one page of the pairs that match."""
     given, table, found = given_of(asked), view.table, view.found
     body: list[Markup] = [tag("h1", "Dataset"), tag("p", _LEAD, class_="lead"), _choose(table, view.known)]
     body += [_figures(table), search_form(table, asked, given), _overview(view, asked, given)]
     told = tag("strong", f"{n.count(found.total)} of {n.count(table.manifest.rows_out)} pairs")
     body.append(tag("p", tag("span", told), _downloads(given), class_="downloads", role="status", id="pairs"))
     if found.rows:
-        words = "The outcome is by the measures that the selection names: of several on a side, none may be worse."
+        words = "The measures of the selection decide the outcome. If a side has several, none may be worse."
         body += [_table(view, asked, given), tag("p", words, class_="note")]
         body.append(p.pager("/pairs", given, found.page, found.pages))
     else:
@@ -56,7 +56,9 @@ def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
 
 
 def _nothing(found: PairPage, asked: PairFilter) -> Markup:
-    words = "No pair fits these filters. Remove one, or " if not found.total else "There is no such page. Go back, or "
+    words = (
+        "No pair matches these filters. Remove one, or " if not found.total else "There is no such page. Go back, or "
+    )
     clear = element("a", "show the chosen pairs", href=address("/pairs", {"dataset": asked.dataset}))
     return p.notice(tag("p", words, clear, "."), role="status")
 
@@ -78,18 +80,20 @@ def _choose(table: ShownPairs, known: Sequence[Manifest]) -> Markup:
 
 
 def _figures(table: ShownPairs) -> Markup:
-    """The held-out change of each chosen subset first, the in-sample one beside it."""
+    """Show the held-out change of each chosen subset, and beside it the in-sample change."""
     if table.held_out is None or not table.held_out.rows:
         words = (
-            "There are no held-out figures of these pairs: all gains below are in-sample, by the data that chose them."
+            "There are no held-out figures for these pairs: all gains below are in-sample, measured on the data that "
+            "the pairs were chosen by."
         )
         return tag("p", words, class_="note") if table.chosen else Markup()
-    # The union of the others comes last among subsets, and first here.
+    # The union of the other subsets is last in the list of subsets, and shown first here.
     subsets = [name for name in reversed(table.chosen) if any(row["subset"] == name for row in table.held_out.rows)]
     first, *rest = (_subset_figures(table, name, table.held_out.rows) for name in subsets)
     note = (
-        "Held out: pairs are chosen by half of the documents and measured by the other half. In-sample: measured by "
-        "the data that chose them, which is too good. Better or worse is said where the interval excludes zero."
+        "Held out: pairs are chosen by half of the documents and measured on the other half. In-sample: measured on "
+        "the data that the pairs were chosen by, which overestimates gains. A change is called better or worse if its "
+        "interval excludes zero."
     )
     parts = [first, tag("p", note, class_="note")]
     if rest:
@@ -111,7 +115,7 @@ def _subset_figures(table: ShownPairs, subset: str, every: Sequence[Mapping[str,
 
 
 def _slug(name: str) -> str:
-    """The name of a subset as part of an id."""
+    """Convert the name of a subset to a part of an id."""
     return "".join(char if char.isascii() and char.isalnum() else "-" for char in name)
 
 
@@ -149,7 +153,7 @@ def _table(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Markup:
 def _heads(
     table: ShownPairs, others: Sequence[str], asked: PairFilter, given: dict[str, Any]
 ) -> list[p.Head | tuple[object, str]]:
-    """Plain names; what a column is called in the file is in the tooltip. A click sorts by it."""
+    """Make column heads with plain names. The tooltip has the name of the column in the file; a click sorts."""
     heads: list[p.Head | tuple[object, str]] = [
         _sorted("Reformulation", "quote", "text", "text", asked, given),
         _sorted("Original query", "quote", "original", "original_text", asked, given),
@@ -170,13 +174,13 @@ def _heads(
 
 
 _MEANS = {
-    "p_same": "the probability that it asks for the same thing",
+    "p_same": "the probability that the reformulation asks for the same thing",
     "p_natural": "the probability that a person could type it",
 }
 
 
 def _sorted(label: str, kind: str, sort: str, title: str, asked: PairFilter, given: dict[str, Any]) -> p.Head:
-    """A head that sorts; a second click turns the order around."""
+    """Make a head that sorts. A second click reverses the order."""
     name = sort.removeprefix("-")
     turned = name if sort.startswith("-") else f"-{name}"
     here = asked.sort.removeprefix("-") == name
@@ -211,7 +215,7 @@ def _outcome(row: Mapping[str, Any], table: ShownPairs) -> str:
 
 
 def _values(row: Mapping[str, Any], measure: str) -> Markup:
-    """The held-out gain first, where there is one; then the in-sample gain with the values before and after."""
+    """Show the held-out gain, if there is one, then the in-sample gain with the values before and after."""
     values, told = row["measures"][measure], row["held_out_gains"].get(measure)
     held = [tag("span", "held out ", p.gain_cell(told)), tag("br")] if told is not None else []
     both = tag("br"), f"{n.mean(values['old'], 3)} → {n.mean(values['new'], 3)}"

@@ -1,4 +1,4 @@
-"""What several pages show: marked words, bars of lean, fields of a form, values of measures."""
+"""Elements that several pages share: bars of lean, outcomes, gains, fields of forms, tables."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from askew.publish.page import numerals as n
 from askew.publish.page.markup import Value
 from askew.web.markup import Markup, address, element, join, shown, tag
 
-# As many colors as the style has.
+# The number of group colors in the style sheet.
 _COLORS = 6
 # The first word of an outcome is about effectiveness, the second about lean.
 _FIRST = {"better": "retrieves better", "same": "retrieves as well", "worse": "retrieves worse"}
 _SECOND = {"less": "leans less", "same": "leans as much", "more": "leans more"}
-# What the first measure of a side says where it gained although the side is called so.
+# The word for a first measure that gained although its side is worse.
 _MIXED = {"worse": "better", "more": "less"}
 _ARROWS: dict[Verdict | None, tuple[str, str]] = {Verdict.BETTER: ("up", "▲ "), Verdict.WORSE: ("down", "▼ ")}
 Option = tuple[str, str]
@@ -25,7 +25,7 @@ Option = tuple[str, str]
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a column: its label, the class of its cells, what it is exactly, and how it is sorted."""
+    """The head of a column: its label, the class of its cells, its tooltip, and its sort order."""
 
     label: object
     kind: str
@@ -37,29 +37,29 @@ Gained = tuple[str | None, float | None]
 
 
 def class_of(groups: Sequence[str], setting: Setting) -> str:
-    """How a word of these groups is marked: by the color of its group, or of its own where it names several."""
+    """Return the class for a marked word: the color of its group, or an extra color if it names several groups."""
     return color_of(setting.groups.index(groups[0])) if len(groups) == 1 else "several"
 
 
 def color_of(place: int) -> str:
-    """The class of the group at this place; after the last color the first one comes again."""
+    """Return the class of the group at this index. The colors repeat after the last one."""
     return f"g{place % _COLORS + 1}"
 
 
 def result_head(one: ShownResult, said: Markup) -> Markup:
-    """The line above a result: its rank, its document, its relevance where it is judged, and what else is said."""
+    """Make the line above a result: its rank, document id, relevance if judged, and another remark."""
     judged = [] if one.relevance is None else [tag("span", f"relevance {one.relevance}", class_="chip")]
     rank = tag("span", str(one.rank), class_="rank")
     return tag("p", rank, tag("code", shown(one.doc_id)), *judged, said, class_="result-head")
 
 
 def counted(mentions: Mapping[str, int], setting: Setting) -> str:
-    """How many words of each group, in words."""
+    """Describe the number of words of each group."""
     return ", ".join(f"{n.count(mentions.get(group, 0))} {group}" for group in setting.groups) + " words"
 
 
 def lean_bar(mentions: Mapping[str, int], setting: Setting, most: int, kind: str = "bar") -> Markup:
-    """Words of two groups to both sides of the middle, of more or fewer one after the other; ``most`` is a full bar."""
+    """Draw a bar of word counts: two groups to both sides of the middle, otherwise in a row. ``most`` fills the bar."""
     return tag(
         "svg",
         tag("rect", class_="track", x=0, y=4, width=200, height=4),
@@ -84,7 +84,7 @@ def _fills(mentions: Mapping[str, int], setting: Setting, most: int) -> list[Mar
 
 
 def legend(setting: Setting) -> Markup:
-    """How words are marked, and what the sign of the lean says."""
+    """Explain how words are marked, and what the sign of the lean means."""
     words = [element("mark", group, class_=color_of(place)) for place, group in enumerate(setting.groups)]
     every = join([join(words[:-1], ", "), " and ", words[-1]]) if len(words) > 1 else words[0]
     return tag(
@@ -100,7 +100,7 @@ def legend(setting: Setting) -> Markup:
 
 
 def outcome_words(outcome: str | None, lean: str | None) -> str:
-    """An outcome for readers; without one, as of a query without judgements, the verdict on lean alone."""
+    """Describe an outcome in words. A query without judgements has only the verdict on lean."""
     if outcome is None:
         return n.NONE if lean is None else _SECOND[lean]
     first, _, second = outcome.partition("-")
@@ -108,9 +108,9 @@ def outcome_words(outcome: str | None, lean: str | None) -> str:
 
 
 def outcome_beside(outcome: str | None, first: Gained, lean: Gained, tolerance: float = 0.0) -> str:
-    """An outcome that stands beside the gains of the first measure of each side.
+    """Describe an outcome that is shown beside the gains of the first measure of each side.
 
-    Of several measures on a side one that is worse makes the side worse. Where the first one gained, both are told.
+    A side with several measures is worse if one of them is worse. If the first measure gained, both facts are stated.
     """
     if outcome is None:
         return n.NONE
@@ -122,7 +122,7 @@ def outcome_beside(outcome: str | None, first: Gained, lean: Gained, tolerance: 
 
 
 def signed(value: float | None, digits: int = 3) -> str:
-    """A gain, always with its sign."""
+    """Format a gain with its sign."""
     if value is None:
         return n.NONE
     text = f"{value:+.{digits}f}"
@@ -130,47 +130,47 @@ def signed(value: float | None, digits: int = 3) -> str:
 
 
 def gain_cell(gain: float | None, colored: bool = True) -> Markup:
-    """A gain with a sign that does not need color to be seen; without color where it may be chance."""
+    """Show a gain with an arrow and a sign; ``colored`` is false for a gain that may be due to chance."""
     kind, word = _ARROWS.get(verdict(0.0, gain, Direction.UP), ("", ""))
     look = f"gain {kind}".strip() if colored else "gain"
     return tag("span", tag("span", word, aria_hidden="true"), signed(gain), class_=look)
 
 
 def change_cell(change: float | None, found: str | None) -> Markup:
-    """A change in percent, and whether it is better or worse: that less is better depends on the measure."""
+    """Show a change in percent, and whether it is better or worse, which depends on the measure."""
     look = {"better": "gain up", "worse": "gain down"}.get(found or "", "gain")
     return tag("span", n.change(change), "" if found is None else f" ({found})", class_=look)
 
 
 def notice(*words: object, kind: str = "", role: str | None = None) -> Markup:
-    """A box that stands out."""
+    """Make a highlighted box."""
     return tag("div", *words, class_=f"notice {kind}".strip(), role=role)
 
 
 def field(label: str, control: Markup, name: str, kind: str = "") -> Markup:
-    """A control under its label."""
+    """Make a form control with its label."""
     return tag("div", element("label", label, for_=f"f-{name}"), control, class_=f"field {kind}".strip())
 
 
 def text_input(name: str, label: str, value: str = "", kind: str = "", **more: Value) -> Markup:
-    """A line to type in."""
+    """Make a text field."""
     given: dict[str, Value] = {"type": "text", "maxlength": 500, **more}
     return field(label, element("input", id=f"f-{name}", name=name, value=value, **given), name, kind)
 
 
 def choice(name: str, label: str, options: Sequence[Option], chosen: str) -> Markup:
-    """One of several: each option is a value and what is shown for it."""
+    """Make a selection list. Each option is a value and its text."""
     made = [element("option", text, value=value, selected=value == chosen) for value, text in options]
     return field(label, element("select", *made, id=f"f-{name}", name=name), name)
 
 
 def kept(**values: object) -> list[Markup]:
-    """Values that a form hands on unseen."""
+    """Make hidden fields of a form."""
     return [element("input", type="hidden", name=name, value=str(value)) for name, value in values.items() if value]
 
 
 def pager(path: str, given: Mapping[str, object], page: int, pages: int) -> Markup:
-    """To the pages before and after."""
+    """Make links to the first, previous, next and last page."""
 
     def step(words: str, to: int, rel: str) -> Markup:
         if not 1 <= to <= pages or to == page:
@@ -193,7 +193,7 @@ def pager(path: str, given: Mapping[str, object], page: int, pages: int) -> Mark
 def data_table(
     caption: str, head: Sequence[Head | tuple[object, str]], rows: Sequence[Sequence[object]], name: str
 ) -> Markup:
-    """A table with cells that may hold links; the first cell of a row names it. ``head`` may be label and class."""
+    """Make a table. The first cell of a row is its header. Items of ``head`` may be (label, class)."""
     title = f"table-{name}"
     heads = [one if isinstance(one, Head) else Head(*one) for one in head]
     labels = tag("tr", *(tag("th", one.label, scope="col", class_=one.kind, title=one.title, aria_sort=one.sort)
@@ -213,5 +213,5 @@ def data_table(
 
 
 def quote(text: str) -> Markup:
-    """A query between quotation marks."""
+    """Show a query in quotation marks."""
     return tag("q", tag("bdi", shown(text), dir="auto"))

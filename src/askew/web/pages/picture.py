@@ -1,4 +1,4 @@
-"""The deciding measure as a picture: how each result moves it, where it ends, and what is typical, on a fixed scale."""
+"""The chart of the deciding measure: how each result changes it, its final value, and typical values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DIAMOND = 3
 
 
 def lean_picture(one: LeanPicture, setting: Setting, name: str = "lean") -> Markup:
-    """Ranks go down, the value goes across: to the left of balance is the first group, to the right the last."""
+    """Draw the value from rank to rank, top to bottom: left of balance is the first group, right of it the last."""
     top = LINE * 1.7
     bottom = top + _STEP * (len(one.running) + 1)
     plot = Plot(_LEFT, top, _RIGHT, bottom, Scale(*one.scale, _LEFT, _RIGHT), Scale(0, 1, bottom, top))
@@ -38,7 +38,7 @@ def _axis(one: LeanPicture) -> Axis:
 
 
 def _typical(one: LeanPicture, plot: Plot) -> list[Markup]:
-    """The range of nine in ten queries, of the middle half, and the median."""
+    """Draw the range of nine in ten queries, the range of the middle half, and the median."""
     if one.typical is None:
         return []
     low, lower, median, upper, high = (_at(plot, value) for value in one.typical.quantiles)
@@ -51,7 +51,7 @@ def _typical(one: LeanPicture, plot: Plot) -> list[Markup]:
 
 
 def _at(plot: Plot, value: float) -> float:
-    """The place of a value; one beyond the scale is at its end."""
+    """Return the x coordinate of a value, limited to the scale."""
     return plot.x(min(max(value, plot.x.low), plot.x.high))
 
 
@@ -66,7 +66,7 @@ def _row(plot: Plot, rank: int) -> float:
 
 
 def _steps(one: LeanPicture, setting: Setting, plot: Plot) -> list[Markup]:
-    """A line from result to result, in the color of the group that each moves the value toward."""
+    """Draw a line from rank to rank, in the color of the group that a result moves the value toward."""
     x, y, before = _at(plot, one.best), plot.top, one.best
     drawn = []
     for rank, value in enumerate(one.running, 1):
@@ -114,24 +114,25 @@ def _described(one: LeanPicture) -> str:
 
 
 def picture_note(pictures: Sequence[LeanPicture | None]) -> Markup:
-    """What the shaded range is."""
+    """Explain the chart and its shaded ranges."""
     one = next((one for one in pictures if one is not None and one.typical is not None), None)
     if one is None or one.typical is None:
         return Markup()
     words = (
-        "Each line is a result and how it moves the value; the diamond is the value of the page. Shaded: nine in ten "
-        f"of {one.typical.queries:,} queries of this collection, darker the middle half. All queries share the scale."
+        "Each line shows how one result changes the value; the diamond is the final value. Shaded: the range of nine "
+        f"in ten of {one.typical.queries:,} queries of this collection; darker: the middle half. The scale is the same "
+        "for all queries."
     )
     return tag("p", words, class_="note")
 
 
 def parts_line(parts: Sequence[CountedPart], measure: str | None) -> Markup:
-    """Which part of what a measure counts is off topic and on topic."""
+    """State which shares of the words that a measure counts are off topic and on topic."""
     if not parts or measure is None:
         return Markup()
     told = ", ".join(f"about {one.share:.0%} {one.part}" for one in parts)
     words = (
-        f"Of what {measure} counts: {told}. Light models estimate this. They do not tell what is asked for or "
-        "warranted from a stereotype, and shares may be off by up to 16 points."
+        f"Of the words that {measure} counts, {told}. These are estimates of light models. They do not distinguish "
+        "words that are asked for or warranted from stereotypes, and shares may be off by up to 16 percentage points."
     )
     return tag("p", words, class_="note")

@@ -1,4 +1,4 @@
-"""Plan: the steps of a store as a picture, with the rows that go from one to the next and those dropped on the way."""
+"""Plan: the steps of a store as a diagram, with the numbers of rows between steps and of dropped rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
 
 _WIDE, _HIGH, _BETWEEN, _IN, _TOP = 250, 46, 40, 40, 34
-# Left of the boxes is room for the lines of what branches off.
+# Space to the left of the boxes, for the lines of branches.
 _LEFT, _LANES = 34, (8, 16, 24)
 _WIDTH = 560
 _LONGEST = 34
-# What a stage does, in plain words; another keeps the name that it has in the recipe.
+# Plain names of stages. A step of any other stage is shown by its own name.
 _DOES = {
     "classify": "Classify queries", "reformulate": "Write reformulations", "filter": "Filter reformulations",
     "retrieve": "Search", "evaluate": "Measure", "select": "Choose pairs", "held-out": "Held-out figures",
@@ -28,7 +28,7 @@ _DOES = {
 
 
 def plan_page(nodes: Sequence[StepNode], unfinished: Mapping[str, Mapping[str, int]], note: str) -> Page:
-    """All steps of a store."""
+    """Show all steps of a store."""
     lead = (
         "How the dataset was made: the steps of the store, how many rows each reads and writes, and why rows were "
         "dropped."
@@ -40,14 +40,14 @@ def plan_page(nodes: Sequence[StepNode], unfinished: Mapping[str, Mapping[str, i
         told = [
             f"{name}: {facts['parts']:,} parts, {facts['rows in']:,} rows so far" for name, facts in unfinished.items()
         ]
-        words = tag("p", "Not finished: ", "; ".join(told), ". The same askew run goes on from there.")
+        words = tag("p", "Not finished: ", "; ".join(told), ". To resume, run the same askew run command.")
         body.append(p.notice(words, kind="warn"))
     body += [drawn, tag("details", tag("summary", f"All steps as a table ({len(nodes)})"), _table(nodes))]
     return Page("Plan", tuple(body), "/plan", note)
 
 
 def _chain(nodes: Sequence[StepNode]) -> list[StepNode]:
-    """The steps that hang together; those alone, such as counts of the collection, are in the table only."""
+    """Return the connected steps. Separate steps, such as counts of the collection, are only in the table."""
     read = {node.reads for node in nodes}
     found = [node for node in nodes if node.reads is not None or node.name in read]
     return found or list(nodes)
@@ -77,7 +77,7 @@ def _left_of(node: StepNode) -> float:
 
 
 def _wire(node: StepNode, place: int, places: Mapping[str, int]) -> list[Markup]:
-    """From the step that is read down to this one, with the number of rows; past boxes between them on the left."""
+    """Draw the line from the input step to this one, with the number of rows. It passes other boxes on the left."""
     x, top = _left_of(node) + 16, _top_of(place)
     tip = f"M{x - 5} {top - 7}L{x} {top}L{x + 5} {top - 7}"
     begin = top - 16 if node.reads is None else _top_of(places[node.reads]) + _HIGH
@@ -131,7 +131,7 @@ def _dropped(dropped: Mapping[str, int]) -> str:
 
 
 def step_page(found: StepFile, note: str) -> Page:
-    """The manifest of one step."""
+    """Show the manifest of one step."""
     one = found.manifest
     facts = [
         ("stage", f"{one.stage}, version {one.version}"), ("key", one.key), ("reads", one.input_key),

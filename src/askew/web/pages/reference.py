@@ -1,4 +1,4 @@
-"""API: what the REST service takes and gives, made from its OpenAPI document."""
+"""API: the reference of the REST service, made from its OpenAPI document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
 
 _TICKS = re.compile("`+")
-# Method, path: what stands before the address, what behind it.
+# By method and path: the text before and after the address in the example.
 _EXAMPLES = {
     ("get", "/api/search"): ("", "?q=how+to+become+a+nurse&k=3"),
     ("post", "/api/reformulate"): (
@@ -20,19 +20,19 @@ _EXAMPLES = {
     ),
     ("get", "/api/pairs"): ("", "?subset=effective&size=5&page=2"),
 }  # fmt: skip
-# Whoever asks chooses this text, and it stands in a command that people copy.
+# The client chooses the host, and it is shown in a command that people copy.
 _PLAIN_HOST = re.compile(r"[A-Za-z0-9.\-]+(:\d{1,5})?|\[[0-9A-Fa-f:.]+\](:\d{1,5})?")
 
 
 def base_of(scheme: str, host: str, own: str) -> str:
-    """The address that a page was asked at; ``own`` where the host is not plainly one."""
+    """Return the address that the client used, or ``own`` if the host is not a plain host name."""
     return f"{scheme}://{host if _PLAIN_HOST.fullmatch(host) else own}"
 
 
 def reference_page(document: Mapping[str, Any], note: str, base: str) -> Page:
-    """All addresses with what they take. ``base`` is where the service is, for the examples."""
+    """Show all addresses with their parameters. ``base`` is the address of the service in examples."""
     raw = element("a", "openapi.json", href="/openapi.json")
-    lead = tag("p", "Programs can read everything that the pages show. The full description: ", raw, ".",
+    lead = tag("p", "Programs can request everything that the pages show. Full description: ", raw, ".",
                class_="lead")  # fmt: skip
     parts = [_path(path, methods, base) for path, methods in document["paths"].items()]
     return Page(
@@ -41,7 +41,7 @@ def reference_page(document: Mapping[str, Any], note: str, base: str) -> Page:
 
 
 def _words(text: str) -> list[object]:
-    """A text with what stands between backticks in code type."""
+    """Format the parts of a text between backticks as code."""
     return [tag("code", part) if place % 2 else part for place, part in enumerate(_TICKS.split(text))]
 
 

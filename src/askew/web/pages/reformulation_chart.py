@@ -1,4 +1,4 @@
-"""Reformulations of a query as points: across how far they lean, upright how well they retrieve."""
+"""A scatter plot of the reformulations of a query: lean on the x axis, effectiveness on the y axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from askew.publish.page.frame import UNDER, About, Plot, line, numeric_frame, nu
 from askew.publish.page.frame import mark as shape
 from askew.web.markup import Markup, element, tag
 
-# Shapes by their number among those of charts, and sizes. The colors of the groups are kept for the groups.
+# The shape, size and label of points. Group colors are not used for points.
 _KINDS = {"asked": (3, 7.0, "original query"), "front": (2, 6.0, "Pareto-optimal"), "rest": (0, 5.0, "others")}
 _HEIGHT, _LEGEND = 250, 22.0
 Link = Callable[[Variant], str]
@@ -18,7 +18,7 @@ Spots = Mapping[str, tuple[float, float]]
 
 
 def scatter(found: Alternatives, link: Link, label: str) -> Markup:
-    """The picture; of a signed lean the middle is where nothing leans. ``label`` names the upright side."""
+    """Draw the chart. If lean is signed, the middle is balance. ``label`` is the label of the y axis."""
     every = (*found.candidates, found.original)
     spots = {one.variant_id: place for one in every if (place := _place(found, one)) is not None}
     signed, groups = found.setting.signed, found.setting.groups
@@ -76,5 +76,5 @@ def _told(found: Alternatives) -> str:
     front = sum(one.front for one in found.candidates)
     return (
         f"{len(found.candidates)} reformulations, {front} of them Pareto-optimal. Across: {found.lean}. "
-        f"Up: {found.effectiveness}. {found.setting.sign} The table holds the same values."
+        f"Up: {found.effectiveness}. {found.setting.sign} The table has the same values."
     )

@@ -1,4 +1,4 @@
-"""Reformulations of a query: the best first, each with what it gains and loses; and a box for one of your own."""
+"""Reformulations of a query, best first, with their gains and losses; and a box for your own reformulation."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from askew.web.markup import Markup, address, element, join, shown, tag
 from askew.web.pages import parts as p
 from askew.web.pages.reformulation_chart import scatter
 
-# So many are shown; the others are folded.
+# The number of reformulations shown; others are folded.
 BEST = 3
 PLACE = "reformulations"
-# In a link: show the reformulations in the page itself, for browsers without scripts.
+# The value in a link that shows reformulations in the page itself, for browsers without scripts.
 NOW = "now"
 _ORDERS = {"": "best first", "lean": "least lean", "effectiveness": "most effective", "text": "A to Z"}
 
 
 def compared(query: str, to: str, k: int, query_id: str | None = None) -> str:
-    """The link to a reformulation beside the original query."""
+    """Make the link to the comparison of a reformulation with the original query."""
     return address("/compare", {"q": query, "to": to, "k": k if k != TOP else None, "query_id": query_id})
 
 
 def own_box(query: str, k: int, query_id: str | None) -> Markup:
-    """A box for a reformulation of one's own; with scripts the verdict comes while it is typed."""
+    """Make a box for the user's own reformulation. With scripts, the verdict is shown while typing."""
     box = p.text_input("to", "Your own reformulation", "", "wide", required=True, autocomplete="off",
                        placeholder="Type the query in other words")  # fmt: skip
     live = address("/verdict", {"q": query, "query_id": query_id})
@@ -40,7 +40,7 @@ def own_box(query: str, k: int, query_id: str | None) -> Markup:
 
 
 def waiting_section(answer: Answer, k: int) -> Markup:
-    """The place of the reformulations while they are written; where nothing leans they are only made when asked for."""
+    """Show the section before reformulations are loaded. If results do not lean, they are written only on request."""
     given = {"q": answer.query, "k": k if k != TOP else None, "reformulations": NOW}
     here = address("/", given, PLACE)
     if answer.lean is not None and answer.lean.leans is False:
@@ -64,20 +64,20 @@ def _section(*body: object) -> Markup:
 
 
 def section(found: Alternatives, k: int, sort: str) -> Markup:
-    """The section, whole."""
+    """Show the complete section."""
     return _section(fragment(found, k, sort), own_box(found.query, k, found.query_id))
 
 
 def fragment(found: Alternatives, k: int, sort: str) -> Markup:
-    """What is loaded into the section: the best, the rest folded, the details folded."""
+    """Show the content of the section: the best reformulations, then others and details folded."""
     body = [tag("p", one, class_="note") for one in found.notes]
     if found.leans is False:
         value = n.mean(found.original.values.get(found.lean), 3)
-        words = f"The results do not lean: {found.lean} is {value}, no further than {found.threshold:g} from balance."
+        words = f"The results do not lean: {found.lean} is {value}, at most {found.threshold:g} from balance."
         body.append(p.notice(tag("p", tag("strong", "No reformulation needed. "), words)))
     ordered = found.ordered()
     if not ordered:
-        words = "None was found that asks for the same thing. Type your own below."
+        words = "No reformulation that asks for the same thing was found. Type your own below."
         body.append(p.notice(tag("p", words), role="status"))
     best, rest = ordered[:BEST], ordered[BEST:]
     if best:
@@ -110,7 +110,7 @@ def _card(found: Alternatives, one: Variant, k: int) -> Markup:
 
 
 def _listed(found: Alternatives, one: Variant, sign: Verdict) -> Markup | str:
-    """The deciding measures that are better, or worse: their values and the gain."""
+    """List the deciding measures that are better, or worse, with their values and gains."""
     told = [
         tag("span", f"{name} {n.mean(found.original.values.get(name), 3)} → {n.mean(one.values.get(name), 3)} ",
             p.gain_cell(one.gains.get(name)))
@@ -130,7 +130,7 @@ def _details(found: Alternatives, k: int, sort: str) -> list[Markup]:
         body += [_sorting(found, k, sort), _table(found, k, sort)]
     if found.dropped:
         told = ", ".join(f"{count} {reason}" for reason, count in found.dropped.items())
-        body.append(tag("p", f"Made and not kept: {told}.", class_="note"))
+        body.append(tag("p", f"Dropped candidates: {told}.", class_="note"))
     return body
 
 
@@ -158,7 +158,7 @@ def _table(found: Alternatives, k: int, sort: str) -> Markup:
         link = element("a", text, href=compared(found.query, one.text, k, found.query_id), data_key=one.variant_id)
         front = tag("span", "Pareto-optimal", class_="chip front") if one.front else ""
         rows.append(_row(found, one, tag("span", link, tag("span", one.method, class_="chip"), front)))
-    caption = "Value, and gain over the original query: positive is better, whatever the measure"
+    caption = "Value, and gain over the original query; a positive gain is an improvement"
     return p.data_table(caption, head, rows, "candidates")
 
 

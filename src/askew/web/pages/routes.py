@@ -1,4 +1,4 @@
-"""Which address shows which page."""
+"""Routes of the pages for search, comparison and login."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from askew.web.site import Site
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _EXAMPLES = 8
-# A wrong token costs as much as so many pages.
+# A wrong token counts as this many requests.
 _GUESS = 10.0
 
 
 def html(page: Page, status: int = 200) -> Response:
-    """A page as it is sent."""
+    """Send a page."""
     return HTMLResponse(render(page), status)
 
 
 async def kept_html(site: Site, key: Hashable, make: Callable[[], Page]) -> Response:
-    """A page that is always the same for the same address."""
+    """Send a page that is cached, because it is always the same for the same address."""
     return HTMLResponse(await site.work.bytes_of(("page", key), lambda: render(make())))
 
 
 def note_of(opened: Opening) -> str:
-    """What is open, for the foot of a page."""
+    """Describe what is open, for the footer of a page."""
     if opened.explorer is None:
         return ""
     one = opened.explorer.setting
@@ -51,7 +51,7 @@ def note_of(opened: Opening) -> str:
 
 @router.get("/static/{name}")
 async def static(name: str) -> Response:
-    """A file of the package; the names are known, so none leads elsewhere."""
+    """Send a static file. Only known names are accepted, so no path leads outside."""
     found = static_files().get(name)
     if found is None:
         raise Problem(404, CODES[404], MESSAGES[404])
@@ -64,9 +64,9 @@ async def search_page(
     site: Here, q: s.ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP, sort: s.ShortText = "",
     reformulations: s.ShortText = "",
 ) -> Response:  # fmt: skip
-    """Search. The reformulations are loaded when the results are there, or come with them where a link says so."""
+    """Search. Reformulations are loaded after the results, or shown with them if the link requests it."""
     if not q.strip() and site.opened_now is None and site.settings.sources.is_demo:
-        # The first page does not wait: the demo's queries are known before it is open.
+        # The first page does not wait for the demo: its queries are known before it is open.
         return html(search.empty_page(examples_of(demo_queries()), "", ""))
     opened = await site.opened()
     note, explorer = note_of(opened), opened.explorer
@@ -100,7 +100,7 @@ def _reformulated(explorer: Explorer, query: str, k: int, sort: str, note: str) 
 async def reformulations_part(
     site: Here, q: s.QueryText, k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP
 ) -> Response:
-    """The part of the page of a query that is loaded into it."""
+    """Send the reformulations, which are loaded into the page of a query."""
     explorer = await site.explorer()
 
     def make() -> bytes:
@@ -111,7 +111,7 @@ async def reformulations_part(
 
 @router.get("/verdict")
 async def verdict_part(site: Here, q: s.QueryText, to: s.QueryText, query_id: s.ShortText = "") -> Response:
-    """What becomes of a reformulation that somebody types, to be loaded into the page."""
+    """Send the verdict on a typed reformulation, which is loaded into the page."""
     explorer = await site.explorer()
 
     def make() -> bytes:
@@ -121,7 +121,7 @@ async def verdict_part(site: Here, q: s.QueryText, to: s.QueryText, query_id: s.
 
 
 def examples_of(known: Sequence[str]) -> list[str]:
-    """Some queries of the collection, from all over it."""
+    """Choose example queries, evenly spaced over the collection."""
     return list(known[1 :: max(1, len(known) // _EXAMPLES)][:_EXAMPLES])
 
 
@@ -130,7 +130,7 @@ async def compare_page(
     site: Here, q: s.ShortText = "", to: s.ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP,
     query_id: s.ShortText = "",
 ) -> Response:  # fmt: skip
-    """A query and a reformulation."""
+    """Compare a query and a reformulation."""
     note = note_of(await site.opened())
     if not q.strip() or not to.strip():
         return html(compare.incomplete_page(q, to, k, note), 400)
@@ -144,7 +144,7 @@ async def compare_page(
 
 @router.get("/login")
 async def login_page(site: Here, next_: Annotated[str, Query(alias="next", max_length=4000)] = "/") -> Response:
-    """Where the token is given."""
+    """The login page for the token."""
     if not site.access.needed:
         return RedirectResponse("/", 303)
     return html(login.login_page(next_))
@@ -157,14 +157,14 @@ async def log_in(
     token: Annotated[str, Form(max_length=4000)] = "",
     next_: Annotated[str, Form(alias="next", max_length=4000)] = "/",
 ) -> Response:
-    """Give a cookie for the token."""
+    """Set a cookie if the token is right."""
     if not site.access.is_token(token):
         wait = site.rate.take(client_of(request.scope), _GUESS)
         if wait:
-            raise too_many(wait, "too many wrong tokens from here")
+            raise too_many(wait, "too many wrong tokens from your address")
         return html(login.login_page(next_, wrong=True), 401)
     reply = RedirectResponse(next_ if is_local(next_) else "/", 303)
-    # Behind a proxy the last part of the way has no TLS, but the browser's part has.
+    # The connection from the proxy has no TLS, but the connection from the browser to the proxy has.
     secure = bool(site.settings.proxies) or request.url.scheme == "https"
     reply.set_cookie(COOKIE, site.access.cookie(), max_age=SECONDS, httponly=True, samesite="strict", secure=secure)
     return reply

@@ -1,4 +1,4 @@
-"""Runs: what ``askew measure`` says of some, query by query, and whether two of them differ."""
+"""Runs: the measures of runs as in ``askew measure``, query by query, and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from askew.web.pages.shell import Page
 
 MISSING = (
     ("error", "stop with an error"), ("zero", "count it as naming no group"),
-    ("drop", "leave it out, later ones move up"), ("skip", "leave it out after the cutoff"),
+    ("drop", "leave it out; later documents move up"), ("skip", "leave it out after the cutoff"),
 )  # fmt: skip
-_LEAD = "How well runs retrieve and how far their results lean, in the mean and query by query."
+_LEAD = "Effectiveness and bias (lean) of runs, as means and query by query."
 
 
 @dataclass(frozen=True)
 class RunsForm:
-    """What was chosen: runs by their names in a link, judgements, the measure of the figures, missing documents."""
+    """The choices of a user: runs by their names in a link, judgements, measure, and rule for missing documents."""
 
     runs: tuple[str, ...] = ()
     qrels: str = ""
@@ -33,14 +33,14 @@ class RunsForm:
     missing: str = MISSING_TEXT
 
     def link(self, **other: object) -> str:
-        """The address of this choice, some of it changed."""
+        """Make the link to these choices, with some of them changed."""
         given = {"run": list(self.runs), "qrels": self.qrels, "measure": self.measure,
                  "missing": self.missing if self.missing != MISSING_TEXT else None, **other}  # fmt: skip
         return address("/runs", given)
 
 
 def runs_page(known: Mapping[str, str], chosen: RunsForm, found: Audit | None, problem: str, note: str) -> Page:
-    """The forms, and the result where there is one. ``known`` are runs that can be chosen: link name and words."""
+    """Show the forms and the results, if any. ``known`` has the available runs: name in a link, and label."""
     lead = tag("p", _LEAD, class_="lead")
     body: list[Markup] = [tag("h1", "Runs"), lead, _choose(known, chosen), _upload(opened=not known)]
     if problem:
@@ -69,7 +69,7 @@ def _choose(known: Mapping[str, str], chosen: RunsForm) -> Markup:
 
 
 def element_list(items: Sequence[Markup]) -> Markup:
-    """A list of boxes to tick."""
+    """Make a list of checkboxes."""
     return tag("ul", *items, class_="checks")
 
 
@@ -79,7 +79,7 @@ def _upload(opened: bool) -> Markup:
     qrels = p.field("Judgements, if you have them", element("input", type="file", id="f-qrels", name="qrels"), "qrels",
                     "wide")  # fmt: skip
     words = tag("p", "A TREC run has lines of query, Q0, document, rank, score, tag. Documents are looked up in the "
-                "open collection. Files are kept in memory for a while and nowhere else.", class_="note")  # fmt: skip
+                "open collection. Files are kept only in memory, and only for a while.", class_="note")  # fmt: skip
     form = element("form", runs, qrels, element("button", "Upload and measure", type="submit"), action="/runs",
                    method="post", enctype="multipart/form-data", class_="ask", aria_label="Upload runs")  # fmt: skip
     return tag("details", tag("summary", "Upload runs of your own"), form, words, open="" if opened else None)
@@ -131,7 +131,7 @@ def _comparison(found: Audit) -> Markup:
         holm = report.p_holm.get(one.text)
         gain = p.gain_cell(result.gain, colored=found.is_significant(one.text))
         rows.append([tag("code", one.text), gain, ends, n.p_value(holm), counts, n.count(result.n)])
-    caption = f"{shown(report.new)} against {shown(report.old)}: a gain is positive where it is better"
+    caption = f"{shown(report.new)} against {shown(report.old)}: a positive gain is an improvement"
     note = (
         f"Gain of the mean. p: null hypothesis: {report.nulls['p']}; corrected by Holm for the number of measures. "
         f"A gain has a color where that p is below {SIGNIFICANT}."
@@ -155,8 +155,8 @@ def _figures(found: Audit, measure: str) -> list[Markup]:
         values = found.values(measure, place)
         share = np.arange(1, len(values) + 1) / max(len(values), 1)
         lines.append(Line(shown(run.name), values, share, place))
-    about = About("distribution", f"How {measure} is spread over queries",
-                  "For each value the share of queries that have it or less, one line for each run.")  # fmt: skip
+    about = About("distribution", f"Distribution of {measure} over queries",
+                  "For each value, the share of queries with this value or less; one line for each run.")  # fmt: skip
     picture = steps(about, lines, measure, "share of queries", room=values_room)
     drawn.append(_figure(picture, about.title, about.description))
     if found.comparison is not None:

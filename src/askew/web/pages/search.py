@@ -1,4 +1,4 @@
-"""Search: a query, its results, their bias (lean), its reformulations."""
+"""Search: the results of a query, their bias (lean), and reformulations of the query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from askew.web.pages.shell import Page
 from askew.web.pages.words import explained, result_bar
 
 COUNTS = ("10", "20", "50")
-# On a phone the reformulations come after so many results.
+# On a phone, reformulations are shown after this many results.
 FIRST = 3
 _RULES = {
     "named person": "it names a person",
@@ -27,7 +27,7 @@ _RULES = {
 
 
 def form(query: str, k: int, focus: bool = False) -> Markup:
-    """The query box."""
+    """Make the form with the query box."""
     box = element(
         "input",
         type="search",
@@ -48,7 +48,7 @@ def form(query: str, k: int, focus: bool = False) -> Markup:
 
 
 def empty_page(examples: Sequence[str], reason: str, note: str) -> Page:
-    """Before anything is searched."""
+    """Show the page without a query."""
     if reason:
         words = p.notice(tag("p", "Nothing can be searched here: ", reason), kind="warn")
         return Page("Search", (tag("h1", "Search"), words), "/", note)
@@ -71,13 +71,13 @@ def _chips(examples: Sequence[str]) -> Markup:
 
 
 def refused_page(query: str, k: int, message: str, note: str = "") -> Page:
-    """What went wrong with a query, with the query still in its box."""
+    """Show the error of a query, with the query still in its box."""
     head = (tag("h1", "Search", class_="hidden"), form(query, k, focus=True))
     return Page("Search", (*head, p.notice(tag("p", message), kind="warn", role="alert")), "/", note)
 
 
 def nothing_page(answer: Answer, k: int, why: str, examples: Sequence[str], note: str) -> Page:
-    """A query that finds nothing: why, and what can be searched for."""
+    """Show that a query has no results: the reason, and example queries."""
     head = [tag("h1", "Search", class_="hidden"), form(answer.query, k, focus=True)]
     words = p.notice(tag("p", f"Nothing was found: {why}."), role="status")
     tried = [tag("h2", "Queries of this collection"), _chips(examples)] if examples else []
@@ -85,7 +85,7 @@ def nothing_page(answer: Answer, k: int, why: str, examples: Sequence[str], note
 
 
 def search_page(answer: Answer, found: Alternatives | None, k: int, sort: str, note: str) -> Page:
-    """A query and what came of it; without reformulations, a place that they are loaded into."""
+    """Show the results of a query. Without ``found``, reformulations are loaded into the page later."""
     head = [tag("h1", "Search", class_="hidden"), form(answer.query, k)]
     body = [*head, *_notes(answer), *_warrant(answer, k)]
     beside = waiting_section(answer, k) if found is None else section(found, k, sort)
@@ -101,7 +101,7 @@ def _notes(answer: Answer) -> list[Markup]:
 
 
 def _warrant(answer: Answer, k: int) -> list[Markup]:
-    """Whether a group that the query names has a reason, and by which rule."""
+    """Say whether a rule finds a reason for a group that the query names."""
     warrant = answer.warrant
     if warrant.status == "none":
         return []
@@ -110,10 +110,10 @@ def _warrant(answer: Answer, k: int) -> list[Markup]:
     words = join([tag("em", word) for word in warrant.words], ", ")
     told: list[object] = [tag("strong", "The query names a group: "), words, ". "]
     if warrant.status == "no rules":
-        told.append("There are no rules of warrant for these groups: whether it has a reason is not decided.")
+        told.append("There are no rules for these groups, so it is not decided whether the query has a reason.")
     else:
         tried = f"No rule finds a reason for it ({', '.join(warrant.rules)})"
-        told.append(f"{tried}, so it may have been added; or it is the very thing that is wanted.")
+        told.append(f"{tried}. The group may have been added, or it may be what the user wants.")
     if answer.without_group is not None:
         given = {"q": answer.query, "to": answer.without_group, "k": k if k != TOP else None}
         link = element("a", "Compare with ", p.quote(answer.without_group), href=address("/compare", given))
@@ -145,13 +145,13 @@ def _measures(answer: Answer) -> Markup:
 
 
 def _values(answer: Answer) -> list[Markup]:
-    """A table for lean and one for effectiveness."""
+    """Make a table for lean and one for effectiveness."""
     lean, effectiveness = ([one for one in answer.values if one.kind == kind] for kind in (LEAN, EFFECTIVENESS))
     found = [_value_table("Lean", lean)]
     if effectiveness:
         found.append(_value_table("Effectiveness, by judgements", effectiveness))
     else:
-        words = "There are no judgements for this query, so nothing is said of how good its results are."
+        words = "There are no judgements for this query, so its effectiveness is not measured."
         found.append(tag("p", words, class_="note"))
     return found
 

@@ -1,4 +1,4 @@
-"""What every page stands in: head, navigation, foot. The style and the scripts are files of this package."""
+"""The frame of every page: head, navigation and footer. Styles and scripts are files of this package."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Page:
 
 def empty_page(
     title: str, part: str, reason: str, note: str,
-    how: tuple[str, str, str] = ("To build some, run ", "askew run demo --store STORE", "askew serve STORE"),
+    how: tuple[str, str, str] = ("To build a dataset, run ", "askew run demo --store STORE", "askew serve STORE"),
 ) -> Page:  # fmt: skip
-    """Where there is nothing to show yet: why, and the two commands that change it."""
+    """Show a page without content: the reason, and the two commands that create the content."""
     words, make, serve = how
     said = tag("p", words, tag("code", make), ", then ", tag("code", serve), ".")
     return Page(title, (tag("h1", title), notice(tag("p", reason), said, role="status")), part, note)
@@ -47,7 +47,7 @@ def empty_page(
 
 @cache
 def static_files() -> dict[str, bytes]:
-    """The files that pages load, by name. The style is that of reports, and what a page needs beyond."""
+    """Return the static files by name. The style sheet includes the style of reports."""
     found = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
     found["style.css"] = CSS.encode() + b"\n" + found["style.css"]
     return found
@@ -55,12 +55,12 @@ def static_files() -> dict[str, bytes]:
 
 @cache
 def version() -> str:
-    """Names the content of the files, so that a browser may keep them as long as they are the same."""
+    """Return a hash of the static files, so that a browser can cache them until they change."""
     return hashlib.sha256(b"\0".join(static_files().values())).hexdigest()[:12]
 
 
 def render(page: Page) -> bytes:
-    """The whole page."""
+    """Render the complete page."""
     title = f"{shown(page.title)} · askew" if page.title else "askew"
     head = tag(
         "head",
@@ -99,9 +99,9 @@ def _footer(note: str) -> Markup:
 
 
 def problem_page(status: int, message: str) -> Page:
-    """An error for people: what is wrong, and where to go on."""
+    """Show an error, with a link to the search page."""
     title = {401: "Token needed", 404: "Page not found", 413: "Too large", 429: "Too many requests"}.get(
-        status, "This request did not work" if status < 500 else "Internal error"
+        status, "Request failed" if status < 500 else "Internal error"
     )
     again = element("a", "Search", href="/")
     return Page(title, (tag("h1", title), tag("p", message, class_="lead", role="alert"), tag("p", again)))

@@ -1,4 +1,4 @@
-"""Which address shows which page of a store: pairs, runs, plan, logs, API."""
+"""Routes of the pages Dataset, Runs, Audit, Plan, Logs and API."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _AUDIT_COMMANDS = (
     "askew audit callable:askew.testing.demo_search:find --queries demo --out AUDIT",
     "askew serve --audit AUDIT",
 )
-_LOG_COMMANDS = ("To analyze one, run ", "askew logs --demo --out LOGS", "askew serve --logs LOGS")
+_LOG_COMMANDS = ("To analyze a log, run ", "askew logs --demo --out LOGS", "askew serve --logs LOGS")
 Filter = Annotated[s.ChosenFilter, Query()]
 _WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {"parquet": as_parquet, "tsv": as_tsv}
 
@@ -70,9 +70,9 @@ def _pairs(site: Site, opened: Opening, asked: s.ChosenFilter) -> Page:
 
 @router.get("/pairs/selection.{ending}")
 async def selection(site: Here, ending: str, asked: Filter) -> Response:
-    """The pairs that fit, as a file."""
+    """Download the pairs that match."""
     if ending not in _WRITERS:
-        raise DataError(f"a selection is had as {' or '.join(_WRITERS)}, not {ending!r}")
+        raise DataError(f"a selection can be downloaded as {' or '.join(_WRITERS)}, not {ending!r}")
     opened = await site.opened()
     folder = tempfile.TemporaryDirectory(prefix="askew-selection-")
     path = Path(folder.name) / f"pairs.{ending}"
@@ -115,13 +115,13 @@ async def runs_page(
 
 
 def _changed(opened: Opening, chosen: runs_form.RunsForm) -> tuple[int, ...]:
-    """When the chosen files were last written: with another file it is another page."""
+    """Return when the chosen files were last changed, as a part of the cache key."""
     files = [opened.runs[name] for name in chosen.runs if name in opened.runs]
     return tuple(file.stat().st_ctime_ns for file in files if file.exists())
 
 
 class _NotMeasured(Exception):
-    """The page that says why. It is not kept: what is missing may be uploaded."""
+    """Carries the page with the error. It is not cached, because missing files may be uploaded."""
 
     def __init__(self, page: bytes) -> None:
         super().__init__("not measured")
@@ -129,7 +129,7 @@ class _NotMeasured(Exception):
 
 
 def _measured(opened: Opened, chosen: runs_form.RunsForm, sent: Mapping[str, Upload]) -> tuple[bytes, str]:
-    """The page, and why there is nothing to measure; done by the process that measures runs."""
+    """Return the page and the error, if any. This runs in the process that measures runs."""
     here = opened()
     names: dict[str, str] = {}
     try:
@@ -156,10 +156,10 @@ def _run(opened: Opening, sent: Mapping[str, Upload], name: str) -> Run:
     if name in opened.runs:
         return read_run(opened.runs[name])
     if not name.startswith(_UPLOAD):
-        raise ConfigError("there is no such run here: choose one of the list, or upload it again")
+        raise ConfigError("there is no such run: choose one from the list, or upload it again")
     found = _sent(sent, name.removeprefix(_UPLOAD)).run()
     if found is None:
-        raise ConfigError("this is no run: upload it again")
+        raise ConfigError("this upload is not a run: upload it again")
     return found
 
 
@@ -168,7 +168,7 @@ def _judgements(sent: Mapping[str, Upload], digest: str) -> QrelsFile | None:
         return None
     found = _sent(sent, digest).judgements()
     if found is None:
-        raise ConfigError("these are no judgements: upload them again")
+        raise ConfigError("this upload has no judgements: upload them again")
     return found
 
 
@@ -179,7 +179,7 @@ def _sent(sent: Mapping[str, Upload], digest: str) -> Upload:
 
 
 def _renamed(runs: list[Run]) -> dict[str, Run]:
-    """Two files may have the same name; on a page they need two."""
+    """Give runs different names, because two files may have the same name."""
     found: dict[str, Run] = {}
     for one in runs:
         name, number = one.name, 2
@@ -192,9 +192,9 @@ def _renamed(runs: list[Run]) -> dict[str, Run]:
 @router.post("/runs")
 @router.post("/audit")  # the address of earlier versions
 async def upload(site: Here, files: list[UploadFile], qrels: UploadFile | None = None) -> Response:
-    """Take runs, and lead to the page that shows them: its link can be used as long as they are kept."""
+    """Store uploaded runs and redirect to their page. The link works as long as they are kept."""
     if not 1 <= len(files) <= MOST_RUNS:
-        raise ConfigError(f"expected one run to {MOST_RUNS}, found {len(files)}")
+        raise ConfigError(f"expected 1 to {MOST_RUNS} runs, found {len(files)}")
     sent = [(one.filename or "", await one.read()) for one in files]
     judged = (qrels.filename or "", await qrels.read()) if qrels is not None and qrels.size else None
     runs = await site.work.run(lambda: [Upload.of(name, data, "run") for name, data in sent])
@@ -206,7 +206,7 @@ async def upload(site: Here, files: list[UploadFile], qrels: UploadFile | None =
 
 
 def _check(_: Opened, sent: list[Upload]) -> None:
-    """Read what was sent, so that what is wrong with it is reported at once."""
+    """Parse the uploads, so that errors in them are reported at once."""
     for one in sent:
         one.run()
         one.judgements()
@@ -243,14 +243,14 @@ def _plan(site: Site, opened: Opening) -> Page:
 
 @router.get("/plan/{name}")
 async def step_page(site: Here, name: str) -> Response:
-    """The manifest of a step, for people."""
+    """The manifest of a step, as a page."""
     opened = await site.opened()
     return html(await site.work.run(lambda: plan.step_page(step_of(opened.store, name), note_of(opened))))
 
 
 @router.get("/plan/{name}/manifest.json")
 async def manifest(site: Here, name: str) -> Response:
-    """The manifest of a step, as it lies in the store."""
+    """The manifest of a step, as JSON."""
     opened = await site.opened()
     found = await site.work.run(lambda: step_of(opened.store, name))
     return Response(found.manifest.to_json(), media_type="application/json")
@@ -262,7 +262,7 @@ async def logs_page(site: Here) -> Response:
     opened = await site.opened()
     note, folder = note_of(opened), opened.logs
     if folder is None:
-        return html(empty_page("Logs", "/logs", "No result of a log is open.", note, _LOG_COMMANDS))
+        return html(empty_page("Logs", "/logs", "No analysis of a log is open.", note, _LOG_COMMANDS))
     return html(await site.work.run(lambda: logs.logs_page(read_log_report(folder))))
 
 

@@ -1,4 +1,4 @@
-"""Marked words of results: each says which group it names, who it points to and why it is there."""
+"""Marked words of results. The tooltip says which group a word names, who it points to, and why it is there."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from askew.app.explore.reasons import ShownMark
 from askew.web.markup import Markup, element, tag
 from askew.web.pages import parts as p
 
-# So many words of a group fill the bar of one result, whatever the others have; more are told in numbers.
+# The number of words of a group that fills the bar of a result. The label has the true number.
 FULL_BAR = 10
 
 
 def explained(text: str, marks: Sequence[ShownMark], setting: Setting) -> Markup:
-    """A text with the words of groups marked; what is said of a word is shown on hover and on focus."""
+    """Mark the words of groups in a text. The explanation of a word is shown on hover and on focus."""
     parts, at = [], 0
     for mark in marks:
         kind = p.class_of(mark.groups, setting)
@@ -29,14 +29,14 @@ def explained(text: str, marks: Sequence[ShownMark], setting: Setting) -> Markup
 
 
 def result_bar(one: ShownResult, answer: Answer) -> Markup:
-    """How many words of each group a result has, on a scale that is the same everywhere."""
+    """Draw the number of words of each group in a result, on the same scale for all results."""
     full = FULL_BAR if len(answer.setting.groups) == 2 else 2 * FULL_BAR
     counts = {group: min(count, full) for group, count in one.mentions.items()}
     return p.lean_bar(counts, answer.setting, full) if counts == one.mentions else _cut(one, counts, answer, full)
 
 
 def _cut(one: ShownResult, counts: dict[str, int], answer: Answer, full: int) -> Markup:
-    """A bar that is full: its words say how many there are."""
+    """Draw a full bar with the true numbers in its label."""
     label = p.counted(one.mentions, answer.setting)
     bar = p.lean_bar(counts, answer.setting, full)
     return Markup(bar.replace(p.counted(counts, answer.setting), label))

@@ -1,4 +1,4 @@
-// What the pages do beyond what they show. Without it everything still works.
+// Scripts of all pages. Every page also works without them.
 import { linkHighlights } from "./highlight.js";
 import { easeForms } from "./forms.js";
 import { letBrush } from "./brush.js";

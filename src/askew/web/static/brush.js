@@ -1,15 +1,15 @@
-// A rectangle drawn in a chart selects rows: its corners become the numbers of the form, which makes the link.
+// Drawing a rectangle in a chart selects rows: its corners become the bounds of the form, which is then submitted.
 
 const SVG = "http://www.w3.org/2000/svg";
 const LEAST = 4;
 
-/** The place of a pointer in the coordinates of a picture. */
+/** Return the position of a pointer in the coordinates of an SVG. */
 function placeIn(svg, event) {
   const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
   return [at.x, at.y];
 }
 
-/** Let people draw a rectangle in each chart that can be brushed. */
+/** Let users draw a rectangle in each chart with the attribute data-brush. */
 export function letBrush(root) {
   for (const chart of root.querySelectorAll("[data-brush]")) {
     const form = root.getElementById(`${chart.dataset.brush}-form`);
@@ -32,7 +32,7 @@ function brush(chart, svg, form) {
     start = box = null;
   };
   svg.addEventListener("pointerdown", (event) => {
-    // A finger scrolls the page; on a phone the numbers are typed.
+    // Touch scrolls the page; on a phone, users type the bounds.
     if (event.button !== 0 || event.pointerType === "touch") return;
     start = within(placeIn(svg, event));
     box = document.createElementNS(SVG, "rect");

@@ -1,16 +1,16 @@
-// Forms: a link of a filled form has no empty parts, a busy button says so, "/" goes to the query box.
+// Forms: links have no empty parameters, a submitted form shows that it is busy, "/" focuses the query box.
 
-/** Ease the use of all forms of a page. */
+/** Add this behavior to all forms of a page. */
 export function easeForms(root) {
   for (const form of root.querySelectorAll("form")) {
     form.addEventListener("submit", () => {
-      // A field may be called "method", so the attribute is asked and not the form.
+      // Read the attribute: form.method could be a field with the name "method".
       const gets = form.getAttribute("method") === "get";
       const emptied = [...form.elements].filter((one) => gets && one.name && one.value === "" && !one.required);
       for (const one of emptied) one.disabled = true;
       const button = form.querySelector("button[type=submit]");
       button?.setAttribute("aria-busy", "true");
-      // Someone who comes back with the back button finds the form as it was.
+      // Restore the form when the user returns with the back button.
       addEventListener("pageshow", () => {
         for (const one of emptied) one.disabled = false;
         button?.removeAttribute("aria-busy");

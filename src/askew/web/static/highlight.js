@@ -1,6 +1,6 @@
-// The same thing in two places: pointing at one lights up the other.
+// Highlights the same item in a chart and in a table when the user points at one of them.
 
-/** Light up all elements that share a key with the one that is pointed at or has the focus. */
+/** Highlight all elements that have the same data-key as the one under the pointer or with the focus. */
 export function linkHighlights(root) {
   const places = new Map();
   for (const one of root.querySelectorAll("[data-key]")) {

@@ -1,10 +1,10 @@
-// Search: reformulations are loaded when the results are there; a typed reformulation gets its verdict at once.
-// Without it a link shows the reformulations, and the form shows the comparison.
+// Search: loads reformulations after the results, and shows the verdict on a reformulation while it is typed.
+// Without scripts, a link shows the reformulations, and the form opens the comparison.
 import { linkHighlights } from "./highlight.js";
 
 const PAUSE = 400;
 
-/** The elements of a part of a page that this service made. */
+/** Fetch a part of a page from this service and return its elements. */
 async function part(address, signal) {
   const reply = await fetch(address, { signal, headers: { accept: "text/html" } });
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
@@ -13,7 +13,7 @@ async function part(address, signal) {
   throw new Error(said);
 }
 
-/** Load what waits to be loaded; where that fails, say why and leave the link. */
+/** Load the content of a placeholder. If that fails, show the reason and keep the link. */
 async function load(place) {
   place.setAttribute("aria-busy", "true");
   const words = place.querySelector(".loading");
@@ -28,7 +28,7 @@ async function load(place) {
   place.removeAttribute("aria-busy");
 }
 
-/** Show the verdict on what is typed, once the typing pauses. */
+/** Show the verdict on the typed text when typing pauses. */
 function live(form) {
   const box = form.elements.namedItem("to");
   const place = form.parentElement.querySelector(".verdict-live");
