@@ -1,12 +1,11 @@
-"""A random sample of the sentences that people read, for readers who say which ones need a second reading.
+"""A random sample of the sentences that people read, for readers who say which of them need a second reading.
 
-    python benchmarks/sentences.py --seed 1 --count 60 --out sheet.jsonl     the sample, half of the docs, half of the program
-    python benchmarks/sentences.py --tally readings.jsonl                    what readers said
+    python benchmarks/sentences.py --seed 1 --out sheet.jsonl     60 sentences, half of the docs, half of the program
+    python benchmarks/sentences.py --tally readings.jsonl         the share that needs no second reading
 
-Sentences of the docs are those outside of code blocks and tables. Sentences of the program are its help, its messages,
-its pages and the docstrings of the public interface: string constants of ``src/askew`` that are sentences, and help texts
-of commands. Each row has an id, the sentence, the sentence before it (readers see a sentence in its place), and where it
-is. ``--tally`` reads rows ``{"id", "reader", "clear", "note"}`` and prints the share that needs no second reading.
+Sentences of the docs are those outside of code blocks and tables. Sentences of the program are the string constants of
+``src/askew`` that are sentences: help texts, messages, pages and docstrings. Each row has an id, the sentence, the
+sentence before it, and its file. ``--tally`` reads rows with the fields ``id``, ``reader``, ``clear`` and ``note``.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A block that starts with ```console has lines "$ askew ..." and their output. Between <!-- results: TITLE --> and
 <!-- end --> is the section with that title of benchmarks/results.md. With TITLE | PATTERN it is the first match of the
-pattern in the section or, if the pattern has groups, one line per group. Rows of a
-Markdown table are shown as a table with their header. ``python tools/refresh_docs.py`` rewrites
-both; a test checks that they are up to date. So no number in them is typed by hand.
+pattern in the section or, if the pattern has groups, one line per group; rows of a Markdown table are shown as a table
+with their header. ``python tools/refresh_docs.py`` rewrites both; a test checks that they are up to date. So no number
+in them is typed by hand.
 """
 
 from __future__ import annotations

@@ -67,6 +67,30 @@ def test_the_sentence_of_a_picture_follows_its_sign_and_threshold(explorer):
     assert draw(5.0, ()).farther == 1.0 and draw(0.0, ()).farther == 0.0
 
 
+def test_a_measure_that_counts_some_mentions_says_so_and_how_all_marked_words_lean(explorer, client):
+    assert "who=generic" in explorer.lean and explorer.leaning.every.text == "ARaB(tf)@10"
+    draw = explorer.leaning.picture
+    assert draw(-0.2, (), 0.638).scope == (
+        "ARaB(tf,who=generic)@10 counts only words about people in general. "
+        "All marked words together lean toward male: ARaB(tf)@10 is 0.638."
+    )
+    assert "together lean toward female" in draw(-0.2, (), -0.5).scope
+    assert "together do not lean" in draw(-0.2, (), 0.0).scope
+    assert draw(-0.2, ()).scope == ""
+    found = explorer.search(JUDGED)
+    assert found.lean.scope and found.lean.scope in text_of(client.get("/", params={"q": JUDGED}).text)
+    measures = ("ARaB(tf)@10",)
+    plain = Explorer(
+        explorer.searched, replace(explorer.counting, measures=measures, lean=measures[0], effectiveness=None)
+    )
+    assert plain.search(JUDGED).lean.scope == ""
+
+
+def test_the_title_of_the_results_does_not_say_that_there_are_three(client):
+    page = client.get("/", params={"q": JUDGED}).text
+    assert re.findall(r"<h2[^>]*>(Results[^<]*)</h2>", page) == ["Results", "Results 4 to 10"]
+
+
 def test_results_come_at_once_and_reformulations_are_loaded(client):
     page = client.get("/", params={"q": JUDGED}).text
     assert 'data-load="/reformulations?q=how+to+become+a+nurse"' in page and "suggestions" not in page

@@ -32,7 +32,7 @@ from askew.app.explore.answers import (
 from askew.app.explore.counting import ExplorerCounts, counting_of
 from askew.app.explore.english import counts_english, is_english, not_english_note
 from askew.app.explore.frames import frame_of
-from askew.app.explore.leaning import MOST, LeanDrawing
+from askew.app.explore.leaning import MOST, LeanDrawing, LeanPicture
 from askew.app.explore.reasons import CountedPart, Reasons, ShownMark, counted_parts
 from askew.app.explore.scoring import Grades, ListScorer
 from askew.app.explore.searched import SearchedCollection
@@ -88,8 +88,8 @@ class Explorer:
         self._writer = Writer(searched, counts_english(self.marker.lexicon) or counting.named is None)
         who = str(lean.measure.param("who", ANY))
         self._reasons = Reasons(groups, () if who == ANY else classes_of(who))
-        self.leaning = LeanDrawing(lean, self._typical_values)
         self._parts = self._decomposed(lean)
+        self.leaning = LeanDrawing(lean, self._typical_values, self._parts)
 
     def _decomposed(self, lean: MeasureRequest) -> MeasureRequest | None:
         """Return the measure to decompose: the deciding one if it has parts, else one of the same kind, else any."""
@@ -160,9 +160,13 @@ class Explorer:
             notes.append(not_english_note(other, len(results), self.setting.lexicon.partition("@")[0]))
         return Answer(
             query, query_id, grades is not None, results, len(hits.docs), total, told, warrant, self.setting,
-            self.leaning.picture(values[self.lean], [values[one.text] for one in steps]),
+            self._lean_picture(values),
             *self._parts_of(query, measured, grades, results), self._rules.without_group(query), tuple(notes),
         )  # fmt: skip
+
+    def _lean_picture(self, values: Mapping[str, float | None]) -> LeanPicture:
+        every = None if self.leaning.every is None else values.get(self.leaning.every.text)
+        return self.leaning.picture(values[self.lean], [values[one.text] for one in self.leaning.steps], every)
 
     @property
     def _english(self) -> bool:

@@ -15,6 +15,7 @@ import polars as pl
 from askew.app.scoring.comparable import is_signed
 from askew.core.measure import Direction, column_of
 from askew.core.ranking import Floats
+from askew.core.who import ANY
 from askew.measures.catalogue import MeasureRequest
 
 # Results do not lean if the deciding measure is at most this far from its best value.
@@ -24,6 +25,7 @@ FEWEST, MOST = 20, 200
 # The most ranks that are drawn, and the number for a measure without a cutoff.
 _LONGEST, _USUAL = 20, 10
 _NICE = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+_WHO = {"generic": "people in general", "real": "real persons", "fictional": "characters"}
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -42,6 +44,7 @@ class LeanPicture:
     ``leans`` is false if the value is at most ``threshold`` from ``best``; null if there is no value. ``scale`` has the
     ends of the scale, which is the same for every query of the collection. ``farther`` is the share of typical queries
     with a value nearer to ``best``. ``toward`` is the group that the list leans toward, if the measure has a sign.
+    ``scope`` says which mentions the measure counts if it does not count all, and how all mentions lean.
     """
 
     measure: str
@@ -55,13 +58,17 @@ class LeanPicture:
     farther: float | None
     toward: str | None
     meaning: str
+    scope: str = ""
 
 
 class LeanDrawing:
     """Draws one measure; ``values`` returns its values for typical queries, and is called once."""
 
-    def __init__(self, measure: MeasureRequest, values: Callable[[], Floats]) -> None:
+    def __init__(
+        self, measure: MeasureRequest, values: Callable[[], Floats], every: MeasureRequest | None = None
+    ) -> None:
         self.measure, self._values = measure, values
+        self.every = every if every is not None and _counts_some_of(measure, every) else None
         self._known: Floats | None = None
         cutoff = min(measure.measure.cutoff or _USUAL, _LONGEST)
         self.steps = [_at(measure, rank) for rank in range(1, cutoff + 1)]
@@ -101,14 +108,16 @@ class LeanDrawing:
         """Return whether a value is further than the threshold from the best value; None without a value."""
         return None if value is None else abs(value - self.best) > LEAST_LEAN
 
-    def picture(self, value: float | None, running: Sequence[float | None]) -> LeanPicture:
-        """Return the data of the drawing for a result list."""
+    def picture(
+        self, value: float | None, running: Sequence[float | None], of_every: float | None = None
+    ) -> LeanPicture:
+        """Return the data of the drawing for a result list. ``of_every`` is the value with all mentions."""
         farther = self._farther(value)
         toward = self._toward(value)
         meaning = self._meaning(value, toward, farther)
         return LeanPicture(
             self.measure.text, value, self.best, self.leans(value), LEAST_LEAN, tuple(running), self.scale(),
-            self.typical(), farther, toward, meaning,
+            self.typical(), farther, toward, meaning, self._scope(of_every),
         )  # fmt: skip
 
     def _toward(self, value: float | None) -> str | None:
@@ -133,6 +142,24 @@ class LeanDrawing:
         if farther is None:
             return f"{found}."
         return f"{found}, more than the results of {farther:.0%} of the queries of this collection."
+
+    def _scope(self, of_every: float | None) -> str:
+        """Say which mentions are counted, so that nobody takes the value for that of all marked words."""
+        if self.every is None or of_every is None:
+            return ""
+        who = str(self.measure.measure.param("who"))
+        counted = f"{self.measure.text} counts only words about {_WHO.get(who, f'mentions of the kind {who}')}."
+        group = self.every.groups[0 if of_every > 0 else 1]
+        lean = f"lean toward {group}" if abs(of_every) > LEAST_LEAN else "do not lean"
+        return f"{counted} All marked words together {lean}: {self.every.text} is {of_every:.3f}."
+
+
+def _counts_some_of(one: MeasureRequest, every: MeasureRequest) -> bool:
+    """Whether a measure is another one, restricted to some kinds of mentions."""
+    names = [name for name, _ in every.measure.params if name != "who"]
+    same = all(one.measure.param(name) == every.measure.param(name) for name in names)
+    restricted = one.measure.param("who", ANY) != ANY and every.measure.param("who", ANY) == ANY
+    return restricted and same and one.family.name == every.family.name and is_signed(every)
 
 
 def originals_values(originals: pl.DataFrame, measure: str) -> Floats:

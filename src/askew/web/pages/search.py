@@ -135,6 +135,7 @@ def _lean(answer: Answer) -> Markup:
     if answer.lean is not None:
         lean += [tag("p", tag("strong", answer.lean.meaning)), lean_picture(answer.lean, answer.setting)]
         lean.append(picture_note([answer.lean]))
+        lean += [tag("p", answer.lean.scope)] if answer.lean.scope else []
     words = f"Marked in the top {len(answer.results)}: {p.counted(answer.mentions, answer.setting)}."
     lean += [tag("p", words), p.legend(answer.setting), parts_line(answer.parts, answer.parts_of)]
     return tag("section", *lean, class_="results-lean", aria_label="Lean")
@@ -170,7 +171,9 @@ def _signatures(values: Sequence[Value]) -> Markup:
 
 def _list(results: Sequence[ShownResult], answer: Answer, kind: str) -> Markup:
     items = [_result(one, answer) for one in results]
-    title = tag("h2", f"Results {results[0].rank} to {results[-1].rank}", id=f"results-{kind}-title")
+    # On a wide screen the second list follows the first one, and its title is not shown.
+    shown = "Results" if results[0].rank == 1 else f"Results {results[0].rank} to {results[-1].rank}"
+    title = tag("h2", shown, id=f"results-{kind}-title")
     drawn = tag("ol", *items, class_="results", start=results[0].rank)
     return tag("section", title, drawn, aria_labelledby=f"results-{kind}-title", class_=f"results-{kind}")
 
