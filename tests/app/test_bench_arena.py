@@ -1,5 +1,7 @@
 """Mitigation methods with strengths, seeds and costs; methods of one's own; reports from kept scores."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -220,6 +222,15 @@ def test_one_page_shows_several_collections(store, tmp_path):
     assert len(reports) == 2
     page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
     assert page.count("<figure") == 2 * len(reports[0].leans)
+
+
+def test_two_benches_of_one_collection_are_told_by_their_base(store, tmp_path):
+    for base in ("bm25", "qld"):
+        bench(toy(), ["greedy"], MEASURES, settings=BenchSettings(base, 6, store=store, out=tmp_path / base))
+    show_bench([tmp_path / "bm25", tmp_path / "qld"], tmp_path / "page")
+    page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
+    titles = re.findall(r"<h2[^>]*>([^<]*, base [^<]*)</h2>", page)
+    assert [title.rpartition(", ")[2] for title in titles] == ["base bm25", "base qld"]
 
 
 def test_what_is_no_file_of_scores_is_one_clear_line(tmp_path):

@@ -70,6 +70,8 @@ def test_an_audit_goes_on_where_the_engine_stopped(askew, server, tmp_path):
     done = askew(command(server, *QUICK))
     assert done.code == 0
     assert "the answers of an interrupted audit are used" in done.err
+    for name in ("audit.json", "report.html"):
+        assert "the answers of an interrupted audit are used" in (tmp_path / "audit" / name).read_text()
     assert len(server.queries) == len(set(server.queries)) and set(server.queries) > set(QUERIES.values())
     assert not list(tmp_path.glob("*.answers*"))
 

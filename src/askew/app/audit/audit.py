@@ -66,10 +66,10 @@ def audit(
     steps = _Steps(opened, table, chosen, qrels, how, progress)
     report = steps.report(trial)
     report.failures += failures(conditions, steps.measured, earlier)
+    report.notes += opened.all_notes()
     if how.out is not None:
         write_audit(report, Path(how.out), how.keep_queries)
     opened.finish()
-    report.notes += opened.notes
     return report
 
 

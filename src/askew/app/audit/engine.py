@@ -72,10 +72,12 @@ class AuditedEngine:
         self._read_texts(lines["doc_id"].unique(maintain_order=True).to_list())
         return lines
 
+    def all_notes(self) -> list[str]:
+        """The notes of this audit, and those of the engine on its answers."""
+        return [*self.notes, *(self.ranker.notes() if isinstance(self.ranker, EngineRanker) else [])]
+
     def finish(self) -> None:
         """Close the engine, and remove the answers that were kept only for this audit."""
-        if isinstance(self.ranker, EngineRanker):
-            self.notes += self.ranker.notes()
         if self._kept is not None:
             assert isinstance(self.ranker, EngineRanker), "only an engine keeps answers"
             self.ranker.close()

@@ -40,13 +40,13 @@ def write_page(reports: Sequence[BenchReport], out: Path) -> list[Path]:
     marks: dict[str, object] = {}
     sections: list[Section] = []
     for report in reports:
-        mark = slug(report.collection, marks, before="") if len(reports) > 1 else ""
+        mark = slug(_title(report), marks, before="") if len(reports) > 1 else ""
         marks[mark] = report
         sections += _sections(files, report, mark)
     sections.append(Section("rules", "How methods work", [listed(_rules(reports))]))
     sections.append(Section("limits", "Limits", [listed(_limits(reports))]))
     foot = [paragraph("No number on this page depends on random sampling by askew bench.")]
-    names = ", ".join(report.collection for report in reports)
+    names = ", ".join(dict.fromkeys(Path(report.collection).name for report in reports))
     page = document(f"Mitigation methods on {names}", _head(reports), sections, foot)
     every = {"report.html": page.encode(), **files.files()}
     if len(reports) == 1:
@@ -66,7 +66,12 @@ def _sections(files: PageParts, report: BenchReport, mark: str) -> list[Section]
     body: list[Markup] = [_facts(report)]
     for one in made:
         body += [heading(one.title), *one.body]
-    return [Section(mark, report.collection, body)]
+    return [Section(mark, _title(report), body)]
+
+
+def _title(report: BenchReport) -> str:
+    """The collection and the base ranker: two benches of one page may share the collection."""
+    return f"{Path(report.collection).name}, base {report.rows[0].method.text}"
 
 
 def _head(reports: Sequence[BenchReport]) -> list[Markup]:
@@ -78,7 +83,7 @@ def _head(reports: Sequence[BenchReport]) -> list[Markup]:
 
 def _rules(reports: Sequence[BenchReport]) -> list[str]:
     rules = dict.fromkeys(rule for report in reports for rule in report.rules)
-    before = [f"{report.collection}: " if len(reports) > 1 else "" for report in reports]
+    before = [f"{_title(report)}: " if len(reports) > 1 else "" for report in reports]
     notes = [f"{name}{note}" for name, report in zip(before, reports, strict=True) for note in report.notes]
     return [*rules, *notes]
 
