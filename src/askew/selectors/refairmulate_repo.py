@@ -11,7 +11,8 @@ The columns are those of the paper's scheme, with these differences:
     score      weight_eff * sum of all effectiveness gains + weight_bias * sum of all bias gains, so two equal
                effectiveness measures count twice, and a measure on a larger scale outweighs the others
     valid      whether a variant may become effective: in group 1 always; in group 2 if its ``valid_bias`` are not all
-               zero; in group 3 if it is not effective; in group 4 if it is not both effective and zero in ``valid_bias``
+               zero; in group 3 if it is not effective; in group 4 if it is not effective, or its ``valid_bias`` are not
+               all zero
     is_best, effective   the valid accepted variant with the highest score, the first of several
     optimal    the last accepted perfect variant of the query, in any group
     optimal_score        always 1, as in the repository
