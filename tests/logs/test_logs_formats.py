@@ -116,7 +116,7 @@ GOOD = pa.table({"user": ["u"], "time": [1], "query": ["boots"]})
         (broken(endings=(".xml",)), "known by its ending"),
         (broken(read=rows(GOOD, columns=("user", "time", "query", "color"))), "unknown columns: color"),
         (broken(read=rows(GOOD, columns=("user", "query"))), "a row has a time"),
-        (broken(read=rows(GOOD, columns=("user", "time", "query", "topic"))), "has the columns that were said"),
+        (broken(read=rows(GOOD, columns=("user", "time", "query", "topic"))), "must have the announced columns"),
         (broken(read=rows(GOOD.set_column(1, "time", pa.array(["never"])))), "none of the rows can be read"),
         (broken(read=rows(*[GOOD.append_column("line", pa.array([5]))] * 2)), "each once and in order"),
     ],

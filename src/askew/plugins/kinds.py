@@ -1,6 +1,6 @@
-"""The shapes of plugins. No base classes: any object of the right shape will do.
+"""The interfaces of plugins. There are no base classes: any object with the right attributes is accepted.
 
-A plugin is announced by an entry point in the group ``askew.<kind>``, for instance::
+A plugin is registered by an entry point in the group ``askew.<kind>``, for instance::
 
     [project.entry-points."askew.measure"]
     MyMeasure = "my_package.my_module:MyMeasure"
@@ -29,10 +29,10 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a measure: its default, what it may be, and what it means.
+    """A parameter of a measure: its default, its allowed values, and its meaning.
 
-    ``number`` is "whole" or "any" for a parameter that must be a number from ``least`` to ``most``. A ``quiet`` one
-    stands in a signature only where it is not the default.
+    ``number`` is "whole" or "any" for a parameter that must be a number from ``least`` to ``most``. A ``quiet``
+    parameter is in a signature only if it is not the default.
     """
 
     default: Value | None
@@ -44,7 +44,7 @@ class Parameter:
     quiet: bool = False
 
     def expected(self, value: Value) -> str:
-        """What the value should have been, in words; empty where the value will do."""
+        """Return what the value should have been, in words; empty if the value is allowed."""
         if self.choices:
             return "" if value in self.choices else f"one of {', '.join(map(str, self.choices))}"
         if not self.number or self._is_number(value):
@@ -64,8 +64,8 @@ class Parameter:
 class DocMentions:
     """Mentions of each group by document ordinal; ``known`` says which documents have a text.
 
-    ``malformed`` marks documents whose line was not two columns; None where there are none. Only the published way of
-    reading lets them through, as known documents with an empty text.
+    ``malformed`` marks documents whose line did not have two columns; None if there are none. Only reading as in the
+    published scripts accepts them, as known documents with an empty text.
     """
 
     groups: tuple[str, ...]
@@ -95,9 +95,9 @@ class Judgements:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything a measure may read. What is not there raises when asked for; it never counts as zero.
+    """Everything a measure may read. Reading missing data raises an error; missing data never counts as zero.
 
-    ``background`` is one run's rankings under each order rule, or one that serves for all.
+    ``background`` has the rankings of the background run: under each order rule, or the same for all rules.
     """
 
     run_name: str
@@ -113,11 +113,11 @@ class Inputs:
         return self.rankings[order]
 
     def background_ranked(self, order: str) -> Rankings | None:
-        """The background run under an order rule; None where no background was given."""
+        """The background run under an order rule; None if no background was given."""
         return self.background[order] if isinstance(self.background, Mapping) else self.background
 
     def relevance(self, rankings: Rankings, level: int, resolver: str | None) -> Floats:
-        """How likely each ranked document is relevant: 1 or 0 by judgement, an estimate of the resolver elsewhere.
+        """Return how likely each ranked document is relevant: 1 or 0 if judged, else an estimate of the resolver.
 
         Without a resolver, documents that are not judged count as not relevant.
         """
@@ -134,14 +134,14 @@ class Inputs:
 
 @runtime_checkable
 class MeasureFamily(Protocol):
-    """All measures of one name: what can be set, what is read, which way is better, how to score.
+    """All measures of one name: their parameters, the data they read, their direction, and their scores.
 
-    ``score`` gives one value per query of ``inputs.ranked(order)``, and NaN where the measure is not
-    defined for a query and leaving it out is what the parameters say. A family may also have a method
-    ``check(measure)``: it is called before anything is read, and raises ConfigError for what can never be computed.
-    A method ``unread(measure)`` names the parameters that make no difference given the others; a signature leaves
-    them out. A method ``bounds(measure)`` gives the lowest and the highest value that a query can have; where both are
-    finite, intervals hold for every distribution and a loss can be ruled out. Without it a measure has no bounds.
+    ``score`` returns one value per query of ``inputs.ranked(order)``, and NaN if the measure is not defined for a query
+    and the parameters say to leave it out. A family may also have a method ``check(measure)``, which is called before
+    anything is read and raises ConfigError for a measure that can never be computed. A method ``unread(measure)`` names
+    the parameters that have no effect given the others; a signature leaves them out. A method ``bounds(measure)``
+    returns the lowest and the highest value that a query can have; if both are finite, intervals are valid for every
+    distribution and a loss can be ruled out. Without this method a measure has no bounds.
     """
 
     name: str
@@ -159,31 +159,31 @@ class MeasureFamily(Protocol):
 
 @runtime_checkable
 class Stage(Protocol):
-    """One kind of step: a table in, a table out, every row accounted for.
+    """One kind of step, which turns a table into a table and accounts for every row.
 
-    A stage may name a column in ``together``: rows that follow each other with the same value there, such as the
-    variants of a query, are then given to it in one piece. It may have a method ``prepare``, called once before any
-    rows are given out: there it makes what all its copies in other processes will read.
+    A stage may name a column in ``together``: consecutive rows with the same value in this column, such as the variants
+    of a query, are then passed to it in one piece. It may have a method ``prepare``, which is called once before any
+    rows are passed, and which makes the data that all copies of the stage in other processes read.
     """
 
     name: str
     version: int
 
     def settings(self) -> Mapping[str, Any]:
-        """What the result depends on besides its input, as JSON values."""
+        """Return everything besides the input that determines the result, as JSON values."""
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """The output for these rows, and how many rows were dropped, by reason."""
+        """Return the output for these rows, and how many rows were dropped, by reason."""
 
 
 @runtime_checkable
 class RankerPlugin(Protocol):
-    """Texts in, ranked documents out.
+    """Ranks documents for texts.
 
-    ``id`` says which ranker with which settings made a run: one word, for it stands in the last column of a TREC run.
-    ``search`` answers every text, with at most ``k`` documents, best first; equal scores in the order of ``doc_ids``.
-    A ranker that searches an index takes its folder as the setting ``index``; how the index is made is a plugin of the
-    kind ``index``, under the name that the ranker has: a function of documents, a folder and settings.
+    ``id`` identifies the ranker and its settings: one word, because it is the last column of a TREC run. ``search``
+    returns at most ``k`` documents for every text, best first; ties are in the order of ``doc_ids``. A ranker that
+    searches an index takes its folder as the setting ``index``. The index is made by a plugin of the kind ``index``
+    with the same name as the ranker: a function of documents, a folder and settings.
     """
 
     id: str
@@ -195,20 +195,20 @@ class RankerPlugin(Protocol):
 
 @runtime_checkable
 class SelectorPlugin(Protocol):
-    """Scored variants in, pairs with their originals out, and which of them are chosen.
+    """Pairs scored variants with their originals, and marks the chosen pairs.
 
-    ``select_counted`` gives an object with ``table``, the pairs as a polars data frame, and ``dropped``, the variants
-    that cannot be compared, by reason. ``subsets`` names the columns of the table that say what a pair is chosen for.
+    ``select_counted`` returns an object with ``table``, the pairs as a polars data frame, and ``dropped``, the counts
+    of variants that cannot be compared, by reason. ``subsets`` names the columns of the table that mark chosen pairs.
     """
 
     name: str
     subsets: tuple[str, ...]
 
     def settings(self) -> Mapping[str, Any]:
-        """What the choice depends on besides the scores, as JSON values."""
+        """Return everything besides the scores that determines the selection, as JSON values."""
 
     def measures(self) -> tuple[str, ...]:
-        """The measures it selects by."""
+        """Return the measures that determine the selection."""
 
     def select_counted(self, scored: Any, directions: Mapping[str, Direction]) -> Any:
-        """The pairs, and what was left out."""
+        """Return the pairs, and the counts of the variants that were left out."""

@@ -1,4 +1,4 @@
-"""Which values a setting may have, as part of its annotation: checked by the registry before anything is made.
+"""Limits on the values of a setting, as part of its annotation. The registry checks them before it builds a plugin.
 
 ``def ranker(index: Path, b: Share = 0.4)`` refuses b = 1.5 when a recipe is read, and not when the first query is
 searched.
@@ -14,15 +14,15 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class Limit(Protocol):
-    """What a value must fulfil; its text ends the sentence "the setting should be ..."."""
+    """A condition on a value; its text completes the sentence "the setting should be ..."."""
 
     def allows(self, value: Any) -> bool:
-        """Whether the value is one of those."""
+        """Whether the value meets the condition."""
 
 
 @dataclass(frozen=True)
 class Between:
-    """Finite numbers from one to another, both included; with ``above`` the lowest is not."""
+    """Finite numbers from ``low`` to ``high``, both included; with ``above``, ``low`` is not allowed."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -42,7 +42,7 @@ class Between:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Some texts; a function gives those that are known only when they are needed."""
+    """One of several texts; a function instead of a list is called only when the texts are needed."""
 
     choices: Sequence[str] | Callable[[], Sequence[str]]
 

@@ -1,6 +1,6 @@
-"""The shape of a log format: how the files of one form of query log become tables.
+"""The interface of a log format, which reads the files of one kind of query log as tables.
 
-A format is one class, announced by an entry point in the group ``askew.log_format``::
+A format is one class, registered by an entry point in the group ``askew.log_format``::
 
     class PipeFormat:
         \"\"\"Lines of user|seconds|query.\"\"\"
@@ -12,7 +12,7 @@ A format is one class, announced by an entry point in the group ``askew.log_form
             table = pa.table(dict(zip(("user", "time", "query"), map(list, zip(*rows)))))
             return LogRows(frozenset(table.column_names), [table])
 
-``askew.testing.contracts.check_log_format`` checks one.
+``askew.testing.contracts.check_log_format`` checks a format.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-# What a row of a log can have, as it is kept: ids are numbers under a key of the run, a query is its terms, times are
-# milliseconds. A format may give other types: texts or numbers for ids, texts, numbers or timestamps for times, a
-# single value for a list.
+# The columns that a row of a log can have, in their stored form: ids are hashed with a key of the run, a query is its
+# terms, times are milliseconds. A format may return other types: texts or numbers for ids, texts, numbers or timestamps
+# for times, a single value for a list.
 LOG_COLUMNS: dict[str, pa.DataType] = {
     "user": pa.uint64(),
     "session": pa.uint64(),
@@ -46,7 +46,7 @@ _EXAMPLES = 3
 
 @dataclass
 class Rejected:
-    """Rows left out, by reason, with the places of a few. No text of a log is in it, only the shape of a value."""
+    """Rows left out, by reason, with the places of a few. It contains no text of a log, only the shape of a value."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Rejected:
             kept += list(examples)[: _EXAMPLES - len(kept)]
 
     def merge(self, other: Rejected) -> None:
-        """Add what another part of the log has left out."""
+        """Add the rows left out of another part of the log."""
         for reason, count in other.counts.items():
             self.add(reason, count, other.examples.get(reason, ()))
 
@@ -71,7 +71,7 @@ class Rejected:
 
 @dataclass
 class LogBatch:
-    """Some rows of a log as they are kept: ``table`` has those of LOG_COLUMNS that the log has."""
+    """Some rows of a log in their stored form: ``table`` has the columns of LOG_COLUMNS that the log has."""
 
     table: pa.Table
     rows: int
@@ -79,27 +79,27 @@ class LogBatch:
 
 
 class LogFile(Protocol):
-    """A file of a log. Its bytes come unpacked, without a byte-order mark, and progress is shown as they are read."""
+    """A file of a log. Its bytes are decompressed, without a byte-order mark; progress is shown while they are read."""
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The path of the file."""
 
     def blocks(self) -> Iterator[bytes]:
-        """The bytes, many at a time."""
+        """Yield the bytes in blocks."""
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Whole lines, many at a time, each block with the number of its first line."""
+        """Yield blocks of complete lines, each with the number of its first line."""
 
 
 @dataclass(frozen=True)
 class LogRows:
     """The rows of one file.
 
-    ``columns`` are those of LOG_COLUMNS that the rows have: time, query, and user or session at least. ``blocks`` are
-    read one after the other. Each is a table with these columns, and ``line`` where rows are not simply numbered.
-    A format that is slow to parse gives blocks of another kind and ``parse(block, key)``, which is called in several
-    threads. ``sessions_as_users`` says that a session may stand for a user who is not named.
+    ``columns`` are the columns of LOG_COLUMNS that the rows have: at least time, query, and user or session. ``blocks``
+    are read one after the other. Each is a table with these columns, and ``line`` if rows are not simply numbered. A
+    format that is slow to parse gives blocks of another type and ``parse(block, key)``, which is called in several
+    threads. ``sessions_as_users``: a session may be used as a user if no user is named.
     """
 
     columns: frozenset[str]
@@ -110,14 +110,14 @@ class LogRows:
 
 @runtime_checkable
 class LogFormat(Protocol):
-    """One form of query log: ``name`` is what format= says, ``endings`` are those of its files in a folder.
+    """One format of query logs: ``name`` is the value for format=, ``endings`` are those of its files in a folder.
 
-    The first line of its description says what it reads. A format may have a method ``expected_bytes(path, columns)``:
-    about how much memory the rows of a file take, where the size of the file does not tell.
+    The first line of its docstring says what it reads. A format may have a method ``expected_bytes(path, columns)``: it
+    estimates how much memory the rows of a file take, if the size of the file does not show it.
     """
 
     name: str
     endings: tuple[str, ...]
 
     def read(self, file: LogFile, columns: Mapping[str, str] | None = None) -> LogRows:
-        """The rows of a file. ``columns`` names the column of each part where it is called otherwise."""
+        """Return the rows of a file. ``columns`` maps columns of LOG_COLUMNS to their names in the file."""

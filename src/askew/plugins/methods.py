@@ -1,7 +1,7 @@
-"""The shapes of plugins for reformulation: reformulators, classifiers of queries, filters of candidates.
+"""The interfaces of plugins for reformulation: reformulators, classifiers of queries, filters of candidates.
 
-Queries and candidates travel as columns; a candidate says which query it belongs to, and which document it came from.
-What a plugin does with one query must not depend on its company: then the size of a batch never changes a result.
+Queries and candidates are passed as columns; a candidate names its query and the document it came from. The result for
+one query must not depend on the other queries of a batch, so that the size of a batch never changes a result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 @dataclass(frozen=True)
 class Passage:
-    """A document that a first search found for a query."""
+    """A document that a first search retrieved for a query."""
 
     doc_id: str
     text: str
@@ -27,7 +27,7 @@ class Passage:
 
 @runtime_checkable
 class CollectionStatistics(Protocol):
-    """What a collection knows of its terms. Terms are analysed words (for the default index: stems).
+    """The statistics of the terms of a collection. Terms are analyzed words (for the default index: stems).
 
     ``documents`` counts the documents whose text is not blank, ``tokens`` the terms of all of them.
     """
@@ -42,17 +42,17 @@ class CollectionStatistics(Protocol):
         """As ``split`` for many texts together, which is much faster."""
 
     def document_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
-        """In how many documents each term stands; 0 for an unknown one."""
+        """Return the number of documents that contain each term; 0 for an unknown term."""
 
     def collection_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
-        """How often each term stands in the collection; 0 for an unknown one."""
+        """Return how often each term occurs in the collection; 0 for an unknown term."""
 
 
 @dataclass(frozen=True)
 class QueryBatch:
-    """Queries to be reformulated. ``passages`` are the first answers of each, best first.
+    """Queries to be reformulated. ``passages`` are the results of a first search for each query, best first.
 
-    ``contexts`` says who asked and when, in one line, where the queries come from a log that knows.
+    ``contexts`` gives the user and the time of each query in one line, if the queries come from a log with both.
     """
 
     query_ids: tuple[str, ...]
@@ -67,10 +67,10 @@ class QueryBatch:
 
 @dataclass
 class Candidates:
-    """What came of a batch: candidate i is another text for the query of row ``rows[i]``.
+    """The candidates of a batch: candidate i is a reformulation of the query of row ``rows[i]``.
 
-    ``kinds`` says of which kind each is, where the method has kinds. ``rejected`` counts what was made and thrown away,
-    by reason: nothing is dropped in silence.
+    ``kinds`` has the kind of each candidate, if the method has kinds. ``rejected`` counts rejected texts by reason:
+    nothing is dropped silently.
     """
 
     rows: list[int] = field(default_factory=list)
@@ -80,14 +80,14 @@ class Candidates:
     kinds: list[str | None] = field(default_factory=list)
 
     def add(self, row: int, text: str, doc_id: str | None = None, kind: str | None = None) -> None:
-        """A candidate for the query of a row, with the document it came from and its kind where there are such."""
+        """Add a candidate for the query of a row, with the document it came from and its kind, if there are any."""
         self.rows.append(row)
         self.texts.append(text)
         self.doc_ids.append(doc_id)
         self.kinds.append(kind)
 
     def reject(self, reason: str, count: int = 1) -> None:
-        """Count what was thrown away."""
+        """Count rejected texts."""
         self.rejected[reason] += count
 
     def __len__(self) -> int:
@@ -96,25 +96,26 @@ class Candidates:
 
 @runtime_checkable
 class ReformulatorPlugin(Protocol):
-    """Queries in, candidates out; the same for the same settings and seed.
+    """Makes candidates for queries; the same settings and seed give the same candidates.
 
-    ``method`` is its name; ``reads`` says what it needs of ``QueryBatch`` besides the texts: "passages", "statistics".
-    One that makes a candidate of several passages (``doc_id`` None) may have ``mixes``: of how many, best first.
+    ``method`` is its name; ``reads`` names the data of ``QueryBatch`` that it needs besides the texts: "passages",
+    "statistics". A method that makes one candidate from several passages (``doc_id`` None) may have ``mixes``: the
+    number of top-ranked passages.
     """
 
     method: str
     reads: frozenset[str]
 
     def settings(self) -> Mapping[str, Any]:
-        """What the candidates depend on besides the queries, as JSON values; a model by its weights."""
+        """Return everything besides the queries that determines the candidates, as JSON values; models by weights."""
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
-        """Reformulations of each query, best first."""
+        """Return the reformulations of each query, best first."""
 
 
 @dataclass(frozen=True)
 class Classified:
-    """A probability for each label (columns) of each text (rows); ``chosen`` is -1 where the classifier abstains."""
+    """A probability for each label (columns) of each text (rows); ``chosen`` is -1 if the classifier abstains."""
 
     labels: tuple[str, ...]
     probabilities: npt.NDArray[np.float64]
@@ -127,13 +128,13 @@ class Classified:
 
 @runtime_checkable
 class ClassifierPlugin(Protocol):
-    """Which group a query asks about, or none (neutral)."""
+    """Predicts which group a query asks about, or none (neutral)."""
 
     name: str
     labels: tuple[str, ...]
 
     def settings(self) -> Mapping[str, Any]:
-        """What the answer depends on besides the texts, as JSON values."""
+        """Return everything besides the texts that determines the result, as JSON values."""
 
     def classify(self, texts: Sequence[str]) -> Classified:
         """A label with its probability for each text."""
@@ -141,38 +142,39 @@ class ClassifierPlugin(Protocol):
 
 @runtime_checkable
 class FilterPlugin(Protocol):
-    """Which candidates are kept.
+    """Decides which candidates are kept.
 
-    ``check`` gets the original and the candidate of each pair; ``rows`` says which pairs belong to the same query, in
-    the order in which its candidates were made. It gives a reason for each that is to go, and None for those that stay.
+    ``check`` gets the original and the candidate of each pair. Pairs with the same value in ``rows`` belong to the same
+    query, in the order in which its candidates were made. ``check`` returns a reason for each candidate that is
+    dropped, and None for each that is kept.
     """
 
     name: str
 
     def settings(self) -> Mapping[str, Any]:
-        """What the answer depends on besides the texts, as JSON values."""
+        """Return everything besides the texts that determines the result, as JSON values."""
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
-        """Why each candidate goes, or None."""
+        """Return the reason why each candidate is dropped, or None."""
 
 
 @runtime_checkable
 class ScoringFilter(Protocol):
-    """A filter that can say how sure it is."""
+    """A filter that can return its scores."""
 
     def score(self, originals: Sequence[str], candidates: Sequence[str]) -> list[dict[str, float]]:
-        """What it decides by, for each pair."""
+        """Return the scores of each pair, by which the filter decides."""
 
 
 @runtime_checkable
 class JudgingFilter(ScoringFilter, Protocol):
-    """A filter whose scores are the probabilities ``same`` and ``natural``, and decide alone."""
+    """A filter that decides only by its scores, the probabilities ``same`` and ``natural``."""
 
     def reason(self, scores: Mapping[str, float]) -> str | None:
-        """Why a pair of these probabilities is dropped; None where it is kept."""
+        """Return the reason why a pair with these probabilities is dropped; None if it is kept."""
 
 
 def seed_for(seed: int, *parts: str) -> int:
-    """A seed of its own for each query and method, so that company and order never change what is drawn."""
+    """Return a separate seed for each query and method, so that other queries and their order never change a sample."""
     text = "\0".join([str(seed), *parts])
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big") >> 1

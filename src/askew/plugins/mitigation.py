@@ -1,9 +1,9 @@
-"""The shape of a mitigation method: queries with their first results in, ranked lists out.
+"""The interface of a mitigation method: it gets queries with the results of a first search, and returns ranked lists.
 
-A method is a class or a function that makes an object with ``rank``. It is announced by an entry point in the group
-``askew.mitigation``, or named by its file: ``askew bench COLLECTION --method my_method.py:MyMethod``. A parameter
-``strength`` is its knob: ``--method my_method.py:MyMethod@0.5``. An attribute ``strengths`` of the class lists the
-values of a sweep, and ``bound = True`` says that it reads judgements and is no system.
+A method is a class or a function that makes an object with ``rank``. It is registered by an entry point in the group
+``askew.mitigation``, or given by its file: ``askew bench COLLECTION --method my_method.py:MyMethod``. A parameter
+``strength`` can be set after an ``@``: ``--method my_method.py:MyMethod@0.5``. The class attribute ``strengths`` lists
+the values of a sweep. ``bound = True`` says that the method reads judgements, so it is a bound and not a system.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from askew.core.ranking import Floats, Hits, Ints
 
 @dataclass(frozen=True)
 class MitigationTask:
-    """What a mitigation method may read: queries, their first results, and how often each document names each group.
+    """The input of a mitigation method: queries, their first results, and how often each document names each group.
 
-    ``first`` has a list for each query, best first; ``docs`` in it number documents. Row d of ``counts`` belongs to
-    document d, and has a column for each of ``groups``. ``search`` finds documents for any texts with the base ranker,
-    ``reformulate`` gives the reformulations of each query that keep its meaning, by the name of a reformulator, and
-    ``text_of`` the text of a document; each use is counted as a cost. They are None where only a run is at hand.
+    ``first`` has a list for each query, best first; its ``docs`` are document numbers. Row d of ``counts`` belongs to
+    document d, and has a column for each of ``groups``. ``search`` retrieves documents for any texts with the base
+    ranker. ``reformulate`` takes the name of a reformulator and returns the reformulations of each query that keep its
+    meaning. ``text_of`` returns the text of a document. Each call is counted as a cost. These three are None if only a
+    run is given.
     """
 
     query_ids: Sequence[str]
@@ -44,11 +45,11 @@ class MitigationTask:
         return np.arange(len(self.first.docs)) - np.repeat(self.first.offsets[:-1], np.diff(self.first.offsets))
 
     def weights(self) -> Floats:
-        """ln(1 + count) of each group, for each entry of the first results: what ARaB(tf) sums."""
+        """Return ln(1 + count) of each group, for each entry of the first results; ARaB(tf) sums these values."""
         return np.log1p(self.counts[self.first.docs].astype(np.float64))
 
     def reordered(self, order: Ints) -> Hits:
-        """The first results in another order; scores fall by one from rank to rank, for only the order is new."""
+        """Return the first results in another order; scores decrease by one per rank, as only the order is known."""
         return Hits(self.first.offsets, self.first.docs[order], -self.ranks.astype(np.float32))
 
 
@@ -57,11 +58,11 @@ class MitigationPlugin(Protocol):
     """A mitigation method: one ranked list for each query of a task."""
 
     def rank(self, task: MitigationTask) -> Hits:
-        """The results of each query, best first."""
+        """Return the results of each query, best first."""
 
 
 def check_lists(hits: Hits, task: MitigationTask, who: str) -> Hits:
-    """The lists that a method gave, refused where they are not lists of documents of the collection."""
+    """Return the lists of a method; refuse them if they are not lists of documents of the collection."""
     queries, documents = len(task.query_ids), len(task.counts)
     if len(hits.offsets) != queries + 1:
         raise DataError(f"method {who}: expected a list for each of {queries:,} queries, found {len(hits.offsets) - 1}")
@@ -69,7 +70,7 @@ def check_lists(hits: Hits, task: MitigationTask, who: str) -> Hits:
     if len(docs) != int(hits.offsets[-1]) or len(hits.scores) != len(docs):
         raise DataError(f"method {who}: expected {int(hits.offsets[-1]):,} documents and scores, found {len(docs):,}")
     if len(docs) and not 0 <= int(docs.min()) <= int(docs.max()) < documents:
-        raise DataError(f"method {who}: expected numbers of documents from 0 to {documents - 1:,}")
+        raise DataError(f"method {who}: expected document numbers from 0 to {documents - 1:,}")
     pairs = hits.rows().astype(np.int64) * max(documents, 1) + docs
     if len(np.unique(pairs)) < len(pairs):
         raise DataError(f"method {who}: a list has a document twice; give each document of a query once")

@@ -1,4 +1,4 @@
-"""When a plugin may send a request to a service: a token bucket, the service's own wish (Retry-After), and backoff."""
+"""Rate limits for requests to a service: a token bucket, the service's Retry-After header, and backoff."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SPAN = float(1 << 63)
 
 
 class RateLimit:
-    """Lets at most so many requests go in a minute, and holds all of them when the endpoint asks for rest.
+    """Limits the number of requests per minute, and pauses all requests if the endpoint demands it.
 
-    The bucket holds the requests of one second, so that a start is not a burst of a whole minute's share.
+    The bucket has room for the requests of one second, so that the requests of a whole minute are not sent at once.
     """
 
     def __init__(self, per_minute: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -30,7 +30,7 @@ class RateLimit:
         self._lock = threading.Lock()
 
     def reserve(self) -> float:
-        """Take the next place in the row; the seconds to wait before going."""
+        """Reserve a request; return the seconds to wait before it may be sent."""
         if self._rate is None:
             return 0.0
         with self._lock:
@@ -40,26 +40,27 @@ class RateLimit:
             return max(0.0, -self._tokens / self._rate)
 
     def hold(self, seconds: float) -> None:
-        """Let nothing go for so long."""
+        """Pause all requests for some seconds."""
         with self._lock:
             self._held_until = max(self._held_until, self._clock() + seconds)
 
     def held(self) -> float:
-        """The seconds for which nothing may go."""
+        """Return the seconds until requests may be sent again."""
         return max(0.0, self._held_until - self._clock())
 
 
 def back_off(base_s: float, most_s: float, attempt: int, seed: int, key: str) -> float:
-    """The rest after a failed attempt (counted from 1): doubled each time, less up to a half by a draw from the seed.
+    """Return the seconds to wait after a failed attempt (counted from 1): doubled each time, with random jitter.
 
-    The draw depends on the request, so that requests that failed together do not come back together.
+    The jitter shortens the wait by up to a half. It is drawn from the seed and the request, so that requests that
+    failed together are not sent again together.
     """
     whole = min(most_s, base_s * 2.0 ** min(attempt - 1, 60))
     return whole * (1 - 0.5 * seed_for(seed, "back-off", key, str(attempt)) / _SPAN)
 
 
 def retry_after(value: str | None, now: datetime | None = None) -> float | None:
-    """The seconds that a Retry-After header asks for, given as a number or as a date; None where it says nothing."""
+    """Return the seconds of a Retry-After header, which has a number or a date; None if it is missing or invalid."""
     if value is None:
         return None
     try:

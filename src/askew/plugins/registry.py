@@ -1,4 +1,4 @@
-"""Find plugins by kind and name. Nothing is imported before it is asked for."""
+"""Find plugins by kind and name. A plugin is imported only when it is loaded."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def names(kind: str) -> list[str]:
 
 
 def origin(kind: str, name: str) -> str:
-    """Which distribution brought a plugin, and from which module."""
+    """Return the distribution and the module that a plugin comes from."""
     point = _found(kind)[name]
     dist = f"{point.dist.name} {point.dist.version}" if point.dist else "unknown distribution"
     return f"{dist} ({point.value})"
 
 
 def load(kind: str, name: str) -> Any:
-    """The plugin object itself."""
+    """Load the class or function of a plugin."""
     points = _found(kind)
     check_name(kind, name, points)
     try:
@@ -47,7 +47,7 @@ def load(kind: str, name: str) -> Any:
 def build(kind: str, name: str, settings: dict[str, Any], where: str = "", groups: Groups | None = None) -> Any:
     """Call a plugin's constructor with settings, checked against its own signature.
 
-    A plugin that counts groups has the setting ``groups``: it is given ``groups``, and may not count others.
+    A plugin that counts groups has the setting ``groups``: it gets ``groups``, and may not count other groups.
     """
     make = check(kind, name, settings, where)
     if groups is not None and "groups" in inspect.signature(make).parameters:
@@ -63,16 +63,16 @@ def build(kind: str, name: str, settings: dict[str, Any], where: str = "", group
 
 
 def refuse_other_groups(own: GroupsLike | None, measured: Collection[str], who: str) -> None:
-    """A method may count with words of its own, but not other groups than those that it is measured by."""
+    """Refuse a method that does not count all measured groups; it may count them with its own words."""
     if own is not None and not set(measured) <= set(found := Groups.of(own).names):
         raise ConfigError(
-            f"{who} counts the groups {', '.join(found)}, and the measures count {', '.join(measured)}: leave out its "
-            "own groups, or name the same"
+            f"{who} counts the groups {', '.join(found)}, but the measures count {', '.join(measured)}: leave out its "
+            "setting groups, or name the same groups"
         )
 
 
 def from_spec(kind: str, spec: Mapping[str, Any], key: str | None = None, groups: Groups | None = None) -> Any:
-    """A plugin from ``{key: name, setting: value, ...}``; the key is that of the kind unless said otherwise."""
+    """Build a plugin from ``{key: name, setting: value, ...}``; the default key is the kind."""
     settings = dict(spec)
     name = settings.pop(key or kind, None)
     if not isinstance(name, str) or name not in names(kind):
@@ -84,7 +84,7 @@ _ANY = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 
 
 def check(kind: str, name: str, settings: dict[str, Any], where: str = "") -> Any:
-    """Refuse settings that a plugin does not have, or of another type; gives the plugin's constructor."""
+    """Refuse unknown settings and values of the wrong type; return the plugin's constructor."""
     make = load(kind, name)
     signature = inspect.signature(make)
     known = [p for p in signature.parameters if p != "self"]
@@ -101,18 +101,18 @@ def check(kind: str, name: str, settings: dict[str, Any], where: str = "") -> An
 
 
 def settings_of(kind: str, name: str) -> dict[str, str]:
-    """What can be set of a plugin, with the default of each."""
+    """Return the settings of a plugin with their defaults."""
     found = inspect.signature(load(kind, name)).parameters.values()
     return {p.name: "needed" if p.default is p.empty else _as_toml(p.default) for p in found if p.name != "self"}
 
 
 def has_device(kind: str, name: str) -> bool:
-    """Whether a plugin runs on a device that can be set: it has a neural model, and is faster on a GPU."""
+    """Whether a plugin has the setting ``device``: it has a neural model, and is faster on a GPU."""
     return name in _found(kind) and "device" in inspect.signature(load(kind, name)).parameters
 
 
 def about(kind: str, name: str) -> str:
-    """The first line of a plugin's own description."""
+    """Return the first line of a plugin's docstring."""
     return (inspect.getdoc(load(kind, name)) or "no description").splitlines()[0]
 
 
@@ -123,9 +123,7 @@ def _as_toml(value: Any) -> str:
 
 
 def _check_types(make: Any, settings: dict[str, Any], who: str) -> None:
-    """Refuse a value of another type than the plugin's own annotation says, where that is a simple one, or beyond its
-    limits.
-    """
+    """Refuse a value outside the limits of its annotation, or of another type if the annotated type is simple."""
     hints = _hints(make)
     for key, value in settings.items():
         allowed = _simple(hints.get(key))
@@ -139,7 +137,7 @@ def _check_types(make: Any, settings: dict[str, Any], who: str) -> None:
 
 
 def _hints(make: Any) -> dict[str, Any]:
-    """The annotations of a plugin's settings; none where they cannot be read."""
+    """Return the annotations of a plugin's settings; empty if they cannot be read."""
     try:
         return get_type_hints(make.__init__ if inspect.isclass(make) else make, include_extras=True)
     except (NameError, TypeError, AttributeError):
@@ -147,7 +145,7 @@ def _hints(make: Any) -> dict[str, Any]:
 
 
 def made_type(kind: str, name: str) -> Any:
-    """The class of what a plugin makes: itself, or what its function says it gives."""
+    """Return the class of the object that a plugin makes: the plugin itself, or the return type of its function."""
     make = load(kind, name)
     return make if inspect.isclass(make) else _hints(make).get("return")
 
@@ -156,7 +154,7 @@ _WORDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "a text
 
 
 def _simple(hint: Any) -> tuple[Any, ...]:
-    """The types a hint allows, where all of them are simple; otherwise none, and nothing is checked."""
+    """Return the types that a hint allows, if all of them are simple; otherwise none, so that nothing is checked."""
     kinds = tuple(get_args(one)[0] if get_origin(one) is Annotated else one for one in _members(hint))
     return kinds if all(kind in _WORDS or kind is type(None) for kind in kinds) else ()
 

@@ -127,7 +127,7 @@ class Rm3Reformulator(_Weighted):
 
 
 class FairFeedback(Rm3Reformulator):
-    """Appends the best terms of the top-ranked passages (RM3), with less weight for passages that lean to a group.
+    """Appends the best terms of the top-ranked passages (RM3), with less weight for passages that lean toward a group.
 
     With ``lambda_`` 0 the weights are those of RM3; with 1 every passage has weight 0, so nothing is appended.
     ``groups`` are the compared groups of a lexicon, which is given by name or file, as in "age:old,young"; the default

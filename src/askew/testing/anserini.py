@@ -1,4 +1,4 @@
-"""Anserini itself, to compare rankers with: its indexer, its searcher and its feedback, all with default settings.
+"""Anserini as a reference for rankers: its indexer, its searcher and its feedback, all with default settings.
 
 Needs the extra ``lucene``. Documents are numbered from 0 and their ids have leading zeros: Anserini orders documents of
 equal score by their ids, which then is the order of the collection. Term vectors are stored, since feedback reads them.
@@ -25,7 +25,7 @@ class Anserini:
     def __init__(self, folder: Path, texts: Iterable[str]) -> None:
         self._java, self._folder = java_classes(), str(folder.resolve())
         level = self._java("org.apache.logging.log4j.Level")
-        # Anserini writes a line for every blank text, to standard output.
+        # Otherwise Anserini writes a line to standard output for every blank text.
         self._java("org.apache.logging.log4j.core.config.Configurator").setRootLevel(level.FATAL)
         arguments = ["-collection", "JsonCollection", "-input", "-", "-index", self._folder, "-storeDocvectors"]
         indexer = self._java("io.anserini.index.SimpleIndexer")(arguments)

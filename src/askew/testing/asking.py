@@ -1,4 +1,4 @@
-"""What every filter and every classifier of queries must do. Call these from your own tests.
+"""The contracts of filters and of query classifiers. Call these checks from your own tests.
 
 from askew.testing.asking import check_filter
 def test_my_filter_keeps_the_contract():
@@ -14,7 +14,7 @@ import numpy as np
 
 from askew.plugins.methods import Classified, ClassifierPlugin, FilterPlugin
 
-# A filter may drop what was made twice for a query; this is the one reason that depends on the other candidates.
+# A filter may drop repeated candidates of a query. Only this reason may depend on the other candidates.
 DUPLICATE = "duplicate"
 
 Triple = tuple[str, str, int]
@@ -39,22 +39,22 @@ TOY_TEXTS = (
 
 
 def check_filter(kept_by: FilterPlugin, pairs: Sequence[Triple] = TOY_PAIRS) -> list[str | None]:
-    """A filter answers for every pair, the same twice, and the same alone as in company but for duplicates."""
-    assert isinstance(kept_by, FilterPlugin), "it lacks an attribute: see askew.plugins.methods.Filter"
-    assert kept_by.name and kept_by.name.strip() == kept_by.name, "the name stands in a report"
+    """Check that a filter answers every pair, always the same way, and without regard to other pairs but duplicates."""
+    assert isinstance(kept_by, FilterPlugin), "the filter lacks an attribute: see askew.plugins.methods.FilterPlugin"
+    assert kept_by.name and kept_by.name.strip() == kept_by.name, "the name is shown in reports and has no outer blanks"
     json.dumps(dict(kept_by.settings()), sort_keys=True)
     reasons = _answers(kept_by, pairs)
     assert len(reasons) == len(pairs), "every pair must have an answer"
     for reason in reasons:
         one_line = reason is None or (reason == " ".join(reason.split()) and reason)
         assert one_line, f"a reason is one line of words, found {reason!r}"
-    assert _answers(kept_by, pairs) == reasons, "the same twice"
+    assert _answers(kept_by, pairs) == reasons, "two calls must give the same result"
     renamed = [(original, candidate, row * 31 + 5) for original, candidate, row in pairs]
     assert _answers(kept_by, renamed) == reasons, "the numbers of the rows must not matter"
     _check_company(kept_by, pairs, reasons)
     kept = [pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None]
-    assert not any(_answers(kept_by, kept)), "what was kept once is kept again"
-    assert kept_by.check([], [], []) == [], "no pair, no answer"
+    assert not any(_answers(kept_by, kept)), "candidates that were kept must be kept again"
+    assert kept_by.check([], [], []) == [], "without pairs the result must be empty"
     return reasons
 
 
@@ -65,7 +65,7 @@ def _check_company(kept_by: FilterPlugin, pairs: Sequence[Triple], reasons: list
         assert alone == [reasons[i] for i in own], f"query {row}: other queries must not matter"
     for pair, reason in zip(pairs, reasons, strict=True):
         if reason != DUPLICATE:
-            assert _answers(kept_by, [pair]) == [reason], f"{pair}: other candidates must not matter but as duplicates"
+            assert _answers(kept_by, [pair]) == [reason], f"{pair}: other candidates may matter only as duplicates"
 
 
 def _answers(kept_by: FilterPlugin, pairs: Sequence[Triple]) -> list[str | None]:
@@ -75,34 +75,36 @@ def _answers(kept_by: FilterPlugin, pairs: Sequence[Triple]) -> list[str | None]
 def check_classifier(
     classifier: ClassifierPlugin, texts: Sequence[str] = TOY_TEXTS, tolerance: float = 1e-4
 ) -> Classified:
-    """A classifier gives every text probabilities that sum to one, the same twice, and the same alone as in company.
+    """Check that a classifier gives every text probabilities that sum to one, always the same, alone or in a batch.
 
     ``tolerance`` allows for the last digits of a model, which change with the size of a batch.
     """
-    assert isinstance(classifier, ClassifierPlugin), "it lacks an attribute: see askew.plugins.methods.Classifier"
-    assert len(set(classifier.labels)) == len(classifier.labels), "a label is one label"
-    assert all(label and label == label.strip() for label in classifier.labels), "a label is not blank"
+    assert isinstance(classifier, ClassifierPlugin), (
+        "the classifier lacks an attribute: see askew.plugins.methods.ClassifierPlugin"
+    )
+    assert len(set(classifier.labels)) == len(classifier.labels), "the labels must be distinct"
+    assert all(label and label == label.strip() for label in classifier.labels), "a label must not be blank"
     json.dumps(dict(classifier.settings()), sort_keys=True)
     found = classifier.classify(list(texts))
     _check_classified(found, classifier.labels, len(texts))
     again = classifier.classify(tuple(texts))
-    assert np.array_equal(found.probabilities, again.probabilities), "the same twice"
-    assert np.array_equal(found.chosen, again.chosen), "the same twice"
+    assert np.array_equal(found.probabilities, again.probabilities), "two calls must give the same probabilities"
+    assert np.array_equal(found.chosen, again.chosen), "two calls must give the same labels"
     for i, text in enumerate(texts):
         alone = classifier.classify([text])
         near = np.allclose(alone.probabilities[0], found.probabilities[i], rtol=0, atol=tolerance)
-        assert near, f"{text!r}: company must not matter"
+        assert near, f"{text!r}: other texts must not matter"
         ordered = np.sort(found.probabilities[i])
         if ordered[-1] - ordered[-2:][0] > 2 * tolerance:
-            assert alone.chosen[0] == found.chosen[i], f"{text!r}: company must not matter"
+            assert alone.chosen[0] == found.chosen[i], f"{text!r}: other texts must not matter"
     _check_classified(classifier.classify([]), classifier.labels, 0)
     return found
 
 
 def _check_classified(found: Classified, labels: tuple[str, ...], texts: int) -> None:
-    assert found.labels == labels, "the answer has the labels of the classifier"
-    assert found.probabilities.shape == (texts, len(labels)), "a probability for each label of each text"
-    assert found.chosen.shape == (texts,), "a choice for each text"
-    assert ((found.probabilities >= 0) & (found.probabilities <= 1)).all(), "a probability is from 0 to 1"
-    assert np.allclose(found.probabilities.sum(axis=1), 1.0), "probabilities sum to one"
-    assert ((found.chosen >= -1) & (found.chosen < len(labels))).all(), "a choice is a label, or -1 to abstain"
+    assert found.labels == labels, "the result must have the labels of the classifier"
+    assert found.probabilities.shape == (texts, len(labels)), "each text must have a probability for each label"
+    assert found.chosen.shape == (texts,), "each text must have a value in chosen"
+    assert ((found.probabilities >= 0) & (found.probabilities <= 1)).all(), "a probability must be from 0 to 1"
+    assert np.allclose(found.probabilities.sum(axis=1), 1.0), "the probabilities of a text must sum to one"
+    assert ((found.chosen >= -1) & (found.chosen < len(labels))).all(), "chosen must be a label, or -1 to abstain"

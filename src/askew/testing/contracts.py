@@ -1,4 +1,4 @@
-"""What every plugin of a kind must do. Call these from your own tests.
+"""The contracts of plugins, by kind. Call these checks from your own tests.
 
 from askew.testing.contracts import check_measure_family
 def test_my_measure_keeps_the_contract():
@@ -45,14 +45,14 @@ TOY_QRELS = [("q1", "d2", 1), ("q2", "d6", 2), ("q2", "d1", 1), ("q3", "d1", 1)]
 
 
 def check_measure_family(family: MeasureFamily) -> None:
-    """A family scores the toy collection, whole and finite, and its text survives being read back.
+    """Check that a family scores every query of the toy collection, and that its signature can be parsed.
 
-    A query for which it is not defined has NaN, which is reported; any other value must be finite.
+    A query for which the measure is not defined has NaN, which is reported; any other value must be finite.
     """
     assert isinstance(family, MeasureFamily), "the family lacks an attribute: see askew.plugins.kinds.MeasureFamily"
     (asked,) = Catalogue(overrides={"background": "self"}).complete([f"{family.name}@3"])
     assert asked.direction in Direction
-    assert str(Measure.parse(asked.signature)) == asked.signature, "the signature must survive being read back"
+    assert str(Measure.parse(asked.signature)) == asked.signature, "the parsed signature must give the same text"
     first = _scores(family.name, TOY_RUN)
     assert set(first) == set(TOY_RUN), "every query of the run must have a value or a reason"
     assert all(value is None or math.isfinite(value) for value in first.values()), "a value must be a finite number"
@@ -61,7 +61,7 @@ def check_measure_family(family: MeasureFamily) -> None:
 
 
 def check_stage(stage: Stage, rows: pa.Table) -> None:
-    """A stage accounts for every row, gives the same answer twice, and does not care how rows are cut."""
+    """Check that a stage accounts for every row, and gives the same result twice and for any division into shards."""
     assert isinstance(stage, Stage), "the stage lacks an attribute: see askew.plugins.kinds.Stage"
     json.dumps(dict(stage.settings()), sort_keys=True)
     whole, dropped = stage.run(rows)
@@ -75,7 +75,7 @@ def check_stage(stage: Stage, rows: pa.Table) -> None:
 
 
 def toy_documents() -> pa.Table:
-    """The toy collection as a ranker's index reads it."""
+    """Return the toy collection as a table for the index of a ranker."""
     return pa.table({"doc_id": pa.array(list(TOY_DOCS)), "text": pa.array(list(TOY_DOCS.values()), pa.large_string())})
 
 
@@ -83,9 +83,9 @@ TOY_QUERIES = ["who is his brother", "mother and sister", "", "station", "zzzz",
 
 
 def check_ranker(ranker: RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIES)) -> None:
-    """A ranker answers every text, in order, the same way alone as in company, and never more than it was asked."""
-    assert isinstance(ranker, RankerPlugin), "the ranker lacks an attribute: see askew.plugins.kinds.Ranker"
-    assert re.fullmatch(r"\S+", ranker.id), "the id stands in one column of a run"
+    """Check that a ranker answers every text in order, alone as in a batch, and with at most k documents."""
+    assert isinstance(ranker, RankerPlugin), "the ranker lacks an attribute: see askew.plugins.kinds.RankerPlugin"
+    assert re.fullmatch(r"\S+", ranker.id), "the id is one column of a run, so it must have no blanks"
     before = ranker.doc_ids.to_pylist()
     whole = ranker.search(list(queries), 3)
     _check_documents(before, ranker)
@@ -96,13 +96,13 @@ def check_ranker(ranker: RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIE
     for i, text in enumerate(queries):
         part = slice(int(whole.offsets[i]), int(whole.offsets[i + 1]))
         alone = ranker.search([text], 3)
-        _same_list(alone.docs, alone.scores, whole.docs[part], whole.scores[part], "company must not matter")
+        _same_list(alone.docs, alone.scores, whole.docs[part], whole.scores[part], "other texts must not matter")
         first = ranker.search([text], 1)
-        assert len(first.docs) == min(1, len(alone.docs)), "fewer answers are the first of more"
-        _same_list(first.docs, first.scores, alone.docs[:1], alone.scores[:1], "fewer answers are the first of more")
+        assert len(first.docs) == min(1, len(alone.docs)), "a smaller k must give the start of the list"
+        _same_list(first.docs, first.scores, alone.docs[:1], alone.scores[:1], "a smaller k must give the list's start")
     _check_hits(ranker.search(list(queries), most), len(queries), most, len(ranker.doc_ids))
     _check_documents(before, ranker)
-    assert len(ranker.search([], 3)) == 0, "no text, no answer"
+    assert len(ranker.search([], 3)) == 0, "without texts the result must be empty"
     for wrong in (0, -1):
         try:
             ranker.search(list(queries), wrong)
@@ -112,27 +112,27 @@ def check_ranker(ranker: RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIE
 
 
 def _check_documents(before: list[str], ranker: RankerPlugin) -> None:
-    """A live engine learns its documents from its answers; an ordinal keeps its document nevertheless."""
+    """Check the document ids: a live engine adds the documents that it returns, but ordinals never change."""
     now = ranker.doc_ids.to_pylist()
-    assert len(set(now)) == len(now), "a document id is one document"
-    assert now[: len(before)] == before, "an ordinal keeps its document"
+    assert len(set(now)) == len(now), "the document ids must be distinct"
+    assert now[: len(before)] == before, "the ordinal of a document must not change"
 
 
 def _check_hits(hits: Hits, queries: int, k: int, documents: int) -> None:
-    assert len(hits) == queries, "every text must have an answer, an empty one if need be"
+    assert len(hits) == queries, "every text must have an answer, which may be empty"
     assert np.isfinite(hits.scores).all(), "a score must be a finite number"
     for i in range(queries):
         part = slice(int(hits.offsets[i]), int(hits.offsets[i + 1]))
         docs, scores = hits.docs[part], hits.scores[part]
-        assert len(docs) <= k, "no more answers than were asked for"
-        assert ((docs >= 0) & (docs < documents)).all(), "documents are ordinals of doc_ids"
-        assert len(set(docs.tolist())) == len(docs), "no document twice"
+        assert len(docs) <= k, "a list must have at most k documents"
+        assert ((docs >= 0) & (docs < documents)).all(), "documents must be ordinals of doc_ids"
+        assert len(set(docs.tolist())) == len(docs), "a list must not have a document twice"
         falls, ties = scores[:-1] > scores[1:], scores[:-1] == scores[1:]
         assert (falls | ties & (docs[:-1] < docs[1:])).all(), "best first, equal scores in the order of the collection"
 
 
 def _same_list(docs: Any, scores: Any, other_docs: Any, other_scores: Any, why: str) -> None:
-    """Models differ in the last digits with the size of a batch: lists are the same but for ties that this makes."""
+    """Check that two lists agree, except for ties in the last digits, which depend on the size of a batch."""
     assert len(scores) == len(other_scores), why
     assert np.allclose(scores, other_scores, rtol=1e-4, atol=1e-5), why
     moved = docs != other_docs
@@ -142,7 +142,7 @@ def _same_list(docs: Any, scores: Any, other_docs: Any, other_scores: Any, why: 
 
 
 def toy_asked() -> QueryBatch:
-    """Queries with passages and statistics, as the stage hands them to a reformulator."""
+    """Return queries with passages and statistics, as the stage passes them to a reformulator."""
     from askew.testing.toys import ToyStatistics
 
     texts = ("is she a good nurse", "history of the railway station", "", "who was his brother", "naïve façades 1984")
@@ -158,34 +158,43 @@ def toy_asked() -> QueryBatch:
 def check_reformulator(
     reformulator: ReformulatorPlugin, asked: QueryBatch | None = None, batches: bool = True
 ) -> Candidates:
-    """A reformulator gives the same candidates twice, for known queries only, and never one that is blank.
+    """Check that a reformulator gives the same candidates twice, only for queries of the batch, and no blank ones.
 
-    With ``batches`` a query must get the same candidates alone as in company.
+    With ``batches`` a query must get the same candidates alone as in a batch.
     """
-    assert isinstance(reformulator, ReformulatorPlugin), "it lacks an attribute: see askew.plugins.methods.Reformulator"
-    assert reformulator.reads <= {"passages", "statistics"}, "what it reads must be passages or statistics"
+    assert isinstance(reformulator, ReformulatorPlugin), (
+        "the reformulator lacks an attribute: see askew.plugins.methods.ReformulatorPlugin"
+    )
+    assert reformulator.reads <= {"passages", "statistics"}, "reads may contain passages and statistics only"
     json.dumps(dict(reformulator.settings()), sort_keys=True)
     asked = asked or toy_asked()
     found = reformulator.reformulate(asked)
     assert len(found.rows) == len(found.texts) == len(found.doc_ids), "one row, text and document for each candidate"
-    assert all(0 <= row < len(asked) for row in found.rows), "a candidate belongs to a query that was asked"
+    assert all(0 <= row < len(asked) for row in found.rows), "a candidate must belong to a query of the batch"
     for text in found.texts:
-        assert text == text.strip() and text, "a candidate must not be blank nor begin or end with one"
-        assert not re.search(r"[\n\t\r\0]", text), "a candidate is one line"
+        assert text == text.strip() and text, "a candidate must not be empty, or begin or end with a blank"
+        assert not re.search(r"[\n\t\r\0]", text), "a candidate must be one line"
     again = reformulator.reformulate(asked)
-    assert (again.rows, again.texts, again.doc_ids) == (found.rows, found.texts, found.doc_ids), "the same twice"
+    assert (again.rows, again.texts, again.doc_ids) == (found.rows, found.texts, found.doc_ids), "two calls must agree"
     if batches:
         for row in range(len(asked)):
             alone = reformulator.reformulate(_only(asked, row))
             together = [text for at, text in zip(found.rows, found.texts, strict=True) if at == row]
-            assert alone.texts == together, f"query {row} must get the same candidates alone as in company"
-    assert len(reformulator.reformulate(QueryBatch((), (), (), asked.statistics))) == 0, "no query, no candidate"
+            assert alone.texts == together, f"query {row} must get the same candidates alone as in a batch"
+    assert len(reformulator.reformulate(QueryBatch((), (), (), asked.statistics))) == 0, (
+        "without queries there must be no candidates"
+    )
     return found
 
 
 def _only(asked: QueryBatch, row: int) -> QueryBatch:
-    passages = None if asked.passages is None else (asked.passages[row],)
-    return QueryBatch((asked.query_ids[row],), (asked.texts[row],), passages, asked.statistics)
+    return QueryBatch(
+        (asked.query_ids[row],),
+        (asked.texts[row],),
+        None if asked.passages is None else (asked.passages[row],),
+        asked.statistics,
+        None if asked.contexts is None else (asked.contexts[row],),
+    )
 
 
 TOY_PASSAGES = {
@@ -198,17 +207,17 @@ TOY_PASSAGES = {
 
 
 def check_log_format(form: LogFormat, path: Path, columns: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """A log format reads a file of its own, says which columns it has, and gives the same rows each time.
+    """Check that a log format reads a file, names its columns, and gives the same rows each time.
 
-    ``path`` is a small file of this format with at least one row that can be read. Returns its rows as they are kept,
-    ids left out, for a test of what is in them.
+    ``path`` is a small file of this format with at least one row that can be read. Returns its rows in their stored
+    form without ids, so that a test can check their content.
     """
     from askew.app.logs.reading import read_rows
     from askew.app.logs.sources import file_source
 
-    assert isinstance(form, LogFormat), "it lacks an attribute: see askew.plugins.log_formats.LogFormat"
+    assert isinstance(form, LogFormat), "the format lacks an attribute: see askew.plugins.log_formats.LogFormat"
     assert re.fullmatch(r"[a-z0-9-]+", form.name), "a name has lower-case letters, digits and hyphens"
-    assert (type(form).__doc__ or "").strip(), "the first line of the description says what it reads"
+    assert (type(form).__doc__ or "").strip(), "the first line of the docstring says what it reads"
     assert path.name.lower().removesuffix(".gz").endswith(form.endings), "a file in a folder is known by its ending"
     source = file_source(path, form, columns)
     has = source.open(None).columns
@@ -218,12 +227,12 @@ def check_log_format(form: LogFormat, path: Path, columns: Mapping[str, str] | N
     kept = [row for batch in found for row in batch.table.drop_columns(_ids_of(batch.table)).to_pylist()]
     assert kept, "none of the rows can be read: " + ", ".join(str(dict(batch.rejected.counts)) for batch in found)
     for batch in found:
-        assert set(batch.table.column_names) >= has - {"line"}, "each table has the columns that were said"
+        assert set(batch.table.column_names) >= has - {"line"}, "each table must have the announced columns"
         assert batch.rows == batch.table.num_rows + batch.rejected.total, "rows = rows kept + rows left out"
     lines = [row["line"] for row in kept]
-    assert lines == sorted(set(lines)), "the line of a row says where it stands, each once and in order"
+    assert lines == sorted(set(lines)), "line must be the position of a row in the file, each once and in order"
     rows = [row for batch in again for row in batch.table.drop_columns(_ids_of(batch.table)).to_pylist()]
-    assert rows == kept, "the same rows each time; only ids differ, for their key is drawn anew"
+    assert rows == kept, "the rows must be the same each time; only ids may differ, because their key is random"
     return kept
 
 
@@ -238,7 +247,7 @@ def _shuffled(items: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _scores(name: str, run: dict[str, dict[str, float]]) -> dict[str, float | None]:
-    """The value of each query; None, which equals itself, where the family gives NaN."""
+    """Return the value of each query; None for NaN, so that two results can be compared."""
     qrels = pl.DataFrame(TOY_QRELS, schema=["query_id", "doc_id", "relevance"], orient="row")
     report = measure({"toy": run}, TOY_DOCS, qrels=qrels, measures=[f"{name}@3"])
     (scores,) = report.runs

@@ -20,5 +20,5 @@ def _engine() -> ToyEngine:
 
 
 def find(query: str, k: int) -> list[tuple[str, float, str]]:
-    """The k documents that have the words of a query most often: id, score and text."""
+    """Return the k documents that contain the words of a query most often: id, score and text."""
     return _engine().search(query, k)

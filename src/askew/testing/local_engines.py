@@ -1,10 +1,10 @@
-"""Documents loaded into engines that run on this machine, for tests: askew itself only reads engines.
+"""Functions that load documents into local engines, for tests. askew itself only reads engines.
 
 settings = load_tantivy(folder, TOY_DOCS)
 ranker = build("ranker", "tantivy", settings)
 
-Each function returns the settings of a ranker for what it has loaded. Vectors are made by an encoder, by its name or
-folder.
+Each function returns the settings of a ranker for the loaded documents. Vectors are made by an encoder, which is given
+by name or folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from askew.rankers.engines.opened import library
 
 
 def load_tantivy(folder: Path, docs: Mapping[str, str]) -> dict[str, Any]:
-    """An index of tantivy with the fields id and text."""
+    """Make a tantivy index with the fields id and text."""
     tantivy = library("tantivy", "tantivy")
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("id", stored=True, tokenizer_name="raw")
@@ -36,7 +36,7 @@ def load_tantivy(folder: Path, docs: Mapping[str, str]) -> dict[str, Any]:
 
 
 def load_lancedb(folder: Path, docs: Mapping[str, str], model: str | None = None) -> dict[str, Any]:
-    """A table of LanceDB with an index of its texts; with a model it has vectors, and they are searched."""
+    """Make a LanceDB table with an index of its texts; with a model it has vectors, and these are searched."""
     columns = {"id": pa.array(list(docs)), "text": pa.array(list(docs.values()))}
     if model is not None:
         vectors = _vectors(docs, model)
@@ -48,7 +48,7 @@ def load_lancedb(folder: Path, docs: Mapping[str, str], model: str | None = None
 
 
 def load_qdrant(folder: Path, docs: Mapping[str, str], model: str, kind: str = "dense") -> dict[str, Any]:
-    """A collection of Qdrant's local mode with one vector, of the name of its kind."""
+    """Make a collection in Qdrant's local mode with one vector, which is named after its kind."""
     models = library("qdrant_client.models", "qdrant")
     client = library("qdrant_client", "qdrant").QdrantClient(path=str(folder))
     if kind == "dense":
@@ -75,7 +75,7 @@ def load_qdrant(folder: Path, docs: Mapping[str, str], model: str, kind: str = "
 
 
 def load_milvus(file: Path, docs: Mapping[str, str], model: str, metric: str = "COSINE") -> dict[str, Any]:
-    """A collection of Milvus Lite, with the document ids as keys."""
+    """Make a collection in Milvus Lite, with the document ids as keys."""
     milvus, vectors = library("pymilvus", "milvus"), _vectors(docs, model)
     client = milvus.MilvusClient(str(file.with_suffix(".db")))
     schema = client.create_schema()
@@ -102,28 +102,28 @@ class PostgresServer:
         self.url = ""
 
     def start(self) -> None:
-        """Start it, and wait until it takes connections."""
+        """Start the server, and wait until it accepts connections."""
         with warnings.catch_warnings():
-            # It warns of an environment without a folder for sockets, and finds another.
+            # pgserver warns if the environment has no folder for sockets, and uses another one.
             warnings.simplefilter("ignore")
             pgserver = library("pgserver", "postgres")
         self._server = pgserver.get_server(self.folder, cleanup_mode="stop")
         self.url = self._server.get_uri()
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         if self._server is not None:
             self._server.cleanup()
             self._server = None
 
     def run(self, *statements: Any) -> None:
-        """Run statements as its owner."""
+        """Run statements as the owner of the database."""
         with library("psycopg", "postgres").connect(self.url, autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement)
 
     def load(self, docs: Mapping[str, str], model: str | None = None) -> dict[str, Any]:
-        """The table docs, made anew; with a model it has vectors, and they are searched."""
+        """Replace the table docs; with a model it has vectors, and these are searched."""
         psycopg, rows = library("psycopg", "postgres"), [[doc, text, None] for doc, text in docs.items()]
         width = 1
         if model is not None:

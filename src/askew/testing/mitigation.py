@@ -1,4 +1,4 @@
-"""What every mitigation method must do. Call ``check_mitigation`` from your own tests."""
+"""The contract of mitigation methods. Call ``check_mitigation`` from your own tests."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def toy_task(groups: tuple[str, ...] = ("a", "b")) -> MitigationTask:
 
 
 def check_mitigation(method: MitigationPlugin, task: MitigationTask | None = None) -> Hits:
-    """A method gives a list for each query, each document once, best first; the same again, and alone for each query.
+    """Check that a method gives a list for each query, each document once, best first, alone as in a batch.
 
-    A method that searches needs a ``task`` of its own, with what it calls.
+    A method that searches needs its own ``task``, with the functions that it calls.
     """
     assert isinstance(method, MitigationPlugin), "the method lacks rank: see askew.plugins.mitigation.MitigationPlugin"
     given = task or toy_task()
@@ -41,7 +41,7 @@ def check_mitigation(method: MitigationPlugin, task: MitigationTask | None = Non
         part = slice(int(made.offsets[row]), int(made.offsets[row + 1]))
         assert (np.diff(made.scores[part]) <= 0).all(), "scores must fall from rank to rank"
         alone = method.rank(_one_query(given, row))
-        assert alone.docs.tolist() == made.docs[part].tolist(), "what a query gets must not depend on the others"
+        assert alone.docs.tolist() == made.docs[part].tolist(), "the list of a query must not depend on the others"
     return made
 
 

@@ -1,8 +1,8 @@
 """A small server that answers as OpenSearch and Elasticsearch document it: ``_search``, ``_msearch`` and their errors.
 
-It is no OpenSearch: of the query language it knows match, multi_match, query_string and bool, and it ranks by counting
-words. It is for the format of requests and replies: newline-delimited bodies, an answer or an error for each search,
-indexes that are not there, shards that fail, refused access, and an engine that is busy.
+It is not OpenSearch: it supports only match, multi_match, query_string and bool queries, and ranks by counting words.
+It is for tests of the format of requests and replies: newline-delimited bodies, an answer or an error for each search,
+missing indexes, shards that fail, refused access, and an engine that is busy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from askew.testing.search_server import SearchServer
 
 
 class OpenSearchServer(SearchServer):
-    """One index of documents with the field ``text``. ``item_errors`` are given out to the next searches, by status."""
+    """One index of documents with the field ``text``. ``item_errors`` are the error statuses of the next searches."""
 
     def __init__(self, docs: Mapping[str, str], index: str = "docs", token: str | None = None) -> None:
         super().__init__(docs, token)
@@ -69,7 +69,7 @@ class OpenSearchServer(SearchServer):
 
 
 def _text_of(query: Any) -> str | None:
-    """The text that a query of the query language looks for; None for one that is not known here."""
+    """Return the text that a query of the query language searches for; None if the query is not supported."""
     for name in ("multi_match", "query_string", "simple_query_string"):
         if name in query:
             return str(query[name]["query"])

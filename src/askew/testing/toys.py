@@ -1,4 +1,4 @@
-"""Small stand-ins for plugin authors: real behavior at a toy's size."""
+"""Small objects with real behavior for the tests of plugin authors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from askew.rankers.bm25.analyze import Analyzer
 
 
 class ToyStatistics:
-    """The statistics of a few texts, analysed as the default index does."""
+    """The statistics of a few texts, analyzed as by the default index."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._analyzer = Analyzer()
@@ -31,9 +31,9 @@ class ToyStatistics:
         return self._analyzer.pairs_of(texts)
 
     def document_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
-        """In how many texts each term stands."""
+        """Return the number of texts that contain each term."""
         return np.array([self._frequency[term] for term in terms], np.int64)
 
     def collection_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
-        """How often each term stands in all texts."""
+        """Return how often each term occurs in all texts."""
         return np.array([self._total[term] for term in terms], np.int64)
