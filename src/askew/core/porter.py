@@ -75,15 +75,15 @@ def ends_in_double(word: str) -> bool:
     return len(word) > 1 and word[-1].lower() == word[-2].lower() and word[-1] not in VOWELS
 
 
-_PLURALS = rules({"sses": "ss", "ies": "i", "ss": "ss", "s": ""})
-_STEP_2 = rules({
+PLURALS = rules({"sses": "ss", "ies": "i", "ss": "ss", "s": ""})
+STEP_2 = rules({
     "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "bli": "ble", "alli": "al",
     "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate", "ator": "ate", "alism": "al",
     "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble",
     "logi": "log",
 })  # fmt: skip
-_STEP_3 = rules({"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""})
-_STEP_4 = rules(drop="al ance ence er ic able ible ant ement ment ent ou ism ate iti ous ive ize")
+STEP_3 = rules({"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""})
+STEP_4 = rules(drop="al ance ence er ic able ible ant ement ment ent ou ism ate iti ous ive ize")
 
 
 @lru_cache(maxsize=1 << 16)
@@ -95,10 +95,10 @@ def stem(word: str) -> str:
     word = mark_consonant_y(word)
     r1 = region_after(word)
     r2 = region_after(word, r1)
-    word = _step_1b(_PLURALS.apply(word), r1)
+    word = _step_1b(PLURALS.apply(word), r1)
     if word[-1] in "yY" and has_vowel(word[:-1]):
         word = word[:-1] + "i"
-    word = _STEP_3.apply(_STEP_2.apply(word, r1), r1)
+    word = STEP_3.apply(STEP_2.apply(word, r1), r1)
     return _step_5(_step_4(word, r2), r1, r2).replace("Y", "y")
 
 
@@ -125,7 +125,7 @@ def _step_4(word: str, r2: int) -> str:
     # -ion is removed only after s or t, which are kept.
     if word.endswith(("sion", "tion")):
         return word[:-3] if len(word) - 3 >= r2 else word
-    return _STEP_4.apply(word, r2)
+    return STEP_4.apply(word, r2)
 
 
 def _step_5(word: str, r1: int, r2: int) -> str:

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from askew.compiled import compiled
 from askew.core.errors import UnknownName
-from askew.core.porter import stem
 from askew.plugins.registry import load, names
+from askew.rankers.bm25.stems import stems
 from askew.rankers.bm25.wordbreak import read_tokens, tokenize
 from askew.rankers.bm25.wordtable import WordTable
 
@@ -27,6 +27,8 @@ these they this to was will with"""
 STOP_WORDS = frozenset(_STOP_WORDS_LINE.split())
 DROPPED = -1
 Ints = np.ndarray[Any, np.dtype[np.int32]]
+# The terms of words; None for a word that is dropped.
+Chain = Callable[[Sequence[str]], Sequence[str | None]]
 
 
 @dataclass(frozen=True)
@@ -44,28 +46,23 @@ class Analyzed:
 class TermVocabulary:
     """Numbers terms as texts are read, and remembers the term of each distinct word. It is thread-safe."""
 
-    def __init__(self, to_term: Callable[[str], str | None]) -> None:
-        self._to_term, self._lock = to_term, threading.Lock()
+    def __init__(self, to_terms: Chain) -> None:
+        self._to_terms, self._lock = to_terms, threading.Lock()
         self.numbers: dict[str, int] = {}
         self._words: dict[str, int] = {}
 
     def number(self, words: Sequence[str]) -> Ints:
         """The term number of each word, or DROPPED."""
         with self._lock:
-            return np.fromiter(map(self._number, words), np.int32, len(words))
+            new = [word for word in words if word not in self._words]
+            for word, term in zip(new, self._to_terms(new), strict=True):
+                self._words[word] = DROPPED if term is None else self.numbers.setdefault(term, len(self.numbers))
+            return np.fromiter(map(self._words.__getitem__, words), np.int32, len(words))
 
     def terms(self) -> pa.Array:
         """All terms so far, in the order of their numbers."""
         with self._lock:
             return pa.array(list(self.numbers), pa.string())
-
-    def _number(self, word: str) -> int:
-        known = self._words.get(word)
-        if known is None:
-            term = self._to_term(word)
-            known = DROPPED if term is None else self.numbers.setdefault(term, len(self.numbers))
-            self._words[word] = known
-        return known
 
 
 class Analyzer:
@@ -80,11 +77,11 @@ class Analyzer:
                 raise UnknownName("analyzer", name, analyzer_names())
             function = load("analyzer", name)
         self.name, self.function = name, function
-        self.to_term: Callable[[str], str | None] = _as_it_is if function is not None else _CHAINS[name]
+        self.to_terms: Chain = _as_they_are if function is not None else _CHAINS[name]
 
     def vocabulary(self) -> TermVocabulary:
         """An empty vocabulary for this analyzer."""
-        return TermVocabulary(self.to_term)
+        return TermVocabulary(self.to_terms)
 
     def split(self, texts: pa.Array) -> tuple[list[str], Ints, Ints]:
         """The distinct words, the word numbers of all tokens, and the number of tokens per text. It is thread-safe."""
@@ -103,7 +100,7 @@ class Analyzer:
     def pairs_of(self, texts: Sequence[str]) -> list[list[tuple[str, str | None]]]:
         """Do the same as ``pairs`` for many texts. Each distinct word is converted to a term once."""
         words, ids, counts = self.split(pa.array(list(texts), pa.large_string()))
-        found = [(word, self.to_term(word)) for word in words]
+        found = list(zip(words, self.to_terms(words), strict=True))
         tokens = iter(ids.tolist())
         return [[found[next(tokens)] for _ in range(count)] for count in counts.tolist()]
 
@@ -157,19 +154,19 @@ def _keep_terms(terms: Any, ids: Any, counts: Any) -> Any:
     return kept[:used].copy(), sizes
 
 
-def _as_it_is(word: str) -> str | None:
-    return word
+def _as_they_are(words: Sequence[str]) -> Sequence[str | None]:
+    return words
 
 
-def _english(word: str) -> str | None:
-    return None if word in STOP_WORDS else stem(word)
+def _english(words: Sequence[str]) -> Sequence[str | None]:
+    return [None if word in STOP_WORDS else term for word, term in zip(words, stems(words), strict=True)]
 
 
-def _plain(word: str) -> str | None:
-    return None if word in STOP_WORDS else word
+def _plain(words: Sequence[str]) -> Sequence[str | None]:
+    return [None if word in STOP_WORDS else word for word in words]
 
 
-_CHAINS: dict[str, Callable[[str], str | None]] = {"english": _english, "plain": _plain}
+_CHAINS: dict[str, Chain] = {"english": _english, "plain": _plain}
 
 
 def analyzer_names() -> list[str]:

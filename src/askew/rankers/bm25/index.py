@@ -16,6 +16,7 @@ from askew.compiled import compiled
 from askew.rankers.blocks import CheckedArray
 from askew.rankers.bm25.bounds import Weights, read_weights, write_weights
 from askew.rankers.bm25.weights import Model, Statistics, weigh
+from askew.rankers.bm25.wordtable import bytes_of
 from askew.rankers.disk import open_header, read_strings
 
 KIND = "bm25"
@@ -89,7 +90,7 @@ class Index:
         """The numbers of terms; -1 for terms that no document has."""
         numbers = np.full(len(terms), -1, np.int64)
         if len(terms) and len(self.terms):
-            _find_terms(*_bytes_of(pa.array(terms, pa.large_string())), *_bytes_of(self.terms), numbers)
+            _find_terms(*bytes_of(pa.array(terms, pa.large_string())), *bytes_of(self.terms), numbers)
         return numbers
 
     def weights(self, model: Model) -> Weights:
@@ -101,13 +102,6 @@ class Index:
             weigh(model, self.statistics(), offsets, docs, self.term_frequencies(), impacts)
             write_weights(folder, model.id, offsets, docs, impacts, len(self))
         return read_weights(folder)
-
-
-def _bytes_of(values: pa.Array) -> tuple[Any, Any]:
-    buffers = values.buffers()
-    size = np.int64 if values.type == pa.large_string() else np.int32
-    data = np.frombuffer(buffers[2], np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
-    return data, np.frombuffer(buffers[1], size)[values.offset : values.offset + len(values) + 1]
 
 
 @compiled

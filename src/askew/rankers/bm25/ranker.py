@@ -74,7 +74,7 @@ class Bm25Ranker:
         return distinct_bags(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), terms[starts], weights)
 
     def _numbers(self, words: list[str]) -> Any:
-        terms = [self.analyzer.to_term(word) for word in words]
+        terms = self.analyzer.to_terms(words)
         numbers = self.index.term_numbers([term or "" for term in terms])
         numbers[[term is None for term in terms]] = -1
         return numbers

@@ -15,7 +15,17 @@ import pyarrow as pa
 
 from askew.compiled import compiled
 from askew.core.shipped import DATA
-from askew.rankers.bm25.wordtable import LONGEST, PRIME, SEED, SHORT, WordTable, key_of, key_of_bytes, number_of
+from askew.rankers.bm25.wordtable import (
+    LONGEST,
+    PRIME,
+    SEED,
+    SHORT,
+    WordTable,
+    bytes_of,
+    key_of,
+    key_of_bytes,
+    number_of,
+)
 
 _DATA = DATA / "wordbreak.csv"
 _NAMES = (
@@ -73,9 +83,7 @@ def read_tokens(texts: pa.Array, table: WordTable) -> tuple[Any, Any]:
 
     New words are added to the table.
     """
-    buffers = texts.buffers()
-    offsets = np.frombuffer(buffers[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    data = np.frombuffer(buffers[2], np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
+    data, offsets = bytes_of(texts)
     ids = np.empty(int(offsets[-1] - offsets[0]) + 1, np.int32)
     counts = np.zeros(len(texts), np.int32)
     doc, total = 0, 0

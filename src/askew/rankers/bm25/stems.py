@@ -1,0 +1,199 @@
+"""Porter's stemmer, compiled, for many words at once. It gives the stems of ``askew.core.porter``, which explains it.
+
+A large index has millions of distinct words, and each shard of an index reads most of them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from askew.compiled import compiled
+from askew.core import porter
+from askew.rankers.bm25.wordtable import bytes_of
+
+_Y, _MARKED_Y = ord("y"), ord("Y")
+
+
+def _table(endings: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Endings with their replacements, the longest first."""
+    ordered = sorted(endings.items(), key=lambda one: -len(one[0]))
+    return [(ending.encode(), new.encode()) for ending, new in ordered]
+
+
+_STEPS = [_table(rules.endings) for rules in (porter.PLURALS, porter.STEP_2, porter.STEP_3, porter.STEP_4)]
+_EDGES = np.cumsum([0, *map(len, _STEPS)])
+_ENDINGS = np.array([list(ending[::-1].ljust(8, b"\0")) for step in _STEPS for ending, _ in step], np.uint8)
+_LENGTHS = np.array([len(ending) for step in _STEPS for ending, _ in step], np.int64)
+_NEW = np.array([list(new.ljust(8, b"\0")) for step in _STEPS for _, new in step], np.uint8)
+_NEW_LENGTHS = np.array([len(new) for step in _STEPS for _, new in step], np.int64)
+
+
+def stems(words: Sequence[str]) -> list[str]:
+    """The stems of lower-cased words."""
+    if not words:
+        return []
+    data, offsets = bytes_of(pa.array(words, pa.large_string()))
+    out, ends, plain = _stem_all(data, offsets)
+    text, starts = out.tobytes(), offsets[:-1].tolist()
+    return [
+        text[start:end].decode("ascii") if ascii_only else porter.stem(word)
+        for word, start, end, ascii_only in zip(words, starts, ends.tolist(), plain.tolist(), strict=True)
+    ]
+
+
+@compiled
+def _stem_all(data: Any, offsets: Any) -> Any:
+    """Copy the words and stem them: the bytes, the end of each stem, and which words are ASCII (others are copied)."""
+    out, count = data.copy(), len(offsets) - 1
+    ends, plain = np.empty(count, np.int64), np.ones(count, np.bool_)
+    for row in range(count):
+        start, end = offsets[row], offsets[row + 1]
+        for at in range(start, end):
+            if out[at] >= 128:
+                plain[row] = False
+        ends[row] = _stem(out, start, end) if plain[row] and end - start > 2 else end
+    return out, ends, plain
+
+
+@compiled
+def _stem(b: Any, start: int, end: int) -> int:
+    """Stem the word between two offsets in place; the end of the stem."""
+    _mark_y(b, start, end)
+    r1 = _region_after(b, start, end)
+    r2 = _region_after(b, r1, end)
+    end = _step_1b(b, start, _replace(b, start, end, start, 0), r1)
+    if _is_y(b[end - 1]) and _has_vowel(b, start, end - 1):
+        b[end - 1] = 105
+    end = _replace(b, start, _replace(b, start, end, r1, 1), r1, 2)
+    end = _step_5(b, start, _step_4(b, start, end, r2), r1, r2)
+    for at in range(start, end):
+        if b[at] == _MARKED_Y:
+            b[at] = _Y
+    return end
+
+
+@compiled
+def _is_vowel(byte: Any) -> bool:
+    return byte in (97, 101, 105, 111, 117, _Y)
+
+
+@compiled
+def _is_y(byte: Any) -> bool:
+    return byte in (_Y, _MARKED_Y)
+
+
+@compiled
+def _mark_y(b: Any, start: int, end: int) -> None:
+    """Write Y for every y at the start or after a vowel."""
+    at = start
+    if b[at] == _Y:
+        b[at] = _MARKED_Y
+        at += 1
+    while at < end - 1:
+        if _is_vowel(b[at]) and b[at + 1] == _Y:
+            b[at + 1] = _MARKED_Y
+            at += 1
+        at += 1
+
+
+@compiled
+def _region_after(b: Any, start: int, end: int) -> int:
+    at = start
+    while at < end and not _is_vowel(b[at]):
+        at += 1
+    while at < end and _is_vowel(b[at]):
+        at += 1
+    return min(at + 1, end)
+
+
+@compiled
+def _has_vowel(b: Any, start: int, end: int) -> bool:
+    at = start
+    while at < end and not _is_vowel(b[at]):
+        at += 1
+    return at < end
+
+
+@compiled
+def _is_short(b: Any, start: int, end: int) -> bool:
+    """Whether the word ends in consonant, vowel, consonant, and the last is not w, x or y."""
+    if end - start < 3:
+        return False
+    last = b[end - 1]
+    if _is_vowel(last) or last in (119, 120, _MARKED_Y):
+        return False
+    return _is_vowel(b[end - 2]) and not _is_vowel(b[end - 3])
+
+
+@compiled
+def _replace(b: Any, start: int, end: int, region: int, step: int) -> int:
+    """Replace the longest ending of a step, if it starts in the region; the new end."""
+    for rule in range(_EDGES[step], _EDGES[step + 1]):
+        length = _LENGTHS[rule]
+        if length > end - start or b[end - 1] != _ENDINGS[rule, 0]:
+            continue
+        same = True
+        for at in range(1, length):
+            same = same and b[end - 1 - at] == _ENDINGS[rule, at]
+        if same:
+            if end - length < region:
+                return end
+            for at in range(_NEW_LENGTHS[rule]):
+                b[end - length + at] = _NEW[rule, at]
+            return end - length + _NEW_LENGTHS[rule]
+    return end
+
+
+@compiled
+def _ends(b: Any, start: int, end: int, ending: Any) -> bool:
+    size, same = len(ending), 0
+    while same < size <= end - start and b[end - size + same] == ending[same]:
+        same += 1
+    return same == size
+
+
+@compiled
+def _step_1b(b: Any, start: int, end: int, r1: int) -> int:
+    if _ends(b, start, end, b"eed"):
+        return end - 1 if end - 3 >= r1 else end
+    cut = 2 if _ends(b, start, end, b"ed") else 3 if _ends(b, start, end, b"ing") else 0
+    if cut == 0 or not _has_vowel(b, start, end - cut):
+        return end
+    end -= cut
+    last = b[end - 1]
+    if _ends(b, start, end, b"at") or _ends(b, start, end, b"bl") or _ends(b, start, end, b"iz"):
+        add = True
+    elif end - start > 1 and _is_double(b, end) and last not in (108, 115, 122):
+        return end - 1
+    else:
+        add = end == r1 and _is_short(b, start, end)
+    if add:
+        b[end] = 101
+        end += 1
+    return end
+
+
+@compiled
+def _is_double(b: Any, end: int) -> bool:
+    last, before = b[end - 1], b[end - 2]
+    same = last == before or (_is_y(last) and _is_y(before))
+    return same and not _is_vowel(last)
+
+
+@compiled
+def _step_4(b: Any, start: int, end: int, r2: int) -> int:
+    if _ends(b, start, end, b"sion") or _ends(b, start, end, b"tion"):
+        return end - 3 if end - 3 >= r2 else end
+    return _replace(b, start, end, r2, 3)
+
+
+@compiled
+def _step_5(b: Any, start: int, end: int, r1: int, r2: int) -> int:
+    at = end - 1
+    if b[at] == 101 and (at >= r2 or (at >= r1 and not _is_short(b, start, at))):
+        end, at = end - 1, at - 1
+    return end - 1 if _ends(b, start, end, b"ll") and at >= r2 else end
