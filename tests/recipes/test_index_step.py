@@ -126,3 +126,15 @@ def test_two_machines_with_one_store_build_the_index_once(tmp_path, monkeypatch)
     assert machines and machines <= {str(tmp_path / "first"), str(tmp_path / "second")}
     assert not log.exists()
     assert all(files_in(type(made)(path)) == files_in(made) for path in folders)
+
+
+def test_the_index_reports_its_documents_as_progress(tmp_path, monkeypatch):
+    monkeypatch.setattr(indexing, "SHARD_ROWS", 100)
+    found, seen = Resources("demo", Store(tmp_path / "store")), []
+    found.progress = lambda step, rows: seen.append((step, rows))
+    with Workers(2) as executor:
+        found.executor = executor
+        found.index()
+    documents = len(demo_files().docs.read_text(encoding="utf-8").splitlines())
+    assert {step for step, _ in seen} == {"index bm25"}
+    assert seen[-1][1] == documents and len({rows for _, rows in seen}) >= 3

@@ -176,11 +176,11 @@ def build(
     check_engine(engine, workers, address, gpus)
     ready, held = plan(recipe, collection, groups=groups, settings=settings, store=store, until=until)
     with _executor(engine, workers, address, gpus) as executor:
-        ready.resources.executor = executor
+        ready.resources.executor, ready.resources.progress = executor, progress
         try:
             return Pairs(ready, held, ready.plan.run(held, progress=progress, executor=executor))
         finally:
-            ready.resources.executor = None
+            ready.resources.executor = ready.resources.progress = None
 
 
 def _source(collection: object, store: Store) -> str:

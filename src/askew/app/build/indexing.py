@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from askew.engine.executor import Executor
 from askew.engine.manifest import Manifest
-from askew.engine.run import Source, run_step
+from askew.engine.run import Progress, Source, run_step
 from askew.engine.store import Store
 from askew.plugins.registry import build
 from askew.rankers.bm25.shards import merge_shards
@@ -73,11 +73,12 @@ def can_shard(ranker: str) -> bool:
 
 
 def build_in_shards(
-    store: Store, documents: Source, folder: Path, ranker: str, settings: Mapping[str, Any], executor: Executor
-) -> None:
-    """Index the documents with workers, and merge the shards into a folder."""
+    store: Store, documents: Source, folder: Path, ranker: str, settings: Mapping[str, Any], executor: Executor,
+    progress: Progress | None = None,
+) -> None:  # fmt: skip
+    """Index the documents with workers, and merge the shards into a folder. Progress is in documents."""
     make = partial(IndexShards, ranker, dict(settings))
-    manifest = run_step(store, STEP, make(), documents, SHARD_ROWS, executor=executor, maker=make).manifest
+    manifest = run_step(store, STEP, make(), documents, SHARD_ROWS, progress, executor, make).manifest
     with tempfile.TemporaryDirectory(prefix="askew-", dir=folder.parent) as place:
         shards = []
         for number, part in enumerate(store.read(manifest)):

@@ -6,9 +6,9 @@ store.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,7 @@ class Resources:
         self.store = store
         # The workers of this process, if any: they build an index in shards.
         self.executor: Executor | None = None
+        self.progress: Callable[[str, int], None] | None = None
         self.collection = open_collection(source, fields, split)
         self.documents = Documents(self.collection, store)
 
@@ -122,7 +123,8 @@ class Resources:
                 fetch_folder(files, name, folder)
                 return folder
             if self.executor is not None and can_shard(ranker):
-                build_in_shards(self.store, self.documents, folder, ranker, settings or {}, self.executor)
+                done = None if self.progress is None else partial(self.progress, f"index {ranker}")
+                build_in_shards(self.store, self.documents, folder, ranker, settings or {}, self.executor, done)
             else:
                 index_documents(self.collection, folder, ranker, settings or {})
             if elsewhere:

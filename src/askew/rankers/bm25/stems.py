@@ -60,7 +60,7 @@ def _stem_all(data: Any, offsets: Any) -> Any:
 
 
 @compiled
-def _stem(b: Any, start: int, end: int) -> int:
+def _stem(b: Any, start: int, end: int) -> Any:
     """Stem the word between two offsets in place; the end of the stem."""
     _mark_y(b, start, end)
     r1 = _region_after(b, start, end)
@@ -77,12 +77,12 @@ def _stem(b: Any, start: int, end: int) -> int:
 
 
 @compiled
-def _is_vowel(byte: Any) -> bool:
+def _is_vowel(byte: Any) -> Any:
     return byte in (97, 101, 105, 111, 117, _Y)
 
 
 @compiled
-def _is_y(byte: Any) -> bool:
+def _is_y(byte: Any) -> Any:
     return byte in (_Y, _MARKED_Y)
 
 
@@ -101,7 +101,7 @@ def _mark_y(b: Any, start: int, end: int) -> None:
 
 
 @compiled
-def _region_after(b: Any, start: int, end: int) -> int:
+def _region_after(b: Any, start: int, end: int) -> Any:
     at = start
     while at < end and not _is_vowel(b[at]):
         at += 1
@@ -111,7 +111,7 @@ def _region_after(b: Any, start: int, end: int) -> int:
 
 
 @compiled
-def _has_vowel(b: Any, start: int, end: int) -> bool:
+def _has_vowel(b: Any, start: int, end: int) -> Any:
     at = start
     while at < end and not _is_vowel(b[at]):
         at += 1
@@ -119,7 +119,7 @@ def _has_vowel(b: Any, start: int, end: int) -> bool:
 
 
 @compiled
-def _is_short(b: Any, start: int, end: int) -> bool:
+def _is_short(b: Any, start: int, end: int) -> Any:
     """Whether the word ends in consonant, vowel, consonant, and the last is not w, x or y."""
     if end - start < 3:
         return False
@@ -130,7 +130,7 @@ def _is_short(b: Any, start: int, end: int) -> bool:
 
 
 @compiled
-def _replace(b: Any, start: int, end: int, region: int, step: int) -> int:
+def _replace(b: Any, start: int, end: int, region: int, step: int) -> Any:
     """Replace the longest ending of a step, if it starts in the region; the new end."""
     for rule in range(_EDGES[step], _EDGES[step + 1]):
         length = _LENGTHS[rule]
@@ -149,7 +149,7 @@ def _replace(b: Any, start: int, end: int, region: int, step: int) -> int:
 
 
 @compiled
-def _ends(b: Any, start: int, end: int, ending: Any) -> bool:
+def _ends(b: Any, start: int, end: int, ending: Any) -> Any:
     size, same = len(ending), 0
     while same < size <= end - start and b[end - size + same] == ending[same]:
         same += 1
@@ -157,7 +157,7 @@ def _ends(b: Any, start: int, end: int, ending: Any) -> bool:
 
 
 @compiled
-def _step_1b(b: Any, start: int, end: int, r1: int) -> int:
+def _step_1b(b: Any, start: int, end: int, r1: int) -> Any:
     if _ends(b, start, end, b"eed"):
         return end - 1 if end - 3 >= r1 else end
     cut = 2 if _ends(b, start, end, b"ed") else 3 if _ends(b, start, end, b"ing") else 0
@@ -178,21 +178,21 @@ def _step_1b(b: Any, start: int, end: int, r1: int) -> int:
 
 
 @compiled
-def _is_double(b: Any, end: int) -> bool:
+def _is_double(b: Any, end: int) -> Any:
     last, before = b[end - 1], b[end - 2]
     same = last == before or (_is_y(last) and _is_y(before))
     return same and not _is_vowel(last)
 
 
 @compiled
-def _step_4(b: Any, start: int, end: int, r2: int) -> int:
+def _step_4(b: Any, start: int, end: int, r2: int) -> Any:
     if _ends(b, start, end, b"sion") or _ends(b, start, end, b"tion"):
         return end - 3 if end - 3 >= r2 else end
     return _replace(b, start, end, r2, 3)
 
 
 @compiled
-def _step_5(b: Any, start: int, end: int, r1: int, r2: int) -> int:
+def _step_5(b: Any, start: int, end: int, r1: int, r2: int) -> Any:
     at = end - 1
     if b[at] == 101 and (at >= r2 or (at >= r1 and not _is_short(b, start, at))):
         end, at = end - 1, at - 1
