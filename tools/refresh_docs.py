@@ -44,13 +44,18 @@ def result(title: str, pattern: str | None = None) -> str:
     if found is None:
         raise SystemExit(f"{RESULTS.name}: expected {pattern!r} in the section {title!r}, but it has no match")
     shown = ("\n".join(one for one in found.groups() if one is not None) or found[0]).rstrip("\n")
-    return with_header(shown, sections[title]) if shown.startswith("| ") else f"```\n{shown}\n```"
+    header = header_of(shown, sections[title])
+    return "\n".join([*header, shown]) if header else f"```\n{shown}\n```"
 
 
-def with_header(rows: str, section: str) -> str:
-    """Rows of a Markdown table below the header of their table."""
-    table = section[: section.index(rows)].rpartition("\n\n")[2]
-    return "\n".join([*table.splitlines()[:2], rows])
+def header_of(rows: str, section: str) -> list[str]:
+    """The two lines of the header of the Markdown table that the rows are from; none if they are from no table."""
+    lines = section[: section.index(rows)].splitlines() if rows.startswith("| ") else []
+    start = len(lines)
+    while start and lines[start - 1].startswith("|"):
+        start -= 1
+    header = lines[start : start + 2]
+    return header if len(header) == 2 and set(header[1]) <= set("|-: ") else []
 
 
 def _run_block(block: str) -> str:

@@ -52,6 +52,8 @@ def test_rows_of_a_table_are_shown_below_the_header_of_their_table(tmp_path, mon
     monkeypatch.setattr(refresh_docs, "RESULTS", results)
     assert refresh_docs.result("a.py", r"^\| two.*") == "| a | b |\n| --- | --: |\n| two | 2 |"
     assert refresh_docs.result("a.py", r"^(?:\| (?:one|two).*\n?)+") == table
+    results.write_text("# R\n\n## a.py\n\n| no | header |\n| one | 1 |\n", encoding="utf-8")
+    assert refresh_docs.result("a.py", r"^\| one.*") == "```\n| one | 1 |\n```"
 
 
 @pytest.mark.parametrize("page", refresh_docs.PAGES, ids=name_of)
