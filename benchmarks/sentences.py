@@ -67,7 +67,7 @@ def string_of(node: ast.AST) -> str:
         return node.value
     if isinstance(node, ast.JoinedStr):
         return "".join(
-            str(part.value) if isinstance(part, ast.Constant) else "{" + ast.unparse(part)[2:-2].strip("{}'\"") + "}"
+            "{" + ast.unparse(part.value) + "}" if isinstance(part, ast.FormattedValue) else string_of(part)
             for part in node.values
         )
     return ""
