@@ -4,8 +4,9 @@
     python benchmarks/sentences.py --tally readings.jsonl         the share that needs no second reading
 
 Sentences of the docs are those outside of code blocks and tables. Sentences of the program are the string constants of
-``src/askew`` that are sentences: help texts, messages, pages and docstrings. Each row has an id, the sentence, the
-sentence before it, and its file. ``--tally`` reads rows with the fields ``id``, ``reader``, ``clear`` and ``note``.
+``src/askew`` that are sentences: help texts, messages, pages and docstrings. Each row has an id, the sentence, what its
+paragraph says before it, and its file with the heading or the function. ``--tally`` reads rows with the fields ``id``,
+``reader``, ``clear`` and ``note``.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ _FENCE = re.compile(r"^(`{3,}).*?^\1[ ]*$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 _END = re.compile(r"(?<=[a-z0-9)`*\]\"%][.?!:])\s+(?=[A-Z*`\[])")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _SHORTEST, _LONGEST = 4, 80
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def sentences_of_text(text: str) -> Iterator[tuple[str, str]]:
-    """Each sentence of a running text with the one before it."""
+    """Each sentence of a running text with what its paragraph says before it."""
     for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
         before = ""
         for one in _END.split(" ".join(paragraph.split())):
             if _SHORTEST <= len(one.split()) <= _LONGEST:
                 yield one, before
-            before = one
+            before = f"{before} {one}".strip()
 
 
 def of_docs() -> Iterator[dict[str, str]]:
@@ -40,9 +42,12 @@ def of_docs() -> Iterator[dict[str, str]]:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
     for page in pages:
         text = _LINK.sub(r"\1", _FENCE.sub("\n\n", page.read_text(encoding="utf-8")))
-        lines = (line for line in text.splitlines() if not line.startswith(("|", "#", "    ", ":::")))
-        for sentence, before in sentences_of_text("\n".join(lines)):
-            yield {"where": str(page.relative_to(ROOT)), "sentence": sentence, "before": before}
+        for part in re.split(r"^(?=#)", text, flags=re.MULTILINE):
+            heading, *lines = part.splitlines() or [""]
+            kept = (line for line in lines if not line.startswith(("|", "    ", ":::")))
+            for sentence, before in sentences_of_text("\n".join(kept)):
+                place = f"{page.relative_to(ROOT)}, {heading.strip('# ')}"
+                yield {"where": place, "sentence": sentence, "before": before}
 
 
 def of_program() -> Iterator[dict[str, str]]:
@@ -52,13 +57,15 @@ def of_program() -> Iterator[dict[str, str]]:
         inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)} - {
             id(node) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
         }
+        named = {id(part): node.name for node in ast.walk(tree) if isinstance(node, _NAMED) for part in ast.walk(node)}
         for node in ast.walk(tree):
             if id(node) in inner:
                 continue
             text = string_of(node)
             if text and " " in text.strip() and not re.search(r"[<>\\]|\bSELECT\b|^\W", text):
+                place = f"{file.relative_to(ROOT)}, {named.get(id(node), 'module')}"
                 for sentence, before in sentences_of_text(text):
-                    yield {"where": str(file.relative_to(ROOT)), "sentence": sentence, "before": before}
+                    yield {"where": place, "sentence": sentence, "before": before}
 
 
 def string_of(node: ast.AST) -> str:

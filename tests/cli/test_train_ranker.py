@@ -296,7 +296,7 @@ def test_a_selector_is_trained_from_the_store_of_a_build(askew, tiny):
     assert max(map(len, told.splitlines())) <= 80
     assert "askew bench" in told and "--method reformulate:METHOD:model \\\n    --queries model/held-out.jsonl" in told
     held = lines("model/held-out.jsonl")
-    assert f"choices on {len(held)} held-out queries" in told
+    assert f"selections by each method on {len(held)} held-out queries" in told
     facts = json.loads(trained(f"{command} --similar '' --set most_each=1 --json"))
     assert not facts["new"] and facts["choices"]["original"]["changed"] == 0
 

@@ -204,7 +204,7 @@ def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
         found = [one[measure] for one in choices.values()]
         cells = [f"{one['new']:.4f}\n{one['gain']:+.4f}\n{interval(one['low'], one['high'], '+.4f')}" for one in found]
         columns.append((f"{as_measured(measure)}\ngain, 95%", cells))
-    print_tables(f"choices on {main[0]['n']:,} held-out queries", "choice", list(choices), columns)
+    print_tables(f"selections by each method on {main[0]['n']:,} held-out queries", "choice", list(choices), columns)
     typer.echo("p: null hypothesis: the mean gain is 0")
     typer.echo(f"p, loss < {margin:g}: null hypothesis: the mean loss is {margin:g} or more")
 
