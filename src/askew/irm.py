@@ -90,13 +90,13 @@ def _as_ir_measure(name: str) -> Any:
     return type(name, (_Lean,), facts)()
 
 
-# ir_measures passes measures on as a set. The numbers restore the requested order, for the columns of tables.
+# ir_measures passes measures on as a set. Numbering the measures restores their requested order in tables.
 _NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True, eq=False)
 class _Input:
-    """The input that the measures of one ``measures`` call share, and the value of a query that has none."""
+    """The input that the measures of one ``measures`` call share, and the value for an undefined measure."""
 
     docs: Collection
     groups: Groups | None

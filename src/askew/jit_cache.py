@@ -62,7 +62,7 @@ def _folder(root: Path, package: Path) -> Path:
 
 
 def _digest(package: Path) -> str:
-    """Hash the sources of a folder and of this one: a compiled function may call functions of any file in both."""
+    """Hash the sources of a folder and of this file's folder: a compiled function may call functions in both."""
     digest = hashlib.sha256()
     for path in [*sorted(package.glob("*.py")), *sorted(Path(__file__).parent.glob("*.py"))]:
         content = path.read_bytes()
@@ -113,7 +113,7 @@ class _Kept(FunctionCache._impl_class):  # type: ignore[misc]
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
-    """A disk cache that may fail. The function is then compiled and not cached."""
+    """A disk cache. If it fails, the function is compiled but not cached."""
 
     _impl_class = _Kept
 

@@ -67,7 +67,7 @@ class Retrieve(pt.Transformer):  # type: ignore[misc]
 class Reformulate(pt.Transformer):  # type: ignore[misc]
     """Reformulate queries: ``query`` is the reformulation, ``query_0`` the original (``pt.model.push_queries``).
 
-    ``candidates="first"`` takes the first candidate that passes the filters, or the original query if none passes.
+    ``candidates="first"`` takes the first candidate (reformulation) that passes filters, or else the original query.
     ``candidates="all"`` gives a row for the original query and one for each candidate that passes. The column ``qid_0``
     then has the qid of the original query. The original keeps its qid; a candidate has its own (``q1:reduce.2``).
     ``Fuse`` merges the results of all candidates. ``ranker``, ``groups`` and ``settings`` are those of

@@ -1,1 +1,1 @@
-"""The story, one short file per stage: where readers, counters, measures and the store come together."""
+"""The tasks of askew, one short file per stage: they combine readers, counters, measures and the store."""

@@ -7,7 +7,7 @@ weights are::
     each group   c(g) + OTHERS / G
 
 and a probability is a weight divided by the sum of all weights. Mentions of several groups raise the probability of
-neutral, and the label with the highest probability is the one that the counting rule chooses. NEUTRAL and OTHERS are
+neutral, and the label with the highest probability is the group named most, or neutral. NEUTRAL and OTHERS are
 set so that the probabilities for no mention and for one mention are close to the accuracy on the 3,709 annotated MS
 MARCO queries of Rekabsaz and Schedl (2020) with the lexicon ``gender`` and first names: 0.63 and 0.93 (two mentions,
 not fitted: 0.97). That sample has more gendered queries than a query log, so in a log "neutral" is right more often

@@ -20,7 +20,7 @@ from askew.core.ranking import Floats
 from askew.models.find import MINILM, identify, need
 
 ADAPTER = "minilm-query-groups"
-# In the order of the logits.
+# The labels, in the order of the logits.
 CLASSES = (LABEL, *GROUPS)
 _LIBRARIES = ("torch", "transformers")
 

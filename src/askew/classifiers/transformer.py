@@ -16,7 +16,7 @@ from askew.plugins.methods import Classified
 
 
 class LogitsClassifier:
-    """Classifies by any function that returns a row of logits for each text; the base of the classifier below.
+    """Classifies by any function that returns a row of logits for each text; the base of ``TransformerClassifier``.
 
     ``identity`` contains, as JSON values, everything that determines the logits.
     """

@@ -1,4 +1,4 @@
-"""``askew audit``: how far do the results of a live engine lean, why, and what reduces it?"""
+"""``askew audit``: how far do the results of a live engine lean, why, and what reduces the lean?"""
 
 from __future__ import annotations
 

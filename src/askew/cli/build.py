@@ -123,9 +123,11 @@ def show_steps(rows: list[dict[str, Any]]) -> None:
 
 
 def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = ()) -> None:
-    """Print a block for each subset with means before and after. A block with the same figures is not repeated.
+    """Print a block for each subset of pairs, with the means of the original queries and of the reformulations.
 
-    ``others`` has the changes under other rankers. Each ranker has a line below the block.
+    A block with the same numbers as an earlier block is not repeated.
+
+    ``others`` has the changes with other rankers. Each of these rankers has a line below the block.
     """
     known: dict[str, str] = {}
     shown = []
@@ -148,7 +150,7 @@ def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = 
 
 
 def _under(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield a line for each other ranker: the changes of the pairs of a subset under this ranker."""
+    """Yield a line for each other ranker: the changes of the pairs of a subset with this ranker."""
     for ranker in dict.fromkeys(row["ranker"] for row in rows):
         found = [row for row in rows if row["ranker"] == ranker]
         changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in found if row["pairs"])
@@ -161,7 +163,7 @@ def _label(row: dict[str, Any]) -> str:
 
 
 def _held_out_columns(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    """Columns of a subset with held-out figures. A measure without a held-out figure is marked in-sample."""
+    """Columns of a subset with held-out values. A measure without a held-out value is marked in-sample."""
     return [
         ("held out [95%]", [_percent(row) if row["figures"] == HELD_OUT else "in-sample" for row in rows]),
         ("words", [_change(row["words_change"]) for row in rows]),
@@ -197,7 +199,7 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
 
 
 def _mean(value: float | None) -> str:
-    """Format a mean; ``-`` if no pair of the subset has a score on both sides."""
+    """Format a mean; ``-`` if no pair of the subset has a score for both of its queries."""
     return "-" if value is None else f"{value:.4f}"
 
 

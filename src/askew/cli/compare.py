@@ -1,4 +1,4 @@
-"""``askew compare``: is the difference between two runs real, and is nothing lost?"""
+"""``askew compare``: is the difference between two runs real, and can a loss be ruled out?"""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
 
 
 def _print_reach(report: CompareReport) -> None:
-    """Print the sensitivity of a comparison with this number of queries."""
+    """Print which losses and gains a comparison with this number of queries can rule out or detect."""
     texts = [a.text for a in report.asked]
     rows = [report.results[text] for text in texts]
     columns = [
@@ -175,12 +175,12 @@ def _print_reach(report: CompareReport) -> None:
 
 
 def _change(asked: MeasureRequest, relative: float | None) -> str:
-    """Format a relative change. Measures that are best at 0 have none, because signed values cancel in a mean."""
+    """Format a relative change. It is ``-`` for measures with the best value 0: signed values cancel in a mean."""
     return "-" if relative is None or asked.direction is Direction.ZERO else f"{100 * relative:+.1f}%"
 
 
 def _print_no_loss(report: CompareReport) -> None:
-    """Print the tests against a margin, for the measures that have one."""
+    """Print the tests against a margin, for the measures that have a margin."""
     texts = list(report.p_no_loss_holm)
     columns = [
         ("margin", [f"{report.results[text].margin:g}" for text in texts]),

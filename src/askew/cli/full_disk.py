@@ -31,7 +31,7 @@ def describe(error: BaseException, arguments: Sequence[str], known: str | None =
 
 
 def _full_place(arguments: Sequence[str]) -> str:
-    """Return the first place that the command writes to with almost no free space."""
+    """Of the places that the command writes to, return the first one that has almost no free space."""
     words = [part for word in arguments for part in word.split("=", 1)]
     written = [value for option, value in pairwise(words) if option in _WRITTEN]
     places = [*written, ".", tempfile.gettempdir()]

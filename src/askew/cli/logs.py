@@ -255,7 +255,7 @@ def _topics(report: LogReport) -> None:
     columns = [("n", [f"{row['n']:,}" for row in rows]), ("rate [95%]", [_number(row, "rate") for row in rows])]
     if "recommended" in table.columns:
         columns.append(("% rec.\n[95%]", [_short(row, "recommended") for row in rows]))
-    # With two groups, the second share follows from the first.
+    # With two groups, only the share of the first is shown, because the second share follows from it.
     named = report.groups[:1] if len(report.groups) == 2 else report.groups
     columns += [(f"% {group}\n[95%]", [_short(row, f"share_{group}") for row in rows]) for group in named]
     _table(

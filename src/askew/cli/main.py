@@ -61,7 +61,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-# In the order in which they are typically used, each with a help text of one line.
+# The commands in the order in which they are typically used, each with a help text of one line.
 _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("demo", demo.command, "Run a whole build on the embedded collection; start here."),
     ("audit", audit.command, "Audit a live engine: lean, its parts, the worst queries."),
@@ -96,7 +96,7 @@ _TRAINED: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("generator", train_text.generator_command, "A model that writes the query that a passage answers."),
     ("rewriter", train_text.rewriter_command, "A model that rewrites queries into better ones."),
 )
-# These commands keep finished steps, and the same command resumes after them.
+# If one of these commands is interrupted, its finished steps are kept, and the same command resumes after them.
 _RESUMED = (["annotate"], ["run"], ["publish"], ["report"], ["demo"], ["audit"])
 for _own, _commands in ((app, _COMMANDS), (train.train_app, _TRAINED)):
     for _name, _command, _about in _commands:
@@ -186,7 +186,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
             typer.echo(without_secrets(traceback.format_exc()), err=True, nl=False)
         strange = next((word for word in arguments if not _is_utf8(word)), None)
         if strange is not None and isinstance(error, UnicodeEncodeError | TypeError):
-            # Arrow and JSON cannot write such a name, and their error would not help a user.
+            # Arrow and JSON cannot write a name that is not UTF-8, and their error would not help a user.
             say(f"askew: {strange}: the name is not UTF-8, and this command needs one that is; rename it", err=True)
             return 3
         what = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])

@@ -167,7 +167,7 @@ def _print_per_query(report: MeasureReport) -> None:
 
 
 def say_what_changed(asked: Sequence[MeasureRequest], preset: str | None) -> None:
-    """Print below a table the non-default parameters of measures. Measures with the same ones share a line."""
+    """Print below a table the non-default parameters of measures. Measures with the same parameters share a line."""
     alike: dict[str, list[str]] = {}
     for one in asked:
         alike.setdefault(_changed(one), []).append(one.text)

@@ -1,4 +1,4 @@
-"""``askew models``: the trained models that askew ships, and the card of one."""
+"""``askew models``: the trained models that askew ships, and the model card of one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replace parameters in messages of the library, such as ``docs=`` and ``missing='zero'``, by options."""
+"""Replace parameters in messages of the library, such as ``docs=``, by options, such as ``--docs``."""
 
 from __future__ import annotations
 

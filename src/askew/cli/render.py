@@ -176,7 +176,7 @@ class Waiting:
         return self.advance
 
     def advance(self, done: int, total: int, label: str | None = None) -> None:
-        """Report that ``done`` of ``total`` is done (0 if unknown); ``label`` names what is being done now."""
+        """Report that ``done`` of ``total`` (0 if the total is unknown) is done; ``label`` names the current work."""
         self._now = (done, total, label or self.label)
         if self.bar is None:
             if time.monotonic() - self.started < _SLOW or sys.stderr is None or not sys.stderr.isatty():

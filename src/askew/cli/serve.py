@@ -112,7 +112,7 @@ def _need(what: str, *modules: str) -> None:
 
 
 def _token(file: Path | None) -> str | None:
-    """Read the token from a file or the environment; other users could read it on the command line."""
+    """Read the token from a file or the environment. On the command line, other users could read it."""
     if file is None:
         return os.environ.get("ASKEW_TOKEN") or None
     try:

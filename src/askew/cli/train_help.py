@@ -1,4 +1,4 @@
-"""Show defaults in the help of commands whose options are settings. They are read when the help is shown.
+"""Show defaults in the help of commands whose options are settings. The defaults are read when the help is shown.
 
 The modules of the settings import numerical libraries and models, which would slow down the start of every command.
 """

@@ -190,7 +190,7 @@ def _tell(measured: Mapping[str, Any]) -> None:
 
 
 def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
-    """Print for each rule of choice: changed queries, tests of effectiveness, and every measure with its gain."""
+    """Print for each rule that chooses reformulations: changed queries, tests of effectiveness, values and gains."""
     from askew.app.build.built_pairs import EFFECTIVENESS, as_measured
 
     main = [one[EFFECTIVENESS] for one in choices.values()]

@@ -94,7 +94,7 @@ def without_secrets(text: str) -> str:
 
 
 def without_secret_values(value: Any) -> Any:
-    """Settings fit for publication: values with a secret's name are hidden, and addresses lose their credentials."""
+    """Settings fit for publication: hides values of settings named like a secret, and credentials in addresses."""
     if isinstance(value, Mapping):
         return {
             key: HIDDEN if is_secret_name(str(key)) and _may_hold(inner) else without_secret_values(inner)
@@ -178,7 +178,8 @@ def _kept_parameters(query: str) -> str:
 def _pieces(text: str, sure: bool = False) -> set[str]:
     """The hidden parts of an address, as written and percent-decoded, since a library may quote either form.
 
-    With ``sure``, only those that are unlikely to occur in other texts: long ones, and of parameters the secret ones.
+    With ``sure``, only parts that are unlikely to occur in other texts: parts of some length, and no parameters except
+    secret ones.
     """
     chain = _CHAIN.match(text)
     text = text[chain.end() :] if chain else text
@@ -217,7 +218,7 @@ def _is_container(scheme: str, user: str) -> bool:
 
 
 def _clean(url: str) -> str:
-    """A URL found in a text, without its credentials. Text after the URL is kept, and so are other parameters."""
+    """A URL found in a text, without its credentials. Parameters that are not secret and text after it are kept."""
     begin = _BEGIN.match(url)
     assert begin is not None, "only what begins like a URL comes here"
     user, host = _split_user(url[begin.end() :])

@@ -25,7 +25,7 @@ TOKENIZER = "unclipped"
 # How two runs are compared.
 TEST = "mean"
 UNPAIRED = "error"
-# The values that ``sensitivity`` varies. SENSITIVITY_WHO has values of the measure parameter ``who``.
+# The values that ``askew sensitivity`` combines. SENSITIVITY_WHO has values of the measure parameter ``who``.
 SENSITIVITY_GROUPS = "gender:male,female"
 SENSITIVITY_MEASURES = ("ARaB(tc)", "ARaB(tf)", "ARaB(bool)", "NFaiRR", "LexiconShare")
 SENSITIVITY_TOKENS = ("word", "blank", "unclipped", "seyedsalehi")
@@ -33,7 +33,7 @@ SENSITIVITY_SIGNS = ("signed", "abs", "running-abs")
 SENSITIVITY_CUTOFFS = (5, 10, 20, 50)
 SENSITIVITY_MISSING = ("zero", "drop", "skip")
 SENSITIVITY_WHO = ("any", "generic")
-# With more combinations the matrix of agreement would not fit into memory.
+# With more combinations of these values, the matrix of their agreement would not fit into memory.
 MOST_COMBINATIONS = 10_000
 # How the threshold of the semantic filter is chosen.
 SIMILARITY = "light"

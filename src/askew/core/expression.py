@@ -28,8 +28,8 @@ import numpy as np
 from askew.core.errors import ConfigError
 from askew.core.ranking import Flags, Floats
 
-# RePair's boxes by name: gold, platinum and diamond as in its distributed files, and Eq. 1 of the paper, which is
-# strict.
+# The criteria of RePair's boxes (sets of selected pairs): gold, platinum and diamond as in its distributed files, and
+# Eq. 1 of the RePair paper, which requires a strict improvement.
 CRITERIA = {
     "gold": "refined >= original and refined > 0",
     "platinum": "refined > original",

@@ -132,7 +132,7 @@ class Groups:
         """The groups as a difference measure writes them: ``male-female``, or one group alone.
 
         For more than two groups that do not include both female and male it is "auto". A difference measure then
-        reports the groups from which to choose two.
+        raises an error that lists the groups.
         """
         if self._ordered and len(self.names) <= 2:
             return "-".join(self.names)

@@ -68,5 +68,5 @@ def _is_path(text: str) -> bool:
 
 
 def public_settings(value: Any) -> Any:
-    """Settings fit for publication: without local paths, credentials and values with a secret's name."""
+    """Settings fit for publication: without local paths, credentials and values of settings named like a secret."""
     return public(without_secret_values(value), local_paths(value))

@@ -29,8 +29,8 @@ _PART = 1 << 15
 class Rankings:
     """The documents of each query, best first. ``docs`` are positions in a list of documents.
 
-    ``may_repeat`` marks rankings in which a document may occur twice. Only the published way of reading a run allows
-    this.
+    ``may_repeat`` marks rankings in which a document may occur twice. This is possible only for
+    runs that are read as the published scripts read them.
     """
 
     query_ids: pa.Array
@@ -81,7 +81,7 @@ class Rankings:
         return sha.hexdigest()[:12]
 
     def parts(self) -> Iterator[tuple[slice, Rankings]]:
-        """The rankings in parts of some thousand queries, each part with its rows."""
+        """The rankings in parts of some thousand queries, each part with the positions of its queries."""
         for start in range(0, len(self), _PART):
             rows = slice(start, min(start + _PART, len(self)))
             offsets = self.offsets[rows.start : rows.stop + 1]

@@ -1,6 +1,6 @@
 """Tokenizers by name. These plain versions define the tokens; every faster implementation must give the same ones.
 
-``blank``        the published scripts' rule: lower-case, then split on the one character U+0020 and
+``blank``        the rule of the published bias scripts: lower-case, then split on the one character U+0020 and
                  nothing else, so that "he," is not "he" and two blanks give an empty token.
 ``word``         lower-cased runs of letters, marks, numbers, connector punctuation and
                  joiners (Unicode categories L, M, N, Pc and U+200C, U+200D); "man's" is "man", "s".
@@ -8,7 +8,7 @@
                  after a full stop that itself follows a word or a closing sign. MS MARCO's passages have hundreds
                  of clipped words, such as a "The" in "channels.he remains". The rule also leaves out the end of an
                  address such as "www.men.com".
-``seyedsalehi``  the rule behind the published LIWC figures: tags and some punctuation are deleted
+``seyedsalehi``  the rule behind the published LIWC values: tags and some punctuation are deleted
                  (not replaced by a blank), then runs of Python's ``\\w``.
 """
 

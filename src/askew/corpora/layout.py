@@ -104,7 +104,7 @@ def folder_and_split(source: str | Path) -> tuple[Path, str] | None:
 
 
 def find_layout(folder: Path, split: str | None = None) -> Layout:
-    """Find the files of a collection in a folder. An unknown split is an error; a missing choice is not one yet."""
+    """Find the files of a collection in a folder. An unknown split is an error; a missing one is reported later."""
     try:
         found = _found(folder)
         if split is not None:

@@ -1,4 +1,4 @@
-"""Read queries from ``id TAB text``, JSON Lines, Parquet, or the published annotated list (``id,query,label``)."""
+"""Read queries from ``id TAB text``, JSON Lines, Parquet, or the published labeled queries (``id,query,label``)."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 
 def _annotated(blocks: Blocks, path: Path) -> Iterator[Row]:
-    """Read the published list. It has no quoting: the first field is the id, the last field is the label."""
+    """Read the published list of labeled queries. It has no quoting: the id is first, the label last."""
     for number, line in numbered(blocks):
         if not line.strip(WHITE):
             continue

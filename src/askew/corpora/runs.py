@@ -66,7 +66,7 @@ class Run:
 
 
 def read_run(path: Path, form: str = defaults.RUN_FORMAT, published: bool = False) -> Run:
-    """Read a run. ``published`` follows the published scripts: see ``docs/measures.md``."""
+    """Read a run. ``published`` follows the published bias scripts: see ``docs/measures.md``."""
     check_file(path, "run")
     form = _form(path, form)
     if form == "parquet":

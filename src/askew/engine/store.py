@@ -1,9 +1,9 @@
 """The store: finished and unfinished steps below one root.
 
-It guarantees, each with a test: a part is written completely or not at all; the manifest is written last; a damaged
-part is an error and never a shorter result. The name of a part contains its range of input rows and the start of the
-digest of its bytes. So the file names alone show which rows are done, a part of an interrupted run can be verified, and
-a step can be resumed with another shard size.
+The store has three guarantees, each with a test: a part is written completely or not at all; the manifest is written
+last; a damaged part is an error and never a shorter result. The name of a part contains its range of input rows and the
+start of the digest of its bytes. So the file names alone show which rows are done, a part of an interrupted run can be
+verified, and a step can be resumed with another shard size.
 """
 
 from __future__ import annotations
@@ -257,8 +257,8 @@ class StepWriter:
     def done(self) -> list[Part]:
         """The parts that are already in the store, checked, in order and without overlaps.
 
-        Parts overlap if two drivers wrote them at the same time with different shard sizes. Both are right, so one of
-        them is used.
+        Parts overlap if two drivers wrote them at the same time with different shard sizes. Both parts are right, so
+        either can be used.
         """
         names = [name for name in self._files.list(self._name) if _PART.fullmatch(name)]
         chosen: list[Part] = []

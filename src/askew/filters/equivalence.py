@@ -7,8 +7,8 @@
 ``neural``  logistic regressions on the same logits and those of SmolLM2, which also reads both texts (adapter
             ``smollm2-equivalence``).
 
-Each model gives two probabilities for a pair, calibrated on labeled reformulations. The cards of the adapters report
-their quality.
+Each model gives a pair the probabilities *same* and *natural*, calibrated on labeled reformulations. The cards of the
+adapters report their quality.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class EquivalenceFilter:
         ]
 
     def probabilities(self, originals: Sequence[str], candidates: Sequence[str]) -> dict[str, Floats]:
-        """The probabilities of all pairs, by output."""
+        """The probabilities of all pairs, by output (same, natural)."""
         if len(originals) != len(candidates):
             sizes = f"{len(originals)} queries and {len(candidates)} reformulations"
             raise ConfigError(f"equivalence: expected a reformulation for each query, found {sizes}")

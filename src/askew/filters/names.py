@@ -17,12 +17,12 @@ _ENDS = frozenset(("s", "es", "n", "an", "ian", "ns", "ans", "ians", "ish", "ese
 # Endings that may replace the last letter of a name: Mexican, Chinese, Italian.
 _CHANGED_ENDS = frozenset(("i", "an", "ian", "ians", "ic", "ies", "ese", "ish"))
 _LEAST_STEM = 3
-# Words that no other language of the Latin script has. Most queries have one, which makes the language check needless.
+# English words that no other language in Latin script has. Most queries have one, so no language check is needed.
 _ENGLISH = frozenset(
     ("the", "what", "how", "who", "does", "did", "are", "and", "with", "when", "which", "why", "where")
 )
 _LEAST_ACRONYM, _LONGEST_ACRONYM = 3, 6
-# A shorter word differs from too many others by one letter.
+# The minimum length of a misspelled name: a shorter word differs from too many others by one letter.
 _LEAST_MISSPELLED = 5
 
 

@@ -25,7 +25,7 @@ _VALUES = {
     **{word[:-1] + "ieth": 10 * value for value, word in enumerate(_TENS, 2)},
 }
 _SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-# The numerals up to 21 that are not common words; "i" and "v" are among the words that may mean a number.
+# The Roman numerals up to 21 that are not common words; "i" and "v" are among the words that may mean a number.
 _ROMAN = {
     "ii": 2, "iii": 3, "iv": 4, "vi": 6, "vii": 7, "viii": 8, "ix": 9, "xi": 11, "xii": 12, "xiii": 13, "xiv": 14,
     "xv": 15, "xvi": 16, "xvii": 17, "xviii": 18, "xix": 19, "xx": 20, "xxi": 21,

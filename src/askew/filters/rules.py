@@ -25,7 +25,8 @@ NUMBER_ADDED = "number added"
 NAME_LOST = "name lost"
 OTHER_LANGUAGE = "other language"
 
-# At 0.5, 1 in 100 candidates and 2 in 100 rewrites that keep the meaning are dropped: see benchmarks/name_rule.py.
+# At a certainty of 0.5, 1 in 100 candidates and 2 in 100 rewrites that keep the meaning are dropped
+# (benchmarks/name_rule.py).
 CERTAINTY = 0.5
 
 # Control characters, line ends, marks that change the direction of writing, lone surrogates, and the replacement

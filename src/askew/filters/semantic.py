@@ -1,5 +1,7 @@
 """Whether a candidate keeps the meaning of the original, estimated by the similarity of two vectors.
 
+``light`` compares the spelling and needs no model, ``neural`` compares by a sentence encoder.
+
 Average precision on labeled variations, 95 % interval over queries, and the share of pairs labeled valid:
 
                                   ANTIQUE                    TREC DL 2019
@@ -35,7 +37,7 @@ FAR = "meaning too far"
 # The number of pairs whose vectors are compared at a time.
 _BLOCK = 1 << 14
 # The thresholds with the highest F1 on the labeled variations of ANTIQUE, rounded (tests/filters/test_calibrated.py has
-# the figures). Only the kinds that reformulators make are used: 1,066 paraphrases, synonyms and shortened queries, 68 %
+# the numbers). Only the kinds that reformulators make are used: 1,066 paraphrases, synonyms and shortened queries, 68 %
 # of them valid. Misspelled and reordered queries are left out, because all are valid: with them neural's best threshold
 # keeps nearly all pairs. On the same kinds of TREC DL 2019, neural's best threshold is 0.66, and light's keeps nearly
 # all pairs (F1 0.84 to 0.85).

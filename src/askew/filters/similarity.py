@@ -1,9 +1,9 @@
 """The similarity of two short texts in spelling: a cosine that needs no model and no statistics of a collection.
 
 Each word is a vector of its character pairs and triples (with its two ends marked) and of its stem. A text is the sum
-of its words, each weighted by (1 + ln tf) * sqrt(letters), function words by a fifth of that. Long words are rarer, so
-sqrt(letters) replaces an inverse document frequency, and the result for a pair depends on that pair alone. Features are
-identified by their text, not by a hash, so there are no collisions.
+of its words, each weighted by (1 + ln count) * sqrt(letters), function words by a fifth of that. Long words are rarer,
+so sqrt(letters) replaces an inverse document frequency, and the result for a pair depends on that pair alone. Features
+are identified by their text, not by a hash, so there are no collisions.
 
 Sizes and weights were chosen on the labeled variations of ANTIQUE (1,844 pairs) among about 180 combinations, before
 the evaluation on TREC DL 2019. Character pairs alone had a slightly higher average precision on ANTIQUE (0.950 against

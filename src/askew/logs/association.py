@@ -1,6 +1,7 @@
 """The association of a query's words with a group, and its correlation with the group that people add.
 
-For female and male this is the *genderedness* of the GSQR paper. The vector of a query is the mean of its word vectors.
+For female and male this is the *genderedness* of the GSQR paper (Raj et al., Patterns of Gender-Specializing Query
+Reformulation, SIGIR 2023). The vector of a query is the mean of its word vectors.
 Words without a vector are left out, and a query without any known word has no association. The association is the
 cosine between the query vector and a direction. The direction is the difference of one pair of words (``pair``), or the
 first principal component of all pairs, each centered at its mean (``pca``: Bolukbasi et al. 2016). A positive value is
@@ -92,7 +93,7 @@ class Association:
         sums = np.zeros((len(queries), self._vectors.shape[1]), np.float64)
         np.add.at(sums, known["row"].to_numpy(), self._vectors[known["place"].to_numpy()])
         lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
-        # The mean has the direction of the sum.
+        # The mean of the word vectors has the direction of their sum.
         values = np.where(lengths > 0, sums @ self.direction / np.where(lengths > 0, lengths, 1.0), np.nan)
         return pl.Series("association", values).fill_nan(None)
 

@@ -1,5 +1,7 @@
 """The definition of a specializing reformulation in plain Python. The compiled loops must agree with this module.
 
+It follows the GSQR paper (Raj et al., Patterns of Gender-Specializing Query Reformulation, SIGIR 2023).
+
 **Terms.** A query is lower-cased, curly quotes become straight ones, and it is cut at white space and control
 characters. Quotes, brackets and the marks ``, . ; : ! ?`` are stripped from both ends of each part. A part without a
 letter, a digit or a non-ASCII character is not a term. So "Women's" becomes ``women's``, and "-men" (which excludes a
@@ -11,7 +13,7 @@ place: before, between or after them.
 **For a group.** The block is a sequence of group terms and prepositions, with at least one group term. Terms of several
 words ("according to") match if their words are adjacent.
 
-Details that the paper does not define: a block may have several group terms (its section 4.1 says "at least one"). An
+Details that the GSQR paper does not define: a block may have several group terms (section 4.1 says "at least one"). An
 event with terms of more than one group is assigned to ``several`` and to no single group. If terms repeat, the block
 can have several positions. The leftmost position where it is a block for a group is taken, or else the leftmost one. If
 a block can be segmented in several ways, the longest term from the left is taken. A block of more than 64 words is
@@ -79,7 +81,7 @@ class LogVocabulary:
 
 
 def build_vocabulary(lexicon: Lexicon, prepositions: Iterable[str] | None = None) -> LogVocabulary:
-    """Build the vocabulary of a lexicon and of prepositions (default: the 16 of the paper)."""
+    """Build the vocabulary of a lexicon and of prepositions (default: the 16 of the GSQR paper)."""
     if taken := [group for group in lexicon.groups if group in (ALL, SEVERAL)]:
         raise ConfigError(
             f"lexicon {lexicon.name!r}: the name {taken[0]!r} is reserved in the tables; rename the group"
@@ -104,7 +106,7 @@ def build_vocabulary(lexicon: Lexicon, prepositions: Iterable[str] | None = None
 
 @lru_cache(maxsize=1)
 def published_prepositions() -> tuple[str, ...]:
-    """The 16 prepositions of the paper."""
+    """The 16 prepositions of the GSQR paper."""
     return load_lexicon(LOG_DATA / "gsqr2023-prepositions.toml").groups["preposition"]
 
 

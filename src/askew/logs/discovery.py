@@ -6,7 +6,8 @@ score of a keyphrase is
 
     S_k = sum over templates t of p(k|t) p(t|seed)
 
-with p(k|t) = n(t,k) / n(t) and p(t|seed) the share of t among the reformulations with a seed as keyphrase. A person
+with n the number of reformulations, p(k|t) = n(t,k) / n(t), and p(t|seed) the share of t among the reformulations with
+a seed (a known group term) as keyphrase. A person
 reviews the keyphrases with the highest scores. Accepted keyphrases become seeds of the next round.
 """
 

@@ -1,5 +1,7 @@
 """The effect of a reformulation: clicks before and after, the rank of the clicked result, the exposure of sites.
 
+The first page has the results of the original query, the second page those of the reformulated query.
+
 To bound memory use, each part of a log is reduced to a few numbers per event and sums per site before the next part is
 read.
 """

@@ -40,7 +40,7 @@ def total(values: Any) -> float:
 
 
 def share(hits: Any, users: Any) -> Estimate:
-    """The share of events that are hits, with Wilson's interval for the effective number of events."""
+    """The share of events that are marked in ``hits``, with Wilson's interval for the effective number of events."""
     n = len(hits)
     if n == 0:
         return NOTHING
@@ -126,7 +126,7 @@ def _spread(sums: Any, users: Any) -> float:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Spearman's rank correlation: p by Student's t with n - 2 degrees, the interval as Bonett and Wright (2000)."""
+    """Spearman's correlation: p by Student's t (n - 2 degrees of freedom), interval of Bonett and Wright (2000)."""
 
     rho: float
     low: float

@@ -2,7 +2,7 @@
 
 The share on a page is the number of mentions of the added group divided by the mentions of all groups. The first page
 has the results of the original query, the second page those of the reformulated query. The share on the first page
-gives the kind of the reformulation. The authors of the paper assigned these kinds by hand (appendix B):
+gives the kind of the reformulation. The authors of the GSQR paper assigned these kinds by hand (appendix B):
 
 ``seeks-specific``  the first page names no group;
 ``corrects``        the share is clearly below the even share;

@@ -14,7 +14,7 @@ from askew.logs.numbers import NOTHING, Estimate, median, share, share_of
 
 
 def frequency_table(counts: Counter[str]) -> pl.DataFrame:
-    """The share of pairs that specialize, and the share of specializing reformulations that are for a group."""
+    """The share of search pairs that are specializing reformulations, and the share of these that are for a group."""
     rows = []
     for what, of in (("specializing", "pairs"), ("for_group", "specializing")):
         found = _streamed_share(counts, what, of)

@@ -35,7 +35,7 @@ _WIDTH = 16
 
 @dataclass(frozen=True)
 class Planted:
-    """The effects of a made-up log. The defaults are close to the figures that the GSQR paper reports."""
+    """The effects of a made-up log. The defaults are close to the values that the GSQR paper reports."""
 
     sessions: int = 40_000
     users: int = 12_000
@@ -45,7 +45,7 @@ class Planted:
     female: float = 0.54
     # The probability that a group is chosen by the user's own preference and not independently.
     loyalty: float = 0.5
-    # Share of recommended queries, and the factor for women's terms.
+    # Share of reformulations that are recommended queries, and the factor of this share for women's terms.
     recommended: float = 0.13
     recommended_female: float = 1.2
     edited: float = 0.64
@@ -141,7 +141,7 @@ def make_queries(planted: Planted) -> Queries:
 
 
 def _published() -> dict[str, tuple[float, float]]:
-    """Rate and % recommended of each topic in the paper's Table 1."""
+    """Rate and % recommended of each topic in Table 1 of the GSQR paper."""
     lines = (LOG_DATA / "gsqr_table1.csv").read_text(encoding="utf-8").splitlines()
     rows = [line.split(",") for line in lines if not line.startswith(("#", "topic,"))]
     return {topic: (float(rate), float(recommended)) for topic, rate, recommended, _ in rows}

@@ -24,8 +24,8 @@ RARE, NAME, SPECULATION = "few users", "a person's name", "speculation about ide
 class Privacy:
     """A text is shown if at least ``least_users`` users typed it and it contains no name or phrase of the lists.
 
-    There are phrases that speculate about a person for some groups only (``speculation_groups``). ``guesses`` says
-    whether texts with such phrases are withheld.
+    ``guesses`` says whether texts with phrases that speculate about a person are withheld. Only some groups have such
+    phrases (``speculation_groups``).
     """
 
     least_users: int
@@ -71,7 +71,7 @@ class Privacy:
 
     @staticmethod
     def left_out(n: int, what: str, reason: str) -> pl.DataFrame:
-        """The same table for a given number of withheld texts."""
+        """The table of ``counted`` for a given number of texts that were withheld for one reason."""
         table = pl.DataFrame({"what": [what], "reason": [reason], "n": [n]})
         return table.filter(pl.col("n") > 0)
 
@@ -96,7 +96,7 @@ def speculation() -> tuple[str, ...]:
 
 
 def speculation_groups() -> frozenset[str]:
-    """The groups that these phrases are about."""
+    """The groups that the phrases of ``speculation`` are about."""
     return frozenset(_speculation()["groups"])
 
 

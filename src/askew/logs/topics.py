@@ -108,7 +108,7 @@ def _classify(
 
 
 def topic_table(events: pl.DataFrame, log: Mapping[str, int], groups: Sequence[str]) -> pl.DataFrame:
-    """Per topic: searches, share of the log, reformulations, their rate, share recommended, share of each group.
+    """Per topic: searches, share of the log, reformulations, rate, share of recommended queries and of each group.
 
     The rate is the topic's share of the reformulations divided by its share of the log; 1 is the average of the log.
     """

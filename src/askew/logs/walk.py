@@ -70,7 +70,7 @@ def group_rows(keys: Any) -> Any:
 
 @compiled
 def sort_times(order: Any, starts: Any, times: Any, examples: Any) -> int:
-    """Sort the rows of each group by time, and return how many rows came after a later one.
+    """Sort the rows of each group by time, and return how many rows came after a row with a later time.
 
     The first few of these rows are written to ``examples``.
     """
@@ -106,7 +106,8 @@ def _same(data: Any, offsets: Any, i: int, j: int) -> bool:
 def find_searches(order: Any, starts: Any, times: Any, gap: int, data: Any, offsets: Any, first: Any, new: Any) -> Any:
     """Find where each search begins in ``order`` and whether it opens a session; return both counts.
 
-    A session ends if more than ``gap`` milliseconds pass between two rows. With a negative gap no session ends so.
+    A session ends if more than ``gap`` milliseconds pass between two rows. A negative gap turns
+    this rule off.
     """
     searches, sessions = 0, 0
     for g in range(len(starts) - 1):

@@ -5,7 +5,7 @@ For documents d_1..d_n, T = min(t, n) and a magnitude x of each document: the di
 
     RaB_t  = mean of x(d_1) .. x(d_T)          ARaB_t = mean of RaB_1 .. RaB_T
 
-Positive is male-leaning by default, as in the published model-level figures.
+Positive is male-leaning by default, as in the published values of whole models.
 """
 
 from __future__ import annotations

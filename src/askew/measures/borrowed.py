@@ -20,7 +20,7 @@ from askew.core.measure import LARGEST, Measure
 from askew.core.ranking import Floats, Rankings
 from askew.plugins.kinds import Judgements, Parameter
 
-# gdeval reports a higher grade as a format error: its ERR is a probability only up to this grade.
+# gdeval reports a grade above this one as a format error, because its ERR is then no longer a probability.
 _HIGHEST_OF_GDEVAL = 4
 _holds_back = contextvars.ContextVar("holds_back", default=False)
 

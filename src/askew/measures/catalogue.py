@@ -67,7 +67,10 @@ class MeasureRequest:
 
     @property
     def signature(self) -> str:
-        """The complete text. Two values with the same signature are comparable, unless a run is its own background."""
+        """The complete text of the measure. Two values with the same signature are comparable.
+
+        The exception is NFaiRR with ``background=self``, where the documents of each run define its ideal.
+        """
         return str(self.measure.with_params(self.shown))
 
     @property

@@ -1,4 +1,4 @@
-"""FaiRR and NFaiRR (Rekabsaz, Kopeinik and Schedl 2021): discounted neutrality, as a sum and normalized by an ideal.
+"""FaiRR and NFaiRR (Rekabsaz, Kopeinik and Schedl 2021): discounted neutrality, as a sum and divided by its ideal.
 
     neutrality(d) = 1                                   if the mentions of all groups are at most the threshold
                   = 1 - sum_g |share_g - target_g| / D  otherwise, D = 2 (1 - the smallest target)
@@ -130,7 +130,7 @@ class _NFaiRR(_FaiRR):
     }
 
     def bounds(self, measure: Measure) -> Bounds:
-        """At most 1 if the run is its own background. Its documents can be more neutral than those of another run."""
+        """At most 1 if the run is its own background. Above 1 if it is more neutral than another background."""
         return 0.0, 1.0 if text(measure, "background") == "self" else math.inf
 
     def unread(self, measure: Measure) -> frozenset[str]:

@@ -85,13 +85,13 @@ def relative_entropy(shares: Floats, others: Floats) -> Floats:
 
 
 class GroupShares:
-    """The base class of these families. A family defines in ``summarize`` how each query gets its value."""
+    """The base class of measures of group shares. Each family defines in ``summarize`` how a query gets its value."""
 
     name = ""
     positional: tuple[str, ...] = ()
     reads = frozenset({"mentions"})
     parameters = member_parameters()
-    # A logarithm of share / target needs targets above 0.
+    # True for a measure with a logarithm of share / target, which needs targets above 0.
     positive_targets = False
 
     def bounds(self, measure: Measure) -> Bounds:

@@ -54,7 +54,7 @@ class _LexiconShare:
         return Direction.ZERO if text(measure, "sign") == "signed" else Direction.DOWN
 
     def bounds(self, measure: Measure) -> Bounds:
-        """No upper bound is given: no value exceeds ``scale``, but values are so far below it that it is no help."""
+        """No upper bound is given: no value exceeds ``scale``, but values are too far below it for a useful bound."""
         one_sided = text(measure, "sign") != "signed" or "-" not in text(measure, "groups")
         return (0.0 if one_sided else -math.inf), math.inf
 

@@ -41,7 +41,7 @@ class _Skew(GroupShares):
     }
 
     def direction(self, measure: Measure) -> Direction:
-        """All are best at 0. The largest value is never below 0, the smallest never above 0."""
+        """Every skew is best at 0. MaxSkew is never below 0, MinSkew never above 0."""
         return _ENDS.get(text(measure, "of"), Direction.ZERO)
 
     def bounds(self, measure: Measure) -> Bounds:

@@ -19,7 +19,7 @@ _START = 3
 
 
 class ClippedCounter:
-    """Counts the words that were left out. Only texts that may have such a word are counted a second time."""
+    """Counts the clipped words that were left out. Only texts that may have such a word are counted a second time."""
 
     def __init__(self, counter: MentionCounter) -> None:
         words = _words(counter.vocabulary) if counter.tokenize is unclipped else set()
@@ -27,7 +27,7 @@ class ClippedCounter:
         self._whole = MentionCounter(counter.lexicon, word, counter.threads, counter.engine) if words else counter
 
     def count(self, texts: pa.Array | pa.ChunkedArray, counted: Mentions) -> Counts:
-        """The left-out words of each text and group. ``counted`` are the mentions that were counted.
+        """The left-out words of each text and group. ``counted`` are the mentions without these words.
 
         All counts are 0 for a tokenizer other than ``unclipped``.
         """

@@ -1,4 +1,4 @@
-"""Counts mentions in a batch of texts, with one of two engines that give the same counts."""
+"""Counts mentions in a batch of texts, with a compiled scan or a plain loop, which give the same counts."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Marker:
 
 
 def _places(text: str, tokens: list[str]) -> list[tuple[int, int]]:
-    """The start and end of each token. The text between tokens never looks like a token, so each search is right."""
+    """The start and end of each token. No token occurs in the text between tokens, so each is found at its place."""
     lowered = text.lower()
     # A few characters become two in lower case. Positions in the lowered text then differ from those in the text.
     back = list(range(len(text) + 1)) if len(lowered) == len(text) else _origins(text)

@@ -1,6 +1,6 @@
 """Estimates whether a document is about the topic of a query, and why a mention appears in the query's results.
 
-Two small regressions use features of the query, the document and the passage around the mention.
+Each of the two estimates is a small regression on features of the query, the document and the passage around a mention.
 ``benchmarks/warrant_model.py`` trains and evaluates them; the weights are in ``data/mentions/relevance.json``. A
 document that is judged relevant is on topic. A document that is judged not relevant may still be on topic, so its
 relevance is estimated.
@@ -74,7 +74,7 @@ class WordsOf:
         return np.array([word in there for word in self.words])
 
     def share(self, found: Any) -> float:
-        """The share of the query's weight that was found."""
+        """The weight of the query words that were found, as a share of the weight of all its words."""
         return float((self.weights * found).sum() / self.total)
 
 

@@ -1,7 +1,7 @@
 """The neural resolver, which estimates who mentions refer to: MiniLM with the adapter ``minilm-who``.
 
-Needs the extra neural. The adapter was trained on English texts and on words for women and men. Its card
-(data/adapters/minilm-who) reports its accuracy.
+Needs the extra neural. The adapter was trained on English texts and on words for women and men. Its
+model card (data/adapters/minilm-who) reports its accuracy.
 """
 
 from __future__ import annotations

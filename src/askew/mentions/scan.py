@@ -4,7 +4,7 @@ Why not a library: a Counter over split tokens needs about a microsecond for six
 326 words is hardly faster if Unicode word boundaries must be exact. Here the bytes of a document become a bit mask,
 with one bit for each byte inside a token. For ASCII text the compiler turns this loop into SIMD; other text needs a
 table-driven pass over code points. Token starts are found 64 bytes at a time, and one look-up of the first eight bytes
-rejects nearly every token. The reference counts documents with characters that need context for lower-casing (capital
+rejects nearly every token. The plain loop counts documents with characters that need context for lower-casing (capital
 sigma, dotted capital I).
 """
 
@@ -67,8 +67,8 @@ _high_mask = mask_of_64(lambda builder, block: builder.icmp_signed("<", block, e
 def _mark(data: Any, base: int, length: int, split_on_blank: bool, marks: Any) -> Any:
     """Set a bit in ``marks`` for each ASCII byte inside a token; returns 0 if no byte is beyond ASCII.
 
-    Another value is not the number of such bytes, and its reason may be a byte after the text: whole blocks of 64
-    bytes are read, so up to 63 bytes after the text. The caller clears the marks of those bytes.
+    Blocks of 64 bytes are read, so up to 63 bytes after the text are read and marked as well. A non-ASCII byte among
+    them also gives a value other than 0. The caller clears their marks.
     """
     high = np.uint64(0)
     for first in range(0, length, 64):

@@ -101,7 +101,7 @@ class Llama:
         return Memory(*(torch.empty(shape, dtype=dtype, device=self.device) for _ in range(2)))
 
     def read(self, tokens: Any, positions: Any, mask: Any, memory: Memory, keep: Any | None = None) -> Any:
-        """The logits after each token, (texts, tokens, vocabulary); with ``keep``, only after the tokens there."""
+        """The logits after each token, (texts, tokens, vocabulary); ``keep`` are the positions to return."""
         states = self.states(tokens, positions, mask, memory)
         return self._head(states if keep is None else states[:, keep]).float()
 

@@ -1,6 +1,6 @@
 """The network that predicts the group a query is about: an encoder with a low-rank adapter, and a head. Needs PyTorch.
 
-The head reads the first token, the mean over all tokens, and some counts from the text.
+The head reads the first token, the mean over all tokens, and counts of words and first names of each gender.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class Acg(_Network):
         return (read, there, copies), last
 
     def chances(self, kept: Any, state: Any, given: Any, extra: int) -> tuple[Any, Any]:
-        """The chance of every word after each given one."""
+        """The probability of every word to follow each given word."""
         read, there, copies = kept
         states, state = self.decoder(self.vectors(given), state)
         weights = attend(self.attention, states, read, there)
@@ -147,7 +147,7 @@ class HredQs(_Network):
         return (), tuple(part.contiguous() for part in first)
 
     def chances(self, kept: Any, state: Any, given: Any, extra: int) -> tuple[Any, Any]:
-        """The chance of every word after each given one."""
+        """The probability of every word to follow each given word."""
         vectors = self.vectors(given)
         states, state = self.decoder(vectors, state)
         joined = self.join(self.drop(torch.cat([states, vectors], dim=-1)))

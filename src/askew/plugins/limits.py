@@ -50,7 +50,7 @@ class OneOf:
         return self.choices() if callable(self.choices) else self.choices
 
     def allows(self, value: Any) -> bool:
-        """Whether the text is one of them."""
+        """Whether the text is one of the allowed texts."""
         return value in self._known()
 
     def __str__(self) -> str:

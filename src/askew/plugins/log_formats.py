@@ -46,7 +46,7 @@ _EXAMPLES = 3
 
 @dataclass
 class Rejected:
-    """Rows left out, by reason, with the places of a few. It contains no text of a log, only the shape of a value."""
+    """Rows left out, by reason, with some of their places. It contains no text of a log, only the shape of a value."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)

@@ -107,7 +107,7 @@ class ReformulatorPlugin(Protocol):
     reads: frozenset[str]
 
     def settings(self) -> Mapping[str, Any]:
-        """Return everything besides the queries that determines the candidates, as JSON values; models by weights."""
+        """Return everything besides the queries that determines the candidates, as JSON; models by their weights."""
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """Return the reformulations of each query, best first."""

@@ -26,8 +26,8 @@ class MitigationTask:
     ``first`` has a list for each query, best first; its ``docs`` are document numbers. Row d of ``counts`` belongs to
     document d, and has a column for each of ``groups``. ``search`` retrieves documents for any texts with the base
     ranker. ``reformulate`` takes the name of a reformulator and returns the reformulations of each query that keep its
-    meaning. ``text_of`` returns the text of a document. Each call is counted as a cost. These three are None if only a
-    run is given.
+    meaning. ``text_of`` returns the text of a document. Each call is counted as a cost. These three functions are None
+    if only a run is given.
     """
 
     query_ids: Sequence[str]

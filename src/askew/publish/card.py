@@ -138,7 +138,7 @@ def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
 
 
 def _held_out(facts: Facts) -> list[str]:
-    """The held-out figures, which come before all other figures of the card."""
+    """The section of held-out results, which comes before all other numbers of the card."""
     found = numbers.held_out_table(facts)
     if not found:
         return []

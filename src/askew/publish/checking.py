@@ -1,8 +1,8 @@
 """``verify``: check that the files of a released folder agree with each other and with the rules of its subsets.
 
-It checks the checksums, then the schema, the rules of the subsets and the splits. Then it compares the papers' layouts,
-the card and the metadata with the Parquet rows. Each problem is one line. Nothing in the folder is run, and nothing
-outside it is read. Checksums find accidental changes; they are not a signature.
+It checks the checksums, then the schema, the rules of the subsets and the splits. Then it compares the files in the
+papers' layouts, the card and the metadata with the Parquet rows. Each problem is one line. Nothing in the folder is
+run, and nothing outside it is read. Checksums find accidental changes; they are not a signature.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules for the subsets of any selection: boxes by a criterion, Pareto fronts, a least gain, one pair per query."""
+"""Rules for the subsets of any selection: boxes by a criterion, Pareto fronts, a minimum gain, one pair per query."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def stated(facts: Facts) -> dict[str, bool]:
 
 
 def absent(facts: Facts) -> list[str]:
-    """Notes on fronts: a release lacks the candidates that were not chosen, so a front is checked in part only."""
+    """Notes on Pareto fronts: a release lacks candidates that were not chosen, so only chosen pairs are compared."""
     return [
         f"{subset}: candidates that were not chosen are not in the release, so only chosen ones were compared"
         for subset in facts.selection.fronts

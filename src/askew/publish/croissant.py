@@ -1,4 +1,4 @@
-"""Croissant metadata (croissant.json): files with checksums, a record set for each split, and the RAI fields.
+"""Croissant metadata (croissant.json): files with checksums, a record set for each split, responsible-AI (RAI) fields.
 
 Format 1.0, http://mlcommons.org/croissant/1.0, with the vocabulary http://mlcommons.org/croissant/RAI/1.0.
 """

@@ -93,7 +93,10 @@ def _decided(pairs: pl.DataFrame, facts: Facts) -> pl.Series:
 
 
 def _unanimous(pairs: pl.DataFrame, measures: tuple[str, ...], tolerance: float) -> npt.NDArray[np.int8]:
-    """The common sign of all measures of a side; the mixed sign if they differ, the unknown sign if one is unknown."""
+    """The common sign of all measures of a side (effectiveness or bias).
+
+    It is the mixed sign if the signs differ, and the unknown sign if one is unknown.
+    """
     each = np.stack([signs(values(pairs, gain_column(name)), tolerance) for name in measures])
     shared = np.where((each == each[0]).all(axis=0), each[0], np.int8(_MIXED_SIGN))
     return np.where((each == UNKNOWN_SIGN).any(axis=0), np.int8(UNKNOWN_SIGN), shared)

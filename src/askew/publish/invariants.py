@@ -95,7 +95,7 @@ def _outcomes(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
 
 
 def _robust(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
-    """A robust pair is not worse with any ranker. The release only has the values of the first ranker."""
+    """A robust pair is not worse with any ranker; only the first one is checked, as the release lacks other values."""
     if not facts.robust_rankers:
         return
     names = [gain_column(name) for name in facts.robust_measures]

@@ -3,11 +3,12 @@
 JSON (Optimal, Effective, Fair): {group: {query id: {query_text, metrics, score, org_query_text}}} with groups "1" to
 "4", metrics Orig_KEY and New_KEY for each measure, then Label and Group. Each pair is one line. A query may have an
 Optimal and an Effective pair, but the published layout has one entry for each query. Fair.json therefore has the
-Optimal pair as the entry, and the Effective pair in a list under its key ``also``. No pair is lost, and code that reads
-the published files can read these files.
+Optimal pair as the entry, and the Effective pair in a list under the key ``also`` of that entry. No pair is lost, and
+code that reads the published files can read these files.
 
-TSV (group_1 to group_4): every pair of the group. The six published measures come first in both blocks of columns,
-further measures after them. A measure that was not computed has no column, and a missing value is an empty field.
+TSV (group_1 to group_4): every pair of the group. The six published measures come first in both blocks of columns
+(Orig, New), further measures after them. A measure that was not computed has no column, and a missing value is an empty
+field.
 """
 
 from __future__ import annotations

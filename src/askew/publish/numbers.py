@@ -134,7 +134,7 @@ def counts_table(found: PairNumbers) -> list[str]:
 
 
 def means_table(found: PairNumbers) -> list[str]:
-    """A table of the mean old value, new value and gain of each measure in each subset, with n."""
+    """A table of the mean old value, new value and gain of each measure in each subset; n counts pairs."""
     rows = [
         [name, code(measure), sums[2].n, *(shown(one.mean) for one in sums)]
         for name, subset in found.shown()

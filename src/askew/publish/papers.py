@@ -1,4 +1,4 @@
-"""Write the files of a release in the layouts of the papers, one block of pairs at a time."""
+"""Write the files of a release in the layouts of the papers Refairmulate and RePair, one block of pairs at a time."""
 
 from __future__ import annotations
 

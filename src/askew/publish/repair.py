@@ -2,7 +2,7 @@
 
     repair/Q.r.m.agg.all.tsv           qid, order, query, r.m: each original (order -1), then its candidates (pred.i)
     repair/Q.r.m.agg.gold.tsv          the same, with gold candidates only
-    repair/r.m.boxes/BOX.tsv           qid, query, value, query_, value_: the pairs of a box; no header
+    repair/r.m.boxes/BOX.tsv           the pairs of a box: qid, original, its value, candidate, its value; no header
     repair/r.m.boxes/BOX.qrels.tsv     the judgements of its queries as TREC writes them: qid, 0, docid, relevance
 
 The files of the boxes are computed from the pairs of the release. The aggregated tables also have candidates that were

@@ -7,7 +7,7 @@ For any selection
                                   or worse. A side with several measures is worse if one measure is worse, and better if
                                   one is better and none is worse
     ``single``                    subsets with at most one pair per query
-    ``at_least``                  subset -> measure -> the least gain of its pairs
+    ``at_least``                  subset -> measure -> the minimum gain of its pairs
     ``smaller_by``                subset -> measure -> the least share of its old size by which the measure decreases;
                                   it must decrease even if the share is 0
     ``fronts``                    subset -> {"measures": [...], "original": true}: no pair is dominated in these

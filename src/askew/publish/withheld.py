@@ -1,8 +1,9 @@
 """Releases without the texts of the original queries (``query_text: false``), if the texts may not be published.
 
 The column ``original_text`` stays, with nulls. Every release then has the same columns and types,
-``datasets.load_dataset`` can read both kinds, and users can join the texts by query id. Other content that would
-identify or reveal a query is left out: the column ``context``, and reformulations with the words of an original query.
+``datasets.load_dataset`` can read releases with and without texts, and users can join the texts by query id. Other
+content that would identify or reveal a query is left out: the column ``context``, and reformulations with the words of
+an original query.
 """
 
 from __future__ import annotations

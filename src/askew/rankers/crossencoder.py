@@ -1,7 +1,7 @@
 """A cross-encoder reads a query and a document together. It is too slow for a collection, so it reranks other results.
 
 The model is an id such as ``cross-encoder/ms-marco-MiniLM-L6-v2`` or ``BAAI/bge-reranker-base``, or the folder of a
-model trained with ``askew train``. An encoder without a trained head is refused.
+model trained with ``askew train``. An encoder without a trained scoring layer is refused.
 """
 
 from __future__ import annotations

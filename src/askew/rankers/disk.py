@@ -206,7 +206,7 @@ class StoredTexts:
             raise StoreError(f"{path}: {int(self._starts[-1])} texts for {documents} documents; {remedy(path)}")
 
     def _check_footer(self) -> None:
-        """Check the end of the file: the footer with the positions of the batches, its length and six letters."""
+        """Check the end of the file: the footer with the positions of the batches, its length and Arrow's mark."""
         size = self._file.size
         self._guard.check(size - 10, size)
         self._guard.check(size - 10 - int.from_bytes(self._file[-10:-6].to_pybytes(), "little"), size)
@@ -253,7 +253,7 @@ def _known_texts(path: Path) -> dict[str, Any]:
 
 
 def places_of(wanted: pa.Array, known: pa.Array, what: str) -> Any:
-    """The positions of the wanted documents in the known ones. A missing document is an error."""
+    """The position of each wanted document id among the known ids. A missing id is an error."""
     found = pc.index_in(wanted.cast(pa.string()), value_set=known.cast(pa.string()))
     if found.null_count:
         missing = wanted.filter(pc.is_null(found))

@@ -1,4 +1,4 @@
-"""Late interaction as in ColBERT: every token has a vector, and each query token is matched with its best token.
+"""Late interaction as in ColBERT: tokens have vectors, and each query token is matched with the best document token.
 
 Models trained for it are loaded through sentence-transformers' MultiVectorEncoder: ``colbert-ir/colbertv2.0``,
 ``lightonai/GTE-ModernColBERT-v1`` or ``answerdotai/answerai-colbert-small-v1``. A plain sentence encoder also works

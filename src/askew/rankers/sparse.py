@@ -2,8 +2,8 @@
 
 The model is any id that SparseEncoder loads, for instance ``naver/splade-v3``,
 ``naver/splade-cocondenser-ensembledistil`` or ``opensearch-project/opensearch-neural-sparse-encoding-doc-v3-distill``.
-The search is exact: the weights of the model are the impacts of the postings, searched by the BM25 search with its
-skipping.
+The search is exact: the weights of the model are the impacts of the postings, searched like
+those of BM25.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Expansion by the chunks of the top-ranked passages that a sentence encoder finds nearest to the query, after BERT-QE.
 
 BERT-QE (Zheng et al. 2020) cuts the top-ranked passages into overlapping chunks, scores them against the query and
-ranks with the best. Here each of the best chunks is appended to the query, so each chunk gives one candidate, which
-names the document of the chunk. The score is the cosine of the encoder's vectors. ReQue cuts chunks of 5 words that
-overlap by 2.
+ranks with the best chunks. Here each of the best chunks is appended to the query, so each chunk gives one candidate,
+which names the document of the chunk. The score is the cosine of the encoder's vectors. ReQue cuts chunks of 5 words
+that overlap by 2.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def draw(
     how: Drawing,
     method: str,
 ) -> Candidates:
-    """Sample candidates for every query. ``prompts(row)`` returns its prompts, each with the id of its document."""
+    """Sample candidates for every query. ``prompts(row)`` returns the prompts of a query with their document ids."""
     found = Candidates()
     for row, query_id in enumerate(asked.query_ids):
         shown = [pair for pair in prompts(row) if pair[0].strip()]
@@ -74,7 +74,7 @@ def draw(
 
 
 def clean(text: str) -> str:
-    """Return the first line that is not blank, without control characters, and quotes and list marks around it."""
+    """Return the first line that is not blank, without control characters and enclosing quotes or list marks."""
     lines = (_CONTROL.sub(" ", line).strip(" \"'“”`*-") for line in text.split("\n"))
     return " ".join(next((line for line in lines if line), "").split())
 

@@ -1,6 +1,6 @@
 """Two algorithms that cluster a small graph. Nodes are numbers; ties go to the lowest number.
 
-Girvan and Newman (2002): remove the edge with the most shortest paths until a component splits.
+Girvan and Newman (2002): remove the edge on the largest number of shortest paths until a component splits.
 Louvain (Blondel et al. 2008): move each node to the cluster where modularity grows most, then treat each cluster as one
 node, and repeat. Both are implemented here because the graphs have about ten nodes, the result must not depend on a
 library's random order, and the Louvain of networkx 3.6 never ends on about one small graph in ten thousand (rounding

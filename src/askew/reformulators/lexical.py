@@ -22,7 +22,7 @@ _SHIPPED = DATA / "questions-en.toml"
 
 @dataclass(frozen=True)
 class QuestionRules:
-    """Frames and closings of questions, and the words that carry no content."""
+    """The openings (frames) and closings of questions to remove, and the words that carry no content."""
 
     frames: tuple[str, ...]
     closings: tuple[str, ...]

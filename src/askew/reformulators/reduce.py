@@ -72,7 +72,10 @@ class ReduceReformulator:
         return words
 
     def _size(self, rules: list[re.Pattern[str]], words: list[str]) -> int:
-        """Return how many words the longest matching rule removes: never all, a kept word, or a part of "don't"."""
+        """Return how many words the longest matching rule removes.
+
+        A rule must not remove all words, a word to keep, or a part of "don't".
+        """
         line = "".join(f"{one} " for one in words)
         sizes = (match.group().count(" ") for rule in rules if (match := rule.match(line)))
         fit = (n for n in sizes if n < len(words) and self._keep.isdisjoint(words[:n]) and words[n] not in _MARKED)

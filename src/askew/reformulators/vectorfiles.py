@@ -177,7 +177,7 @@ def _number(text: str) -> float | None:
 
 def _read_binary(path: Path, start: int, count: int, width: int) -> tuple[list[str], Floats]:
     size = path.stat().st_size
-    # The shortest record is one letter, a blank and the numbers, so a larger count must be wrong.
+    # The shortest record is one letter, a blank and the numbers, so a count that needs more bytes is wrong.
     if count * (4 * width + 2) > size - start:
         raise DataError(f"vectors {path}: the first line says {count} words of width {width}, but the file is shorter")
     words, vectors = [], np.empty((count, width), "<f4")

@@ -1,6 +1,7 @@
 """RePair: boxes of refined queries by criteria, and its aggregated tables.
 
-A box contains the pairs whose best candidate meets a criterion on the refined and the original score:
+A box contains the best candidate of a query, paired with the original, if their scores meet the criterion of the box.
+``refined`` is the score of the candidate, ``original`` that of the original query:
 
 ``gold``      ``refined >= original and refined > 0``, as in the distributed files (ties are included)
 ``platinum``  ``refined > original``
@@ -10,8 +11,9 @@ A box contains the pairs whose best candidate meets a criterion on the refined a
 Users can write other criteria (``askew.core.expression``). As published, only the best candidate of a query is tested;
 ``every`` tests all candidates.
 
-Aggregated tables have the columns ``qid order query r.m``: the original with order -1, then the candidates with order
-pred.i (i counts a query's candidates in the order they were made, from 0), best value first, ties in that order.
+Aggregated tables have the columns ``qid order query r.m`` (r is the ranker, m the measure): the original with order -1,
+then the candidates with order pred.i (i counts a query's candidates in the order they were made, from 0), best value
+first, ties in that order.
 
 Deviations from the published code: texts are not changed (the code deletes quotes and sometimes a letter), and a
 missing value is counted and left out; ``missing="zero"`` replaces it by 0, as the code does. The code accepts a

@@ -30,7 +30,7 @@ def pareto_front(query: Ints, effectiveness: Floats, bias: Floats) -> Any:
     if not len(query):
         return np.zeros(0, np.bool_)
     new_query = np.r_[True, query[1:] != query[:-1]]
-    # The head of a run of equal effectiveness has the highest bias gain of the run.
+    # The first row (head) of a run of equal effectiveness has the highest bias gain of the run.
     head = new_query | np.r_[True, effectiveness[1:] != effectiveness[:-1]]
     highest = _highest_so_far(bias, new_query)
     undominated = new_query | (bias > np.r_[-np.inf, highest[:-1]])
@@ -69,9 +69,9 @@ def robust(
     """Which variants improve under several rankers at once; ``tables`` are the pairs under each ranker.
 
     One row per variant of any table: ``query_id``, ``variant_id``, ``rankers`` (in how many tables it is scored),
-    ``better``, ``same`` and ``worse`` (under how many of them), and ``robust``: scored under all rankers, worse under
-    none, and better under one or more (``strict="any"``) or under all (``"all"``). Under a ranker a variant is better
-    when one of the measures is better and none is worse.
+    ``better``, ``same`` and ``worse`` (under how many of them), and ``robust``: scored under all rankers, not worse
+    under any, and better under one or more (``strict="any"``) or under all (``"all"``). Under a ranker a variant is
+    better when one of the measures is better and none is worse.
     """
     one_of(strict, ("any", "all"), "strict")
     if len(tables) < 2:

@@ -1,4 +1,4 @@
-"""Optimal, Effective and Fair pairs that lean less: the selection of the Refairmulate paper with stricter acceptance.
+"""The subsets Optimal, Effective and Fair of pairs: the selection of the Refairmulate paper with stricter acceptance.
 
 Groups, labels, score and subsets are those of ``askew.selectors.refairmulate_paper``. A pair is accepted only if
     * its label is accepted for its group: by default labels 0 and 2, so that lean is better and effectiveness is
@@ -7,7 +7,8 @@ Groups, labels, score and subsets are those of ``askew.selectors.refairmulate_pa
       zero cannot be improved;
     * at least ``agreeing`` bias measures are better, the first included, and none of those named is worse;
     * no effectiveness measure is worse.
-So every pair of Fair has the outcome better-less or same-less. A gain within the tolerance counts as the same.
+So every pair of Fair has the outcome better-less or same-less (effectiveness better or the same, less lean). A gain
+within the tolerance counts as the same.
 
 The paper accepts pairs with the same lean for groups 1 and 3, decides by the first bias measure alone, and counts a
 reduction of any size; ``refairmulate-paper`` follows the paper.

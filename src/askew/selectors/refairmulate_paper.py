@@ -1,6 +1,6 @@
 """The selection of the Refairmulate paper: groups, labels, acceptance, score and subsets.
 
-Groups, by the original (all measures of a side must meet its threshold)
+Groups, by the original (all measures of a side, effectiveness or bias, must meet its threshold)
     1 effective and unbiased   2 effective only   3 unbiased only   4 neither
 Labels (Eq. 1), by the gains of the first measure named on each side
     0 both better   1 effectiveness better, bias the same   2 effectiveness the same, bias better
@@ -14,7 +14,7 @@ Columns added to the pairs
     accepted   whether the label is accepted for the group
     score      weight_eff * gain of the first effectiveness measure + weight_bias * gain of the first bias measure
     perfect    the variant itself is effective and unbiased
-    is_best    the accepted variant of its query with the highest score; the first of several
+    is_best    the accepted variant of its query with the highest score; of equal scores, the first
     optimal    the best accepted perfect variant of its query, if the query's group is one of ``optimal_groups``
     effective  the best accepted variant of its query that cannot be optimal
     fair       optimal or effective; the two subsets have no pair in common, and no other pairs are added
@@ -28,9 +28,9 @@ Deviations from the paper, and the reasons
       the other reading.
     * The paper gives no thresholds; 1 and 0 are those of the public code. "Effective" is >= and "unbiased" is
       |score| <=, which is the same at 1 and 0 and also makes sense at other thresholds.
-    * "Fair combines both with additional pairs": by the published counts and means nothing was added.
+    * The paper says "Fair combines both with additional pairs"; by the published counts and means nothing was added.
     * Published Optimal files contain only groups 2 to 4, and Effective files groups 1 to 4: an original that is perfect
-      already has nothing to gain. ``optimal_groups="1 2 3 4"`` counts those pairs as optimal.
+      already has nothing to gain. ``optimal_groups="1 2 3 4"`` allows optimal pairs in group 1 too.
     * The abstract describes Effective as "higher effectiveness and lower bias" (label 0), section 4 as labels 0 and 2.
       The published files contain the labels accepted for each group, as here. ``accept`` can restrict the labels.
 """

@@ -15,11 +15,11 @@ The columns are those of the paper's scheme, with these differences:
     is_best, effective   the valid accepted variant with the highest score, the first of several
     optimal    the last accepted perfect variant of the query, in any group
     optimal_score        always 1, as in the repository
-    fair       optimal or effective. No script of the repository writes Fair; a pair of group 1 can be in both
+    fair       optimal or effective. No repository script writes Fair; in group 1 a pair can be optimal and effective
     negative   "any": all effectiveness measures worse or all bias measures worse; "both": label 6; "effectiveness": all
                effectiveness measures worse. The repository has no negative samples
 
-Deviations from the repository, where its code is fragile. With its own settings and scales they change nothing:
+Deviations from the repository, where its code is fragile. With its own settings and scales they change no result:
     * "Equal to the threshold" is read as >= for effectiveness and |score| <= for bias; ``valid`` and ``perfect`` follow
       the thresholds, where the repository has the constants 1 and 0.
     * A variant is compared with its own row, not by its position in numbered files.

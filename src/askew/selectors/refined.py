@@ -75,8 +75,9 @@ def hard_table(
 
     ``which``: "original better" means that the original is better than its best candidate (as published); "none better"
     is Eq. 1 and includes ties. Queries without a candidate are in neither. The means are those of the originals and
-    their best candidates under this ranker and the other, over the ``scored`` queries for which the other ranker has
-    both scores. ``improved`` is the share of these queries whose candidate is better under the other ranker.
+    their best candidates, under the ranker of ``pairs`` and under each other ranker. They are over the ``scored``
+    queries for which the other ranker has both scores. ``improved`` is the share of these queries whose candidate is
+    better under the other ranker.
     """
     best = best_of(parts_of(pairs), measure, direction)
     old, new = (best.get_column(name(measure)).to_numpy() for name in (old_column, new_column))

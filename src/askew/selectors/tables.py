@@ -117,7 +117,7 @@ def best_pairs(pairs: pl.DataFrame, measure: str, direction: Direction) -> pl.Da
 def against_table(
     rows: pl.DataFrame, directions: Mapping[str, Direction], bounds: Mapping[str, Bounds] | None = None
 ) -> pl.DataFrame:
-    """Table 3: the means of the result of ``against_effectiveness``; ``change`` is from the others to the chosen."""
+    """Table 3: means of the rows of ``against_effectiveness``; ``change`` is from the most effective to the chosen."""
     found = []
     for name, direction in directions.items():
         there = rows.select(old_column(name), f"other_{column_of(name)}", f"chosen_{column_of(name)}").drop_nulls()
@@ -281,8 +281,8 @@ def method_table(
 ) -> pl.DataFrame:  # fmt: skip
     """The effect of each method: the result of ``summarize`` for all its candidates and for the chosen ones.
 
-    ``method_queries`` counts the queries with a candidate of the method. For ``won`` of these a candidate was chosen,
-    with the share and its interval.
+    ``method_queries`` counts the queries with a candidate of the method. ``won`` counts those of them for
+    which a candidate of the method was chosen, with the share and its interval.
     """
     every = parts_of(pairs)
     own = {name: every.filter(wanted).with_flag(EVERY) for name, wanted in _methods(every).items()}

@@ -33,8 +33,8 @@ from askew.core.ranking import Floats
 # change the mean of all values. The lowest and the highest values, which matter most, are kept.
 _MOST_VALUES, _ENDS = 4096, 1024
 _NORMAL = NormalDist()
-# Of the integral: the first step, the nodes added at a time, and limits. Smaller terms or changes than the two values
-# below are ignored.
+# Settings of the integration: the first step, the nodes added at a time, the most blocks of nodes and the most halvings
+# of the step. Then the size below which a term is ignored, and that below which a change is.
 _STEP, _BLOCK, _MOST_BLOCKS, _MOST_HALVINGS = 0.25, 8, 32, 8
 _TINY, _SAME = 1e-15, 1e-9
 # Nodes times values that are computed at a time: they fit into a processor's cache.

@@ -108,8 +108,8 @@ def average_precision(
 ) -> AveragePrecision:
     """The area under the curve with a BCa bootstrap interval (``askew.statistics.resampling``).
 
-    Whole queries are resampled, not pairs: the candidates of one query are similar, so resampled pairs would make the
-    interval too narrow. Resamples without a positive have no area and are left out.
+    Whole queries are resampled, not pairs: the reformulations of one query are similar, so with pairs the interval
+    would be too narrow. Resamples without a positive have no area and are left out.
     """
     values, truth = _checked(scores, labels)
     if len(queries) != len(values):

@@ -1,8 +1,8 @@
 """Compares two runs on the same queries: how large the difference is, its p, and which losses can be ruled out.
 
 Every p states its null hypothesis. The default test is about the mean gain and assumes no symmetry. The randomization
-test that IR papers often report is optional. Its null hypothesis is "the two results of each query could as well be
-swapped", which can also be rejected if only the spread or the skewness differs.
+test that IR papers often report is optional. Its null hypothesis is that the scores of the two runs could as well be
+swapped for each query. It can also be rejected if only the spread or the skewness differs.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ TOY_TEXTS = (
 
 
 def check_filter(kept_by: FilterPlugin, pairs: Sequence[Triple] = TOY_PAIRS) -> list[str | None]:
-    """Check that a filter answers every pair, always the same way, and without regard to other pairs but duplicates."""
+    """Check that a filter answers every pair, always the same way; other pairs have no effect, except duplicates."""
     assert isinstance(kept_by, FilterPlugin), "the filter lacks an attribute: see askew.plugins.methods.FilterPlugin"
     assert kept_by.name and kept_by.name.strip() == kept_by.name, "the name is shown in reports and has no outer blanks"
     json.dumps(dict(kept_by.settings()), sort_keys=True)

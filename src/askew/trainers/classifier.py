@@ -41,9 +41,9 @@ class ClassifierSettings:
     ``model``        an encoder or a causal model: a name, a folder (with safetensors or one GGUF file) or a hub id.
     ``groups``       groups of words; a group with the name of a class gives examples of that class.
     ``words``        whether the words of the groups are added as examples.
-    ``names``        whether common first names are added as examples of the class of the same name.
-    ``marks``        whether the tokenizer writes the name of the class before each such word (how old is male tom). The
-                     model then also reads the known class of a word, and is loaded like any other model.
+    ``names``        whether common first names are added as examples of the class of their gender.
+    ``marks``        whether the tokenizer writes the name of the class before each known word (how old is male tom).
+                     The model then also reads the known class of a word, and is loaded like any other model.
     ``most_tokens``  the maximum number of tokens; longer texts are cut.
     ``smoothing``    label smoothing: this share of each label is spread over all classes, as labels may be wrong.
     """

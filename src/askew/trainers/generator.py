@@ -64,7 +64,7 @@ PACE = Schedule(3.0, 16, 1e-4, 1, 0.05, 0.01, "linear", 1000)
 ADAPTER_PACE = Schedule(1.5, 16, 4e-4, 1, 0.05, 0.0, "cosine", 1000)
 # RePair (CIKM 2023) as released: T5-base, from all passages of a query to the query, lower-cased, 4,000 steps (the
 # paper calls them epochs) in batches of 128 at a constant 0.001. Its files cut the input to 32 tokens and the output to
-# 256, although one of its scripts has 512 and 64 for this direction; these two are the defaults of docquery.
+# 256. One of its scripts has 512 and 64 for this direction; the limits 512 and 64 are the defaults of docquery.
 _REPAIR = GeneratorSettings("passage-query", "concatenate", lower=True, prefix=f"{DOMAIN}_cf question: ")
 _T5 = TextSettings("google-t5/t5-base", "seq2seq", 32, 256, optimizer="adafactor", steps=4000)
 _REPAIR_PACE = Schedule(1.0, 128, 1e-3, 1, 0.0, 0.0, "constant", 500)

@@ -66,7 +66,7 @@ def learning(model: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class Pace:
-    """The settings of the optimizer: the rate rises over the share ``warmup`` of all steps, and falls to zero."""
+    """Settings of the optimizer: the learning rate rises over the share ``warmup`` of all steps, and falls to zero."""
 
     learning_rate: float = 7e-4
     warmup: float = 0.1

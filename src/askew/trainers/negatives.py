@@ -26,7 +26,7 @@ import numpy.typing as npt
 from askew.core.errors import ConfigError, DataError
 from askew.trainers.ranker import Examples
 
-# That module needs pyarrow, which a machine that only trains may not have.
+# askew.core.ranking needs pyarrow, which a machine that only trains may not have.
 if TYPE_CHECKING:
     from askew.core.ranking import Flags, Floats, Ints
 
@@ -63,7 +63,7 @@ class NegativeSampling:
         return int(np.floor(self.count * self.share + 0.5))
 
 
-# Published: 12 of 20 from the top 1,000. The baseline ranker of the paper takes all 20 at random.
+# Published: 12 of 20 negatives by lean, from the top 1,000. The baseline ranker of the paper takes all 20 at random.
 PRESETS = {"bigdeli2022": NegativeSampling(), "original": NegativeSampling(share=0.0)}
 
 

@@ -30,7 +30,7 @@ from askew.models.find import MINILM, cannot_load, identify, locate, need
 from askew.models.relevance import room
 from askew.trainers.common import Progress, Schedule, choose_device, run, seed_all
 
-# That module needs pyarrow, which a machine that only trains may not have.
+# askew.core.ranking needs pyarrow, which a machine that only trains may not have.
 if TYPE_CHECKING:
     from askew.core.ranking import Floats, Ints
 
@@ -63,8 +63,9 @@ class RankerSettings:
             )
 
 
-# The published cross-encoder script: batches of 32 pairs, one epoch, 2e-5, 20 million pairs, a warm-up of 5,000 steps.
-# With less data, the warm-up is a share of the steps. Groups of five give the script's ratio of 1 positive to 4 others.
+# The published cross-encoder script: batches of 32 pairs, one epoch, learning rate 2e-5, 20 million pairs, a warm-up of
+# 5,000 steps. With less data, the warm-up is a share of the steps. Groups of five documents give the script's ratio of
+# 1 relevant document to 4 negatives.
 PACE = Schedule(epochs=1.0, batch_size=8, learning_rate=2e-5, warmup=0.1, weight_decay=0.01, save_every=2000)
 
 

@@ -46,7 +46,7 @@ class ClassifierScores:
 def classifier_scores(
     probabilities: Floats, labels: Ints, classes: Sequence[str], seed: int = 0, resamples: int = RESAMPLES
 ) -> ClassifierScores:
-    """All scores of probabilities (texts by classes) against the true classes; they do not depend on the order."""
+    """All scores of probabilities (texts by classes) against the true classes; text order has no effect."""
     if probabilities.shape != (len(labels), len(classes)) or not len(labels):
         raise DataError(f"scores: expected {len(labels)} rows of {len(classes)}, found {probabilities.shape}")
     order = np.lexsort((*probabilities.T, labels))

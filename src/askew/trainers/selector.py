@@ -11,8 +11,9 @@ or after the five characters ``[SEP]`` as in the published inference code (a BER
 
 ``lean-aware`` also uses the retrieved documents, but no judgements. It measures the lean of the results of each
 candidate. Among the candidates with a high enough probability of no loss, it chooses the one with the least lean. The
-probability is predicted by a logistic regression on the agreement of the two result lists (LISTS), their similarity to
-the query by an encoder (CLOSE), and the scores of cross-encoders.
+probability is predicted by a logistic regression. Its features are the agreement of the candidate's results with those
+of the original query (LISTS), the similarity of the query to the candidate and to both results by an encoder
+(CLOSE), and the scores of cross-encoders.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class SelectorSettings:
         return RankerSettings(self.model, most_tokens=2 * side + _MARKS, most_left_tokens=side)
 
 
-# The paper: lr 2e-5, 10% warm-up, batches of 16, one epoch, texts only. Its public inference adds the passages.
+# The Refairmulate paper: learning rate 2e-5, 10% warm-up, batches of 16, one epoch, texts without passages. Its public
+# inference code adds the passages.
 PACE = Schedule(epochs=1.0, batch_size=16, learning_rate=2e-5, warmup=0.1, weight_decay=0.01, save_every=2000)
 PRESETS = {
     "refairmulate2025": SelectorSettings(),
@@ -303,7 +305,7 @@ CLOSE = (
 
 
 def closeness(similar: Floats, old: Floats, new: Floats) -> Floats:
-    """The similarity, by an encoder, of a query to its candidate and to the documents of both lists (by rank).
+    """The similarity, by an encoder, of a query to its candidate and to the results of both (by rank).
 
     There is a column for each of CLOSE. Documents of a list are weighted by 1 / log2(1 + rank); a missing document
     counts as 0.

@@ -16,7 +16,7 @@ OPEN_BELOW = "/static/"
 
 
 class Access:
-    """Checks tokens and cookies. A cookie has an expiry time signed with the token, but not the token itself."""
+    """Checks tokens and cookies. A cookie contains an expiry time, signed with the token, and not the token."""
 
     def __init__(self, token: str | None, clock: Callable[[], float] = time.time) -> None:
         self._token = None if token is None else token.encode()

@@ -2,7 +2,8 @@
 
 A connection waits until the complete head of a request has arrived, and again after each response. If there is no room
 for a new connection, the one that has waited longest is closed. So clients that send their request at once are served,
-even if others keep many connections open. A connection whose request is being answered is never closed for another.
+even if others keep many connections open. A connection whose request is being answered is never closed to make room for
+another one.
 """
 
 from __future__ import annotations
@@ -54,8 +55,10 @@ class Connections:
         self, limits: ServerLimits, most: int | None = None, shared: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        """``most`` is a lower limit for few file descriptors. Connections from ``shared`` addresses (proxies) are not
-        limited by address."""
+        """Limit connections as ``limits`` says, and to at most ``most``, if file descriptors are few.
+
+        Connections from ``shared`` addresses (proxies) are not limited by address.
+        """
         self._limits, self._most = limits, min(limits.connections, most or limits.connections)
         self._per_address, self._shared = min(limits.per_address, self._most), Networks(shared)
         self.clock, self.notices = clock, Notices(_log, clock)
@@ -68,7 +71,7 @@ class Connections:
         return len(self._open)
 
     def make_room(self, address: str) -> bool:
-        """Whether an address may open one more connection. A waiting connection may be closed for it."""
+        """Whether an address may open one more connection. A waiting connection may be closed to make room for it."""
         client = client_key(address)
         if self._count[client] >= self._per_address and not self._shared.hold(address):
             return self._close_longest(self._waiting_of.get(client), "closed early: too many from one address")

@@ -201,7 +201,10 @@ def too_large(most: int) -> Problem:
 
 
 def limited(receive: Receive, most: int, pause: float, whole: float) -> Receive:
-    """Limit the bytes that really arrive, and the seconds that a body may ``pause`` and take as a ``whole``."""
+    """Limit the bytes of a body that really arrive, and the seconds that they take.
+
+    The body may ``pause`` for some seconds, and must be complete after ``whole`` seconds.
+    """
     seen, done, until = 0, False, time.monotonic() + whole
 
     async def counted() -> Message:

@@ -68,7 +68,7 @@ class LimitedProtocol(H11Protocol):
         return 0 if self.transport is None else self.transport.get_write_buffer_size()
 
     def late(self) -> None:
-        """Send a timeout response and close. A connection that sent nothing, as browsers open, is not logged."""
+        """Send a timeout response and close. Browsers open connections that send nothing; these are not logged."""
         if self._heard:
             self._held.notices.add("closed: the request head did not arrive in time")
             self.transport.write(_LATE)

@@ -1,4 +1,4 @@
-"""Short replies for a language model: the deciding values first, texts cut, full lists only on request."""
+"""Short replies for a language model: the values that decide come first, texts are cut, full lists only on request."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ class BriefVariant:
 
 @dataclass(frozen=True)
 class BriefAlternatives:
-    """The best reformulations, those without a loss first; ``more`` are not listed. ``leans``: one is needed."""
+    """The best reformulations, those without a loss first; ``more`` is the number of others.
+
+    ``leans`` is false if the results of the query do not lean, so that no reformulation is needed.
+    """
 
     query: str
     judged: bool

@@ -62,7 +62,8 @@ class Settings:
     """Settings of one service.
 
     ``allowed_hosts`` are host names that it answers for, besides those of this machine. ``proxies`` are the addresses
-    or networks of TLS proxies in front of it. Only their X-Forwarded-For is trusted, and cookies are for TLS only.
+    or networks of TLS proxies in front of it. Only the X-Forwarded-For header of these proxies is trusted. With a
+    proxy, cookies are sent over TLS only.
     """
 
     sources: Sources = field(default_factory=Sources)

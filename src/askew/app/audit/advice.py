@@ -12,9 +12,9 @@ from askew.core.measure import Direction
 if TYPE_CHECKING:
     from askew.app.audit.report import AuditReport
 
-# A part above this share is the majority.
+# A part of the lean above this share is most of the lean.
 _MOST = 0.5
-# A mean over fewer queries is too uncertain.
+# A mean over fewer queries than this is too uncertain.
 _FEW = 30
 _OFF_TOPIC, _ASKED, _ON_TOPIC = "offtopic", "asked", ("warranted", "ontopic")
 _PERSON = "real"

@@ -43,7 +43,7 @@ def audit(
     settings: AuditSettings | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Audit a search engine: the bias (lean) of its results, its parts, the worst queries, and what reduces it.
+    """Audit a search engine: the bias (lean) of its results, parts of the lean, worst queries, and what reduces lean.
 
     ``engine`` is a ranker by name with ``engine_settings`` (``"opensearch"``), a name with a file of settings
     (``"http:engine.toml"``), an address of a JSON interface, a function of a query and k, a retriever of LangChain or
@@ -134,6 +134,6 @@ class _Steps:
         try:
             less, compared = times_less(self._lines, tried.lines, engine.texts, measures, missing)
         except DataError as error:
-            # A measure that is defined for some queries of the audit may be undefined for these few.
+            # A measure that is defined for some queries of the audit may be undefined for the few with a suggestion.
             return replace(found, notes=(*found.notes, f"sensitivity of the reformulations: left out ({error})"))
         return replace(found, less=less, compared=compared)

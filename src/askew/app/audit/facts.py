@@ -96,10 +96,10 @@ class OtherWay:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How often the verdict is the same with other choices, and how often the suggested reformulations lean less.
+    """How often the verdict is the same, and suggested reformulations lean less, with other measures and word lists.
 
-    The verdict is the same in ``holds`` of ``of`` combinations; the reformulations lean less in ``less`` of
-    ``compared``.
+    A combination is a measure, a word list and a tokenizer. The verdict is the same in ``holds`` of ``of``
+    combinations; the reformulations lean less in ``less`` of ``compared`` combinations.
     """
 
     holds: int
@@ -111,7 +111,10 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class AuditFacts:
-    """One audit; ``reading`` explains the sign of the deciding measure, and is empty for files of earlier versions."""
+    """One audit.
+
+    ``reading`` explains the sign of the first measure of lean; it is empty for files of earlier versions.
+    """
 
     engine: str
     k: int

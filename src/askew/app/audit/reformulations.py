@@ -31,10 +31,10 @@ _LOSES_NOTHING = (Outcome.BETTER_LESS.value, Outcome.SAME_LESS.value)
 class Tried:
     """A reformulation, and how it changes the results of the engine.
 
-    ``same`` is the probability that it asks for the same thing. ``kept`` is the share of the original query's top
-    results that it retrieves too. ``lean`` and ``effectiveness`` are the values of the original query and of the
-    reformulation. ``lean_verdict`` is less, same or more. ``outcome`` is None if the query has no judgements.
-    ``suggested`` is true for at most one reformulation of a query.
+    ``same`` is the probability that it asks for the same thing as the original query. ``kept`` is the share of the
+    original query's top results that it retrieves too. ``lean`` and ``effectiveness`` are the values of the original
+    query and of the reformulation. ``lean_verdict`` is less, same or more. ``outcome`` is None if the query has no
+    judgements. ``suggested`` is true for at most one reformulation of a query.
     """
 
     query_id: str
@@ -201,7 +201,7 @@ def _with_suggested(tried: Sequence[Tried], how: AuditSettings) -> list[Tried]:
 
 
 def _is_worth_a_look(one: Tried, how: AuditSettings) -> bool:
-    """Whether it reduces the lean enough, keeps enough results, and, with judgements, loses no effectiveness."""
+    """Whether a reformulation reduces lean enough, keeps enough results, and, if judged, loses no effectiveness."""
     is_less = one.lean_verdict == "less" and (one.gain or 0.0) >= how.reduction * abs(one.lean[0])
     return is_less and one.kept >= how.agree and one.outcome in (None, *_LOSES_NOTHING)
 

@@ -78,7 +78,7 @@ class AuditReport:
 
     @property
     def reading(self) -> str:
-        """How to read a value of the deciding measure, and the mean number of counted words."""
+        """How to read a value of the measure ``lean``, and the mean number of counted words."""
         counts = " and ".join(f"{count:,.1f} words for {group}" for group, count in self.words.items())
         depth = self.measures.cutoff or self.k
         return f"{sign_of(self.lean)} On average the top {depth} results of a query have {counts}.".strip()

@@ -13,13 +13,13 @@ from askew.app.search.rerank import reorder
 from askew.core.measure import Direction
 from askew.core.ranking import Floats
 
-# The method with the best trade-off in the arena among those that need no model (docs/results.md).
+# Of the methods that need no model, the one with the best trade-off of lean and effectiveness in docs/results.md.
 METHOD = "greedy"
 
 
 @dataclass(frozen=True)
 class Reranking:
-    """The mean over queries before and after reranking; of absolute values if zero is the best value."""
+    """The mean of the measure of lean before and after reranking; of absolute values if zero is the best value."""
 
     method: str
     before: float

@@ -23,7 +23,7 @@ _TOKENS = ("unclipped", "word")
 
 @dataclass(frozen=True)
 class Alternative:
-    """The mean of one combination of choices, with its interval and the group that it leans toward."""
+    """The mean with one measure, word list and tokenizer, with its interval and the group that it leans toward."""
 
     label: str
     measure: str
@@ -36,7 +36,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Stability:
-    """The verdict of the audit, and the means with other choices.
+    """The verdict of the audit, and the means with other combinations of measure, word list and tokenizer.
 
     The suggested reformulations lean less in ``less`` of the ``compared`` combinations.
     """
@@ -80,7 +80,7 @@ def times_less(
     originals: pl.DataFrame, suggested: pl.DataFrame, docs: Mapping[str, str], measures: AuditMeasures,
     missing: str | None,
 ) -> tuple[int, int]:  # fmt: skip
-    """Count the combinations in which the suggested reformulations lean less than their queries, and all of them."""
+    """Count the combinations in which suggested reformulations lean less than their queries, and all combinations."""
     queries = suggested["query_id"].unique()
     runs = {"original": originals.filter(pl.col("query_id").is_in(queries.implode())), "reformulated": suggested}
     report = sensitivity(

@@ -24,7 +24,7 @@ LIMITS = (
 
 
 def about(found: AuditFacts) -> Markup:
-    """The engine, the queries, the groups and the deciding measure."""
+    """The engine, the queries, the groups, and the measure that decides which queries are worst."""
     return facts([
         ("engine", code(found.engine)), *([("searched", found.audited)] if found.audited else []),
         ("queries", n.count(found.queries)),
@@ -144,7 +144,7 @@ def sensitivity_table(found: AuditFacts) -> Table:
 
 
 def sensitivity_said(found: AuditFacts) -> list[str]:
-    """How often the verdict is the same with other choices, and how often the reformulations lean less."""
+    """How often the verdict is the same, and reformulations lean less, with other measures, word lists, tokenizers."""
     one, said = found.sensitivity, list[str]()
     if one.of:
         said.append(f"The verdict ({found.verdict}) is the same in {one.holds} of {one.of} combinations.")

@@ -121,7 +121,7 @@ def _labeled(progress: Progress | None, label: str) -> Callable[[int, int], None
 
 
 def _scored(requests: Sequence[MeasureRequest], methods: Sequence[MitigationMethod]) -> list[str]:
-    """Return the measures to compute; a trained selector needs ``LEAN`` even if it is not requested."""
+    """Return the measures to compute; a trained selector needs the measure ``LEAN`` even if it is not requested."""
     texts = [one.text for one in requests]
     trained = any(part.trained for method in methods for part in method.parts)
     return [*texts, *([LEAN] if LEAN not in texts and trained else [])]

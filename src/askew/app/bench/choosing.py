@@ -69,7 +69,7 @@ def top_documents(hits: Hits, depth: int = TOP) -> tuple[Ints, Floats]:
 
 
 def kept_share(old: Ints, new: Ints) -> Floats:
-    """Return for each row the share of the old top documents that are among the new ones; 0 without old ones."""
+    """Return for each row the share of the documents in ``old`` that are also in ``new``; 0 if ``old`` has none."""
     there = old != _NONE
     kept = (old[:, :, None] == new[:, None, :]).any(axis=2) & there
     return np.asarray(kept.sum(axis=1) / np.maximum(there.sum(axis=1), 1), np.float64)

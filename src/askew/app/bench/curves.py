@@ -1,4 +1,4 @@
-"""Draw effectiveness against lean, with a curve for each method that has several strengths."""
+"""Draw effectiveness against lean, with a curve for each method that is run with several values of its strength."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from askew.publish.page.frame import About
 from askew.publish.page.markup import Markup
 from askew.publish.page.parts import PageParts, slug
 
-# The figures of each measure of lean, and the methods in each figure.
+# The charts for each measure of lean, by title, and which methods are in each chart.
 PANELS: Mapping[str, Callable[[MitigationMethod], bool]] = {
     "Results reordered": lambda one: all(part.kind == REORDER for part in one.parts),
     "Queries reformulated": lambda one: any(part.kind == REFORMULATE for part in one.parts),
@@ -30,7 +30,7 @@ PANELS: Mapping[str, Callable[[MitigationMethod], bool]] = {
 
 
 def curve_figures(files: PageParts, report: BenchReport, lean: str, mark: str) -> list[Markup]:
-    """Draw the first measure of effectiveness against one of lean: one figure per kind of method, with equal axes."""
+    """Draw the first measure of effectiveness against one of lean: one chart per kind of method, with equal axes."""
     base, *others = report.rows
     effect = report.effectiveness[0]
     room = tuple([row.cells[one].mean for row in report.rows] for one in (lean, effect))
@@ -71,7 +71,7 @@ def _figure(
 
 
 def curves_of(rows: Sequence[Row]) -> tuple[list[list[Row]], list[Row]]:
-    """Split rows into curves (methods with two or more strengths, in ascending order) and single rows."""
+    """Split rows into curves (methods run with two or more strengths, in ascending order) and single rows."""
     strong = sorted(
         (row for row in rows if row.method.strength is not None),
         key=lambda row: (row.method.family, row.method.strength),

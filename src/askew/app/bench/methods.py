@@ -13,8 +13,8 @@ run:FILE                            your own run
 
 FILE or FOLDER may be named NAME#SEED, a run also NAME@STRENGTH#SEED.run: the seeds of a method form one row.
 
-METHOD@STRENGTH sets the strength of a method; METHOD@A,B,C runs it with several. METHOD+greedy reorders the results of
-METHOD.
+METHOD@STRENGTH sets the strength of a method; METHOD@A,B,C runs it with several strengths. METHOD+greedy reorders the
+results of METHOD.
 """
 
 from __future__ import annotations

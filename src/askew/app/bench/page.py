@@ -1,4 +1,4 @@
-"""Write the report of one or several benches: a page with tables and figures, and the tables as CSV files."""
+"""Write the report of one or several benches: a page with tables and charts, and the tables as CSV files."""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ _RECIPE = "refairmulate"
 class Criteria:
     """How candidates are selected: by the lean of their results and the share ``agree`` of the top 10 that they keep.
 
-    ``effectiveness`` is used only for the upper bound. ``equivalence`` is the model of the filter.
+    ``effectiveness`` is used only for the upper bound, which selects by the judgements. ``equivalence`` is the model of
+    the filter that refuses a different meaning.
     """
 
     effectiveness: str

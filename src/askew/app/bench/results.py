@@ -308,7 +308,7 @@ def _mean_costs(mine: Sequence[Scored]) -> Costs:
 
 
 def compared(values: Mapping[str, Values], requests: Sequence[BenchMeasure]) -> dict[str, dict[str, Cell]]:
-    """Compare every method with the first one by every measure; p is corrected over all methods and measures.
+    """Compare every method with the base (the first) by every measure; p is corrected over all methods and measures.
 
     A mean is over the queries for which every method has a value, so that all means are over the same queries.
     """

@@ -146,7 +146,7 @@ class MethodRunner:
         return partial(self.searched, build("ranker", "crossencoder", {**given, "index": self.resources.index()}))
 
     def _by_head(self, method: MitigationMethod) -> Search:
-        """Rerank the documents of the base with a head of ``askew train adapter``."""
+        """Rerank the documents of the base with a head (a small model on an encoder) of ``askew train adapter``."""
         if method.settings:
             raise ConfigError(f"method_settings= {method.text}: a head has no settings")
         head, texts = read_head(Path(method.name)), self.queries["text"].to_pylist()

@@ -4,7 +4,7 @@ Selectors read the scores of one ranker. A candidate is acceptable with a ranker
 the only candidate of its query. Among the candidates that are acceptable with all rankers, the selector chooses as
 usual, by scores in which every measure has the smallest gain of the candidate over the rankers. The size of lean
 differs between rankers: for measures with a best value of zero, or for which lower is better, gains are compared as
-shares of the absolute value of the original, unless an original is zero.
+shares of the original query's absolute value, unless the value of an original query is zero.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ from askew.trainers.selector import (
 )
 
 EFFECTIVENESS, LEAN = "RR@10", "ARaB(tf)@10"
-# The parts: to train the model, to fit its probabilities, to choose thresholds, and to report.
+# The parts of the queries: to train the model, to fit its probabilities, to choose thresholds, and to report results.
 SHARES = {"train": 0.5, "fit": 0.1, "dev": 0.1, "test": 0.3}
 DEPTH = 10
 _NEEDED = ("query_id", "variant_id", "text", "original_text")
@@ -251,8 +251,8 @@ def as_measured(measure: str) -> str:
 def effects(built: Built, part: QuerySubset, chosen: Ints, margin: float) -> dict[str, Paired]:
     """Compare the chosen rows with the original queries of a part, by each measure.
 
-    Signed lean is compared by its absolute value per query. Queries without a value on both sides are left out of a
-    measure. ``margin`` is the largest loss of effectiveness that is considered negligible.
+    Signed lean is compared by its absolute value per query. A query is left out of a measure if the original or the
+    chosen query has no value. ``margin`` is the largest loss of effectiveness that is considered negligible.
     """
     found = {}
     for measure, asked in built.measures.items():

@@ -1,4 +1,4 @@
-"""Compute the parts of the measure of lean before and after, for the report."""
+"""Compute the parts of the measure of lean, for the original and for the chosen queries, for the report."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ A gain that is due to chance in the part that chooses does not appear in the par
 each in both directions.
 
 ``documents``: pairs are chosen by the lean (and the effectiveness, if a query has several relevant documents) of half
-of the documents, and reported by the other half. These figures are the main ones, because the two halves share no
-passage and do not compete for ranks.
+of the documents, and reported by the other half. The values of this scheme are the main ones, because the two halves
+share no passage and do not compete for ranks.
 
 ``words``: pairs are chosen by the lean with half of the words of every group, and the effectiveness of half of the
 documents. Both halves of the words are counted in the same passages, so this scheme overstates the true gain.

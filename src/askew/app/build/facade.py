@@ -34,14 +34,14 @@ StepProgress = Callable[[str, int], None]
 
 
 class Pairs:
-    """The result of ``build``: the pairs, the row counts of each step, and the means before and after."""
+    """The result of ``build``: the pairs, the row counts of each step, and the means of original and chosen queries."""
 
     def __init__(self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> None:
         self.build, self.store, self.outcomes = build, store, outcomes
 
     @property
     def notes(self) -> list[str]:
-        """Notes to read before relying on the figures."""
+        """Notes to read before relying on the results."""
         stage, pairs = self.build.select, self.outcomes.get("pairs")
         judged = None
         if stage and pairs and pairs.manifest.parts:
@@ -74,11 +74,11 @@ class Pairs:
 
     @cached_property
     def summary(self) -> pl.DataFrame | None:
-        """The held-out means of each subset before and after, with the in-sample means in additional columns.
+        """The held-out means of each subset of pairs before and after reformulation, and the in-sample means.
 
         Pairs are chosen by half of the documents and reported by the other half; further columns have the other schemes
-        (see ``held_out``). If there is no held-out figure, the in-sample figure is used, and ``figures`` says so. None
-        if the recipe chooses no pairs, or there are none.
+        (see ``held_out``). If there is no held-out value, the in-sample value is used, and the column ``figures`` says
+        so. None if the recipe chooses no pairs, or there are none.
         """
         found = summary_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
         return None if found is None else headline(found, self.held_out)

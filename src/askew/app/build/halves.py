@@ -69,8 +69,8 @@ def word_halves(
 ) -> dict[str, Flags]:
     """Return for each term the splits in which it is in the first half.
 
-    The units that name the same groups are sorted by frequency. Of each two neighbors, a random one goes to each half.
-    A split in which a group has no word in one half is drawn again.
+    The units that name the same groups are sorted by frequency. Of each two neighbors in this order, a random one goes
+    to the first half and the other to the second. A split in which a group has no word in one half is drawn again.
     """
     units, named = units_of(lexicons), set(groups)
     frequency: Counter[str] = Counter()

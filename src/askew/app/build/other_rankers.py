@@ -72,7 +72,8 @@ def chosen_keys(store: Store, outcomes: Mapping[str, StepOutcome], subsets: Sequ
 def other_rankers(build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> pl.DataFrame | None:
     """Return the change of the first measures of lean and effectiveness in each chosen subset with each other ranker.
 
-    ``took_part`` is true for rankers that were used to choose pairs. None if there is no other ranker, or no pair.
+    ``took_part`` is true for rankers that were used to choose pairs. The result is None if there is no other ranker, or
+    no pair.
     """
     stage = build.select
     if stage is None or not any(step.name.startswith(CROSS) for step in build.plan.steps):

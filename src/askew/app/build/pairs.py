@@ -102,7 +102,7 @@ class Select:
         return choose_across(self.selector, allowed, others, self._directions)
 
     def allowed(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return the scores or pairs that may be chosen."""
+        """Return the scores or pairs of the candidates that may be chosen."""
         return rows if self.judged_sources == ALLOW else without_judged(rows)
 
     def allowed_parts(self, pairs: PairParts) -> PairParts:

@@ -1,4 +1,4 @@
-"""Sample the points of the figure of effectiveness against lean."""
+"""Sample the points of the chart of effectiveness against lean."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ def _cross_name(given: Mapping[str, Any], section: str) -> str:
 
 
 def _held_out(recipe: Recipe, resources: Resources, evaluate: Evaluate, select: Select) -> list[Step]:
-    """Return the step of the held-out figures, unless the recipe says held_out = false."""
+    """Return the step that computes the held-out values, unless the recipe says held_out = false."""
     wanted = recipe.table("select").get("held_out", True)
     if not isinstance(wanted, bool):
         raise ConfigError(f"recipe: select.held_out should be true or false, found {wanted!r}")

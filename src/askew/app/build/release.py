@@ -41,7 +41,7 @@ from askew.selectors.settings import find_measures
 
 _GROUPED = {"group", "label", "score", *SUBSETS}
 _PAIRS = "pairs"
-# The held-out figures of each subset and measure in a release.
+# The columns of the held-out values of each subset and measure in a release.
 _HELD_OUT = (
     "subset", "measure", "figures", "held_out_pairs", "held_out_queries", "old_mean", "new_mean", "change", "low",
     "high", *(f"{kind}_{name}" for kind in ("words", "ranks", "in_sample") for name in ("change", "low", "high")),
@@ -158,7 +158,7 @@ class _Release:
         }
 
     def held_out(self) -> dict[str, Any]:
-        """Return the held-out and in-sample figures of the chosen subsets; empty without held-out figures."""
+        """Return the held-out and in-sample values of the chosen subsets; empty without held-out values."""
         steps = self.store, self.outcomes, self.build.select, self.build.evaluate
         found, whole = held_out_of(*steps), summary_of(*steps)
         if found is None or whole is None:
@@ -246,7 +246,10 @@ def _selection(selector: SelectorPlugin) -> dict[str, Any]:
 
 
 def _paper(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Labels depend on the first measure of each side, outcomes on all measures."""
+    """Rules of the Refairmulate paper: labels depend on the first measures of effectiveness and bias.
+
+    Outcomes depend on all measures.
+    """
     effectiveness, bias = given["effectiveness"], given["bias"]
     return {
         **_grouped(given),
@@ -258,7 +261,10 @@ def _paper(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _less_lean(given: Mapping[str, Any]) -> dict[str, Any]:
-    """As the paper; also, no chosen pair is worse by any measure, and the first bias measure falls by a given share."""
+    """As ``_paper``, with two more rules for chosen pairs.
+
+    A chosen pair is not worse by any measure, and its first bias measure falls by a given share.
+    """
     measures = [*given["effectiveness"], *given["bias"]]
     return {
         **_paper(given),
@@ -268,7 +274,7 @@ def _less_lean(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _repo(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Labels depend on all measures of each side, which must agree."""
+    """Rules of the public code: labels depend on all measures of effectiveness (and of bias), which must agree."""
     effectiveness, bias = given["effectiveness"], given["bias"]
     accepted = {str(group): sorted(labels) for group, labels in REPO_ACCEPT.items()}
     return {

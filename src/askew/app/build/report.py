@@ -1,4 +1,4 @@
-"""Write the report of a finished build: one self-contained page, and its tables and figures as files."""
+"""Write the report of a finished build: one self-contained page, and its tables and charts as files."""
 
 from __future__ import annotations
 
@@ -134,8 +134,8 @@ def report_of(
 def choice_of(selector: SelectorPlugin, build: Build, pairs: PairParts) -> SelectionFacts:
     """Return the role of each measure, from the settings of the selector.
 
-    A measure with the same values as a deciding measure is not independent: AP equals RR if each query has one relevant
-    document.
+    A measure with the same values as one that pairs are chosen by is not independent: AP equals RR if each query has
+    one relevant document.
     """
     directions = build.evaluate.directions
     effectiveness, lean = sides_of(selector, build.evaluate)
@@ -213,7 +213,7 @@ class _Report:
         self.chosen = [name for name in self.choice.subsets if name != NEGATIVE]
         if not self.chosen:
             raise ConfigError(f"report: the selector {stage.selector.name!r} has no subset of chosen pairs")
-        # The figures show the largest subset; of equally large ones the last, because unions come last.
+        # The charts show the largest subset; of equally large ones the last, because unions come last.
         self.sizes = self.pairs.count(*self.choice.subsets)
         self.main = max(reversed(self.chosen), key=self.sizes.__getitem__)
         self.summary = summarize(
@@ -308,7 +308,7 @@ class _Report:
         return subsets_section(self.files, self.summary, self.labels, told, self.chosen)
 
     def _against(self) -> Section:
-        """Compare with effectiveness-only selection; one test for each measure, corrected over all measures."""
+        """Compare with selection by effectiveness only; one test for each measure, corrected over all measures."""
         allowed = self.stage.allowed_parts(self.pairs)
         ps: dict[str, float] = {}
         tables, agree = [], 0
@@ -357,7 +357,7 @@ class _Report:
         return f"{_and(sides[0])} for effectiveness and {_and(sides[1])} for lean" if sides[1] else _and(sides[0])
 
     def _refined(self, rankers: Mapping[str, pl.DataFrame]) -> Section:
-        """Return the tables of RePair, over all queries and all candidates, also those in no box."""
+        """Return the tables of RePair, over all queries and all candidates, also those in no box (subset of pairs)."""
         measure, resources = self.choice.effectiveness, self.build.resources
         direction = self.directions[measure]
         judged = resources.judgements.table if resources.collection.has_judgements else None

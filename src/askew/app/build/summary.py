@@ -1,4 +1,4 @@
-"""Summarize a build: the means of each subset before and after, held out and in-sample."""
+"""Summarize a build: the means of each subset before and after reformulation, held out and in-sample."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def counted_groups(evaluate: Evaluate) -> list[tuple[Lexicon, list[str]]]:
 def summary_of(
     store: Store, outcomes: Mapping[str, StepOutcome], stage: Select | None, evaluate: Evaluate
 ) -> pl.DataFrame | None:
-    """Return the in-sample means of the chosen pairs (Table 1); None if the build has no pairs."""
+    """Return the in-sample means of the chosen pairs (as Table 1 of Refairmulate); None if the build has no pairs."""
     if stage is None or not outcomes["pairs"].manifest.parts:
         return None
     pairs = step_parts(store, outcomes["pairs"].manifest)
@@ -43,7 +43,7 @@ def summary_of(
 def held_out_of(
     store: Store, outcomes: Mapping[str, StepOutcome], stage: Select | None, evaluate: Evaluate
 ) -> pl.DataFrame | None:
-    """Return the same table held out, for each scheme; None if the build has no such step, or chose no pairs.
+    """Return the table of ``summary_of`` with held-out means, by scheme; None without a held-out step or chosen pairs.
 
     ``pairs`` counts a pair once for each of the ``choices`` (splits, in both directions) that chose it.
     """
@@ -53,7 +53,10 @@ def held_out_of(
 
 
 def held_out_table(rows: PairParts, stage: Select, evaluate: Evaluate) -> pl.DataFrame | None:
-    """Compute the means before and after in the part that did not choose, over all choices, with intervals."""
+    """Compute the means before and after reformulation over all choices, with intervals.
+
+    The means are those in the part of the data that did not choose the pairs.
+    """
     tables = []
     made = rows.map(["scheme", "split", "chosen_by"], pl.DataFrame.unique).unique()
     for scheme in SCHEMES:
@@ -76,7 +79,7 @@ def held_out_gains(rows: pl.DataFrame, directions: Mapping[str, Direction]) -> p
 
 
 def headline(in_sample: pl.DataFrame, held_out: pl.DataFrame | None) -> pl.DataFrame:
-    """Return one row for each subset and measure, with the held-out figures if there are any, and the in-sample ones.
+    """Return one row for each subset and measure, with the held-out values if there are any, and the in-sample values.
 
     ``figures`` says whether ``old_mean``, ``new_mean``, ``change``, ``low`` and ``high`` are held out by documents
     (over ``held_out_pairs`` pairs of all choices) or in-sample. ``pairs``, ``queries`` and the counts of pairs are

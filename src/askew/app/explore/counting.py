@@ -25,7 +25,8 @@ class ExplorerCounts:
 
     ``groups`` are the groups that the measures count; None if each measure counts its published groups. ``named`` are
     the groups that methods and rules count; None only for the published pair of groups. ``effectiveness`` is None if no
-    measure reads judgements. ``sides`` has all deciding measures. ``notes`` say which measures were left out.
+    measure reads judgements. ``sides`` has all measures that decide about a reformulation. ``notes`` say which measures
+    were left out.
     """
 
     groups: Groups | None
@@ -88,7 +89,7 @@ def _texts(given: Any) -> tuple[str, ...]:
 
 
 def _sides(asked: Sequence[MeasureRequest], decided: Sides | None) -> Sides:
-    """Return the measures of each side by the names in the scores; without a selector, the first of each kind."""
+    """Return the measures of effectiveness and lean, as named in the scores; without a selector, the first of each."""
     if decided is None:
         return Sides(_only(_first(asked, "judgements")), _only(_first(asked, "mentions")))
     directions = {one.text: one.direction for one in asked}

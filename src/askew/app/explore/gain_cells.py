@@ -50,7 +50,10 @@ class GainCells:
 
 
 def gain_cells(table: ShownPairs, wanted: Wanted) -> GainCells | None:
-    """Bin the pairs that match the filters, ignoring bounds on gains; None if the selector does not have both sides."""
+    """Bin the pairs that match the filters, ignoring bounds on gains.
+
+    None if the selector does not have measures of both effectiveness and lean.
+    """
     effectiveness, lean = table.sides
     if effectiveness is None or lean is None:
         return None

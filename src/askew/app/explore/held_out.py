@@ -30,7 +30,7 @@ Gains = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class HeldOutPairs:
-    """``rows`` has the figures of each chosen subset and measure (see ``headline``) and the ``verdict`` on the mean.
+    """``rows`` has the values of each chosen subset and measure (see ``headline``) and the ``verdict`` on the mean.
 
     ``gains`` has the gains of single pairs, by query and variant.
     """
@@ -46,7 +46,7 @@ class HeldOutPairs:
 def held_out_pairs(
     store: Store, pairs: Manifest, frame: pl.LazyFrame, measures: Sequence[str], subsets: Sequence[str]
 ) -> HeldOutPairs | None:
-    """Return the held-out figures of a dataset by some of its measures; None if the store has none."""
+    """Return the held-out values of a dataset by some of its measures; None if the store has none."""
     step = _step_of(store, pairs)
     if step is None or not subsets or not measures:
         return None

@@ -50,7 +50,7 @@ class Sources:
 
     With neither a store nor an index, the embedded demo is opened. ``logs`` is an output folder of ``askew logs``,
     ``runs`` a folder of runs, ``audit`` an output folder of ``askew audit`` or a folder of several. ``groups`` and
-    ``measures`` replace those of the recipe of the store; ``recipe`` replaces its methods.
+    ``measures`` replace those of the recipe of the store; ``recipe`` has methods that replace its methods.
     """
 
     store: Path | None = None

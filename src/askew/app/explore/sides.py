@@ -17,7 +17,7 @@ Gains = Mapping[str, float | None]
 class Sides:
     """The measures of effectiveness and of lean that a selection decides by, and its tolerance.
 
-    The verdicts are the same as in the dataset: a side is worse if one of its measures is worse.
+    The verdicts are the same as in the dataset: effectiveness or lean is worse if one of its measures is worse.
     """
 
     effectiveness: tuple[str, ...]

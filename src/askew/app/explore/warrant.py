@@ -53,7 +53,10 @@ class Warrant:
 
     @property
     def status(self) -> str:
-        """``warranted`` if a rule applies, ``none`` if no group is named, ``no rules`` without any, else ``added``."""
+        """``warranted`` if a rule applies, ``none`` if no group is named, else ``added``.
+
+        If there are no rules for the groups, ``no rules`` replaces ``added``.
+        """
         if self.reasons:
             return "warranted"
         return "none" if not self.words else "added" if self.rules else "no rules"

@@ -166,7 +166,7 @@ def _fill(
         report.notes.append("there is no reformulation for a group, so the report has no tables of them")
         return []
     tables["groups"] = patterns.group_table(events, groups)
-    # Blocks consist of lexicon words, which may be shown. Only a prefix term can match other words of the log.
+    # A block (the added words) consists of lexicon words, which may be shown. Only a prefix can match other words.
     checked = ["block"] if vocabulary.prefixes else []
     tables["blocks"], blocks = privacy.shown(patterns.block_table(events), checked, "blocks")
     tables["gaps"] = patterns.gap_table(events, groups)

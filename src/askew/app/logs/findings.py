@@ -1,4 +1,4 @@
-"""The main findings of a log report, in at most three sentences with figures."""
+"""The main findings of a log report, in at most three sentences with numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ Row = dict[str, Any]
 
 
 def findings(report: LogReport) -> list[str]:
-    """The main findings, at most three: how often, what changes, and when. A finding without data is left out."""
+    """The main findings, at most three: how often a group is added, what changes, and when.
+
+    A finding without data is left out.
+    """
     found = [sentence for tell in (_how_often, _what_changes) for sentence in tell(report)]
     for tell in _WHEN:
         if len(found) < MOST:

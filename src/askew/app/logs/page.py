@@ -1,4 +1,4 @@
-"""The HTML report of a log: the tables and figures of the GSQR paper for any log."""
+"""The HTML report of a log: tables and charts of the paper on gender-specializing query reformulation, for any log."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def report_head(report: LogReport) -> list[Markup]:
 
 
 def report_sections(report: LogReport) -> list[Section]:
-    """The tables and figures as folded sections, and the open section on limits."""
+    """The tables and charts as folded sections, and the open section on limits."""
     bodies = [(name, title, make(report)) for name, title, make in _SECTIONS]
     return [Section(name, title, body, folded=name != _OPEN) for name, title, body in bodies if body]
 

@@ -16,7 +16,7 @@ from askew.core.ranking import Floats, Ints
 from askew.core.text_tables import html_table, text_table
 from askew.statistics.agreement import Signs, pair_signs, tau_b
 
-# The axes of choice, the family of the measure first. A measure need not have all axes.
+# The axes of a combination: what is varied, the family of the measure first. A measure need not have all axes.
 AXES = ("measure", "lexicon", "tokens", "sign", "cutoff", "missing", "who")
 # The largest number of combinations for which the full tau matrix is printed and drawn.
 READABLE = 150
@@ -25,7 +25,7 @@ _ROWS = 512
 
 @dataclass(frozen=True)
 class Combination:
-    """One choice on every axis that the measure has, and the mean of each system under it."""
+    """One choice on every axis that the measure has, and the mean of each system with these choices."""
 
     number: int
     choices: Mapping[str, Value]

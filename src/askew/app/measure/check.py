@@ -34,7 +34,7 @@ DEFAULT_GROUPS = "gender:female,male"
 SAMPLED = 5_000
 # Fast, and needs no extra package: a check is the first step.
 RESOLVER = "light"
-# The classes that name no person of the group.
+# The classes of mentions that refer to no person of the group.
 DOUBTFUL = ("name", "other")
 # The number of texts that are resolved together, to bound memory use.
 _BLOCK = 256

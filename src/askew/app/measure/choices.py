@@ -53,7 +53,10 @@ class Axes:
                 yield self._measure(base, choices), {"measure": shown, **choices}
 
     def _values(self, base: Measure, family: MeasureFamily, axis: str) -> tuple[Value, ...]:
-        """The values of a measure on an axis: the one in its text, or else all given ones; empty without the axis."""
+        """The values of a measure on an axis: the one in its text, or else all given ones.
+
+        Empty if the measure does not have this axis.
+        """
         if axis == "cutoff":
             return (base.cutoff,) if base.cutoff is not None else self.cutoffs
         if axis not in family.parameters:

@@ -150,7 +150,7 @@ def compare(
             raise DataError(f"{asked.text} is not defined in both runs for any query they share")
         if not there.all():
             notes.append(f"{asked.text}: over the {int(there.sum())} of {len(there)} queries with a value in both runs")
-            # A measure of effectiveness leaves out the same queries in both runs, because only judgements decide.
+            # A measure of effectiveness leaves out the same queries in both runs, because only judgements decide which.
             missing[asked.text] = 0 if "judgements" in asked.family.reads else int((~there).sum())
         limit = _margin_for(asked, margin)
         results[asked.text] = paired(
@@ -179,7 +179,7 @@ def _check_settings(test: str, seed: int, unpaired: str) -> None:
 
 def _named(old: RunLike, new: RunLike, names: tuple[str, str] | None) -> dict[str, RunLike]:
     if names is None and isinstance(old, Run) and isinstance(new, Run) and old.name == new.name:
-        # Two searches by the same ranker.
+        # Two searches by the same ranker have the same name.
         names = f"{old.name} (old)", f"{new.name} (new)"
     if names is None:
         return named_runs([old, new], others=("old", "new"))

@@ -181,7 +181,7 @@ class MeasureJob:
         if not keys:
             return {}
         needed = np.zeros(len(inputs[0].doc_ids), np.bool_)
-        # Many measures read the same documents, so one measure per way of reading is enough.
+        # Measures with the same way of reading need the same documents, so one measure per way of reading is checked.
         for one in {way_of_reading(one.measure): one for one in self.asked if key_of(one) is not None}.values():
             for given in inputs:
                 needed |= documents_read(one.measure, given)

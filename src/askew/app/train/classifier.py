@@ -176,7 +176,7 @@ def _card(
 
 
 def scores_table(scores: ClassifierScores, folds: int) -> CardTable:
-    """The scores of this model, with the published figures if they have the same classes."""
+    """The scores of this model, with the published scores if they have the same classes."""
     names = sorted(scores.f1)
     ours = ("this model", str(scores.accuracy), *(str(scores.f1[name]) for name in names), str(scores.ece))
     rows: list[tuple[Any, ...]] = [ours]

@@ -1,4 +1,4 @@
-"""License, link and authors of known training data, for the card."""
+"""License, link and authors of known training data, for the model card."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ class AdapterJob:
     """The settings of the training.
 
     ``method``      head (the encoder is frozen), lora (adapter weights) or full (all weights).
-    ``with_title``  documents with their titles; the published figures are for bodies only.
-    ``penalty``     for a head: choose the alphas from the grid 0 to 2, by cross-validation on the training queries.
+    ``with_title``  documents with their titles; the published values are for bodies only.
+    ``penalty``     for a head: choose weights (alphas) from the grid 0 to 2, by cross-validation on training queries.
     ``most_loss``   for a head: the largest loss of held-out accuracy that the alphas may cause.
     ``seeds``       the number of measured seeds, starting with ``seed``; the first one trains the model.
     """
@@ -90,7 +90,7 @@ def train_adapter(
     data: str | Path, out: Path, settings: AdapterJob | None = None, device: str | None = None, command: str = "",
     progress: Progress | None = None,
 ) -> Trained:  # fmt: skip
-    """Run the zero-shot protocol for the card, then train a model on all rows of GrepBiasIR."""
+    """Run the zero-shot protocol for the model card, then train a model on all rows of GrepBiasIR."""
     chosen, job = choose_device(device), settings or AdapterJob()
     rows = read_grepbias(Path(data))
     known = {"data": [one["sha256"] for one in rows.files], "weights": identify(job.model), **asdict(job)}

@@ -53,7 +53,9 @@ KEEP = "the query as it was"
 
 @dataclass(frozen=True)
 class RewriterJob:
-    """How a rewriter is trained and measured. ``box`` is the name of a box, or a criterion if the file has values.
+    """How a rewriter is trained and measured.
+
+    ``box`` is the name of a subset of pairs, or a criterion if the file has values.
 
     ``every``: use all candidates of an aggregated table that meet the criterion, not only the best of each query.
     ``most_test``: the largest number of test queries (0: all). ``queries`` is a file of queries with user and time; the
@@ -122,7 +124,7 @@ def _fit(
 
 
 def read_pairs(source: Path, box: str = RewriterJob.box, every: bool = False) -> tuple[Rewrites, Counter[str]]:
-    """The pairs of a box, and the number of left-out pairs by reason."""
+    """The pairs of a box (a subset of pairs), and the number of left-out pairs by reason."""
     if source.is_dir():
         table = _from_folder(source, box)
     else:

@@ -1,7 +1,7 @@
 """train selector: train a model that selects among the candidates of a build without judgements.
 
 Queries are split by their words. The cross-encoder is trained on ``train`` and the probability that a candidate loses
-no effectiveness on ``fit``. The threshold is chosen on ``dev``, and figures are reported for ``test``. This is
+no effectiveness on ``fit``. The threshold is chosen on ``dev``, and results are reported for ``test``. This is
 ``askew train selector`` as a function.
 """
 
@@ -77,9 +77,9 @@ class SelectorJob:
     """How a selector is trained. ``lean_aware=None``: learn the lean-aware rule if the source has the data for it.
 
     ``similar`` is a sentence encoder for the similarity of results to the query; an empty text leaves this feature out.
-    ``margin`` is the largest loss of mean effectiveness that would not matter; the tests check whether it is ruled out.
-    ``slack`` is the loss that the threshold may have on dev, by the lower end of the interval. The default is 0 and not
-    the margin, because the lowest threshold that dev allows is overfitted to dev.
+    ``margin`` is the largest loss of mean effectiveness that would not matter; the tests check whether a loss of this
+    size is ruled out. ``slack`` is the loss that the threshold may have on dev, by the lower end of the interval. The
+    default is 0 and not the margin, because the lowest threshold that dev allows is overfitted to dev.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {name: {"settings": one} for name, one in PRESETS.items()}
@@ -199,7 +199,7 @@ def features(
 def _measure(
     built: Built, parts: npt.NDArray[np.str_], scores: Floats, job: SelectorJob, device: str
 ) -> tuple[dict[str, Any] | None, dict[str, Any], tuple[CardTable, ...]]:
-    """The lean-aware rule, the measures of the choices on the test part, and both as tables."""
+    """The lean-aware rule, the measures of each rule's selections on the test part, and both as tables."""
     test = QuerySubset.of(built, parts, "test")
     apart = _told_apart(built, test, scores, job.settings.learns)
     if not built.whole:

@@ -43,7 +43,7 @@ class ModelTrainer(Protocol[D_contra, S_contra]):
         self, data: D_contra, out: Path, settings: S_contra | None = None, device: str | None = None, command: str = "",
         progress: Progress | None = None, /,
     ) -> Trained:  # fmt: skip
-        """Train on ``data`` and write to the folder ``out``. The card shows ``command`` as the training command."""
+        """Train on ``data`` and write the folder ``out``. The model card shows ``command`` as the training command."""
         ...
 
 

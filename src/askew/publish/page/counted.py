@@ -31,7 +31,7 @@ def part_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class CountedParts:
-    """The parts of a measure, for the original queries and the chosen ones; ``data`` has one row for each part."""
+    """The parts of a measure of lean, for original and chosen queries; ``data`` has one row for each part."""
 
     measure: str
     resolver: str
@@ -40,7 +40,7 @@ class CountedParts:
 
 
 def counted_section(files: PageParts, found: CountedParts) -> Section:
-    """A table of the share and net of each part, for the original and the chosen queries."""
+    """A table of the share of each part and what it adds to the mean (net), for original and chosen queries."""
     rows = []
     for kind, name in found.data.select("kind", "name").unique(maintain_order=True).rows():
         cells = [f"{kind}: {part_name(name)}"]

@@ -28,7 +28,7 @@ class StepFacts:
 
 @dataclass(frozen=True)
 class MeasureDescription:
-    """A measure: its signature with all parameters, its better direction and its part in the choice of pairs."""
+    """A measure: its signature with all parameters, its better direction and its role in the selection of pairs."""
 
     name: str
     signature: str

@@ -66,15 +66,15 @@ def slug(text: str, taken: Mapping[str, object] | None = None, before: str = "x"
 
 
 def measure_label(measure: str, direction: Direction, mark: str = "") -> str:
-    """The label of a measure in tables: bars if its distance from zero counts, an arrow in the better direction, and
-    a mark for its part in the choice (see ``labels_note``)."""
+    """The label of a measure in tables: |M| if its distance from zero counts, an arrow in the better direction, and
+    a mark if the measure was used to group queries or to choose pairs (see ``labels_note``)."""
     shown = f"|{measure}|" if direction is Direction.ZERO else measure
     arrow = "↑" if direction is Direction.UP else "↓"
     return f"{shown}{_KEEP}{arrow}{f'{_KEEP}{mark}' if mark else ''}"
 
 
 def labels_note(labels: Iterable[str], elsewhere: str = "") -> str:
-    """Explain the signs in these labels of measures; ``elsewhere`` is the ranker of the choice, if it is another."""
+    """Explain the signs in labels of measures; ``elsewhere`` is the ranker of the selection, if it is another one."""
     every = "".join(labels)
     said = ["↑ ↓: the better direction."]
     if "|" in every:

@@ -50,7 +50,7 @@ Row = dict[str, Any]
 def subsets_section(
     files: PageParts, summary: pl.DataFrame, labels: Mapping[str, str], about: Mapping[str, str], shown: Sequence[str]
 ) -> Section:
-    """Table 1 of Refairmulate: means before and after for each subset; the figure has the subsets ``shown``."""
+    """Table 1 of Refairmulate: means before and after for each subset; the chart has the subsets ``shown``."""
     groups = [
         Group(_subset_line(part.rows(named=True)), _before_after(part, labels))
         for part in summary.partition_by("subset", maintain_order=True)
@@ -66,7 +66,7 @@ def subsets_section(
 def held_out_section(
     files: PageParts, headline: pl.DataFrame, labels: Mapping[str, str], shown: Sequence[str], main: str
 ) -> Section:
-    """The held-out means of the subsets ``shown``, with the in-sample change; the figure has the subset ``main``."""
+    """The held-out means of the subsets ``shown``, with the in-sample change; the chart has the subset ``main``."""
     chosen = headline.filter(pl.col("subset").is_in(shown))
     groups = [
         Group(_subset_line(part.rows(named=True)), _held_out_rows(part, labels))
@@ -114,7 +114,7 @@ def _held_out_row(row: Row, labels: Mapping[str, str]) -> list[str]:
 
 
 def _renamed(part: pl.DataFrame, prefix: str) -> pl.DataFrame:
-    """Copy the change and interval of one kind of figures to the columns without a prefix."""
+    """Copy the change and interval of one kind (held-out or in-sample) to the columns without a prefix."""
     return part.with_columns(**{name: pl.col(f"{prefix}{name}") for name in ("change", "low", "high")})
 
 

@@ -77,7 +77,7 @@ def _short(names: list[str]) -> list[str]:
 
 
 def front_of(x: Floats, y: Floats, x_better: Direction, y_better: Direction) -> list[int]:
-    """The Pareto-optimal points, from left to right. Means of a ZERO measure are distances."""
+    """The Pareto-optimal points, from left to right. Means of a measure best at zero are distances from zero."""
     a, b = (values if better is Direction.UP else -values for values, better in ((x, x_better), (y, y_better)))
     beaten = [bool(np.any((a >= a[i]) & (b >= b[i]) & ((a > a[i]) | (b > b[i])))) for i in range(len(a))]
     return sorted((i for i in range(len(a)) if not beaten[i]), key=lambda i: (x[i], y[i]))

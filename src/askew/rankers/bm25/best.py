@@ -68,7 +68,7 @@ def lowest_score(best: KeptHits, size: int) -> Any:
 
 @compiled(forceinline=True)
 def offer(score: Any, doc: int, k: int, size: int, best: KeptHits) -> int:
-    """Add a document to the best, and return the new number of keys."""
+    """Add a document to the best so far, and return the new number of keys."""
     keys = best.keys
     best.as_float[0] = score
     key = np.uint64(best.as_bits[0]) << np.uint64(32) | np.uint64(0xFFFFFFFF - doc)

@@ -1,4 +1,4 @@
-"""The impacts of all postings, and the bounds by which a search skips: computed once, stored and memory-mapped."""
+"""The impacts of all postings, and bounds for skipping documents: computed once, stored and memory-mapped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from askew.rankers.disk import FORMAT, check_files, read_sealed, write_sealed
 from askew.sorting import sort_ascending
 
 KTH = (10, 100, 1000)
-# Lists with at most one posting per this many documents have no ranges, or no bits: they are short enough to search.
+# Lists with at most one posting per 256 documents have no ranges, and those with at most one per 64 have no bits (see
+# ``askew.rankers.bm25.lists``): they are short enough to search.
 _SPARSE, _LESS_DENSE = 256, 64
 _DTYPES = {"f32": np.float32, "i64": np.int64, "i32": np.int32, "u8": np.uint8, "u64": np.uint64}
 

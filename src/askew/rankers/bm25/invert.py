@@ -21,7 +21,7 @@ Longs = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True)
 class Postings:
-    """The documents of each term with term frequencies. Those above 255 are in ``over``, as position and count."""
+    """The documents of each term with term frequencies. Those > 255 are in ``over``, as position and frequency."""
 
     offsets: Longs
     docs: Ints

@@ -85,7 +85,10 @@ def order_lists(
     terms: Any, weights: Any, offsets: Any, block_offsets: Any, term_max: Any, term_kth: Any, range_offsets: Any,
     bit_offsets: Any, query: QueryLists, floor: Any,
 ) -> int:  # fmt: skip
-    """Sort the lists of a query by bound, raise ``floor`` to the highest k-th impact, and return their number."""
+    """Sort the lists of a query by bound, and return their number.
+
+    ``floor``, the score that a document must reach, is raised to the highest k-th impact of a list.
+    """
     columns, weight, reach, step = query.columns, query.weight, query.reach, query.step
     count = 0
     for i in range(len(terms)):
@@ -190,7 +193,7 @@ def _most_without_bits(doc: int, total: Any, dense: int, tables: int, query: Que
 
 @compiled
 def add_dense(count: int, others: int, query: QueryLists, lists: Lists, left: Open) -> None:
-    """Add the scores of those of the first lists that have bits to some documents.
+    """Add to some documents their scores in those of the first lists that have bits.
 
     For each list, all positions are computed first and then read, so that the memory loads can overlap.
     """
@@ -212,7 +215,7 @@ def add_dense(count: int, others: int, query: QueryLists, lists: Lists, left: Op
 def finish(
     doc: int, total: Any, others: int, dense: int, tables: int, fixed: Any, query: QueryLists, lists: Lists, floor: Any
 ) -> Any:
-    """Add the scores of those of the first lists without bits; -1 as soon as the floor is out of reach."""
+    """Add a document's scores in those of the first lists that have no bits; -1 if it cannot reach the floor."""
     if dense == others:
         return total
     most = _most_without_bits(doc, total + fixed, dense, tables, query, lists) * (1.0 + 1e-9)

@@ -272,7 +272,7 @@ def search_bags(
 ) -> None:  # fmt: skip
     """Search some bags of weighted terms. Row i of the output belongs to bag i.
 
-    ``seen`` marks the documents that a query has kept with a number of that query. Each row has two numbers of its own,
+    A query marks the documents that it has kept in ``seen`` with a number of its own. Each row has two such numbers,
     from ``stamp`` on.
     """
     widest = 1

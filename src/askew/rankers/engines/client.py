@@ -54,7 +54,7 @@ class Engine(Protocol):
         """The settings that determine the answers, as JSON values without secrets."""
 
     def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
-        """At most k documents of each query, best first, or an EngineError for a query that failed alone.
+        """At most k documents of each query, best first, or an EngineError for a query that failed by itself.
 
         Raises EngineError if the whole request failed.
         """

@@ -114,7 +114,7 @@ class HttpEngine:
         return self._paths.read(read, self._wire.origin)[:k]
 
     def _failed(self, reply: Reply) -> EngineError:
-        """The error of a status. If settings may be wrong, it shows the request, with ``{query}`` for the query."""
+        """The error for an HTTP status. If settings may be wrong, it shows the request without the query."""
         error = status_error(self._wire.origin, reply, bool(self._auth))
         if reply.status not in _OF_THE_SETTINGS:
             return error

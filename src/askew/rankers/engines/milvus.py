@@ -100,7 +100,7 @@ class MilvusEngine:
             raise self._refused(error.code()) from None
 
     def _refused(self, code: Any) -> EngineError:
-        """The error of a code, which is a number of Milvus or a named status of gRPC."""
+        """The error for an error code, which is a number of Milvus or a named status of gRPC."""
         name = getattr(code, "name", str(code))
         if code == _NO_CONNECTION or name in _TRANSIENT:
             said = f"{self._place}: no connection, or no reply within {self._timeout:g} seconds; check that it runs"

@@ -10,8 +10,8 @@ QUERIES = ("websearch", "plain", "any")
 RANKS = ("ts_rank_cd", "ts_rank")
 # The operator of pgvector, and the constant from which its value is subtracted to give a score.
 DISTANCES = {"cosine": ("<=>", 1.0), "dot": ("<#>", 0.0), "l2": ("<->", 0.0)}
-# An HNSW index returns at most hnsw.ef_search rows, and its largest value is 1000. A sufficient value of the database
-# is kept.
+# An HNSW index returns at most hnsw.ef_search rows, and the largest value of that setting is 1000. If the
+# database already sets a sufficient value, it is kept.
 _EF_SEARCH = """
 SELECT set_config('hnsw.ef_search', least(1000, greatest(%s,
     coalesce(nullif(current_setting('hnsw.ef_search', true), '')::int, 40)))::text, true)

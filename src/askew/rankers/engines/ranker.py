@@ -191,7 +191,7 @@ class EngineRanker:
         return found
 
     def _stops(self, found: _Gathered) -> EngineError | None:
-        """The error that stops the search: a query failed after all attempts, or was refused and that is an error."""
+        """The error that stops the search: a query failed after all attempts, or was refused (``refused='error'``)."""
         if found.failed:
             return found.failed[0]
         if not found.refused or self._settings.refused != "error":

@@ -1,8 +1,9 @@
 """Differences between methods with intervals, and the choice of the headline row of a table.
 
-Accuracy and M - F are compared by paired differences of queries with the test for bounded means, which is valid for
-every distribution. The interval of a difference of |M - F| is also valid, but wide. The difference of the distance of
-logits has an approximate BCa bootstrap interval, with the same resamples for both methods.
+M - F is the share of queries that the male version of the document wins, minus the share that the female version wins
+(see ``scores``). Accuracy and M - F are compared by paired differences of queries with the test for bounded means,
+which is valid for every distribution. The interval of a difference of |M - F| is also valid, but wide. The difference
+of the distance of logits has an approximate BCa bootstrap interval, with the same resamples for both methods.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ HEADLINE_RULE = (
 
 @dataclass(frozen=True)
 class Headline:
-    """The chosen row; ``candidates`` has names, held-out accuracies and held-out |M-F|, best first."""
+    """The chosen row; ``candidates`` has the method names, held-out accuracies and held-out |M-F|, best first."""
 
     name: str
     candidates: tuple[tuple[str, float, float], ...]

@@ -1,4 +1,4 @@
-"""Fine-tune encoders for relevance with the same pairwise penalty: all weights, or LoRA adapters.
+"""Fine-tune encoders for relevance with the penalty of ``pairs.pair_penalty``: all weights, or LoRA adapters.
 
 ``full``  a cross-encoder: the query and the document are one sequence, and all weights are trained. It was published
           as the baseline that overfits.
@@ -36,8 +36,9 @@ FIRST_SCALE, FIRST_THRESHOLD = 10.0, 0.4
 
 @dataclass(frozen=True)
 class FinetuneSettings:
-    """The settings of fine-tuning, with the alphas of the pairs MF, MN and FN; ``pairs`` is batch or query, as for
-    heads.
+    """The settings of fine-tuning, with the alphas: the penalty weights of gender pairs (MF, MN, FN; N is neutral).
+
+    ``pairs`` is batch or query, as in ``heads.HeadSettings``.
     """
 
     method: str = "lora"

@@ -1,4 +1,6 @@
-"""Train many linear heads on frozen encodings together: one for each setting of the alphas, on the same batches.
+"""Train many linear heads on frozen encodings together, on the same batches.
+
+There is one head for each setting of the alphas, which are the weights of the pairwise penalty.
 
 The encodings are computed once. Each head has its own weights and loss, and AdamW updates every weight separately, so
 heads that are trained together are the same as heads that are trained alone.

@@ -1,7 +1,8 @@
 """The zero-shot protocol: train on one category and test on the others.
 
-The alphas are chosen by cross-validation over the queries of the training category: among the settings that lose at
-most ``most_loss`` of held-out accuracy, the one with the least held-out lean. The test categories are not used.
+The alphas (weights of the pairwise penalty) are chosen by cross-validation over the queries of the training category:
+among the settings that lose at most ``most_loss`` of held-out accuracy, the one with the least held-out lean. The test
+categories are not used.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def choose_alphas(
 
 
 def _least_lean(held_out: Floats, rows: HeadInputs, alphas: Floats, most_loss: float) -> ChosenAlphas:
-    """The setting with the least held-out lean among those that lose little accuracy."""
+    """The setting with the least held-out lean among those that lose at most ``most_loss`` of accuracy."""
     if alphas[0].any():
         raise DataError("alphas: expected zeros (no penalty) as the first setting of the grid")
     accuracy = ((held_out > 0) == rows.relevant[:, None]).mean(0)

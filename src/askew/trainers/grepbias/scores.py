@@ -1,8 +1,10 @@
 """Scores from logits: the accuracy of each cell, the gender of the winning version, and intervals over queries.
 
 A cell is a pair of a training category and a test category; its rows are the rows of the test category. The relevant
-document of each query has three versions, and the version with the highest logit wins. A query counts if that logit is
-above zero (the document is correctly classified) and the male and the female version have different logits.
+document of each query has a male, a female and a neutral version (M, F, N), and the version with the highest logit
+wins. A query counts if that logit is above zero (the document is correctly classified) and the male and the female
+version have different logits. M - F is the share of counted queries that M wins, minus the share
+that F wins, averaged over categories.
 
 Intervals are over queries, with the trained models fixed. Accuracy and M - F are sums of one bounded value for each
 query, so their intervals invert the test for bounded means; for M - F, the set of counted queries is taken as fixed.

@@ -1,4 +1,4 @@
-"""The tables of the paper with our values next to the published ones, and further tables.
+"""The tables of Sundararaman and Subramanian (2022) with our values next to the published ones, and further tables.
 
 A cell is the mean over seeds. Published values are in brackets. For tables 2, 3, 5 and 6 the published encoder is
 BERT-base; the title of each table names our encoder. Every table of a method has a row for the untrained baseline, the

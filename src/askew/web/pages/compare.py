@@ -46,7 +46,7 @@ def incomplete_page(query: str, other: str, k: int, note: str) -> Page:
 
 
 def verdict_notice(found: Comparison) -> Markup:
-    """Show the verdict by the deciding measures, the share of kept documents, and the chance of the same meaning."""
+    """Show the verdict on a reformulation, the share of documents that it keeps, and the chance of the same meaning."""
     lean = found.lean_verdict if found.proxy else None
     if found.outcome is None and lean is None:
         words = (
@@ -64,7 +64,10 @@ def verdict_notice(found: Comparison) -> Markup:
 
 
 def _words(found: Comparison, lean: str | None) -> str:
-    """Describe the outcome as on the page Dataset: if measures of a side disagree, the first one is named."""
+    """Describe the outcome as on the page Dataset.
+
+    If the measures of effectiveness, or those of lean, disagree, the first of them is named.
+    """
     if found.outcome is None:
         return p.outcome_words(None, lean)
     first, second = ((name, found.gains.get(name)) for name in (found.effectiveness, found.lean))

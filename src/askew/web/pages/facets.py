@@ -17,7 +17,7 @@ _LABELS = {
     "subset": "Subset", "outcome": "Outcome", "method": "Method", "kind": "Kind of reformulation",
     "group": "Original query",
 }  # fmt: skip
-# The numbers are those of the selection.
+# The groups of original queries, by the numbers that the selector gives them.
 GROUPS = {
     "1": "effective, does not lean", "2": "effective, leans", "3": "not effective, does not lean",
     "4": "not effective, leans",

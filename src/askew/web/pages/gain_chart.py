@@ -17,7 +17,7 @@ from askew.web.pages import parts as p
 from askew.web.schemas import PairFilter
 
 _HIGH = 250
-# The smallest and largest radius of a circle, and the share of pairs with the largest radius.
+# The smallest and largest radius of a circle, and the share of all pairs at which a circle has the largest radius.
 _LEAST, _MOST, _FULL = 2.2, 11.0, 0.25
 BOUNDS = ("lean_min", "lean_max", "effectiveness_min", "effectiveness_max")
 

@@ -1,4 +1,4 @@
-"""Logs: the findings, tables and figures of a folder that ``askew logs --out`` wrote."""
+"""Logs: the findings, tables and charts of a folder that ``askew logs --out`` wrote."""
 
 from __future__ import annotations
 

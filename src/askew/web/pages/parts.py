@@ -17,7 +17,7 @@ _COLORS = 6
 # The first word of an outcome is about effectiveness, the second about lean.
 _FIRST = {"better": "retrieves better", "same": "retrieves as well", "worse": "retrieves worse"}
 _SECOND = {"less": "leans less", "same": "leans as much", "more": "leans more"}
-# The word for a first measure that gained although its side is worse.
+# The word for the first measure of effectiveness or lean, if it gained although another measure is worse.
 _MIXED = {"worse": "better", "more": "less"}
 _ARROWS: dict[Verdict | None, tuple[str, str]] = {Verdict.BETTER: ("up", "▲ "), Verdict.WORSE: ("down", "▼ ")}
 Option = tuple[str, str]
@@ -59,7 +59,10 @@ def counted(mentions: Mapping[str, int], setting: Setting) -> str:
 
 
 def lean_bar(mentions: Mapping[str, int], setting: Setting, most: int, kind: str = "bar") -> Markup:
-    """Draw a bar of word counts: two groups to both sides of the middle, otherwise in a row. ``most`` fills the bar."""
+    """Draw a bar of word counts: two groups to both sides of the middle, otherwise in a row.
+
+    The bar is full at a count of ``most``.
+    """
     return tag(
         "svg",
         tag("rect", class_="track", x=0, y=4, width=200, height=4),
@@ -108,9 +111,9 @@ def outcome_words(outcome: str | None, lean: str | None) -> str:
 
 
 def outcome_beside(outcome: str | None, first: Gained, lean: Gained, tolerance: float = 0.0) -> str:
-    """Describe an outcome that is shown beside the gains of the first measure of each side.
+    """Describe an outcome that is shown beside the gains of the first measures of effectiveness and of lean.
 
-    A side with several measures is worse if one of them is worse. If the first measure gained, both facts are stated.
+    Effectiveness or lean is worse if one of its measures is worse. If its first measure gained, both facts are stated.
     """
     if outcome is None:
         return n.NONE

@@ -1,4 +1,4 @@
-"""The chart of the deciding measure: how each result changes it, its final value, and typical values."""
+"""The chart of the deciding measure of lean: how each result changes its value, the final value, and typical values."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
 
 _TICKS = re.compile("`+")
-# By method and path: the text before and after the address in the example.
+# For each HTTP method and path: the text before and after the address in the example.
 _EXAMPLES = {
     ("get", "/api/search"): ("", "?q=how+to+become+a+nurse&k=3"),
     ("post", "/api/reformulate"): (

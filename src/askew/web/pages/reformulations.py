@@ -40,7 +40,10 @@ def own_box(query: str, k: int, query_id: str | None) -> Markup:
 
 
 def waiting_section(answer: Answer, k: int) -> Markup:
-    """Show the section before reformulations are loaded. If results do not lean, they are written only on request."""
+    """Show the section before reformulations are loaded.
+
+    If the results do not lean, reformulations are made only on request.
+    """
     given = {"q": answer.query, "k": k if k != TOP else None, "reformulations": NOW}
     here = address("/", given, PLACE)
     if answer.lean is not None and answer.lean.leans is False:
@@ -110,7 +113,7 @@ def _card(found: Alternatives, one: Variant, k: int) -> Markup:
 
 
 def _listed(found: Alternatives, one: Variant, sign: Verdict) -> Markup | str:
-    """List the deciding measures that are better, or worse, with their values and gains."""
+    """List the measures that decide about a reformulation and are better, or worse, with their values and gains."""
     told = [
         tag("span", f"{name} {n.mean(found.original.values.get(name), 3)} → {n.mean(one.values.get(name), 3)} ",
             p.gain_cell(one.gains.get(name)))

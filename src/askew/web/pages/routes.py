@@ -25,7 +25,7 @@ from askew.web.site import Site
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _EXAMPLES = 8
-# A wrong token counts as this many requests.
+# A wrong token counts as this many requests in the rate limit.
 _GUESS = 10.0
 
 

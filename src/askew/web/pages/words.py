@@ -36,7 +36,7 @@ def result_bar(one: ShownResult, answer: Answer) -> Markup:
 
 
 def _cut(one: ShownResult, counts: dict[str, int], answer: Answer, full: int) -> Markup:
-    """Draw a full bar with the true numbers in its label."""
+    """Draw the bar of a result with too many words: it is full, and its label has the true numbers."""
     label = p.counted(one.mentions, answer.setting)
     bar = p.lean_bar(counts, answer.setting, full)
     return Markup(bar.replace(p.counted(counts, answer.setting), label))
