@@ -106,7 +106,7 @@ def _print_parts(report: MeasureReport) -> None:
         print_tables(safe(title), head[0], [row[0] for row in rows], columns)
     if report.parts:
         say_wrapped(
-            f"Parts are estimates ({report.parts[0].resolver}). The values of who are corrected for known errors. "
+            f"Parts are estimates ({report.parts[0].resolver}). Parts by person (who) are corrected for known errors. "
             "Intervals are bootstrapped over queries and documents. On topic includes mentions that present one group "
             "as the default, because too few of these are labeled to estimate them. Accuracy: docs/warrant.md."
         )

@@ -52,13 +52,13 @@ def normals(texts: pl.Series) -> pl.Series:
 
 
 class Originals:
-    """The original queries of a release: their normalized texts and parts."""
+    """The original queries of a release: their normalized texts and splits."""
 
     def __init__(self) -> None:
         self._found: list[pl.DataFrame] = []
 
     def look(self, pairs: pl.DataFrame) -> None:
-        """Add pairs that have the column ``split``."""
+        """Add the original queries of pairs. The pairs must have the column ``split``."""
         queries = pairs.select("query_id", "split", "original_text").unique(maintain_order=True)
         self._found.append(
             queries.select("query_id", "split", normals(queries["original_text"]).alias("normal")).unique()
@@ -66,7 +66,7 @@ class Originals:
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """One row for each query; more than one if it has several texts or parts."""
+        """One row for each query; more than one row if a query has several texts, or is in several splits."""
         return pl.concat(self._found)
 
     @cached_property

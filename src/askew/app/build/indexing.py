@@ -50,7 +50,7 @@ class IndexShards:
         return int(pc.sum(table["documents"]).as_py() or 0)
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """Return the files of the index; the first row has the number of documents."""
+        """Return a table with the files of the index in pieces. Its first row has the number of documents."""
         with tempfile.TemporaryDirectory(prefix="askew-") as place:
             folder = new_folder(Path(place) / "shard")
             documents = keeping_texts(iter([rows]), folder)
