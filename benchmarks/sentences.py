@@ -3,10 +3,10 @@
     python benchmarks/sentences.py --seed 1 --out sheet.jsonl     60 sentences, half of the docs, half of the program
     python benchmarks/sentences.py --tally readings.jsonl         the share that needs no second reading
 
-Sentences of the docs are those outside of code blocks and tables. Sentences of the program are the string constants of
-``src/askew`` that are sentences: help texts, messages, pages and docstrings. Each row has an id, the sentence, what its
-paragraph says before it, and its file with the heading or the function. ``--tally`` reads rows with the fields ``id``,
-``reader``, ``clear`` and ``note``.
+Sentences of the docs are those outside of code blocks and tables. Sentences of the program are those that its users see:
+help texts, messages, page texts, and docstrings of public names and of commands. Each row has an id, the sentence, what
+its paragraph says before it, and its file with the heading or the function. ``--tally`` reads rows with the fields
+``id``, ``reader``, ``clear`` and ``note``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+
+import askew
 
 ROOT = Path(__file__).resolve().parents[1]
 _FENCE = re.compile(r"^(`{3,}).*?^\1[ ]*$|<!--.*?-->", re.MULTILINE | re.DOTALL)
@@ -51,13 +53,14 @@ def of_docs() -> Iterator[dict[str, str]]:
 
 
 def of_program() -> Iterator[dict[str, str]]:
-    """Sentences of strings and docstrings of the package; values of an f-string are shown as {...}."""
+    """Sentences that a user of the package sees; values of an f-string are shown as {...}."""
     for file in sorted((ROOT / "src" / "askew").rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)} - {
             id(node) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
         }
         named = {id(part): node.name for node in ast.walk(tree) if isinstance(node, _NAMED) for part in ast.walk(node)}
+        inner |= set(hidden_docstrings(tree, "cli" in file.parts))
         for node in ast.walk(tree):
             if id(node) in inner:
                 continue
@@ -66,6 +69,18 @@ def of_program() -> Iterator[dict[str, str]]:
                 place = f"{file.relative_to(ROOT)}, {named.get(id(node), 'module')}"
                 for sentence, before in sentences_of_text(text):
                     yield {"where": place, "sentence": sentence, "before": before}
+
+
+def hidden_docstrings(tree: ast.Module, commands: bool) -> Iterator[int]:
+    """The docstrings that only a reader of the source sees: those of no public name and of no command."""
+    for node in ast.walk(tree):
+        if not isinstance(node, (ast.Module, *_NAMED)) or ast.get_docstring(node) is None:
+            continue
+        name = getattr(node, "name", "")
+        if name not in askew.__all__ and not (commands and name == "command"):
+            docstring = node.body[0]
+            assert isinstance(docstring, ast.Expr)
+            yield id(docstring.value)
 
 
 def string_of(node: ast.AST) -> str:

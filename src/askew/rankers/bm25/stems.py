@@ -47,7 +47,7 @@ def stems(words: Sequence[str]) -> list[str]:
 
 @compiled
 def _stem_all(data: Any, offsets: Any) -> Any:
-    """Stem a copy of the words: return its bytes, the end of each stem, and which words are ASCII, the others not stemmed."""
+    """Stem a copy of the words. Return its bytes, the ends of the stems, and which words are ASCII; others are kept."""
     out, count = data.copy(), len(offsets) - 1
     ends, plain = np.empty(count, np.int64), np.ones(count, np.bool_)
     for row in range(count):
