@@ -48,7 +48,7 @@ def command(
     decompose: Annotated[
         bool,
         typer.Option(
-            help="Also estimate which parts of ARaB are off topic, asked for or on topic, and who is mentioned."
+            help="Also divide ARaB into parts: off topic, on topic, asked for by the query; and by who is mentioned."
         ),
     ] = False,
     resolver: Annotated[str, typer.Option(help="With --decompose: light, or neural (slow).")] = defaults.RESOLVER,

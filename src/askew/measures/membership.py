@@ -31,7 +31,7 @@ NEUTRAL = "neutral"
 GROUPS = Parameter("all", "the groups that are compared, joined by '+'")
 MEMBER = Parameter(
     "share",
-    "a document belongs to a group by the group's share of its mentions (share), or once per mention (mentions)",
+    "how much a document counts for a group: the share (share) or the number (mentions) of its mentions that name it",
     ("share", "mentions"),
 )
 NO_GROUP = Parameter(

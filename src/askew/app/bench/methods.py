@@ -247,7 +247,9 @@ def _rerank(model: str) -> _Read:
     if place.is_dir() or (_HUB_ID.fullmatch(model) and not place.parent.is_dir()):
         return model, "", None
     if model in names("mitigation"):
-        raise ConfigError(f"methods= {RERANK}:{model}: this is not a model; write {model}")
+        raise ConfigError(
+            f"methods= {RERANK}:{model}: {model} is a method of its own, not a model; write {model} without {RERANK}:"
+        )
     raise DataError(
         f"methods= {RERANK}:{model}: expected the folder of a cross-encoder (from askew train ranker), a folder "
         f"with {HEAD} (from askew train adapter), or a hub id such as org/name; found no such folder"

@@ -200,7 +200,7 @@ def _association(report: LogReport) -> list[Markup]:
     note = "Positive: people add the group that the words of the query are associated with. Negative: the other group."
     note = f"{note} {_NO_CORRELATION}"
     told = "Dots: Spearman's correlation over queries, overall and per topic, with intervals."
-    about = About("association", "Association of the query with the added group", told)
+    about = About("association", "Association of the original query with the group that is added to it", told)
     parts = [quote("topic", "topic"), counts(n="queries"), numbers("rho", digits=3), p_values(p="p", p_holm="p, Holm")]
     caption = f"Correlation of a query's association with {report.settings['first_group']} and the share of that group"
     return [

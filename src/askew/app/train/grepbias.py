@@ -67,7 +67,7 @@ class AdapterJob:
             )
         if self.seeds < 1 or self.seed < 0:
             raise ConfigError(
-                f"adapter, seeds= and seed=: expected 1 or more and 0 or more, found {self.seeds}, {self.seed}"
+                f"adapter: expected seeds=1 or more and seed=0 or more, found seeds={self.seeds}, seed={self.seed}"
             )
 
     @property

@@ -168,7 +168,7 @@ def _judgements(sent: Mapping[str, Upload], digest: str) -> QrelsFile | None:
         return None
     found = _sent(sent, digest).judgements()
     if found is None:
-        raise ConfigError("this upload has no judgements: upload them again")
+        raise ConfigError("this upload has no judgements: upload the runs again, with a file of judgements")
     return found
 
 
