@@ -39,3 +39,14 @@ def test_an_interval_without_one_of_its_ends_is_not_shown(capsys):
     said = capsys.readouterr().out
     assert "+10.0% " in said
     assert "[+5" not in said
+
+
+def test_publish_says_that_it_builds_if_no_finished_build_has_these_settings(askew, tmp_path):
+    run = ["--store", str(tmp_path / "store"), "--set", "reformulate.0.count=2"]
+    assert askew(["run", "demo", *run]).code == 0
+    same = askew(["publish", "demo", *run, "--out", str(tmp_path / "same")])
+    assert same.code == 0 and "no finished build" not in same.err
+    other = askew(["publish", "demo", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "other")])
+    said = " ".join(other.err.split())
+    assert "no finished build of demo with these settings" in said
+    assert "on the collection demo. To use the pairs of an askew run, give its --set, --groups and --lexicon" in said

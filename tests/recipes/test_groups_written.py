@@ -104,3 +104,30 @@ def test_the_columns_are_identifiers_and_the_same_in_the_store_and_the_dataset(w
     assert released.select(both).join(stored.select(both), on=both, how="anti").is_empty()
     scores = pl.concat([pl.read_parquet(path) for path in sorted((written / "store").glob("scores-*/*.parquet"))])
     assert {"RR_10", "ARaB_tf_10", "LexiconShare_10", "NFaiRR_10"} <= set(scores.columns)
+
+
+def recipe_of(collection, bias):
+    return Recipe("ages", {
+        "collection": {"source": str(collection)},
+        "groups": {"lexicon": "age", "names": ["old", "young"]},
+        "reformulate": [{"method": "reduce"}],
+        "retrieve": {"ranker": "bm25", "k": 10},
+        "evaluate": {"measures": ["RR@10", "ARaB(tf)@10", "ARaB(tf,who=generic)@10"]},
+        "select": {"selector": "refairmulate", "bias": bias, "agreeing": 1},
+    })  # fmt: skip
+
+
+def test_a_build_of_other_groups_states_the_sign_and_which_measures_rely_on_a_model_of_other_groups(
+    collection, tmp_path
+):
+    pairs = build(recipe_of(collection, "ARaB(tf,who=generic)@10"), store=tmp_path / "store")
+    assert "ARaB(tf)@10: positive leans toward old, negative toward young; 0 is balanced." in pairs.notes
+    (found,) = [note for note in pairs.notes if "trained on other groups" in note]
+    assert found.startswith("ARaB(tf,who=generic)@10: ") and "name measures without who= in select.bias" in found
+
+
+def test_a_build_of_the_published_groups_has_no_such_notes(collection, tmp_path):
+    recipe = recipe_of(collection, "ARaB(tf)@10")
+    sections = {name: value for name, value in recipe.sections.items() if name != "groups"}
+    notes = build(Recipe("plain", sections), store=tmp_path / "store").notes
+    assert not [note for note in notes if "positive leans" in note or "trained on other groups" in note]

@@ -78,6 +78,23 @@ def built(
     return pairs
 
 
+def _built_before(
+    recipe: str, settings: list[str] | None, groups: str | None, lexicon: str | None, store: str
+) -> Pairs:
+    """Return the pairs of a finished build; if there is none with these settings, say so and build."""
+    from askew.app.build.facade import plan
+
+    counted = Groups.resolve(groups, lexicon)
+    ready, held = plan(recipe, groups=counted, settings=o.settings_by_owner(settings), store=store)
+    keys = ready.plan.keys()
+    if not all(held.finished(step.name, keys[step.name]) for step in ready.plan.steps):
+        note([
+            f"no finished build of {recipe} with these settings in {store}: building it now, on the collection "
+            f"{ready.resources.collection.id}. To use the pairs of an askew run, give its --set, --groups and --lexicon"
+        ])  # fmt: skip
+    return built(recipe, settings, groups, lexicon, store)
+
+
 def run_command(
     recipe: RecipeName, settings: o.OwnSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
     until: Until = None, store: o.StorePath = o.DEFAULT_STORE, engine: Engine = defaults.ENGINE,
@@ -218,7 +235,7 @@ def publish_command(
     store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe if needed, and write its pairs as a dataset: Parquet splits, card, Croissant, checksums."""
-    pairs = built(recipe, settings, groups, lexicon, store)
+    pairs = _built_before(recipe, settings, groups, lexicon, store)
     with Waiting("writing"):
         done = pairs.publish(out)
     if as_json:
@@ -243,7 +260,7 @@ def report_command(
     formats = o.split_fields(figures)
     check_formats(formats)
     check_out(out)
-    pairs = built(recipe, settings, groups, lexicon, store)
+    pairs = _built_before(recipe, settings, groups, lexicon, store)
     with Waiting("writing"):
         done = pairs.report(out, figures=formats, latex=latex, seed=seed)
     if as_json:

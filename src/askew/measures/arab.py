@@ -19,6 +19,7 @@ import numpy.typing as npt
 from askew.core.measure import Bounds, Direction, Measure
 from askew.core.ranking import Floats, Rankings
 from askew.measures.common import (
+    DIFFERENCE,
     lean_of,
     lean_parameters,
     mentions_for,
@@ -52,7 +53,7 @@ class _Running:
     reads = frozenset({"mentions"})
     parameters = {
         "kind": Parameter("tf", "counts (tc), ln(1 + count) (tf) or presence (bool)", KINDS),
-        "groups": Parameter("auto", "the first group minus the second, as in male-female; or one group alone"),
+        "groups": Parameter("auto", f"{DIFFERENCE}; or one group alone"),
         "sign": Parameter("signed", "signed; or absolute: per query (abs), or per running mean (running-abs)", SIGNS),
         **relevance_parameters(),
         **lean_parameters("rekabsaz2020"),

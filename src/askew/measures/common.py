@@ -29,6 +29,13 @@ TARGETS = Parameter("equal", "the share each group should have, such as 'female:
 DIGITS = Parameter(None, "round each query's value to this many decimals", number="whole", least=0, most=MOST_DIGITS)
 
 
+# Describes the parameter ``groups`` of measures that are a difference of two groups.
+DIFFERENCE = (
+    "as in male-female, the first minus the second; auto is male minus female, or for other lexicons of two groups the "
+    "second group minus the first"
+)
+
+
 def lean_parameters(lexicon: str) -> dict[str, Parameter]:
     """The parameters that every lean measure has."""
     return {

@@ -18,6 +18,7 @@ import numpy as np
 from askew.core.measure import Bounds, Direction, Measure
 from askew.core.ranking import Floats
 from askew.measures.common import (
+    DIFFERENCE,
     lean_of,
     lean_parameters,
     mentions_for,
@@ -39,7 +40,7 @@ class _LexiconShare:
     positional: tuple[str, ...] = ()
     reads = frozenset({"mentions"})
     parameters = {
-        "groups": Parameter("auto", "the first group minus the second, as in male-female"),
+        "groups": Parameter("auto", DIFFERENCE),
         "sign": Parameter("abs", "absolute value per query, or signed", ("abs", "signed")),
         "scale": Parameter(100, "100 for percentages, 1 for shares", number="any", least=1e-9, most=1e9),
         "empty": Parameter(

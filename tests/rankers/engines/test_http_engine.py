@@ -142,8 +142,8 @@ def test_a_reply_that_is_cut_short_is_asked_for_again(server, make):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"hits_at": "response.docs"}, "no list of hits at 'response.docs'"),
-        ({"id_at": "key"}, "no document id at 'key'"),
+        ({"hits_at": "response.docs"}, "no list of hits at 'response.docs'; its fields are 'hits'"),
+        ({"id_at": "key"}, "no document id at 'key'; its fields are '.*'; set id_at="),
         ({"error_at": "hits.0.id"}, "reports an error"),
     ],
 )

@@ -95,8 +95,8 @@ class AuditedEngine:
         if without and self._missing == "error":
             raise DataError(
                 f"engine {self.id}: {len(without):,} of {len(wanted):,} documents that it found have no text, the "
-                f"first is {without[0]!r}; give docs=, set the field of the texts in the settings of the engine, or "
-                "use missing='zero'"
+                f"first is {without[0]!r}; give docs=, set the field of the texts in the settings of the engine (http: "
+                "text_at), or use missing='zero'"
             )
 
 

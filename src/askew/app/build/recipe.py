@@ -25,6 +25,7 @@ from askew.app.build.resources import Resources
 from askew.app.build.runs import RetrieveStage
 from askew.app.build.scores import Evaluate
 from askew.app.build.variants import ORIGINAL, Keep, ReformulateStage
+from askew.app.scoring.comparable import PUBLISHED, is_signed, note_on_resolver, sign_of
 from askew.app.search.classify import make_classifier
 from askew.app.search.compose import is_engine, make_ranker
 from askew.app.search.reformulate import FirstPass, make_filter, make_reformulator
@@ -172,7 +173,15 @@ class Build:
     def notes(self) -> list[str]:
         """Notes to show before anything runs: the files of the collection, and the classifier that auto stands for."""
         chosen = [f"classify: classifier {self.chosen_classifier}"] if self.chosen_classifier else []
-        return [*self.resources.collection.notes("queries", "judgements"), *chosen]
+        return [*self.resources.collection.notes("queries", "judgements"), *chosen, *self._notes_on_groups()]
+
+    def _notes_on_groups(self) -> list[str]:
+        """For groups of the user: the sign of the measures, and which of them rely on a model of other groups."""
+        signed = [one for one in self.evaluate.asked if is_signed(one) and not set(one.groups) <= PUBLISHED]
+        notes = note_on_resolver(self.evaluate.asked)
+        if notes and self.select is not None:
+            notes[0] += "; to select pairs without it, name measures without who= in select.bias"
+        return [*([sign_of(signed[0])] if signed else []), *notes]
 
     @property
     def select(self) -> Select | None:

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 from askew.app.measure.inputs import MeasuresLike, as_runs, measure_texts, parts_of, query_texts
 from askew.app.measure.job import MeasureJob
 from askew.app.measure.values import MeasureReport, RunScores
+from askew.app.scoring.comparable import note_on_resolver
 from askew.app.scoring.decompose import decomposable, decompose_run
 from askew.app.scoring.texts import DocumentSource, Progress
 from askew.app.scoring.universe import QrelsLike, RunLike, named_runs
@@ -17,7 +18,7 @@ from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.groups import Groups, GroupsLike
 from askew.core.measure import Measure
 from askew.core.ranking import ORDERS
-from askew.core.who import ANY, LEARNED, resolver_id
+from askew.core.who import resolver_id
 from askew.corpora.files import check_file
 from askew.engine.store import Store
 from askew.measures.catalogue import MeasureRequest, Preset, find_preset, is_shipped
@@ -198,13 +199,6 @@ def note_on_liwc(asked: Sequence[MeasureRequest]) -> list[str]:
                 "give the LIWC dictionary, a .dic file, with lexicon="
             )
     return notes
-
-
-def note_on_resolver(asked: Sequence[MeasureRequest], divided: Sequence[MeasureRequest]) -> list[str]:
-    """A note if a resolver estimates classes of words that it was not trained on, with unknown accuracy."""
-    estimated = [one for one in asked if one in divided or one.measure.param("who", ANY) != ANY]
-    others = [one for one in estimated if not set(one.groups) <= set(LEARNED)]
-    return [f"{_texts(others)}: classes are estimated by a model that was trained on other groups"] if others else []
 
 
 def _texts(asked: Sequence[MeasureRequest]) -> str:

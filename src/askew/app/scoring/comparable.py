@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.core.measure import Direction, Value
+from askew.core.who import ANY, LEARNED
 from askew.measures.catalogue import Catalogue, MeasureRequest
 
 BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
@@ -68,3 +69,10 @@ def is_signed(one: MeasureRequest) -> bool:
 def listed(names: Sequence[str]) -> str:
     """Join names for a sentence: "a, b and c"."""
     return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), *names[-1:]])
+
+
+def note_on_resolver(asked: Sequence[MeasureRequest], divided: Sequence[MeasureRequest] = ()) -> list[str]:
+    """A note if a resolver estimates classes of words that it was not trained on, with unknown accuracy."""
+    estimated = [one for one in asked if one in divided or one.measure.param("who", ANY) != ANY]
+    others = ", ".join(one.text for one in estimated if not set(one.groups) <= set(LEARNED))
+    return [f"{others}: classes are estimated by a model that was trained on other groups"] if others else []

@@ -14,6 +14,9 @@ from askew.rankers.engines.client import EngineError, Found
 # Words that query languages read as operators. A backslash makes them plain words.
 _OPERATORS = ("AND", "OR", "NOT")
 
+# The number of field names that a message shows, and the most characters of a name.
+_NAMES_SHOWN, _NAME_SHOWN = 8, 40
+
 
 class _Missing:
     """Marks a missing value at the end of a path."""
@@ -135,16 +138,27 @@ class HitPaths:
         if hits is MISSING and self.hits_optional:
             return []
         if not isinstance(hits, list):
-            raise EngineError(f"{where}: the reply has no list of hits at {self.hits!r}; set hits_at=")
+            raise EngineError(
+                f"{where}: the reply has no list of hits at {self.hits!r}; {_fields(reply)}; set hits_at="
+            )
         return [self._found(hit, where) for hit in hits]
 
     def _found(self, hit: Any, where: str) -> Found:
         found = follow(hit, self.doc_id)
         if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
-            raise EngineError(f"{where}: a hit has no document id at {self.doc_id!r}; set id_at=")
+            raise EngineError(f"{where}: a hit has no document id at {self.doc_id!r}; {_fields(hit)}; set id_at=")
         score = follow(hit, self.score) if self.score else None
         number = float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
         return Found(str(found), number, joined_text(self.text, lambda at: follow(hit, at)))
+
+
+def _fields(found: Any) -> str:
+    """The names of the fields of a part of a reply, for a message."""
+    if not isinstance(found, Mapping):
+        return f"found {type(found).__name__}"
+    names = [repr(str(name)[:_NAME_SHOWN]) for name in found]
+    more = [] if len(names) <= _NAMES_SHOWN else ["..."]
+    return f"its fields are {', '.join([*names[:_NAMES_SHOWN], *more]) or 'none'}"
 
 
 def joined_text(paths: str | None, at: Callable[[str], Any]) -> str | None:
