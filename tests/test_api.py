@@ -121,7 +121,7 @@ def test_a_report_is_a_table_a_frame_and_html():
     assert report["<b>", "RR@10"].mean == report["<b>", askew.RR @ 10].mean == 0.75
     assert repr(report).splitlines()[0].split() == ["run", "RR@10", "ARaB(tf)@10"]
     assert "&lt;b&gt;" in report._repr_html_() and "<b>" not in report._repr_html_()
-    with pytest.raises(ConfigError, match="there is no 'x'"):
+    with pytest.raises(ConfigError, match="there is no run 'x'"):
         report["x", "RR@10"]
 
 

@@ -453,7 +453,7 @@ def test_only_requested_queries_are_taken_and_the_rest_is_counted(toy, store, tm
     assert "1 of 2 queries" in report.notes[0]
     assert "2 of 3 judged queries were not requested" in report.notes[1]
     wanted.write_text("q9\tnobody\n")
-    with pytest.raises(DataError, match="none of its 1 is among the 3 judged queries"):
+    with pytest.raises(DataError, match="none of its 1 queries is among the 3 judged queries"):
         bench(str(toy), ["qld"], queries=wanted, settings=BenchSettings(store=store))
 
 

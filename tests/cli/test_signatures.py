@@ -87,7 +87,7 @@ def test_a_lexicon_of_ones_own_is_found_by_its_name_and_content_in_the_option(as
 
 def test_measures_that_would_read_the_files_in_two_ways_are_refused(askew):
     askew("measure old.run --docs docs.tsv --measures 'RaB(reading=published)@2 FaiRR@2'").refused(
-        2, "reading", "apart"
+        2, "reading", "compute these two separately"
     )
 
 

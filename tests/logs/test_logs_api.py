@@ -61,7 +61,7 @@ def test_rows_that_cannot_be_read_are_counted_with_their_numbers():
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        (7, "found int"), ([], "expected a log"), (FRAME.clear(), "no rows in it"), ([1, 2], "expected a column"),
+        (7, "found int"), ([], "expected a log"), (FRAME.clear(), "expected at least one row, found none"), ([1, 2], "expected a column"),
         ([{"user": "u"}], "expected a column time, query"),
     ],
 )  # fmt: skip

@@ -203,7 +203,7 @@ def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_dem
     ("words", "message"),
     [
         ([], "expected either a log, or --demo"),
-        (["x", "--demo"], "and not both"),
+        (["x", "--demo"], "expected either a log, or --demo"),
         (["absent.tsv"], "no such file"),
         (["--demo", "--columns", "user"], "expected PART=COLUMN"),
         (["--demo", "--columns", "user=a,user=b"], "named twice"),

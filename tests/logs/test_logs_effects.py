@@ -206,7 +206,7 @@ def test_the_published_pairs_are_ten_and_other_pairs_come_from_a_file(tmp_path):
     path.write_text("pairs = 3")
     with pytest.raises(DataError, match="expected groups"):
         load_pairs(path)
-    with pytest.raises(DataError, match="none of the 1 pairs"):
+    with pytest.raises(DataError, match="none of the 1 word pairs"):
         Association(WORDS, VECTORS, WordPairs(("a", "b"), (("x", "y"),)))
     with pytest.raises(UnknownName, match="pca"):
         Association(WORDS, VECTORS, load_pairs(), "mean")

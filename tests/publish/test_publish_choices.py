@@ -282,7 +282,7 @@ def test_who_asked_and_when_travels_along_and_is_told_as_personal(tmp_path):
     publish(front_pairs().with_columns(said), front_facts(), tmp_path / "out")
     assert verify(tmp_path / "out").ok
     told = json.loads(contents(tmp_path / "out")["croissant.json"])["rai:personalSensitiveInformation"]
-    assert any("in 2 pairs and 1 different texts" in line for line in told)
+    assert any("filled in 2 pairs, with 1 different texts" in line for line in told)
     assert "| `context` | string | who asked" in (tmp_path / "out" / "README.md").read_text()
     with pytest.raises(DataError, match="a query has one context: broken by 1"):
         other = front_pairs().with_columns(pl.Series("context", ["u1", "u2", None]))

@@ -165,7 +165,7 @@ CAREFUL = {
     ),
     "an original's text": (
         replace(ALL, "what about topic q3", "what of topic q3"),
-        f"{ALL}: 1 originals of the Parquet rows are not in it",
+        f"{ALL}: 1 originals of the Parquet rows are missing or differ",
     ),
     "a candidate gone from gold": (
         replace(GOLD, "q2\tpred.0\ttell me of topic q2 way v0\t0.5\n", ""),

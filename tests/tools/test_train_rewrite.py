@@ -260,7 +260,7 @@ def test_a_third_round_goes_on_from_the_adapter_after_two_with_a_judge_beside(op
     assert len(started) == 1 and all(torch.equal(one, resumed[name]) for name, one in started[0].items())
     for wrong, said in (
         (["--finished-rounds", 3], "--rounds: expected 4 or more"),
-        (["--resume", out], "--resume: exp"),
+        (["--resume", out], "--resume: needs --start and --finished-rounds"),
     ):
         with pytest.raises(SystemExit, match=said):
             run(options, *wrong)

@@ -282,7 +282,7 @@ def test_uploaded_judgements_are_used(client):
     ("files", "says"),
     [
         ([("files", ("x.run", b"not a run\n"))], "x.run"),
-        ([("files", ("x.run", b"\x1f\x8b\x08\x00"))], "packed"),
+        ([("files", ("x.run", b"\x1f\x8b\x08\x00"))], "compressed or Parquet"),
         ([("files", ("x.run", b""))], "empty"),
         ([("files", ("x.run", RUN)), ("qrels", ("q", b"nonsense"))], "q"),
         ([("qrels", ("q", b"q 0 d 1"))], "files"),
