@@ -61,8 +61,8 @@ def test_rows_that_cannot_be_read_are_counted_with_their_numbers():
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        (7, "found int"), ([], "expected a log"), (FRAME.clear(), "expected at least one row, found none"), ([1, 2], "expected a column"),
-        ([{"user": "u"}], "expected a column time, query"),
+        (7, "found int"), ([], "expected a log"), (FRAME.clear(), "expected at least one row, found none"),
+        ([1, 2], "expected a column"), ([{"user": "u"}], "expected a column time, query"),
     ],
 )  # fmt: skip
 def test_what_is_no_log_is_refused_in_one_line(log, words):
