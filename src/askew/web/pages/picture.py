@@ -130,7 +130,7 @@ def parts_line(parts: Sequence[CountedPart], measure: str | None) -> Markup:
     """State which shares of the words that a measure counts are off topic and on topic."""
     if not parts or measure is None:
         return Markup()
-    told = ", ".join(f"about {one.share:.0%} {one.part}" for one in parts)
+    told = ", ".join(f"about {one.share:.0%} are {one.part}" for one in parts)
     words = (
         f"Of the words that {measure} counts, {told}. These are estimates of light models. They do not distinguish "
         "words that are asked for or warranted from stereotypes, and shares may be off by up to 16 percentage points."
