@@ -25,7 +25,10 @@ FEWEST, MOST = 20, 200
 # The most ranks that are drawn, and the number for a measure without a cutoff.
 _LONGEST, _USUAL = 20, 10
 _NICE = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-_WHO = {"generic": "people in general", "real": "real persons", "fictional": "characters"}
+_WHO = {
+    "generic": "words about people in general", "real": "words about real persons",
+    "fictional": "words about characters",
+}  # fmt: skip
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -148,7 +151,7 @@ class LeanDrawing:
         if self.every is None or of_every is None:
             return ""
         who = str(self.measure.measure.param("who"))
-        counted = f"{self.measure.text} counts only words about {_WHO.get(who, f'mentions of the kind {who}')}."
+        counted = f"{self.measure.text} counts only {_WHO.get(who, f'words of the class {who}')}."
         group = self.every.groups[0 if of_every > 0 else 1]
         lean = f"lean toward {group}" if abs(of_every) > LEAST_LEAN else "do not lean"
         return f"{counted} All marked words together {lean}: {self.every.text} is {of_every:.3f}."
