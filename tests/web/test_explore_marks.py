@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askew.app.explore.explorer import shortened
+from askew.app.explore.lists import shortened
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon, load_lexicon
 from askew.mentions.count import MentionCounter

@@ -104,6 +104,26 @@ def test_every_candidate_that_was_made_is_kept_or_counted_by_reason(writing):
     assert all(found.dropped.values())
 
 
+def test_reformulations_of_several_queries_are_those_of_each_query_alone(explorer, writing):
+    judged, typed = (
+        list(explorer.searched.known.texts.values())[:5],
+        ["nurse pay by age", "zzqqx", "how long is a law degree"],
+    )
+    queries = [judged[0], *typed, *judged, judged[0].upper(), typed[0]]
+    for one in (explorer, writing):
+        for query, found in zip(queries, one.reformulate_many(queries), strict=True):
+            if query == "zzqqx":
+                assert isinstance(found, DataError) and "finds nothing" in str(found)
+                continue
+            alone = one.reformulate(query)
+            # The probabilities may differ in the last digit: a product of matrices depends on the number of rows.
+            for a, b in zip(found.candidates, alone.candidates, strict=True):
+                assert (a.same, a.natural) == pytest.approx((b.same, b.natural), abs=1e-12)
+            without = [replace(one, same=None, natural=None) for one in alone.candidates]
+            assert [replace(one, same=None, natural=None) for one in found.candidates] == without
+            assert replace(found, candidates=()) == replace(alone, candidates=())
+
+
 def test_comparing_a_query_with_itself_moves_nothing(explorer):
     found = explorer.compare("how to lower blood pressure", "how to lower blood pressure", 7)
     assert found.agreement == 1 and found.outcome == "same-same"

@@ -11,7 +11,7 @@ from askew.core.errors import ConfigError
 from askew.web.access import SECONDS, Access
 from askew.web.limits import MOST_CLIENTS, Rate
 from askew.web.settings import Settings, is_loopback
-from askew.web.work import Busy, Kept, Work
+from askew.web.work import MOST_TOGETHER, BatchWork, Busy, Kept, Work
 
 TOKEN = "a-token-of-some-length"
 
@@ -94,6 +94,104 @@ def test_work_whose_asker_has_left_is_counted_until_it_is_done():
         return during
 
     assert asyncio.run(go()) == 1
+
+
+def held_batches(gate, sizes):
+    """Answers that wait for the gate, and the size of each batch."""
+
+    def answer(items):
+        gate.wait()
+        sizes.append(len(items))
+        return [ValueError(item) if item == "wrong" else item.encode() for item in items]
+
+    return answer
+
+
+def test_requests_that_wait_together_are_answered_together_each_with_its_own_answer():
+    async def go():
+        gate, sizes = threading.Event(), []
+        work = BatchWork(held_batches(gate, sizes), 200, 1000)
+        work._each = 1e-6
+        first = asyncio.ensure_future(work.join("first"))
+        await asyncio.sleep(0)
+        names = [f"n{number}" for number in range(MOST_TOGETHER + 3)]
+        rest = [asyncio.ensure_future(work.join(name)) for name in ("wrong", *names)]
+        await asyncio.sleep(0)
+        gate.set()
+        found = await asyncio.gather(first, *rest, return_exceptions=True)
+        work.close()
+        return found, sizes, work.taken, names
+
+    found, sizes, taken, names = asyncio.run(go())
+    assert found[0] == b"first" and isinstance(found[1], ValueError)
+    assert found[2:] == [name.encode() for name in names]
+    assert sizes[:2] == [1, MOST_TOGETHER] and sum(sizes) == len(found) and taken == 0
+
+
+def test_a_batch_of_slow_requests_has_one_request():
+    async def go():
+        gate, sizes = threading.Event(), []
+        work = BatchWork(held_batches(gate, sizes), 200, 1000)
+        work._each = 100.0
+        held = [asyncio.ensure_future(work.join(str(number))) for number in range(3)]
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(*held)
+        work.close()
+        return sizes
+
+    assert asyncio.run(go()) == [1, 1, 1]
+
+
+def test_more_requests_than_may_wait_for_a_batch_are_refused_at_once():
+    async def go():
+        gate = threading.Event()
+        work = BatchWork(held_batches(gate, []), 1, 1000)
+        held = [asyncio.ensure_future(work.join(str(number))) for number in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(Busy):
+            await work.join("one more")
+        gate.set()
+        found = await asyncio.gather(*held)
+        again = await work.join("again")
+        work.close()
+        return found, again
+
+    assert asyncio.run(go()) == ([b"0", b"1"], b"again")
+
+
+def test_a_batch_that_fails_as_a_whole_fails_for_each_request_and_the_next_one_works():
+    async def go():
+        failing = [True]
+
+        def answer(items):
+            if failing.pop() if failing else False:
+                raise RuntimeError("all")
+            return [b"x"] * len(items)
+
+        work = BatchWork(answer, 10, 1000)
+        with pytest.raises(RuntimeError):
+            await work.join("a")
+        found = await work.join("b")
+        work.close()
+        return found, work.taken
+
+    assert asyncio.run(go()) == (b"x", 0)
+
+
+def test_closing_cancels_the_requests_that_wait():
+    async def go():
+        gate = threading.Event()
+        work = BatchWork(held_batches(gate, []), 10, 1000)
+        work._each = 100.0
+        held = [asyncio.ensure_future(work.join(str(number))) for number in range(3)]
+        await asyncio.sleep(0)
+        gate.set()
+        work.close()
+        return await asyncio.gather(*held, return_exceptions=True)
+
+    found = asyncio.run(go())
+    assert found[0] == b"0" and all(isinstance(one, asyncio.CancelledError) for one in found[1:])
 
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 40)), max_size=60))

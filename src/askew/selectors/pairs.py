@@ -47,7 +47,7 @@ class PairTable:
     """Pairs as a table; ``query`` numbers the query of each row.
 
     ``dropped`` counts the variants left out, by reason; ``queries`` is the number of input queries. Every input row is
-    an original, a pair or dropped.
+    an original, a pair or dropped. ``left_out`` has the query and the reason of each dropped row.
     """
 
     table: pl.DataFrame
@@ -55,6 +55,12 @@ class PairTable:
     queries: int
     directions: Mapping[str, Direction]
     dropped: Counter[str] = field(default_factory=Counter)
+    left_out: tuple[Ints, Ints] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def dropped_of(self, query: int) -> Counter[str]:
+        """Count the variants of one query that were left out, by reason."""
+        queries, reasons = self.left_out
+        return _count(reasons[queries == query])
 
     def values(self, column: str) -> Floats:
         """A column of numbers."""
@@ -107,7 +113,9 @@ def make_pairs(
     replaced = {text.name, *(column.name for column in columns), *map(column_of, directions)}
     rest = pl.DataFrame([column for column in variants.get_columns() if column.name not in replaced])
     table = rest[kept].hstack([text, *columns])
-    pairs = PairTable(table, query[kept], len(originals), dict(directions), _count(reasons))
+    gone = np.flatnonzero(reasons)
+    left_out = query[gone], reasons[gone].astype(np.int64)
+    pairs = PairTable(table, query[kept], len(originals), dict(directions), _count(reasons), left_out)
     gains = [[pairs.values(gain_column(name)) for name in side] for side in (effectiveness, bias)]
     return pairs.with_columns(outcome=_outcomes(gains[0], gains[1], len(kept), tolerance))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -98,10 +98,11 @@ async def reformulate(site: Here, q: s.Asked) -> Response:
     For a query without judgements, the proxy Agreement@10 replaces effectiveness, and ``proxy`` is true. Its
     reformulations have no ``outcome``, only a ``lean_verdict``.
     """
-    explorer = await site.explorer()
-    return json_reply(
-        await site.writing.bytes_of(("reformulate", q), lambda: as_json(Alternatives, explorer.reformulate(q)))
-    )
+
+    def start() -> Coroutine[Any, Any, bytes]:
+        return site.reformulated(q, lambda found: as_json(Alternatives, found))
+
+    return json_reply(await site.writing.once(("reformulate", q), start))
 
 
 @router.post("/reformulate", responses=_documented(s.AlternativesAnswers), summary="Reformulations of several queries")
@@ -110,17 +111,17 @@ async def reformulate_batch(site: Here, body: s.ReformulateBatch) -> Response:
     explorer = await site.explorer()
 
     def make() -> bytes:
-        return as_json(s.AlternativesAnswers, s.AlternativesAnswers([_one(explorer, query) for query in body.queries]))
+        found = zip(body.queries, explorer.reformulate_many(body.queries), strict=True)
+        return as_json(s.AlternativesAnswers, s.AlternativesAnswers([_one(query, one) for query, one in found]))
 
     return json_reply(await site.writing.run(make, len(body.queries)))
 
 
-def _one(explorer: Explorer, query: str) -> s.AlternativesOrError:
-    try:
-        return s.AlternativesOrError(query, explorer.reformulate(query), None)
-    except AskewError as error:
-        problem = problem_of(error)
+def _one(query: str, found: Alternatives | AskewError) -> s.AlternativesOrError:
+    if isinstance(found, AskewError):
+        problem = problem_of(found)
         return s.AlternativesOrError(query, None, ErrorFacts(problem.code, problem.message))
+    return s.AlternativesOrError(query, found, None)
 
 
 @router.get("/compare", responses=_documented(Comparison), summary="A query and a reformulation, side by side")

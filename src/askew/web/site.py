@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from askew.app.explore.answers import Alternatives
 from askew.app.explore.explorer import Explorer
 from askew.app.explore.opening import Opening, build_demo, open_sources
 from askew.app.explore.pairs import ShownPairs, datasets, find_pairs, open_pairs
@@ -18,9 +20,44 @@ from askew.web.lane import Lane
 from askew.web.limits import Rate
 from askew.web.settings import Settings
 from askew.web.uploads import Uploads
-from askew.web.work import Work
+from askew.web.work import BatchWork, Work
 
 _MOST_TABLES = 8
+
+
+@dataclass(frozen=True)
+class ToReformulate:
+    """A query to reformulate, and how to show its reformulations."""
+
+    explorer: Explorer
+    query: str
+    show: Callable[[Alternatives], bytes]
+
+    def alone(self) -> Alternatives | Exception:
+        """Reformulate the query without others."""
+        try:
+            return self.explorer.reformulate(self.query)
+        except Exception as error:
+            return error
+
+    def shown(self, found: Alternatives | Exception) -> bytes | Exception:
+        """Return the answer, or the error."""
+        if isinstance(found, Exception):
+            return found
+        try:
+            return self.show(found)
+        except Exception as error:
+            return error
+
+
+def answer_all(asked: Sequence[ToReformulate]) -> list[bytes | Exception]:
+    """Reformulate queries together. An internal error on one query does not affect the others."""
+    found: Sequence[Alternatives | Exception]
+    try:
+        found = asked[0].explorer.reformulate_many([one.query for one in asked])
+    except Exception:
+        found = [one.alone() for one in asked]
+    return [one.shown(each) for one, each in zip(asked, found, strict=True)]
 
 
 class Site:
@@ -32,7 +69,7 @@ class Site:
         self.work = Work(limits.threads, limits.waiting, limits.cache_bytes)
         self.lane = Lane(settings.sources, limits.measuring, limits.measure_seconds)
         # A language model takes seconds, so it has its own queue and searches do not wait for it.
-        self.writing = Work(1, limits.waiting, limits.cache_bytes, limits.wait_seconds)
+        self.writing = BatchWork(answer_all, limits.waiting, limits.cache_bytes, limits.wait_seconds)
         self.access = Access(settings.token)
         self.rate = Rate(limits.rate, limits.burst)
         self.uploads = Uploads(limits.uploads, 2 * limits.upload_bytes)
@@ -74,6 +111,10 @@ class Site:
         if found.explorer is None:
             raise DataError(found.reason)
         return found.explorer
+
+    async def reformulated(self, query: str, show: Callable[[Alternatives], bytes]) -> bytes:
+        """Reformulate a query together with others that wait, and return what ``show`` makes of it."""
+        return await self.writing.join(ToReformulate(await self.explorer(), query, show))
 
     def store_of(self, opened: Opening) -> Store:
         """Return the store. The pairs of the demo are built if they are missing, which takes a while."""

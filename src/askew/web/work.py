@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Hashable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 _LATEST = 0.2
+MOST_TOGETHER, BATCH_SECONDS = 32, 0.25
 
 
 class Busy(Exception):
@@ -41,14 +43,18 @@ class Work:
 
     async def run(self, make: Callable[[], T], weight: int = 1) -> T:
         """Run a function and return its result, or raise Busy at once. It counts as ``weight`` functions."""
-        wait = self.taken * self._each / self._threads
-        if self.taken >= self._most or (self.taken and (self.taken + weight > self._most or wait > self._seconds)):
-            raise Busy(1 + math.ceil(wait))
-        self.taken += weight
+        self._admit(weight)
         future = asyncio.get_running_loop().run_in_executor(self._pool, lambda: self._timed(make, weight))
         # Counted until it is done, even if the client is gone.
         future.add_done_callback(lambda done: self._done(done, weight))
         return await asyncio.shield(future)
+
+    def _admit(self, weight: int) -> None:
+        """Count a request, or raise Busy."""
+        wait = self.taken * self._each / self._threads
+        if self.taken >= self._most or (self.taken and (self.taken + weight > self._most or wait > self._seconds)):
+            raise Busy(1 + math.ceil(wait))
+        self.taken += weight
 
     def _timed(self, make: Callable[[], T], weight: int) -> T:
         start = time.perf_counter()
@@ -88,6 +94,67 @@ class Work:
     def close(self) -> None:
         """Finish running functions, and cancel those that wait."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class BatchWork(Work, Generic[Item]):
+    """As ``Work``, but requests that wait at the same time are answered together, which takes less time for each.
+
+    ``answer`` returns an answer or an error for each item. A batch has at most ``MOST_TOGETHER`` items, and fewer if
+    it would take longer than ``BATCH_SECONDS``: the first item of a batch waits for the last one.
+    """
+
+    def __init__(
+        self, answer: Callable[[Sequence[Item]], Sequence[bytes | Exception]], waiting: int, cache_bytes: int,
+        seconds: float = math.inf,
+    ) -> None:  # fmt: skip
+        super().__init__(1, waiting, cache_bytes, seconds)
+        self._answer = answer
+        self._waiting = deque[tuple[Item, asyncio.Future[bytes]]]()
+        self._working = False
+
+    async def join(self, item: Item) -> bytes:
+        """Return the answer to an item, which joins the next batch; raise Busy at once if too many items wait."""
+        self._admit(1)
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        # Counted until it is done, even if the client is gone.
+        future.add_done_callback(lambda done: self._done(done, 1))
+        self._waiting.append((item, future))
+        if not self._working:
+            self._next()
+        return await asyncio.shield(future)
+
+    def _next(self) -> None:
+        most = max(1, min(MOST_TOGETHER, int(BATCH_SECONDS / self._each))) if self._each else 1
+        batch = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+        self._working = bool(batch)
+        if batch:
+            items = [item for item, _ in batch]
+            running = asyncio.get_running_loop().run_in_executor(
+                self._pool, lambda: self._timed(lambda: self._answer(items), len(items))
+            )
+            running.add_done_callback(lambda done: self._answered([future for _, future in batch], done))
+
+    def _answered(
+        self, futures: Sequence[asyncio.Future[bytes]], done: asyncio.Future[Sequence[bytes | Exception]]
+    ) -> None:
+        if done.cancelled():
+            for future in futures:
+                future.cancel()
+            return
+        error = done.exception()
+        found = done.result() if error is None else [error] * len(futures)
+        for future, one in zip(futures, found, strict=True):
+            if isinstance(one, BaseException):
+                future.set_exception(one)
+            else:
+                future.set_result(one)
+        self._next()
+
+    def close(self) -> None:
+        """Finish the running batch, and cancel the items that wait."""
+        while self._waiting:
+            self._waiting.popleft()[1].cancel()
+        super().close()
 
 
 class Kept:

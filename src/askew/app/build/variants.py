@@ -136,12 +136,18 @@ class Keep:
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """Return the rows that every filter accepts."""
+        rows, reasons = self.judge(rows)
+        dropped = Counter(reason for reason in reasons if reason is not None)
+        return rows.filter(pa.array([reason is None for reason in reasons], pa.bool_())), dict(dropped)
+
+    def judge(self, rows: pa.Table) -> tuple[pa.Table, list[str | None]]:
+        """Return all rows with their probabilities, and for each row why a filter refuses it; None if none does."""
         methods, texts, ids = (rows[name].to_pylist() for name in ("method", "text", "query_id"))
         originals = {query: text for query, text, method in zip(ids, texts, methods, strict=True) if method == ORIGINAL}
         numbers = {query: number for number, query in enumerate(originals)}
         left = [i for i, method in enumerate(methods) if method != ORIGINAL]
-        dropped: Counter[str] = Counter()
         found: dict[str, list[float | None]] = {name: [None] * len(ids) for name in PROBABILITIES}
+        refused: list[str | None] = [None] * len(ids)
         for one in self.filters:
             pairs = [originals[ids[i]] for i in left], [texts[i] for i in left]
             if isinstance(one, JudgingFilter):
@@ -152,10 +158,9 @@ class Keep:
                         values[i] = each[name]
             else:
                 reasons = one.check(*pairs, [numbers[ids[i]] for i in left])
-            dropped.update(reason for reason in reasons if reason is not None)
-            left = [i for i, reason in zip(left, reasons, strict=True) if reason is None]
-        stays = set(left)
-        kept = [method == ORIGINAL or i in stays for i, method in enumerate(methods)]
+            for i, reason in zip(left, reasons, strict=True):
+                refused[i] = reason
+            left = [i for i in left if refused[i] is None]
         for name, column in PROBABILITIES.items():
             rows = rows.append_column(column, pa.array(found[name], pa.float64()))
-        return rows.filter(pa.array(kept, pa.bool_())), dict(dropped)
+        return rows, refused

@@ -5,11 +5,10 @@ Candidates are made, filtered, searched and scored by the stages of a build, so 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -33,8 +32,9 @@ from askew.app.explore.counting import ExplorerCounts, counting_of
 from askew.app.explore.english import counts_english, is_english, not_english_note
 from askew.app.explore.frames import frame_of
 from askew.app.explore.leaning import MOST, LeanDrawing, LeanPicture
+from askew.app.explore.lists import agreements, number, only, shortened, top
 from askew.app.explore.reasons import CountedPart, Reasons, ShownMark, counted_parts
-from askew.app.explore.scoring import Grades, ListScorer
+from askew.app.explore.scoring import Grades, ListScorer, QueryLists
 from askew.app.explore.searched import SearchedCollection
 from askew.app.explore.warrant import WarrantRules
 from askew.app.explore.writing import Writer
@@ -50,6 +50,7 @@ from askew.measures.catalogue import MeasureRequest
 from askew.mentions.marks import Mark, Marker, can_mark
 from askew.rankers.bm25.analyze import Analyzer
 from askew.rankers.bm25.ranker import Bm25Ranker
+from askew.selectors.pairs import PairTable
 from askew.selectors.pareto import Pareto
 
 AGREEMENT = "Agreement@10"
@@ -64,6 +65,12 @@ ONLY_STOP_WORDS = (
 NO_WORDS = "the query has no words: no letters and no digits; enter some"
 # The default number of results, the maximum number, and the most characters of a text that are shown.
 TOP, MOST_RESULTS, LONGEST_TEXT = 10, 100, 1500
+
+
+class _Asked(NamedTuple):
+    query: str
+    query_id: str | None
+    grades: Grades | None
 
 
 class Explorer:
@@ -138,8 +145,8 @@ class Explorer:
         found = self.searched.known.find(query, query_id)
         return found, self.searched.known.judged(found)
 
-    def _score(self, hits: Hits, grades: Grades | None, also: Sequence[MeasureRequest] = ()) -> dict[str, Floats]:
-        return self.scorer.score(hits, self.searched.ranker.doc_ids, self._texts, grades, also)
+    def _score(self, lists: QueryLists, also: Sequence[MeasureRequest] = ()) -> dict[str, Floats]:
+        return self.scorer.score(lists, self.searched.ranker.doc_ids, self._texts, also)
 
     def _texts(self, docs: Sequence[int]) -> list[str]:
         return [self.searched.texts[doc] for doc in docs]
@@ -150,9 +157,11 @@ class Explorer:
         if not len(hits.docs):
             return Answer(query, query_id, grades is not None, (), 0, self.marker.count(()), (), warrant, self.setting)
         # More results may be shown than the build measured; the values are always of the top ``depth``.
-        measured = _top(hits, self.depth)
+        measured = top(hits, self.depth)
         steps = self.leaning.steps
-        values = {name: _number(column[0]) for name, column in self._score(measured, grades, steps).items()}
+        values = {
+            name: number(column[0]) for name, column in self._score(QueryLists.of_one(measured, grades), steps).items()
+        }
         results = self._results(query, warrant.groups, hits, k, grades)
         total = {group: sum(one.mentions[group] for one in results) for group in self.marker.groups}
         told = tuple(self._value(one, values[one.text]) for one in self.scorer.asked if one.text in values)
@@ -179,7 +188,9 @@ class Explorer:
         one = self._parts
         if one is None or not self._reasons.applies or not all(result.english for result in results):
             return (), None
-        found = self.scorer.decompose(one, hits, self.searched.ranker.doc_ids, self._texts, grades, query)
+        found = self.scorer.decompose(
+            one, QueryLists.of_one(hits, grades), self.searched.ranker.doc_ids, self._texts, query
+        )
         return counted_parts(found), one.text
 
     def _value(self, one: MeasureRequest, value: float | None) -> Value:
@@ -198,7 +209,7 @@ class Explorer:
         explained = self._reasons.explain(query, named, texts, marks, relevant)
         found = []
         for at, (doc_id, text, found_marks) in enumerate(zip(ids, texts, explained, strict=True)):
-            shown = shortened(text, found_marks)
+            shown = shortened(text, found_marks, LONGEST_TEXT)
             inside = tuple(mark for mark in found_marks if mark.end <= len(shown))
             found.append(ShownResult(
                 at + 1, doc_id, float(hits.scores[at]), shown, len(shown) < len(text), inside,
@@ -223,7 +234,7 @@ class Explorer:
         if not some:
             return np.zeros(0)
         hits = self._find(some, self.depth)
-        found = self._score(hits, None)[self.lean]
+        found = self._score(QueryLists.of_one(hits, None))[self.lean]
         return np.asarray(found[np.diff(hits.offsets) > 0], np.float64)
 
     def why_nothing(self, query: str) -> str:
@@ -248,54 +259,97 @@ class Explorer:
 
     def reformulate(self, query: str, query_id: str | None = None) -> Alternatives:
         """Collect reformulations from the store and the methods, and filter, search and score them."""
-        known_id, grades = self._judged(query, query_id)
-        made = self._writer.candidates(known_id, query)
-        texts = made.table["text"].to_pylist()
-        hits = self._find(texts, self.depth)
+        (found,) = self.reformulate_many([query], [query_id])
+        if isinstance(found, DataError):
+            raise found
+        return found
+
+    def reformulate_many(
+        self, queries: Sequence[str], query_ids: Sequence[str | None] | None = None
+    ) -> list[Alternatives | DataError]:
+        """As ``reformulate`` for each query, in less time. A query that finds nothing has the error in its place."""
+        named = [None] * len(queries) if query_ids is None else query_ids
+        asked = [_Asked(query, *self._judged(query, name)) for query, name in zip(queries, named, strict=True)]
+        found: dict[int, Alternatives | DataError] = {}
+        # Queries with judgements have more measures than others.
+        for judged in (False, True):
+            rows = [row for row, one in enumerate(asked) if (one.grades is not None) is judged]
+            if rows:
+                found.update(zip(rows, self._reformulated([asked[row] for row in rows], judged), strict=True))
+        return [found[row] for row in range(len(asked))]
+
+    def _reformulated(self, asked: Sequence[_Asked], judged: bool) -> list[Alternatives | DataError]:
+        made = self._writer.candidates([(one.query_id, one.query) for one in asked])
+        sizes = [one.table.num_rows for one in made]
+        hits = self._find([text for one in made for text in one.table["text"].to_pylist()], self.depth)
+        scores = self._score(QueryLists(hits, sizes, [one.grades for one in asked]))
+        columns = {
+            column_of(name): values for name, values in {**scores, AGREEMENT: agreements(hits, sizes, TOP)}.items()
+        }
+        table = frame_of(pa.concat_tables([one.table for one in made]), np.repeat(np.arange(len(made)), sizes), columns)
         found = np.diff(hits.offsets) > 0
-        if not found[0]:
-            raise DataError(self.why_nothing(query))
-        scores = self._score(hits, grades)
-        effectiveness, proxy = self._placed(grades)
-        directions = {**self.scorer.directions(grades is not None), AGREEMENT: Direction.UP}
-        columns = {column_of(name): values for name, values in {**scores, AGREEMENT: _agreements(hits)}.items()}
-        table = frame_of(made.table, columns)
-        answered = table if found.all() else table.filter(pl.Series(found))
+        starts = np.cumsum([0, *sizes[:-1]])
+        answered = table.filter(pl.Series(found & np.repeat(found[starts], sizes)))
+        effectiveness, proxy = self._placed(judged)
+        directions = {**self.scorer.directions(judged), AGREEMENT: Direction.UP}
         chosen = Pareto(effectiveness, self.lean).select_counted(answered, directions)
-        lost = {**made.dropped, **{"found nothing": int((~found).sum())}, **chosen.dropped}
-        original = self._original(table, directions)
-        return Alternatives(
-            query, known_id, grades is not None, effectiveness, proxy, self.lean,
-            original, tuple(self._variant(row, directions, proxy) for row in chosen.table.iter_rows(named=True)),
-            {reason: count for reason, count in sorted(lost.items()) if count},
-            {name: self.signatures.get(name, AGREEMENT_SAYS) for name in directions},
-            {name: BETTER[way] for name, way in directions.items()}, self.setting,
-            self.leaning.leans(original.values.get(self.lean)), methods=made.methods, notes=made.notes,
-            deciding=self._deciding(proxy),
-        )  # fmt: skip
+        variants = iter(self._variants(chosen, directions, proxy))
+        originals = table[starts.tolist()].rows(named=True)
+        every = list[Alternatives | DataError]()
+        for row, (one, written) in enumerate(zip(asked, made, strict=True)):
+            if not found[starts[row]]:
+                every.append(DataError(self.why_nothing(one.query)))
+                continue
+            own, dropped = next(variants)
+            nothing = int((~found[starts[row] : starts[row] + sizes[row]]).sum())
+            lost = {**written.dropped, "found nothing": nothing, **dropped}
+            original = self._original(originals[row], directions)
+            every.append(Alternatives(
+                one.query, one.query_id, judged, effectiveness, proxy, self.lean, original, own,
+                {reason: count for reason, count in sorted(lost.items()) if count},
+                {name: self.signatures.get(name, AGREEMENT_SAYS) for name in directions},
+                {name: BETTER[way] for name, way in directions.items()}, self.setting,
+                self.leaning.leans(original.values.get(self.lean)), methods=written.methods, notes=written.notes,
+                deciding=self._deciding(proxy),
+            ))  # fmt: skip
+        return every
 
     def _deciding(self, proxy: bool) -> tuple[str, ...]:
         sides = self.counting.sides
         return (*(() if proxy else sides.effectiveness), *(sides.lean or (self.lean,)))
 
-    def _placed(self, grades: Grades | None) -> tuple[str, bool]:
+    def _placed(self, judged: bool) -> tuple[str, bool]:
         """Return the measure that is compared with lean, and whether it is a proxy, as it is without judgements."""
-        placed = None if grades is None else self.effectiveness
+        placed = self.effectiveness if judged else None
         return placed or AGREEMENT, placed is None
 
-    def _original(self, table: pl.DataFrame, directions: Mapping[str, Direction]) -> Variant:
-        row = table.row(table.get_column("method").to_list().index(ORIGINAL), named=True)
-        values = {name: _number(row[column_of(name)]) for name in directions}
+    def _original(self, row: Mapping[str, Any], directions: Mapping[str, Direction]) -> Variant:
+        values = {name: number(row[column_of(name)]) for name in directions}
         named = self._rules.groups(row["text"])
         return Variant(row["variant_id"], row["text"], ORIGINAL, None, values, {}, None, None, False, named)
 
-    def _variant(self, row: Mapping[str, Any], directions: Mapping[str, Direction], proxy: bool) -> Variant:
-        values = {name: _number(row[new_column(name)]) for name in directions}
-        gains = {name: _number(row[gain_column(name)]) for name in directions}
+    def _variants(
+        self, pairs: PairTable, directions: Mapping[str, Direction], proxy: bool
+    ) -> Iterator[tuple[tuple[Variant, ...], Mapping[str, int]]]:
+        """Return the reformulations of each query, and those that were left out by reason."""
+        gains = {name: pairs.values(gain_column(name)) for name in directions}
+        leans = self.counting.sides.lean_verdicts(gains, len(pairs.query))
+        outcomes = [None] * len(leans) if proxy else self.counting.sides.outcomes(gains, len(pairs.query))
+        rows = zip(pairs.table.iter_rows(named=True), outcomes, leans, strict=True)
+        every = [self._variant(row, directions, *verdicts) for row, *verdicts in rows]
+        for query, end in enumerate(np.searchsorted(pairs.query, np.arange(pairs.queries), "right").tolist()):
+            start = int(np.searchsorted(pairs.query, query))
+            yield tuple(every[start:end]), pairs.dropped_of(query)
+
+    def _variant(
+        self, row: Mapping[str, Any], directions: Mapping[str, Direction], outcome: str | None, lean: str | None
+    ) -> Variant:
+        values = {name: number(row[new_column(name)]) for name in directions}
+        gains = {name: number(row[gain_column(name)]) for name in directions}
         return Variant(
-            row["variant_id"], row["text"], row["method"], row["doc_id"], values, gains,
-            None if proxy else self._outcome(gains), self.counting.sides.lean_verdict(gains), bool(row["front"]),
-            self._rules.groups(row["text"]), row["p_same"], row["p_natural"], values[AGREEMENT], bool(row["stored"]),
+            row["variant_id"], row["text"], row["method"], row["doc_id"], values, gains, outcome, lean,
+            bool(row["front"]), self._rules.groups(row["text"]), row["p_same"], row["p_natural"], values[AGREEMENT],
+            bool(row["stored"]),
         )  # fmt: skip
 
     def _outcome(self, gains: Mapping[str, float | None]) -> str | None:
@@ -306,11 +360,11 @@ class Explorer:
         """Compare both result lists, with the judgements of the original query."""
         judged = self._judged(query, query_id)
         hits = self._find([query, other], max(k, self.depth))
-        sides = [_only(hits, row) for row in range(2)]
+        sides = [only(hits, row) for row in range(2)]
         old, new = (self._answer(text, one, k, judged) for text, one in zip((query, other), sides, strict=True))
         gains = self._gains(old, new)
-        agreement = float(_agreements(hits)[1])
-        effectiveness, proxy = self._placed(judged[1])
+        agreement = float(agreements(hits, [2], TOP)[1])
+        effectiveness, proxy = self._placed(judged[1] is not None)
         # Agreement does not measure effectiveness: without judgements, there is only a verdict on lean.
         outcome = None if proxy else self._outcome(gains)
         return Comparison(
@@ -333,35 +387,3 @@ class Explorer:
         shown = dict.fromkeys(doc for side in sides for doc in side.docs[:k].tolist())
         ids = self.searched.ranker.doc_ids
         return tuple(Move(str(ids[doc].as_py()), ranks[0].get(doc), ranks[1].get(doc)) for doc in shown)
-
-
-def shortened(text: str, marks: Sequence[Mark | ShownMark], longest: int = LONGEST_TEXT) -> str:
-    """Cut a long text, but never within a marked word."""
-    if len(text) <= longest:
-        return text
-    cut = text.rfind(" ", 0, longest)
-    end = cut if cut > longest // 2 else longest
-    return text[: next((mark.start for mark in marks if mark.start < end < mark.end), end)].rstrip()
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _only(hits: Hits, row: int) -> Hits:
-    start, end = int(hits.offsets[row]), int(hits.offsets[row + 1])
-    return Hits(np.array([0, end - start], np.int64), hits.docs[start:end], hits.scores[start:end])
-
-
-def _top(hits: Hits, depth: int) -> Hits:
-    """Return the top-ranked documents of a list."""
-    if len(hits.docs) <= depth:
-        return hits
-    return Hits(np.array([0, depth], np.int64), hits.docs[:depth], hits.scores[:depth])
-
-
-def _agreements(hits: Hits) -> Floats:
-    """Return for each list the share of the top documents of the first list that it has in its top documents."""
-    tops = [set(hits.docs[start : min(start + TOP, end)].tolist()) for start, end in
-            zip(hits.offsets[:-1].tolist(), hits.offsets[1:].tolist(), strict=True)]  # fmt: skip
-    return np.array([len(tops[0] & top) / max(len(tops[0]), 1) for top in tops])

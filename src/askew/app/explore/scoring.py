@@ -26,8 +26,28 @@ from askew.plugins.kinds import DocMentions
 Grades = Mapping[str, int]
 # Returns the texts of some documents by their ordinals.
 TextsOf = Callable[[Sequence[int]], list[str]]
-# All lists belong to one query.
-_QUERY = pa.scalar("query", pa.string())
+
+
+@dataclass(frozen=True)
+class QueryLists:
+    """The result lists of some queries: the first ``sizes[0]`` lists belong to the first query, and so on.
+
+    ``grades`` has the judgements of each query; None for a query without judgements.
+    """
+
+    hits: Hits
+    sizes: Sequence[int]
+    grades: Sequence[Grades | None]
+
+    @classmethod
+    def of_one(cls, hits: Hits, grades: Grades | None) -> QueryLists:
+        """All lists belong to one query."""
+        return cls(hits, [len(hits)], [grades])
+
+    @property
+    def names(self) -> pa.Array:
+        """The query of each list."""
+        return pa.array([str(query) for query, size in enumerate(self.sizes) for _ in range(size)], pa.string())
 
 
 class ListScorer:
@@ -55,36 +75,34 @@ class ListScorer:
         return {one.text: one.direction for one in self.those(judged)}
 
     def score(
-        self, hits: Hits, doc_ids: pa.Array, texts: TextsOf, grades: Grades | None, also: Sequence[MeasureRequest] = ()
+        self, lists: QueryLists, doc_ids: pa.Array, texts: TextsOf, also: Sequence[MeasureRequest] = ()
     ) -> dict[str, Floats]:
-        """Return one value of each measure for each list; ``grades`` are the judgements of the query of all lists.
+        """Return one value of each measure for each list; NaN where a measure needs judgements and there are none.
 
         ``also`` has further measures, which count the same words as the others.
         """
-        found = self._lists(hits, doc_ids, texts, grades)
-        wanted = [*self.those(grades is not None), *also]
-        scorer = Scorer(wanted, pa.array(found.ids, pa.string()), found.count, _judged(found.ids, grades))
+        found = self._lists(lists, doc_ids, texts)
+        wanted = [*self.those(found.judged is not None), *also]
+        scorer = Scorer(wanted, pa.array(found.ids, pa.string()), found.count, found.judged)
         return scorer.score(found.lists)
 
     def decompose(
-        self, one: MeasureRequest, hits: Hits, doc_ids: pa.Array, texts: TextsOf, grades: Grades | None, query: str
+        self, one: MeasureRequest, lists: QueryLists, doc_ids: pa.Array, texts: TextsOf, query: str
     ) -> Decomposition:
         """Return the parts of a measure for one list, as in ``askew measure --decompose``, without intervals."""
-        found = self._lists(hits, doc_ids, texts, grades)
-        judged = _judged(found.ids, grades)
-        scorer = Scorer([one], pa.array(found.ids, pa.string()), found.count, judged)
-        source = RelevanceSource(judged, lambda: {str(_QUERY): query}, found.texts)
+        found = self._lists(lists, doc_ids, texts)
+        scorer = Scorer([one], pa.array(found.ids, pa.string()), found.count, found.judged)
+        source = RelevanceSource(found.judged, lambda: {"0": query}, found.texts)
         lexicon = self.lexicons[str(one.measure.param("lexicon"))]
         inputs = scorer.inputs(found.lists, [one])
         return decompose_run(one, inputs, source, lexicon, resolver_id(RESOLVER), found.lists.queries, draws=0)
 
-    def _lists(self, hits: Hits, doc_ids: pa.Array, texts: TextsOf, grades: Grades | None) -> _Lists:
-        places, docs = np.unique(hits.docs, return_inverse=True)
-        numbered = replace(hits, docs=docs.astype(np.int32))
+    def _lists(self, lists: QueryLists, doc_ids: pa.Array, texts: TextsOf) -> _Lists:
+        places, docs = np.unique(lists.hits.docs, return_inverse=True)
+        numbered = replace(lists.hits, docs=docs.astype(np.int32))
         found = [str(one) for one in doc_ids.take(pa.array(places)).to_pylist()]
         # Only these documents are numbered; documents that are judged but not in the lists come last, without texts.
-        have = set(found)
-        ids = [*found, *(doc for doc in grades or {} if doc not in have)]
+        ids = list(dict.fromkeys([*found, *(doc for grades in lists.grades for doc in grades or {})]))
         columns: dict[bytes, pa.Array] = {}
 
         def column(docs: Ordinals) -> pa.Array:
@@ -96,12 +114,11 @@ class ListScorer:
         def count(key: CountKey) -> DocMentions:
             return self._counted[key].of(places, len(doc_ids), column)
 
-        names = pa.array([str(row) for row in range(len(hits))], pa.string())
-
         def read() -> pa.Array:
             return pa.array(texts(places.tolist()), pa.large_string())
 
-        return _Lists(ids, read, count, ScoredLists.of(numbered, names, pa.repeat(_QUERY, len(hits))))
+        rows = pa.array([str(row) for row in range(len(numbered))], pa.string())
+        return _Lists(ids, read, count, ScoredLists.of(numbered, rows, lists.names), _judged(ids, lists.grades))
 
 
 @dataclass(frozen=True)
@@ -112,11 +129,13 @@ class _Lists:
     texts: Callable[[], pa.Array]
     count: Callable[[CountKey], DocMentions]
     lists: ScoredLists
+    judged: JudgedQueries | None
 
 
-def _judged(ids: Sequence[str], grades: Grades | None) -> JudgedQueries | None:
-    if grades is None:
+def _judged(ids: Sequence[str], grades: Sequence[Grades | None]) -> JudgedQueries | None:
+    if all(one is None for one in grades):
         return None
     number = {doc: place for place, doc in enumerate(ids)}
-    docs, relevance = (np.array(list(part), np.int64) for part in (map(number.get, grades), grades.values()))
-    return JudgedQueries.of(pa.repeat(_QUERY, len(grades)), docs, relevance)
+    rows = [(str(query), number[doc], grade) for query, one in enumerate(grades) for doc, grade in (one or {}).items()]
+    docs, relevance = (np.array([row[part] for row in rows], np.int64) for part in (1, 2))
+    return JudgedQueries.of(pa.array([row[0] for row in rows], pa.string()), docs, relevance)

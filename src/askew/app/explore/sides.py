@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,19 +26,32 @@ class Sides:
 
     def outcome(self, gains: Gains) -> Outcome | None:
         """Return the outcome of both sides; None if a gain is missing, for instance without judgements."""
-        if not self.effectiveness or not self.lean:
-            return None
-        code = int(outcome_codes(_columns(self.effectiveness, gains), _columns(self.lean, gains), self.tolerance)[0])
-        return None if code == UNKNOWN else Outcome(OUTCOMES[code])
+        (found,) = self.outcomes(_columns(gains), 1)
+        return None if found is None else Outcome(found)
 
     def lean_verdict(self, gains: Gains) -> str | None:
         """Return the change of lean alone: less, same or more."""
+        return self.lean_verdicts(_columns(gains), 1)[0]
+
+    def outcomes(self, gains: Mapping[str, Floats], rows: int) -> list[str | None]:
+        """As ``outcome``, for ``rows`` pairs whose gains are columns with NaN for a missing gain."""
+        if not self.effectiveness or not self.lean:
+            return [None] * rows
+        first, second = ([_column(gains, name, rows) for name in side] for side in (self.effectiveness, self.lean))
+        codes = outcome_codes(first, second, self.tolerance).tolist()
+        return [None if code == UNKNOWN else OUTCOMES[code] for code in codes]
+
+    def lean_verdicts(self, gains: Mapping[str, Floats], rows: int) -> list[str | None]:
+        """As ``lean_verdict``, for ``rows`` pairs whose gains are columns with NaN for a missing gain."""
         if not self.lean:
-            return None
-        sign = int(joint_signs(_columns(self.lean, gains), self.tolerance)[0])
-        return None if sign == UNKNOWN_SIGN else tuple(Verdict)[1 - sign].lean
+            return [None] * rows
+        signs = joint_signs([_column(gains, name, rows) for name in self.lean], self.tolerance)
+        return [None if sign == UNKNOWN_SIGN else tuple(Verdict)[1 - sign].lean for sign in signs.tolist()]
 
 
-def _columns(measures: Sequence[str], gains: Gains) -> list[Floats]:
-    values = (gains.get(name) for name in measures)
-    return [np.array([np.nan if value is None else value]) for value in values]
+def _columns(gains: Gains) -> dict[str, Floats]:
+    return {name: np.array([np.nan if value is None else value]) for name, value in gains.items()}
+
+
+def _column(gains: Mapping[str, Floats], name: str, rows: int) -> Floats:
+    return gains[name] if name in gains else np.full(rows, np.nan)

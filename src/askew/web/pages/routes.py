@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Annotated
+from collections.abc import Callable, Coroutine, Hashable, Sequence
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from starlette.responses import HTMLResponse, RedirectResponse
@@ -77,7 +77,7 @@ async def search_page(
     if reformulations != NOW and not order:
         return await kept_html(site, ("search", q, k), lambda: _searched(explorer, q, k, note))
     key = "page", "search", q, k, order
-    made = await site.writing.bytes_of(key, lambda: render(_reformulated(explorer, q, k, order, note)))
+    made = await site.writing.once(key, lambda: _reformulated(site, explorer, q, k, order, note))
     return HTMLResponse(made)
 
 
@@ -89,11 +89,11 @@ def _searched(explorer: Explorer, query: str, k: int, note: str) -> Page:
     return search.search_page(answer, None, k, "", note)
 
 
-def _reformulated(explorer: Explorer, query: str, k: int, sort: str, note: str) -> Page:
-    answer = explorer.search(query, k)
+async def _reformulated(site: Site, explorer: Explorer, query: str, k: int, sort: str, note: str) -> bytes:
+    answer = await site.work.run(lambda: explorer.search(query, k))
     if not answer.results:
-        return _searched(explorer, query, k, note)
-    return search.search_page(answer, explorer.reformulate(query), k, sort, note)
+        return await site.work.run(lambda: render(_searched(explorer, query, k, note)))
+    return await site.reformulated(query, lambda made: render(search.search_page(answer, made, k, sort, note)))
 
 
 @router.get("/reformulations")
@@ -101,12 +101,11 @@ async def reformulations_part(
     site: Here, q: s.QueryText, k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP
 ) -> Response:
     """Send the reformulations, which are loaded into the page of a query."""
-    explorer = await site.explorer()
 
-    def make() -> bytes:
-        return fragment(explorer.reformulate(q), k, "").encode("utf-8", "replace")
+    def start() -> Coroutine[Any, Any, bytes]:
+        return site.reformulated(q, lambda made: fragment(made, k, "").encode("utf-8", "replace"))
 
-    return HTMLResponse(await site.writing.bytes_of(("reformulations", q, k), make))
+    return HTMLResponse(await site.writing.once(("reformulations", q, k), start))
 
 
 @router.get("/verdict")
