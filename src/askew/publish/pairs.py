@@ -67,7 +67,8 @@ _FURTHER = {
 _WITHHELD = "the original query: null in every row, for its text is not in this dataset; join it by query_id"
 _ROBUST = "worse under none of the rankers and better under one or more; null where it is not known under all of them"
 _FIRST = ("query_id", "variant_id", "original_text", "text", "method")
-_ROW_GROUP = 1 << 16
+# At most this many rows of each split are in memory while a file is written.
+_ROW_GROUP = 1 << 14
 _PLAIN = (pl.String, pl.Boolean)
 _NAMES = (pl.String, pl.Categorical, pl.Enum, pl.Null)
 

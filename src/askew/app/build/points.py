@@ -49,7 +49,5 @@ def thinned(n: int, most: int, seed: int = 0) -> Ints:
     """Return the positions of all n items, or of a sample of ``most``, in order."""
     if n <= most:
         return np.arange(n)
-    # The smallest sufficient type: there may be many positions.
-    places = np.arange(n, dtype=np.int32 if n < 1 << 31 else np.int64)
-    np.random.default_rng([seed, n, 3]).shuffle(places)
-    return np.sort(places[:most]).astype(np.int64)
+    # Without a permutation of all positions, which would take memory: there may be many.
+    return np.sort(np.random.default_rng([seed, n, 3]).choice(n, most, replace=False, shuffle=False))

@@ -14,6 +14,7 @@ import polars as pl
 from askew.app.build.across import NEGATIVE
 from askew.app.build.counted import counted_parts
 from askew.app.build.other_rankers import (
+    CROSS,
     HARD,
     chosen_keys,
     first_measures,
@@ -236,11 +237,7 @@ class _Report:
         if self.choice.those(DECIDES) != [self.choice.effectiveness]:
             yield self._against()
         steps = self.build, self.store, self.outcomes
-        chosen = chosen_keys(self.store, self.outcomes, self.chosen)
-        rankers = scores_under(*steps, chosen)
-        if rankers:
-            found = cross_table(chosen, rankers, self.directions, self.chosen, self.bounds)
-            yield cross_section(self.files, found, self.labels, self.ranker, list(self.stage.across))
+        yield from self._across()
         yield self._improved()
         counted = counted_parts(*steps, self.pairs, self.main, self.seed)
         if counted is not None:
@@ -331,6 +328,16 @@ class _Report:
             p_holm=pl.Series([corrected.get(name) for name in found["measure"]], dtype=pl.Float64),
         )
         return against_section(self.files, tested, self.labels, self.main, self.choice.effectiveness, agree)
+
+    def _across(self) -> Iterator[Section]:
+        """Yield the section on the chosen pairs with other rankers, if the build has any."""
+        if not any(name.startswith(CROSS) for name in self.outcomes):
+            return
+        chosen = chosen_keys(self.store, self.outcomes, self.chosen)
+        rankers = scores_under(self.build, self.store, self.outcomes, chosen)
+        if rankers:
+            found = cross_table(chosen, rankers, self.directions, self.chosen, self.bounds)
+            yield cross_section(self.files, found, self.labels, self.ranker, list(self.stage.across))
 
     def _improved(self) -> Section:
         gains = {name: query_gains(self.pairs, self.main, name) for name in self.directions}
