@@ -134,7 +134,7 @@ def test_asking_again_needs_a_selection(tmp_path):
     recipe = read_recipe("demo")
     del recipe.sections["select"]
     recipe.sections["cross"] = [{"ranker": "qld"}]
-    with pytest.raises(AskewError, match="no \\[select\\]"):
+    with pytest.raises(AskewError, match="no section \\[select\\]"):
         prepare(recipe, Store(tmp_path))
 
 
@@ -143,5 +143,5 @@ def test_another_ranker_can_be_added_on_the_command_line(tmp_path):
     steps = [step.name for step in prepare(recipe, Store(tmp_path)).plan.steps]
     assert steps[-6:] == ["cross-qld-chosen", "cross-qld-runs", "cross-qld", "cross-bm25-msmarco-chosen",
                           "cross-bm25-msmarco-runs", "cross-bm25-msmarco"]  # fmt: skip
-    with pytest.raises(AskewError, match="list of 2; add a number"):
+    with pytest.raises(AskewError, match="list of 2 tables; add the number of a table"):
         with_settings(read_recipe("demo"), {"reformulate.7": {"count": 1}})
