@@ -38,7 +38,7 @@ def test_every_figure_of_a_finding_is_in_a_table(report):
     row = report.tables["frequency"].filter(what="for_group").to_dicts()[0]
     assert f"{n.share(row['share'])} {n.share_interval(row['low'], row['high'])}" in often
     groups = report.tables["groups"].filter(pl.col("group").is_in(report.groups)).sort("share", descending=True)
-    assert f"most often {groups['group'][0]}: {n.share(groups['share'][0])}" in often
+    assert f"most often is {groups['group'][0]}: {n.share(groups['share'][0])}" in often
     clicks = report.tables["clicks"].filter(group="all", entry="all").to_dicts()[0]
     assert n.share(clicks["after"]) in changes and n.mean(clicks["ratio"], 2) in changes
     rho = report.tables["association"].filter(topic="overall")["rho"][0]
