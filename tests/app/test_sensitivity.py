@@ -183,8 +183,8 @@ def test_runs_without_any_difference_have_no_tau():
     ("options", "words"),
     [
         ({"measures": "nDCG"}, "nDCG is not a measure of lean"),
-        ({"signs": "upward"}, "signs=: expected some of abs, running-abs, signed; found 'upward'"),
-        ({"measures": "NFaiRR", "signs": "abs"}, "signs=: no measure has it; leave out 'abs'"),
+        ({"signs": "upward"}, "signs=: expected one or more of abs, running-abs, signed; found 'upward'"),
+        ({"measures": "NFaiRR", "signs": "abs"}, "signs=: no measure has this parameter; leave out 'abs'"),
         ({"tokens": "words"}, "unknown tokenizer 'words'"),
         ({"tokens": ","}, "tokens=: expected one value or more"),
         ({"cutoffs": "5,ten"}, "cutoffs=: expected whole numbers from 1"),

@@ -76,4 +76,4 @@ def test_a_log_without_a_group_says_so(tmp_path):
     lines += [f"u{i}\t2024-01-01 10:0{j}:00\t{text}" for i in range(8) for j, text in enumerate(("shoes", "red shoes"))]
     (tmp_path / "log.tsv").write_text("\n".join(lines) + "\n")
     found = findings(analyze_log(tmp_path / "log.tsv", format="tsv", settings=LogSettings(topics="none")))
-    assert len(found) == 1 and found[0].startswith("None of 8 queries")
+    assert len(found) == 1 and found[0].startswith("None of the 8 reformulations")
