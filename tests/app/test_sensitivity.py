@@ -151,7 +151,7 @@ def test_own_words_are_compared_with_the_shipped_lexicons_of_the_same_groups(tmp
     assert report.values("lexicon") == ("own", "gender", "gsqr2023", "rekabsaz2020", "rekabsaz2021")
     age = askew.sensitivity(RUNS, DOCS, "ARaB(tf)", groups="age:old,young", tokens="word", cutoffs=[2])
     assert age.values("lexicon") == ("age",)
-    assert any("one lexicon only" in note for note in age.notes)
+    assert any("only one lexicon is compared" in note for note in age.notes)
 
 
 def test_who_is_meant_is_compared_as_asked_for():

@@ -16,7 +16,9 @@ KEYS = [
     "p_equivalent_holm", "signature",
 ]  # fmt: skip
 DEMO = demo_files()
-NOT_RULED_OUT = "nDCG@10 may lose 0.01: not ruled out, p = 0.381 (H0: the mean loss is 0.01 or more; Holm)"
+NOT_RULED_OUT = (
+    "nDCG@10 may lose 0.01: a loss of this size is not ruled out, p = 0.381 (H0: the mean loss is 0.01 or more; Holm)"
+)
 COMPARE_DEMO = f"compare {DEMO.runs[0]} {DEMO.runs[1]} --docs {DEMO.docs} --qrels {DEMO.qrels}"
 
 

@@ -52,7 +52,7 @@ def test_an_index_serves_as_well_as_the_documents(askew, tmp_path):
         (["--method", "swap", "--set", "rm3.terms=2"], 2, "'rm3' is not a method or filter of this command"),
         (["--method", "swap", "--set", "terms=2"], 2, "expected OWNER.NAME=VALUE"),
         (["--method", "swap", "--filter", "rule"], 2, "unknown filter 'rule': did you mean 'rules'?"),
-        (["--docs", "demo", "--index", "ix"], 2, "exclude each other"),
+        (["--docs", "demo", "--index", "ix"], 2, "give only one of them"),
         (["--method", "replay", "--set", "replay.file=nowhere.tsv"], 3, "cannot be read"),
     ],
 )
