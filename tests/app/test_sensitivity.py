@@ -47,7 +47,7 @@ def test_tau_and_its_summary_by_hand():
     assert found["lowest_tau"] == found["median_tau"] == pytest.approx(1 / 3)
     assert (found["undefined_combinations"], found["undefined_pairs"]) == (1, 3)
     assert any(
-        "In 1 combinations (all: lexicon y, cutoff 10) all systems are equal" in one for one in report.sentences()
+        "In 1 combinations (all with lexicon y, cutoff 10), all systems are equal" in one for one in report.sentences()
     )
 
 

@@ -20,7 +20,7 @@ def test_the_table_shows_who_frequent_words_point_to_and_says_what_the_estimates
     assert "male   mentions   real   fictional   generic   name   other" in table
     assert "boy    1          0%     0%          0%        100%   0%" in table
     assert "name 1 of 1   The Nintendo Game [Boy] is a handheld" in table
-    assert "Estimates of light@" in " ".join(table.split())
+    assert "The classes are estimated by the resolver light@" in " ".join(table.split())
     assert "female   mentions" not in table
     assert "No mention of a frequent word" not in table
 
