@@ -110,7 +110,7 @@ def test_a_retriever_object_can_be_audited(retriever):
 
 def test_a_ranker_with_an_index_needs_the_documents(tmp_path):
     ranker = askew.Ranker("bm25").index(DOCS, tmp_path / "index")
-    with pytest.raises(DataError, match=r"have no text, the first is '.*'; give docs="):
+    with pytest.raises(DataError, match=r"have no text, the first is '.*'; give the texts with docs="):
         audited(ranker)
     assert audited(ranker, docs=DOCS)["ARaB(tf)@10"].n == 3
 
@@ -122,7 +122,7 @@ def test_the_texts_of_the_engine_count_and_docs_fill_the_gaps():
 
 def test_results_without_texts_may_count_as_naming_no_group():
     find = lambda query, k: [(d, s, None if d == "d1" else t) for d, s, t in TOY.search(query, k)]  # noqa: E731
-    with pytest.raises(DataError, match="1 of 8 documents that it found have no text"):
+    with pytest.raises(DataError, match="1 of 8 retrieved documents have no text"):
         audited(find)
     assert audited(find, settings=light(missing="zero")).measured.of_query("ARaB(tf)@10")["q1"] < 0.5
 
@@ -291,7 +291,7 @@ def test_what_cannot_work_is_refused_before_any_query_is_sent(tmp_path):
 
     for options, said in (
         ({"fail_if": "ARaB(tf)@10 >> 1"}, "expected 'MEASURE > 0.2'"),
-        ({"fail_if": "RR@10 > 0.1"}, "not among the measures"),
+        ({"fail_if": "RR@10 > 0.1"}, "is not a measure of this audit"),
         ({"fail_if": "ARaB(tf)@10 worse"}, "give baseline="),
         ({"measures": "nDCG@10 ARaB(tf)@10"}, "needs judgements"),
         ({"measures": "ARaB(tf)@20"}, "more than 10 results"),
@@ -329,7 +329,7 @@ def test_one_query_alone_has_no_interval_and_no_verdict(tmp_path):
     found = audited(queries=["lawyer"], settings=light(out=tmp_path / "a"))
     assert found.verdict is None and found["ARaB(tf)@10"].low is None
     assert "1 queries are few" in found.next_steps[-1]
-    assert "There is no verdict on the sign" in (tmp_path / "a" / "report.html").read_text()
+    assert "There is no verdict on which group" in (tmp_path / "a" / "report.html").read_text()
 
 
 def test_a_report_is_a_table_in_python(report):

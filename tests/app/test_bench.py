@@ -322,7 +322,7 @@ def test_a_method_is_given_once_and_its_settings_belong_to_it():
     ("given", "words"),
     [
         ({"measures": "RR@10"}, "one of lean"),
-        ({"measures": "ARaB(tf)@10"}, "a measure of effectiveness"),
+        ({"measures": "ARaB(tf)@10"}, "one measure of effectiveness"),
         ({"measures": "RR@10 ARaB(tf)@10 ARaB@10"}, "given twice"),
         ({"agree": 1.5}, "from 0 to 1"),
         ({"k": 0}, "1 or more documents per query"),

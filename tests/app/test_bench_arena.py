@@ -150,7 +150,7 @@ def test_a_method_in_a_file_takes_part_with_its_strengths(store, tmp_path):
 def test_a_file_without_the_class_or_with_an_error_is_one_clear_line(store, tmp_path):
     file = tmp_path / "broken.py"
     file.write_text("x = 1\n")
-    with pytest.raises(ConfigError, match="expected the class Method in"):
+    with pytest.raises(ConfigError, match="expected a class or function Method in"):
         read_method(f"{file}:Method")
     file.write_text("import nothing_of_this_name\n")
     with pytest.raises(ConfigError, match="cannot be loaded"):

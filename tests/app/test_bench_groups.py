@@ -161,7 +161,7 @@ def test_the_store_of_a_build_brings_its_collection_and_its_groups(tmp_path):
     assert (report.collection, report.groups["names"]) == (str(tmp_path / "data"), ["old", "young"])
     assert not (tmp_path / "unused").exists()
     prepare(recipe_of(tmp_path / "data", groups={"lexicon": "gender"}), Store(folder)).plan.run(Store(folder))
-    with pytest.raises(ConfigError, match=r"different collections or groups; give the recipe .* groups="):
+    with pytest.raises(ConfigError, match=r"different collections or groups; give a recipe, .* groups="):
         bench(str(folder), [], settings=in_store(tmp_path / "unused"))
 
 

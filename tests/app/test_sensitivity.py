@@ -47,7 +47,7 @@ def test_tau_and_its_summary_by_hand():
     assert found["lowest_tau"] == found["median_tau"] == pytest.approx(1 / 3)
     assert (found["undefined_combinations"], found["undefined_pairs"]) == (1, 3)
     assert any(
-        "In 1 combinations (all: lexicon y, cutoff 10) all systems are equal" in one for one in report.sentences()
+        "In 1 combinations (all with lexicon y, cutoff 10), all systems are equal" in one for one in report.sentences()
     )
 
 
@@ -151,7 +151,7 @@ def test_own_words_are_compared_with_the_shipped_lexicons_of_the_same_groups(tmp
     assert report.values("lexicon") == ("own", "gender", "gsqr2023", "rekabsaz2020", "rekabsaz2021")
     age = askew.sensitivity(RUNS, DOCS, "ARaB(tf)", groups="age:old,young", tokens="word", cutoffs=[2])
     assert age.values("lexicon") == ("age",)
-    assert any("one lexicon only" in note for note in age.notes)
+    assert any("only one lexicon is compared" in note for note in age.notes)
 
 
 def test_who_is_meant_is_compared_as_asked_for():
@@ -183,8 +183,8 @@ def test_runs_without_any_difference_have_no_tau():
     ("options", "words"),
     [
         ({"measures": "nDCG"}, "nDCG is not a measure of lean"),
-        ({"signs": "upward"}, "signs=: expected some of abs, running-abs, signed; found 'upward'"),
-        ({"measures": "NFaiRR", "signs": "abs"}, "signs=: no measure has it; leave out 'abs'"),
+        ({"signs": "upward"}, "signs=: expected one or more of abs, running-abs, signed; found 'upward'"),
+        ({"measures": "NFaiRR", "signs": "abs"}, "signs=: no measure has this parameter; leave out 'abs'"),
         ({"tokens": "words"}, "unknown tokenizer 'words'"),
         ({"tokens": ","}, "tokens=: expected one value or more"),
         ({"cutoffs": "5,ten"}, "cutoffs=: expected whole numbers from 1"),

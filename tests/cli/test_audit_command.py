@@ -69,9 +69,9 @@ def test_an_audit_goes_on_where_the_engine_stopped(askew, server, tmp_path):
     server.failures = []
     done = askew(command(server, *QUICK))
     assert done.code == 0
-    assert "the answers of an interrupted audit are used" in done.err
+    assert "the answers that an interrupted audit kept" in done.err
     for name in ("audit.json", "report.html"):
-        assert "the answers of an interrupted audit are used" in (tmp_path / "audit" / name).read_text()
+        assert "the answers that an interrupted audit kept" in (tmp_path / "audit" / name).read_text()
     assert len(server.queries) == len(set(server.queries)) and set(server.queries) > set(QUERIES.values())
     assert not list(tmp_path.glob("*.answers*"))
 
@@ -146,13 +146,13 @@ def test_a_file_of_queries_that_is_not_there_is_named(askew, server):
 
 
 def test_a_template_is_no_engine_but_says_which(askew, server):
-    askew(["audit", "solr", "--queries", "queries.tsv"]).refused(2, "give http with template=solr")
+    askew(["audit", "solr", "--queries", "queries.tsv"]).refused(
+        2, "give the engine http with the setting template=solr"
+    )
 
 
 def test_a_setting_of_a_method_that_does_not_take_part_is_refused(askew, server):
-    askew(command(server, "--set", "stem.porter.x=1")).refused(
-        2, "--set: no method of this audit is called 'stem.porter'"
-    )
+    askew(command(server, "--set", "stem.porter.x=1")).refused(2, "--set: 'stem.porter' is not a method of this audit")
     askew(command(server, "--set", "equivalence.modle=light")).refused(2, "modle")
     assert server.queries == []
 

@@ -32,8 +32,13 @@ def test_the_table_fits_the_terminal_and_says_the_rule(askew, store):
         assert word in table
     plain = " ".join(table.split())
     assert "Holm over all 16 tests" in plain
-    assert "its results lean less than those of the original query and keep at least 50% of its top 10" in plain
-    assert "an upper bound for the method without a loss of effectiveness" in plain
+    assert (
+        "its results lean less than the results of the original query and keep at least 50% of the original top 10"
+        in plain
+    )
+    assert (
+        "an upper bound: the largest reduction of lean that the method allows without a loss of effectiveness" in plain
+    )
     assert "A query without results has an effectiveness of 0 and no lean" in plain
 
 

@@ -327,7 +327,9 @@ def test_two_runs_of_the_same_file_name_are_shown_by_their_paths(askew):
 
 def test_a_background_that_no_measure_uses_is_told(askew):
     result = askew("measure old.run --docs docs.tsv --background new.run --measures ARaB@10 --json")
-    assert result.err == "note: the background run is not used: no requested measure compares with one\n"
+    assert result.err == (
+        "note: the background run is not used, because no requested measure compares with a background run\n"
+    )
 
 
 def test_nothing_piped_has_blanks_at_the_end_of_a_line(askew):

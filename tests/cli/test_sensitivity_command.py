@@ -35,7 +35,7 @@ def test_a_page_and_a_folder_are_written(askew, files):
     [
         ("sensitivity old.run --docs docs.tsv", 2, "give two runs or more, found 1"),
         ("sensitivity old.run new.run", 2, "give the documents with --docs"),
-        (f"{COMMAND} --signs loud", 2, "--signs: expected some of"),
+        (f"{COMMAND} --signs loud", 2, "--signs: expected one or more of"),
         (f"{COMMAND} --lexicons nothing", 2, "unknown lexicon 'nothing'"),
         (f"{COMMAND} --html .", 2, "--html .: expected a file, found a folder"),
         ("sensitivity old.run absent.run --docs docs.tsv", 3, "absent.run"),

@@ -24,7 +24,11 @@ def test_measuring_with_the_store_gives_identical_numbers_and_tells_where_they_c
     assert (before.code, before.err) == (0, "")
     assert askew("annotate docs.tsv --measures 'ARaB(tf,who=generic)@10'").code == 0
     after = askew(measure("generic"))
-    assert (after.code, after.out, after.err) == (0, before.out, "note: counts of 4 documents read from .askew\n")
+    assert (after.code, after.out, after.err) == (
+        0,
+        before.out,
+        "note: the counts of 4 documents were read from .askew\n",
+    )
 
 
 def test_one_annotation_serves_every_class_and_their_sums(askew):
@@ -35,7 +39,7 @@ def test_one_annotation_serves_every_class_and_their_sums(askew):
     assert (one["ran"], again["ran"], again["key"]) == (True, False, one["key"])
     after = [askew(measure(who)) for who in asked]
     assert [found.out for found in after] == before
-    assert {found.err for found in after} == {"note: counts of 4 documents read from .askew\n"}
+    assert {found.err for found in after} == {"note: the counts of 4 documents were read from .askew\n"}
     # The classes differ, so that the numbers are not those of one and the same count.
     assert len({found.json["runs"][0]["measures"].popitem()[1]["mean"] for found in after}) == len(asked)
 
@@ -51,7 +55,7 @@ def test_clipped_words_are_noted_where_they_would_count_and_not_for_a_class_that
     notes = [askew(measure("generic")).err, askew(measure("any")).err]
     askew("annotate docs.tsv --measures 'ARaB(tf,who=generic)@10 ARaB(tf)@10'")
     stored = [
-        askew(measure(who)).err.replace("note: counts of 4 documents read from .askew\n", "")
+        askew(measure(who)).err.replace("note: the counts of 4 documents were read from .askew\n", "")
         for who in ("generic", "any")
     ]
     assert stored == notes

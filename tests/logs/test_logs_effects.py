@@ -214,7 +214,7 @@ def test_the_published_pairs_are_ten_and_other_pairs_come_from_a_file(tmp_path):
 
 def test_a_direction_between_groups_that_the_lexicon_lacks_is_refused(analyzed, tmp_path):
     lexicon = Lexicon("age", {"old": ("seniors",), "young": ("kids",)})
-    with pytest.raises(ConfigError, match="for the groups old, young; give fitting pairs with pairs="):
+    with pytest.raises(ConfigError, match="for the groups old, young; give word pairs for these groups with pairs="):
         analyzed(columns(event("u", "boots kids")), groups=lexicon, vectors=tmp_path / "any.npy")
 
 

@@ -38,7 +38,7 @@ def test_every_figure_of_a_finding_is_in_a_table(report):
     row = report.tables["frequency"].filter(what="for_group").to_dicts()[0]
     assert f"{n.share(row['share'])} {n.share_interval(row['low'], row['high'])}" in often
     groups = report.tables["groups"].filter(pl.col("group").is_in(report.groups)).sort("share", descending=True)
-    assert f"most often {groups['group'][0]}: {n.share(groups['share'][0])}" in often
+    assert f"most often is {groups['group'][0]}: {n.share(groups['share'][0])}" in often
     clicks = report.tables["clicks"].filter(group="all", entry="all").to_dicts()[0]
     assert n.share(clicks["after"]) in changes and n.mean(clicks["ratio"], 2) in changes
     rho = report.tables["association"].filter(topic="overall")["rho"][0]
@@ -76,4 +76,4 @@ def test_a_log_without_a_group_says_so(tmp_path):
     lines += [f"u{i}\t2024-01-01 10:0{j}:00\t{text}" for i in range(8) for j, text in enumerate(("shoes", "red shoes"))]
     (tmp_path / "log.tsv").write_text("\n".join(lines) + "\n")
     found = findings(analyze_log(tmp_path / "log.tsv", format="tsv", settings=LogSettings(topics="none")))
-    assert len(found) == 1 and found[0].startswith("None of 8 queries")
+    assert len(found) == 1 and found[0].startswith("None of the 8 reformulations")

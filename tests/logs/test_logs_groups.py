@@ -84,7 +84,7 @@ def test_phrases_about_other_groups_withhold_nothing_and_this_is_said(outputs):
     _, report = outputs
     assert "is he a nurse" in report.tables["queries"]["original"].to_list()
     assert report.tables["withheld"].filter(reason=SPECULATION).height == 0
-    assert any("texts that speculate about a person are not filtered" in note for note in report.notes)
+    assert any("texts that speculate about a person's identity are not filtered" in note for note in report.notes)
     published = analyze_log([row | {"query": row["query"].replace("kids", "women")} for row in searches()])
     assert "is he a nurse" not in published.tables["queries"]["original"].to_list()
     assert not any("speculate" in note for note in published.notes)
@@ -103,7 +103,7 @@ def test_names_of_persons_are_withheld_whatever_the_groups_are():
 def test_word_vectors_without_pairs_for_the_groups_are_refused_before_anything_is_read(tmp_path):
     with pytest.raises(ConfigError) as found:
         analyze_log(searches(), groups=AGE, settings=LogSettings(vectors=tmp_path / "absent.npy"))
-    assert str(found.value).startswith("vectors=: there are no pairs of words for the groups old, young, middle")
+    assert str(found.value).startswith("vectors=: the default word pairs are not for the groups old, young, middle")
     assert not OTHER.search(str(found.value))
 
 

@@ -183,7 +183,7 @@ def test_lines_of_nothing_but_noise_are_all_accounted_for(tmp_path):
 def test_a_column_of_topics_that_is_as_long_as_the_log_is_refused(parquet, monkeypatch, tmp_path):
     monkeypatch.setattr(reading, "_MOST_TOPICS", 1)
     assert parquet(topic=["shop", "shop"]).tables["topics"].height == 1
-    with pytest.raises(DataError, match=r"more than 1 different ones.*topics='none'"):
+    with pytest.raises(DataError, match=r"more than 1 different values.*topics='none'"):
         parquet(topic=["shop", "shop at 9"])
     assert "topics" not in analyze(tmp_path / "log.parquet", "parquet", topics="none").tables
 

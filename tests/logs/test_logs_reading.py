@@ -256,7 +256,7 @@ def test_a_file_that_is_no_parquet_is_an_error(tmp_path):
 def test_files_with_different_columns_are_not_read_as_one(tmp_path):
     written(tmp_path, tsv([("u", "1", "a", "", "")]), "a.tsv")
     written(tmp_path, tsv([("u", "1", "a")], "user\ttime\tquery"), "b.tsv")
-    with pytest.raises(DataError, match="one of the two lacks entry, topic"):
+    with pytest.raises(DataError, match="only one of these two files has entry, topic"):
         analyze(tmp_path, "tsv")
 
 

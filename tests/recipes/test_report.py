@@ -161,10 +161,10 @@ def test_the_held_out_figures_come_before_the_in_sample_ones(page):
 
 def test_the_head_says_what_was_chosen_by_what_and_what_is_reported_only(page):
     said = " ".join(Seen(page).words)
-    assert "Pairs were chosen by the selector refairmulate-paper on RR@10 and ARaB(tf)@10." in said
+    assert "The selector refairmulate-paper chose pairs by RR@10 and ARaB(tf)@10." in said
     # Each query has one relevant document, so that AP says what RR says.
-    assert "Same values here as a measure that pairs were chosen by: AP@10." in said
-    assert "Only reported, not used to choose pairs: NFaiRR@10." in said
+    assert "Measures with the same values as a measure that was used to choose pairs: AP@10." in said
+    assert "Measures that are only reported: NFaiRR@10." in said
     assert "*: pairs were chosen by this measure" in said
 
 
@@ -245,9 +245,9 @@ def test_a_query_whose_original_found_nothing_does_not_stop_the_report(folder, t
     (tmp_path / "queries.tsv").write_text("q1\tzzz\nq2\tdoctor\n")
     store = Store(tmp_path / "store")
     build, outcomes = built(tmp_path, store, "boxes")
-    assert outcomes["pairs"].manifest.dropped["the original found nothing"] == 2
+    assert outcomes["pairs"].manifest.dropped["the original query found no documents"] == 2
     done = report_of(build, store, outcomes, tmp_path / "r")
-    assert "2 the original found nothing" in done.html.read_text()
+    assert "2 the original query found no documents" in done.html.read_text()
     assert pl.read_csv(tmp_path / "r/tables/boxes.csv")["originals"].to_list() == [1, 1, 1]
 
 

@@ -102,7 +102,7 @@ def test_a_query_whose_original_found_nothing_is_counted(tmp_path):
     }
     outcomes = prepare(Recipe("r", sections), store).plan.run(store)
     assert outcomes["runs"].manifest.dropped == {"found nothing": 1}
-    assert outcomes["pairs"].manifest.dropped == {"original": 1, "the original found nothing": 1}
+    assert outcomes["pairs"].manifest.dropped == {"original": 1, "the original query found no documents": 1}
     assert outcomes["pairs"].manifest.rows_out == 1
 
 
@@ -190,7 +190,7 @@ def test_a_recipe_that_keeps_no_query_ends_without_a_summary(tmp_path):
     outcomes = build.plan.run(store)
     assert outcomes["neutral"].manifest.dropped == {"label female": 1}
     assert summary_of(store, outcomes, build.select, build.evaluate) is None
-    with pytest.raises(AskewError, match="no pair to report on"):
+    with pytest.raises(AskewError, match="no pairs to report on"):
         report_of(build, store, outcomes, tmp_path / "report")
 
 
@@ -239,7 +239,7 @@ SELECT = '[select]\nselector = "refairmulate-paper"\neffectiveness = "RR@10"\nbi
         ('["RR@10"]', '"RR@10"', "evaluate.measures should be a list of names"),
         ('source = "demo"', 'source = "nowhere"', "no such file or folder"),
         ("[evaluate]", '[select]\nselector = "best"\n[evaluate]', "unknown selector 'best'"),
-        ("[evaluate]", '[select]\nselector = "refairmulate"\n[evaluate]', "is not among those of [evaluate]"),
+        ("[evaluate]", '[select]\nselector = "refairmulate"\n[evaluate]', "is not in [evaluate]; add it there"),
         ('source = "demo"', 'sources = "demo"', "[collection] has no setting 'sources'; did you mean 'source'?"),
         ('ranker = "bm25"', 'ranker = "bm25"\nk = 2000', "retrieve.k should be 1000 or less for the ranker 'bm25'"),
         ('ranker = "bm25"', 'ranker = "sparse"\nk = 1001', "retrieve.k should be 1000 or less for the ranker 'sparse'"),
@@ -277,13 +277,13 @@ SELECT = '[select]\nselector = "refairmulate-paper"\neffectiveness = "RR@10"\nbi
         (
             "[retrieve]",
             '[classify]\nclassifier = "lexical"\nkeep = ["none"]\n[retrieve]',
-            "expected keep to be",
+            "keep should be one or more of",
         ),
         ("[retrieve]", '[classify]\nclassifier = "lexical"\nabstain_below = 2\n[retrieve]', "abstain_below"),
         ('method = "reduce"', 'method = "rewrite"\nsamples = 0', "expected samples and count of 1 or more"),
         ('method = "reduce"', 'method = "rewrite"\ntemperature = inf', "temperature"),
         ("[[reformulate]]", "[reformulate]", "expected [[reformulate]]"),
-        ("[collection]", "[collection", "not TOML"),
+        ("[collection]", "[collection", "not a valid TOML file"),
     ],
 )
 def test_a_wrong_recipe_fails_before_any_work_starts(askew_cli, tmp_path, old, new, message):

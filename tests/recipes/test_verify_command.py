@@ -58,7 +58,7 @@ def test_a_whole_store_is_told_to_be_one(askew_cli, store):
     done = askew_cli(["verify", "s"])
     assert done.code == 0
     assert done.out.startswith("s: store, 5 steps, ")
-    assert done.out.endswith(" 1 indexes: every byte as it was written\n")
+    assert done.out.endswith(" 1 indexes: every byte is as it was written\n")
     assert json.loads(askew_cli(["verify", "s", "--json"]).out)["kind"] == "store"
 
 
@@ -200,7 +200,7 @@ def test_an_index_of_unknown_format_is_made_again_or_the_command_is_said(askew_c
     if known:
         assert {name for name in before if "weights-" not in name} == set(contents(index))
     else:
-        assert "its source documents are not recorded; delete it and run: askew index DOCS --out ix" in done.out
+        assert "no record of its source documents; delete the index and run: askew index DOCS --out ix" in done.out
 
 
 def test_an_index_is_not_made_again_from_other_documents(askew_cli, tmp_path):
@@ -211,7 +211,7 @@ def test_an_index_is_not_made_again_from_other_documents(askew_cli, tmp_path):
     damaged = contents(tmp_path / "ix")
     done = askew_cli(["verify", "ix", "--repair"])
     assert done.code == 2
-    assert "have changed since it was built" in done.err
+    assert "have changed since the index was built" in done.err
     assert "askew index" in done.err
     assert contents(tmp_path / "ix") == damaged
 

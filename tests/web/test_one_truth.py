@@ -250,7 +250,10 @@ def test_groups_that_are_given_are_said_to_make_other_numbers(moved):
     _, folder = moved
     groups = Groups({"care": ["nurse"], "law": ["lawyer"]})
     opened = open_sources(Sources(store=folder / "store", groups=groups))
-    assert "The groups were given: values of Search and Compare may differ from those of the dataset." in opened.notes
+    assert (
+        "The given groups replace those of the store, so the values on the pages Search and Compare may differ from "
+        "the values in the dataset." in opened.notes
+    )
 
 
 def test_an_unjudged_query_has_no_verdict_on_effectiveness_in_rest(built):

@@ -173,7 +173,7 @@ def test_a_marked_word_says_who_it_points_to_and_why_on_hover_and_on_focus(clien
     assert counted <= {"generic"} and any(not mark.counted for mark in marks)
     page = client.get("/", params={"q": TYPED}).text
     for tag in re.findall("<mark [^>]*data-why[^>]*>", page):
-        assert 'tabindex="0"' in tag and re.search('title="(?:female|male); points to ', tag)
+        assert 'tabindex="0"' in tag and re.search('title="(?:female|male); refers to ', tag)
 
 
 def test_words_of_other_groups_are_marked_and_not_explained():
@@ -223,7 +223,11 @@ def test_results_in_another_language_are_told(tmp_path):
 
 @pytest.mark.parametrize(
     ("query", "says"),
-    [("the and of", "only stop words"), ("zzqqx", "none of its words is in it"), ("?!", "no letters and no digits")],
+    [
+        ("the and of", "only stop words"),
+        ("zzqqx", "none of its words is in this collection"),
+        ("?!", "no letters and no digits"),
+    ],
 )
 def test_a_query_that_finds_nothing_is_told_why_and_what_there_is(client, query, says):
     page = client.get("/", params={"q": query}).text

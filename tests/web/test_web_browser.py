@@ -161,9 +161,9 @@ def test_a_marked_word_says_why_when_it_has_the_focus(open_page):
         if page.evaluate("document.activeElement.matches('.results mark')"):
             break
     told = page.evaluate("getComputedStyle(document.activeElement, '::after').content")
-    assert "points to" in told and page.evaluate("document.activeElement.title") in told
+    assert "refers to" in told and page.evaluate("document.activeElement.title") in told
     word.hover()
-    assert "points to" in word.get_attribute("title")
+    assert "refers to" in word.get_attribute("title")
 
 
 def test_on_a_phone_reformulations_come_before_the_fourth_result(open_page):

@@ -31,11 +31,11 @@ def _of_lean(report: AuditReport) -> list[str]:
         said.append(f"{report.unanswered:,} of {report.queries:,} queries find nothing: look at these first.")
     if report.verdict == NEITHER:
         said.append(
-            f"The mean of {report.lean.text} does not differ significantly from zero, but single queries lean: see the "
-            "worst queries."
+            f"The mean of {report.lean.text} does not differ significantly from zero, but some queries lean. Look at "
+            "the worst queries."
         )
     elif report.verdict is not None:
-        said.append(f"The results lean toward {report.verdict}, on average and by {report.lean.text}.")
+        said.append(f"On average, the results lean toward {report.verdict} (measured by {report.lean.text}).")
     return said
 
 
@@ -72,11 +72,13 @@ def _of_reformulations(report: AuditReport) -> list[str]:
         return []
     found, worst = report.reformulations.suggested, len(report.worst)
     if not found:
-        return [f"No reformulation of the {worst:,} worst queries leans clearly less and keeps enough of the results."]
+        return [
+            f"No reformulation of the {worst:,} worst queries leans clearly less and keeps enough of the top results."
+        ]
     said = (
-        f"For {len(found):,} of the {worst:,} worst queries a reformulation leans at least "
+        f"For {len(found):,} of the {worst:,} worst queries, a reformulation leans at least "
         f"{report.settings.reduction:.0%} less and keeps at least {report.settings.agree:.0%} of the top results"
-        f"{_reduced(report)}: offer it as a suggestion, after a person has read it."
+        f"{_reduced(report)}. Offer it to users as a suggestion, after a person has read it."
     )
     judged = [one for one in found if one.outcome is not None]
     return [said + (f" Of these queries, {len(judged):,} are judged and lose no effectiveness." if judged else "")]
@@ -88,7 +90,7 @@ def _reduced(report: AuditReport) -> str:
         return ""
     found = report.reformulations.suggested
     share = sum(one.gain or 0.0 for one in found) / sum(abs(one.lean[0]) for one in found)
-    return f" (together the lean of these queries falls by {share:.0%})"
+    return f" (the total lean of these queries falls by {share:.0%})"
 
 
 def _of_order(report: AuditReport) -> list[str]:
@@ -109,12 +111,13 @@ def _of_trust(report: AuditReport) -> list[str]:
     if found.decided and found.same < len(found.decided):
         said.append(
             f"The verdict is the same in {found.same} of {len(found.decided)} combinations of measure, word list and "
-            "tokenizer: do not rely on the sign alone."
+            "tokenizer. Do not rely on the sign of one measure alone."
         )
     if found.compared and found.less < found.compared:
         said.append(
-            f"The suggested reformulations lean less in {found.less} of {found.compared} combinations: choose the "
-            "measure that matters to you before you adopt them."
+            f"The suggested reformulations lean less in {found.less} of {found.compared} combinations of measure, "
+            "word list, tokenizer and sign. Choose the measure that matters to you before you adopt these "
+            "reformulations."
         )
     if report.mean(report.lean.text).n < _FEW:
         said.append(f"{report.mean(report.lean.text).n} queries are few: audit at least {_FEW} before you decide.")

@@ -98,8 +98,8 @@ class _Steps:
         self._lines = engine.search(queries, how.k, "searching", progress)
         if not self._lines.height:
             raise DataError(
-                f"engine {engine.id}: none of the {len(self._queries):,} queries finds a document; check its settings, "
-                "and whether it requires every word of a query to match (join=)"
+                f"engine {engine.id}: none of the {len(self._queries):,} queries finds a document; check the "
+                "settings of the engine, above all join= (whether every word of a query must match)"
             )
         self.measured = self._measure()
 
@@ -135,5 +135,7 @@ class _Steps:
             less, compared = times_less(self._lines, tried.lines, engine.texts, measures, missing)
         except DataError as error:
             # A measure that is defined for some queries of the audit may be undefined for the few with a suggestion.
-            return replace(found, notes=(*found.notes, f"sensitivity of the reformulations: left out ({error})"))
+            return replace(
+                found, notes=(*found.notes, f"the sensitivity of the reformulations is not measured ({error})")
+            )
         return replace(found, less=less, compared=compared)

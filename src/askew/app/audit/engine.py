@@ -57,7 +57,8 @@ class AuditedEngine:
             path.parent.mkdir(parents=True, exist_ok=True)
         if self._kept is not None and path.exists():
             self.notes.append(
-                f"the answers of an interrupted audit are used ({path}); delete this file to send all queries again"
+                f"the answers that an interrupted audit kept in {path} are used; delete this file to send all queries "
+                "again"
             )
 
     def search(self, queries: pa.Table, k: int, label: str, progress: Progress | None = None) -> pl.DataFrame:
@@ -94,9 +95,9 @@ class AuditedEngine:
         without = [doc for doc in wanted if doc not in self.texts]
         if without and self._missing == "error":
             raise DataError(
-                f"engine {self.id}: {len(without):,} of {len(wanted):,} documents that it found have no text, the "
-                f"first is {without[0]!r}; give docs=, set the field of the texts in the settings of the engine (http: "
-                "text_at), or use missing='zero'"
+                f"engine {self.id}: {len(without):,} of {len(wanted):,} retrieved documents have no text, the "
+                f"first is {without[0]!r}; give the texts with docs=, name the field that holds them in the settings "
+                "of the engine (http: text_at), or use missing='zero'"
             )
 
 
@@ -111,7 +112,10 @@ def open_engine(
     if isinstance(engine, str):
         return make_ranker({**_named(engine), **(settings or {})}, queries)
     if settings:
-        raise ConfigError("engine_settings=: only for an engine that is given by name; set them on the object")
+        raise ConfigError(
+            "engine_settings= is only for an engine that is given by name; change the settings of the given object "
+            "instead"
+        )
     if isinstance(engine, Ranker):
         made: RankerPlugin = engine._ranker
         return made
@@ -137,7 +141,10 @@ def _named(text: str) -> dict[str, Any]:
     if rest and name != "callable":
         raise ConfigError(f"engine {text!r}: expected a name, NAME:SETTINGS.toml, callable:FILE.py:NAME or an address")
     if name in templates():
-        raise ConfigError(f"engine {name!r}: this is a template of the ranker 'http'; give http with template={name}")
+        raise ConfigError(
+            f"engine {name!r}: this is a template of the engine 'http'; give the engine http with the setting "
+            f"template={name}"
+        )
     return {"ranker": name, **({"function": rest} if rest else {})}
 
 

@@ -164,7 +164,7 @@ def read_audit(folder: Path) -> AuditFacts:
         why = error.strerror or str(error)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         why = str(error).partition("\n")[0][:200] or type(error).__name__
-    raise DataError(f"audit {path}: expected the numbers of an audit that askew audit --out wrote ({why})")
+    raise DataError(f"audit {path}: expected an {FILE} that askew audit --out wrote; it cannot be read ({why})")
 
 
 def audits_of(folder: Path) -> dict[str, Path]:
@@ -172,11 +172,12 @@ def audits_of(folder: Path) -> dict[str, Path]:
     if (folder / FILE).is_file():
         return {folder.resolve().name: folder}
     if not folder.is_dir():
-        raise DataError(f"audit= {folder}: there is no such folder; expected one that askew audit --out wrote")
+        raise DataError(f"audit= {folder}: there is no such folder; expected a folder that askew audit --out wrote")
     found = {path.name: path for path in sorted(folder.iterdir()) if (path / FILE).is_file()}
     if not found:
         raise DataError(
-            f"audit= {folder}: expected a folder that askew audit --out wrote, or a folder of these; found no {FILE}"
+            f"audit= {folder}: expected a folder that askew audit --out wrote, or a folder of such folders; found no "
+            f"{FILE}"
         )
     return found
 

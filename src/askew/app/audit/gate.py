@@ -82,7 +82,9 @@ def read_baseline(path: str | Path) -> Baseline:
         sound = all(isinstance(one, float | int) for one in numbers)
         sound = sound and all(isinstance(one["signature"], str) for one in measures.values())
     except OSError as error:
-        raise ConfigError(f"baseline= {path}: cannot be read ({error.strerror}); give an audit.json") from None
+        raise ConfigError(
+            f"baseline= {path}: cannot be read ({error.strerror}); give an audit.json that askew audit wrote"
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError):
         sound = False
     if not sound:
@@ -97,16 +99,20 @@ def check_conditions(
     known = {one.text: one for one in asked}
     for one in conditions:
         if one.measure not in known:
-            raise ConfigError(f"fail_if=: {one.measure!r} is not among the measures of this audit: {', '.join(known)}")
+            raise ConfigError(
+                f"fail_if=: {one.measure!r} is not a measure of this audit; its measures are {', '.join(known)}"
+            )
         if not one.needs_baseline:
             continue
         if baseline is None:
-            raise ConfigError(f"fail_if=: a condition on {one.measure} compares with an earlier audit: give baseline=")
+            raise ConfigError(
+                f"fail_if=: a condition on {one.measure} needs an earlier audit to compare with; give baseline="
+            )
         earlier = _of_baseline(baseline, one.measure)
         if earlier["signature"] != known[one.measure].signature:
             raise ConfigError(
-                f"baseline= {baseline.path}: it measured {one.measure} as {earlier['signature']}, this audit as "
-                f"{known[one.measure].signature}; measure both with the same settings"
+                f"baseline= {baseline.path}: the earlier audit measured {one.measure} as {earlier['signature']}, this "
+                f"one as {known[one.measure].signature}; measure both with the same settings"
             )
 
 
@@ -165,7 +171,10 @@ def _compared(asked: MeasureRequest, measured: EngineScores, baseline: Baseline 
 
 def _of_baseline(baseline: Baseline, measure: str) -> Mapping[str, Any]:
     if measure not in baseline.measures:
-        raise ConfigError(f"baseline= {baseline.path}: it has no {measure}; it has {', '.join(baseline.measures)}")
+        raise ConfigError(
+            f"baseline= {baseline.path}: it does not have the measure {measure}; its measures are "
+            f"{', '.join(baseline.measures)}"
+        )
     return baseline.measures[measure]
 
 

@@ -81,7 +81,9 @@ def choose_measures(
             raise ConfigError(f"the measure {one.text} needs judgements: give them with qrels=")
     lean = next((one for one in asked if key_of(one) is not None), None)
     if lean is None:
-        raise ConfigError(f"measures=: give one that counts words of groups, such as ARaB(tf)@{min(k, _CUTOFF)}")
+        raise ConfigError(
+            f"measures=: expected a measure that counts words of groups, such as ARaB(tf)@{min(k, _CUTOFF)}"
+        )
     effectiveness = next((one for one in asked if "judgements" in one.family.reads), None)
     lexicon = catalogue.lexicons[str(lean.measure.param("lexicon"))]
     named = named_groups(lean, catalogue) if groups is None else groups
@@ -91,7 +93,9 @@ def choose_measures(
 def _refuse_deeper(one: MeasureRequest, k: int) -> None:
     """Refuse a measure that reads more than the k results: its value would differ from that of the full list."""
     if one.measure.cutoff is None or one.measure.cutoff > k:
-        raise ConfigError(f"measures=: {one.text} reads more than {k} results of each query; give it a cutoff, or k=")
+        raise ConfigError(
+            f"measures=: {one.text} reads more than {k} results of each query; give a lower cutoff or a larger k="
+        )
 
 
 @dataclass(frozen=True)

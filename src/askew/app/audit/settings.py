@@ -15,18 +15,19 @@ from askew.core.errors import ConfigError
 class AuditSettings:
     """The settings of an audit.
 
-    The top ``k`` results of each query are measured. The report shows the ``worst`` queries with the largest lean. At
-    most ``tries`` reformulations of each of them are searched with the engine. ``methods`` names the reformulators; the
-    default is ``reduce``, and ``rewrite`` if its extra is installed. A reformulation is suggested only if it reduces
+    The top ``k`` results of each query are measured. ``worst`` is the number of queries with the largest lean
+    that the report shows. At most ``tries`` reformulations of each worst query are searched with the engine.
+    ``methods`` names the reformulators; the default is ``reduce``, and also ``rewrite`` if the extra that it needs is
+    installed. A reformulation is suggested only if it reduces
     the lean by at least the share ``reduction`` and keeps at least the share ``agree`` of the top results.
     ``method_settings`` has the settings of the methods and of the filter ``equivalence``, by name:
     ``{"equivalence": {"model": "light"}}``. ``missing`` decides how a result without a text is treated. ``resolver``
     names the method that estimates the parts of the lean.
 
-    ``out`` is the folder for the report, its numbers and its tables. Until the audit is complete, the answers of the
-    engine are kept beside that folder, or in ``store`` if there is no ``out``; then they are removed. To keep them, set
-    ``cache`` in the settings of the engine to a file. ``keep_queries`` writes the texts of queries to audit.json and
-    the tables too. The page shows the texts of the worst queries in any case.
+    ``out`` is the folder for the report, its numbers and its tables. While the audit runs, the answers of the engine
+    are kept beside that folder, or in ``store`` if there is no ``out``; they are removed when the audit is complete. To
+    keep the answers, set ``cache`` in the settings of the engine to a file. With ``keep_queries``, audit.json and the
+    tables also have the texts of queries. The page report.html always shows the texts of the worst queries.
     """
 
     k: int = 10

@@ -11,15 +11,18 @@ from askew.publish.page.document import code, facts, paragraph
 from askew.publish.page.markup import Markup, shown
 from askew.publish.page.table import CODE, NAME, QUOTE, WORDS, Column, Group, Table, columns, table
 
-LEAD = "Bias (lean) of the results of a search engine, where it comes from, and what reduces it."
+LEAD = (
+    "How much the results of a search engine lean (the measured bias), where the lean comes from, and what reduces it."
+)
 LIMITS = (
-    "The parts of the lean and the probability that a reformulation asks for the same thing are estimates of models; "
-    "docs/warrant.md and docs/models.md state their accuracy.",
+    "Models estimate the parts of the lean and the probability that a reformulation asks for the same thing; "
+    "docs/warrant.md and docs/models.md state the accuracy of these models.",
     "The worst queries, the suggested reformulations and the reranked order are selected by the deciding measure or "
-    "the words that it counts, so this measure improves by construction. Compare the other measures, and audit again "
-    "after a change.",
-    "The share of results kept measures how much of the result list stays the same, not how relevant it is.",
-    "Every query was sent to the engine once. If its results change between two searches, these numbers change.",
+    "by the words that it counts, so this measure improves by construction. Compare the other measures, and audit the "
+    "engine again after a change.",
+    "The share of results kept states how much of the result list stays the same, not how relevant the results are.",
+    "Every query was sent to the engine once. If the engine returns other results for the same query later, the "
+    "numbers on this page change.",
 )
 
 
@@ -56,7 +59,9 @@ def means_table(found: AuditFacts) -> Table:
 
 def signatures(found: AuditFacts) -> tuple[str, str]:
     """A heading, and the signature of each measure."""
-    return "Signatures: every choice that a number depends on", "\n".join(one.signature for one in found.measures)
+    return "Signatures: every setting that the value of a measure depends on", "\n".join(
+        one.signature for one in found.measures
+    )
 
 
 def parts_table(found: PartsFacts, place: int) -> Table:
@@ -69,10 +74,10 @@ def parts_table(found: PartsFacts, place: int) -> Table:
     head = columns("part", "share", "95% interval", "net", "95% interval")
     caption = f"Parts of {found.measure} = {n.mean(found.value)} ({found.mentions:,} mentions)"
     note = (
-        "Why: the reason for which a counted word is in a result. Who: the kind of person that it refers to. Parts are "
-        f"estimates ({found.resolver}). The estimates of who are corrected for known errors. The net values add up to "
-        "the mean. On topic includes mentions that present one group as the default: too few are labeled to estimate "
-        "them separately."
+        "Why: the reason why a counted word is in a result. Who: the kind of person that the word refers to. The parts "
+        f'are estimates ({found.resolver}). The estimates of the rows "who" are corrected for known errors. The net '
+        'values of each kind add up to the mean. The part "on topic" includes mentions that present one group as the '
+        "default, because too few such mentions are labeled to estimate them separately."
     )
     return table("parts" if place == 1 else f"parts-{place}", caption, head, rows, note)
 
@@ -89,8 +94,8 @@ def worst_table(found: AuditFacts) -> Table:
     head = [Column("query", QUOTE), Column("lean"), *(Column(f"{group} words") for group in found.groups),
             Column("groups named in the query", NAME), Column("suggested reformulation", QUOTE)]  # fmt: skip
     note = (
-        "Words: number of words in the results that name a group. Texts of queries are shown if the audit kept them "
-        "(askew audit --keep-queries)."
+        "Words: number of words in the results that name the group. The queries are shown as texts if the audit kept "
+        "the texts (askew audit --keep-queries), else as ids."
     )
     return table("worst", f"The {len(rows)} queries with the largest lean by {found.deciding}", head, rows, note)
 
@@ -105,13 +110,18 @@ def tried_table(found: AuditFacts, texts: Mapping[str, str] | None = None) -> Ta
     head = [Column("reformulation", QUOTE), Column("suggested", NAME), Column("lean before"), Column("lean after"),
             Column("lean", NAME), Column("results kept"), *(judged if found.effectiveness is not None else []),
             Column("P(same)"), Column("method", NAME)]  # fmt: skip
-    by = "not measured: there are no judgements" if found.effectiveness is None else f"by {found.effectiveness}"
+    by = (
+        "is not measured, because there are no judgements"
+        if found.effectiveness is None
+        else f"by {found.effectiveness}"
+    )
     model = f" ({found.model})" if found.model else ""
     least = "enough" if found.agree is None else f"at least {n.share(found.agree, 0)}"
     less = "less" if found.reduction is None else f"at least {n.share(found.reduction, 0)} less"
     note = (
-        f"Lean by {found.deciding}, effectiveness {by}. P(same): probability that it asks for the same thing{model}. "
-        f"Suggested: leans {less}, keeps {least} of the results and, with judgements, loses no effectiveness."
+        f"Lean is measured by {found.deciding}, effectiveness {by}. P(same): probability that the reformulation asks "
+        f"for the same thing as the query{model}. Suggested: the reformulation leans {less}, keeps {least} of the "
+        "results and, if there are judgements, loses no effectiveness."
     )
     groups = [Group(shown(names.get(query, query)), rows) for query, rows in grouped.items()]
     caption = "Reformulations of the worst queries, searched with the same engine"
@@ -129,7 +139,11 @@ def _tried(one: TriedFacts, is_judged: bool) -> list[str]:
 def dropped_note(found: AuditFacts) -> list[Markup]:
     """The number of candidates that were not tried, by reason."""
     dropped = [f"{reason}: {count:,}" for reason, count in sorted(found.dropped.items())]
-    return [paragraph(f"Candidates that were not tried: {'; '.join(dropped)}.", kind="note")] if dropped else []
+    return (
+        [paragraph(f"Candidate reformulations that were not tried, by reason: {'; '.join(dropped)}.", kind="note")]
+        if dropped
+        else []
+    )
 
 
 def sensitivity_table(found: AuditFacts) -> Table:
@@ -147,10 +161,10 @@ def sensitivity_said(found: AuditFacts) -> list[str]:
     """How often the verdict is the same, and reformulations lean less, with other measures, word lists, tokenizers."""
     one, said = found.sensitivity, list[str]()
     if one.of:
-        said.append(f"The verdict ({found.verdict}) is the same in {one.holds} of {one.of} combinations.")
+        said.append(f"The verdict ({found.verdict}) is the same in {one.holds} of {one.of} combinations below.")
     if one.compared:
         said.append(
             f"The suggested reformulations lean less in {one.less} of {one.compared} combinations of measure, word "
             "list, tokenizer and sign."
         )
-    return said or ["There is no verdict on the sign: compare the means."]
+    return said or ["There is no verdict on which group the results lean toward: compare the means."]

@@ -53,12 +53,13 @@ def bench(
 
     ``collection`` is a ``Collection``, anything that ``Collection.open`` accepts, a recipe (a ``Recipe`` or a .toml
     file) or the store of a build. A recipe and a build have their own collection and groups. ``methods`` are texts such
-    as ``"qld"``, ``"greedy@3"`` or ``"reformulate:rewrite+greedy"``, or objects with a method ``rank``; the default are
-    the methods that need no extra package. ``runs`` are compared too: a file, a ``Run``, a data frame,
-    ``{query: {document: score}}``, or a mapping of names to these; the name ``NAME@STRENGTH#SEED`` marks a seed of a
-    method. ``measures`` are texts or objects, at least one of effectiveness and one of bias (lean); methods select by
-    the first of each. ``groups`` are the groups that measures and methods count. ``queries`` restricts the queries to
-    those of a file or to a list of ids; use queries that no model was trained on.
+    as ``"qld"``, ``"greedy@3"`` or ``"reformulate:rewrite+greedy"``, or objects with a method ``rank``; the default is
+    all methods that need no extra package. ``runs`` are compared too. A run is a file, a ``Run``, a data frame or
+    ``{query: {document: score}}``; several runs are a list, or a mapping of names to runs. Runs with names
+    ``NAME@STRENGTH#SEED`` are the seeds of one method. ``measures`` are texts or objects: at least one measure of
+    effectiveness and one of bias (lean). Methods select by the first measure of each kind. ``groups`` are the groups
+    that measures and methods count. ``queries`` is a file of queries or a list of ids: only these queries are used.
+    Give queries that no model was trained on.
     """
     given = settings or BenchSettings()
     source = open_input(collection, given.store, groups)
@@ -92,9 +93,9 @@ def bench(
 
 
 def show_bench(scores: Sequence[str | Path], out: str | Path | None = None) -> list[BenchReport]:
-    """Recompute the reports of earlier benches from their scores; ``out`` is a folder for one page with all of them.
+    """Recompute the reports of earlier benches from their scores; ``out`` is a folder for one page with all reports.
 
-    ``scores`` are folders that ``bench`` wrote, or their files ``tables/scores.parquet``.
+    ``scores`` are folders that ``bench`` wrote, or the files ``tables/scores.parquet`` in these folders.
     """
     reports = [read_scores(one) for one in scores]
     if not reports:
@@ -210,44 +211,47 @@ def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) ->
     if any(part.by_results for part in parts):
         rules.append(
             f"reformulate:METHOD searches every reformulation with {base.text}. A reformulation is eligible if its "
-            "results lean less than those of the original query and keep at least "
-            f"{100 * criteria.agree:g}% of its top 10. The method selects the eligible reformulation that leans least "
-            f"by {criteria.lean}, or the original query if none is eligible. It reads no judgements."
+            "results lean less than the results of the original query and keep at least "
+            f"{100 * criteria.agree:g}% of the original top 10. The method selects the eligible reformulation that "
+            f"leans least by {criteria.lean}, or the original query if none is eligible. It reads no judgements."
         )
     if any(part.by_results and part.strength is not None for part in parts):
         rules.append(
-            "reformulate:METHOD@N searches the N reformulations with the highest probability that they ask for the "
-            "same thing."
+            "reformulate:METHOD@N searches only the N reformulations with the highest probability that they ask for "
+            "the same thing as the query."
         )
     if any(part.choice == ONE_SEARCH for part in parts):
         rules.append(
             f"reformulate:METHOD:{ONE_SEARCH} searches only the reformulation with the highest probability that it "
-            "asks for the same thing, in place of the query."
+            "asks for the same thing as the query, in place of the query."
         )
     if any(part.trained for part in parts):
         rules.append(
-            "reformulate:METHOD:FOLDER selects with a trained selector. It reads no judgements; evaluate it only on "
-            "queries that it was not trained on."
+            "reformulate:METHOD:FOLDER selects with a trained selector. The selector reads no judgements. Evaluate it "
+            "only on queries that it was not trained on."
         )
     if any(part.bound for part in parts):
         rules.append(
-            f"reformulate:METHOD:oracle selects the reformulation that leans least by {criteria.lean} among those that "
-            f"lose no {criteria.effectiveness} by the judgements: an upper bound for the method without a loss of "
-            "effectiveness."
+            f"reformulate:METHOD:oracle selects the reformulation that leans least by {criteria.lean} among the "
+            f"reformulations that lose no {criteria.effectiveness}. It reads the judgements, so it is an upper bound: "
+            "the largest reduction of lean that the method allows without a loss of effectiveness."
         )
     if any(part.kind == REORDER for part in parts):
         rules.append(
-            f"Methods that reorder results count the words that name a group, as {criteria.lean} does. They do not use "
-            "the query."
+            f"Methods that reorder results count the words that name a group, as {criteria.lean} does. These methods "
+            "do not use the query."
         )
     if any(one.seed is not None for one in others):
-        rules.append("Runs of several seeds form one row: the values of each query are means over the seeds.")
+        rules.append(
+            "Runs of one method with several seeds form one row. The value of a query is the mean over the seeds."
+        )
     return [*rules, *_always(base, k)]
 
 
 def _always(base: MitigationMethod, k: int) -> list[str]:
     return [
-        "A query without results has an effectiveness of 0 and no lean. A mean is over the queries for which every "
-        "method has a value.",
-        f"Methods rank up to {k:,} documents per query; the background of a measure is the documents of {base.text}.",
+        "A query without results has an effectiveness of 0 and no lean. Means are computed over the queries for which "
+        "every method has a value.",
+        f"Methods rank up to {k:,} documents per query. Measures with a background use the documents of {base.text} as "
+        "background.",
     ]

@@ -63,11 +63,14 @@ def _figure(
     about = About(
         slug(f"{mark} {lean} {title}", files.charts, before="pareto"), f"{title}: {effect} against {lean}",
         f"Each point is a method: the mean of {labels[effect]} on the vertical axis, the mean of {labels[lean]} on the "
-        "horizontal axis. One line joins the Pareto-optimal methods; each other line joins the strengths of a method.",
+        "horizontal axis. One line joins the Pareto-optimal methods. Each other line joins the strengths of one "
+        "method.",
     )  # fmt: skip
     axes = f"mean of {labels[lean]}", f"mean of {labels[effect]}"
     drawn = scatter(about, groups, *axes, lines, size=4.5, height=340, bands=bands, room=room)
-    return files.chart(about, drawn, "The Pareto front is of all methods, including those that are not in this figure.")
+    return files.chart(
+        about, drawn, "The Pareto front is computed over all methods, including methods that are not in this figure."
+    )
 
 
 def curves_of(rows: Sequence[Row]) -> tuple[list[list[Row]], list[Row]]:

@@ -204,7 +204,7 @@ def plugin_of(name: str) -> Any:
         raise ConfigError(f"methods= {name}: {path} cannot be loaded ({type(error).__name__}: {error})") from error
     found = getattr(module, file[2], None)
     if not callable(found):
-        raise ConfigError(f"methods= {name}: expected the class {file[2]} in {path}, found none")
+        raise ConfigError(f"methods= {name}: expected a class or function {file[2]} in {path}, found none")
     return found
 
 
@@ -212,7 +212,9 @@ def make_plugin(method: MitigationMethod) -> Any:
     """Make a method that reorders results, with its settings."""
     settings = dict(method.settings)
     if method.strength is not None and "strength" not in inspect.signature(plugin_of(method.name)).parameters:
-        raise ConfigError(f"methods= {method.text}: {method.name} has no strength; leave out @{method.strength:g}")
+        raise ConfigError(
+            f"methods= {method.text}: {method.name} does not take a strength; leave out @{method.strength:g}"
+        )
     if not _FILE.fullmatch(method.name):
         return build("mitigation", method.name, settings, f"method {method.text}")
     try:

@@ -23,14 +23,14 @@ from askew.publish.page.writing import write_report
 
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 _LIMITS = (
-    "A method that selects by a measure of lean, or ranks by the words that this measure counts, reduces the measure "
-    "by construction: compare the other measures.",
-    "A Pareto front is computed from means over these queries. Two methods on the front may differ by chance: see the "
-    "intervals.",
-    "If a query has one judgement, effectiveness ignores the other nine of its top 10 results: see the share of the "
-    "top 10 that is kept.",
+    "A method that selects by a measure of lean, or ranks by the words that this measure counts, reduces this "
+    "measure by construction. Compare the other measures.",
+    "A Pareto front is computed from means over the queries of this bench. Two methods on the front may differ only by "
+    "chance: see the intervals in the section Changes.",
+    "If only one document of a query is judged, a measure of effectiveness ignores the rest of the top 10. The share "
+    "of the top 10 that is kept shows how much the rest changes.",
     "Evaluate a method with a trained model only on queries that the model was not trained on.",
-    "A reformulated query may ask for different information. No human judgement of this is included.",
+    "A reformulated query may ask for different information. This report includes no human check of the meaning.",
 )
 
 
@@ -91,7 +91,7 @@ def _rules(reports: Sequence[BenchReport]) -> list[str]:
 def _facts(report: BenchReport) -> Markup:
     rows: list[tuple[str, object]] = [
         ("collection", code(report.collection)), ("queries", n.count(len(report.query_ids))),
-        ("groups", "defaults of the measures" if report.groups is None else _groups_text(report.groups)),
+        ("groups", "default groups of each measure" if report.groups is None else _groups_text(report.groups)),
         ("base", code(report.rows[0].method.text)), ("documents per query", n.count(report.k)),
         ("tests", f"{report.tests}, all corrected together (Holm)"),
     ]  # fmt: skip
@@ -105,7 +105,7 @@ def _groups_text(groups: Mapping[str, Any]) -> str:
 def _limits(reports: Sequence[BenchReport]) -> list[str]:
     named = next((report.groups for report in reports if report.groups is not None), None)
     counted = (
-        "The published lexicons have two groups." if named is None else f"The groups counted are {_groups_text(named)}."
+        "The published lexicons have two groups." if named is None else f"The counted groups are {_groups_text(named)}."
     )
     return [NOT_BIAS, f"{counted} Other groups are not measured.", *_LIMITS]
 
@@ -123,12 +123,12 @@ def _methods_section(files: PageParts, report: BenchReport, mark: str) -> Sectio
         [row.label, *(_summary(row, name, cell) for name, cell in row.cells.items()), *_costs(row)]
         for row in report.rows
     ]
-    caption = "Mitigation methods: means, and their change against the base in percent"
+    caption = "Mitigation methods: means, with the change from the base in percent"
     notes = [
         *marks_note(report),
-        "Model calls: texts, or pairs of texts, that neural networks read or write. Top 10 kept: the share of the "
-        "base's top 10 that is still in the top 10. Seconds: time to compute the run, without building its index. For "
-        "intervals and tests, see Changes.",
+        "Model calls: number of texts, or pairs of texts, that neural networks read or write. Top 10 kept: the share "
+        "of the top 10 of the base that is also in the top 10 of the method. Seconds: time to compute the run, "
+        "without the time to build the index. The section Changes has intervals and tests.",
     ]
     drawn = files.table(Table(_named("methods", mark), caption, head, [Group("", rows)], notes), report.to_polars())
     return Section("methods", "Mitigation methods", [drawn])
@@ -156,9 +156,10 @@ def _changes_section(files: PageParts, report: BenchReport, mark: str) -> Sectio
     ]
     notes = [
         marks_note(report)[0],
-        "Change: change of the mean, in percent of the mean of the base. Gain: mean over queries, positive is better. "
-        "The intervals of bounded measures are valid for every distribution; the other intervals are approximate. They "
-        "cover variation over queries, not over seeds. p: the null hypothesis is that the mean gain is 0; corrected by "
+        "Change: change of the mean, in percent of the mean of the base. Gain: how much better the method is than the "
+        "base, as a mean over queries; positive is better. The intervals of bounded measures are valid for every "
+        "distribution; the other intervals are approximate. All intervals cover variation over queries, not over "
+        "seeds. p: p-value for the null hypothesis that the mean gain is 0. p (Holm): p-value after the correction by "
         f"Holm's method over all {report.tests} tests of this table.",
     ]
     given = Table(_named("changes", mark), "Each method compared with the base, paired by query", head, groups, notes)
@@ -191,7 +192,10 @@ def _curves_section(files: PageParts, report: BenchReport, mark: str) -> Section
 def _measures_section(files: PageParts, report: BenchReport, mark: str) -> Section:
     head = [Column("measure", CODE), Column("better", WORDS), Column("signature", CODE)]
     rows = [[one.text, _BETTER[one.direction], one.signature] for one in report.asked]
-    note = "A signature lists every choice that a number depends on; a background run is identified by a hash."
+    note = (
+        "A signature lists every setting that the value of a measure depends on. A background run is identified by a "
+        "hash."
+    )
     data = pl.DataFrame(rows, schema=["measure", "better", "signature"], orient="row")
     made = table(_named("measures", mark), "Measures", head, rows, note)
     return Section("measures", "Measures", [files.table(made, data)])

@@ -123,9 +123,11 @@ class Row:
 
 @dataclass(frozen=True, repr=False)
 class BenchReport:
-    """The result of ``bench``; the base is the first row. ``scored`` has the scores of every query by method and seed.
+    """The result of ``bench``.
 
-    ``groups`` names the given lexicon and groups; None if each measure counts its default groups.
+    ``rows`` has one row for each method; the first row is the base ranker. ``scored`` has the scores of every query by
+    method and seed. ``groups`` names the given lexicon and groups; it is None if each measure counts its default
+    groups.
     """
 
     collection: str

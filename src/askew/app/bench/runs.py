@@ -148,7 +148,9 @@ class MethodRunner:
     def _by_head(self, method: MitigationMethod) -> Search:
         """Rerank the documents of the base with a head (a small model on an encoder) of ``askew train adapter``."""
         if method.settings:
-            raise ConfigError(f"method_settings= {method.text}: a head has no settings")
+            raise ConfigError(
+                f"method_settings= {method.text}: this model (from askew train adapter) has no settings; leave them out"
+            )
         head, texts = read_head(Path(method.name)), self.queries["text"].to_pylist()
 
         def find(progress: Progress) -> MethodRun:
@@ -216,7 +218,10 @@ class MethodRunner:
             mentions = self.resources.mentions(Annotate(words, given.tokenizer, given.overlap))
             return compared_groups(mentions, given.difference)
         if key is None:
-            raise ConfigError(f"method {method.text}: {lean.text} counts no words; give one that does as the first")
+            raise ConfigError(
+                f"method {method.text}: this method needs the words that the first measure of lean counts, but "
+                f"{lean.text} counts none; put a measure that counts words, such as ARaB(tf)@10, first"
+            )
         return compared_groups(self._scorer.scorer.mentions(*key), str(lean.measure.param("groups", "auto")))
 
     def _replayed(self, method: MitigationMethod) -> Search:
@@ -232,8 +237,8 @@ class MethodRunner:
         if not mine.height:
             raise DataError(
                 f"run {method.name}: none of its {answered:,} queries (the first is {lines['query_id'][0]!r}) is among "
-                f"the {len(self.query_ids):,} of this bench (the first is {self.query_ids[0]!r}); give a run of these "
-                "queries"
+                f"the {len(self.query_ids):,} queries of this bench (the first is {self.query_ids[0]!r}); give a run "
+                "for the queries of this bench"
             )
         docs = pc.index_in(mine["doc_id"].to_arrow().cast(pa.string()), value_set=self.resources.doc_ids)
         if docs.null_count:

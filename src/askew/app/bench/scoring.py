@@ -26,10 +26,10 @@ def ask_measures(measures: Sequence[str] | None, groups: Groups | None = None) -
     signatures = [one.signature for one in asked]
     for one in asked:
         if signatures.count(one.signature) > 1:
-            raise ConfigError(f"measures=: {one.text!r} is given twice")
+            raise ConfigError(f"measures=: {one.text!r} is given twice; give each measure once")
     if not effectiveness_of(asked) or not leans_of(asked):
         raise ConfigError(
-            "measures=: expected a measure of effectiveness and one of lean, as in 'RR@10 ARaB(tf)@10'; "
+            "measures=: expected at least one measure of effectiveness and one of lean, as in 'RR@10 ARaB(tf)@10'; "
             f"found {', '.join(texts)}"
         )
     return asked

@@ -24,11 +24,12 @@ class BenchSettings:
     """The settings of a bench.
 
     ``base`` is the ranker that methods are compared with and build on. Each query gets at most ``k`` documents.
-    ``agree`` is the share of the top 10 of the original query that a reformulation must keep. ``equivalence`` is the
+    ``agree`` is the share of the original top 10 that the results of a reformulation must keep. ``equivalence`` is the
     model that refuses reformulations with a different meaning (``auto`` uses the best installed model, ``off`` refuses
     none). With ``sweep``, a method without a given strength is run with several strengths. ``method_settings`` has the
     settings of methods, by the text of the method: ``{"reformulate:reduce": {"count": 5}}``. ``out`` is the folder for
-    the report, its tables, the scores of every query and the runs. Indexes and counts are kept in ``store``.
+    the report, its tables, the scores of every query and the runs. ``store`` is the folder that keeps indexes and
+    counts of words.
     """
 
     base: str = "bm25"

@@ -55,8 +55,8 @@ def _built_recipe(source: object) -> Recipe | None:
     if len(different) > 1:
         listed = ", ".join(sorted({one.name for one in found}))
         raise ConfigError(
-            f"store {source}: its builds ({listed}) have different collections or groups; give the recipe or the "
-            "collection, and groups="
+            f"store {source}: its builds ({listed}) have different collections or groups; give a recipe, or a "
+            "collection and groups="
         )
     return next(iter(different.values()), None)
 
@@ -73,6 +73,6 @@ def check_groups(methods: Sequence[MitigationMethod], lean: MeasureRequest, grou
         fixed = own is None and groups is None
         if fixed and measured and set(measured) != set(Catalogue().complete([LEAN])[0].groups):
             raise ConfigError(
-                f"method {method.text}: {lean.text} counts {', '.join(measured)}; give groups=, so that the method "
-                "counts the same groups"
+                f"method {method.text}: this method counts other groups than {lean.text}, which counts "
+                f"{', '.join(measured)}; give groups=, so that both count the same groups"
             )

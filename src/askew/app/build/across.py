@@ -61,7 +61,8 @@ class StepScores:
         manifest = self.store.finished(self.step, self.key)
         if manifest is None:
             raise StoreError(
-                f"step {self.step!r}: expected its scores before pairs are chosen, found none; run it first"
+                f"step {self.step!r}: the scores of this step are needed to choose pairs, but there are none; run the "
+                "step first"
             )
         return manifest
 

@@ -80,8 +80,8 @@ class Hard:
         hard = best.filter(pl.Series(sign <= (0 if self.ties else -1)))
         counts = {
             "made from a document judged relevant": every.height - pairs.height,
-            "not the best of its query": pairs.height - best.height,
-            "improved" if self.ties else "as good or better": best.height - hard.height,
+            "not the best reformulation of its query": pairs.height - best.height,
+            "improved" if self.ties else "not worse than the original query": best.height - hard.height,
         }
         order = pairs.select(pl.col("query_id").unique(maintain_order=True)).with_row_index("place")
         sorted_hard = hard.join(order, on="query_id").sort("place")
@@ -111,5 +111,5 @@ def read_subsets(given: Any, known: Sequence[str], section: str) -> list[str]:
     """Check the subsets that a recipe names against those of its selector."""
     allowed = [*known, EVERY]
     if not isinstance(given, list) or not given or not all(one in allowed for one in given):
-        raise ConfigError(f"recipe: {section}.of should be some of {', '.join(allowed)}; found {given!r}")
+        raise ConfigError(f"recipe: {section}.of should be one or more of {', '.join(allowed)}; found {given!r}")
     return [EVERY] if EVERY in given else given

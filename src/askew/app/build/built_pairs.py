@@ -197,12 +197,15 @@ def labels_for(built: Built, learns: str) -> npt.NDArray[np.int8]:
     if learns == "refairmulate":
         for name in ("fair", "negative"):
             if name not in built.table.columns:
-                raise DataError(f"pairs: expected the column {name!r}, which marks a subset of pairs")
+                raise DataError(
+                    f"pairs: expected the column {name!r}, which marks a subset of pairs; build with the selector "
+                    "refairmulate"
+                )
         fair, negative = (built.table[name].to_numpy().astype(bool) for name in ("fair", "negative"))
         if not (negative & ~fair).any():
             raise DataError(
-                "pairs: expected negative pairs beside the chosen ones, found none: a selector cannot be trained on "
-                "good examples alone; build with a selector that names negatives (refairmulate)"
+                "pairs: expected negative pairs as well as chosen pairs, found none; a selector cannot be trained on "
+                "positive examples alone, so build with a selector that marks negative pairs (refairmulate)"
             )
         return np.where(fair, POSITIVE, np.where(negative, NEGATIVE, NEITHER)).astype(np.int8)
     sign = signs(built.gain(EFFECTIVENESS))
@@ -210,7 +213,7 @@ def labels_for(built: Built, learns: str) -> npt.NDArray[np.int8]:
         return np.where(sign == 1, POSITIVE, np.where(sign == -1, NEGATIVE, NEITHER)).astype(np.int8)
     if learns == "no-loss":
         return np.where(sign == UNKNOWN_SIGN, NEITHER, np.where(sign >= 0, POSITIVE, NEGATIVE)).astype(np.int8)
-    raise ConfigError(f"selector, learns: unknown value {learns!r}")
+    raise ConfigError(f"selector: learns should be refairmulate, effectiveness or no-loss; found {learns!r}")
 
 
 @dataclass(frozen=True)
@@ -227,7 +230,9 @@ class QuerySubset:
         queries = np.flatnonzero(parts == name)
         rows = np.flatnonzero(parts[built.query] == name)
         if not len(queries):
-            raise DataError(f"selector: expected queries in the part {name!r}, found none of {len(parts)}; build more")
+            raise DataError(
+                f"selector: none of the {len(parts)} queries is in the part {name!r}; build pairs of more queries"
+            )
         return cls(queries, rows, np.searchsorted(queries, built.query[rows]))
 
     def best(self, worth: Floats, allowed: npt.NDArray[np.bool_] | None = None) -> Ints:

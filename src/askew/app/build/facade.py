@@ -34,7 +34,7 @@ StepProgress = Callable[[str, int], None]
 
 
 class Pairs:
-    """The result of ``build``: the pairs, the row counts of each step, and the means of original and chosen queries."""
+    """The result of ``build``: the pairs, the row counts of each step, and the means of original and new queries."""
 
     def __init__(self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> None:
         self.build, self.store, self.outcomes = build, store, outcomes
@@ -165,13 +165,14 @@ def build(
     gpus: float | None = None,
     progress: StepProgress | None = None,
 ) -> Pairs:
-    """Run a recipe: classify, reformulate, filter, search, score, select. Finished steps are read from the store.
+    """Run the steps of a recipe: classify, reformulate, filter, search, score, select.
 
     ``recipe`` is a name (``askew list recipes``) or a ``.toml`` file. ``collection`` replaces the collection of the
-    recipe: anything that ``Collection.open`` accepts. ``groups`` are counted by every measure and method. ``settings``
-    change single values, as in ``{"retrieve": {"k": 50}}``. ``workers`` is the number of processes (with
-    ``engine="ray"``, of actors of the cluster at ``address``; each actor that runs a neural model gets ``gpus`` GPUs,
-    by default 1). To resume an interrupted build, call it again.
+    recipe; it is anything that ``Collection.open`` accepts. ``groups`` are the groups that every measure and method
+    counts. ``settings`` change single values of the recipe, as in ``{"retrieve": {"k": 50}}``. ``workers`` is the
+    number of processes. With ``engine="ray"``, it is the number of actors on the cluster at ``address``; each actor
+    that runs a neural model gets ``gpus`` GPUs, by default 1. Finished steps are read from the store: to resume an
+    interrupted build, call ``build`` again with the same arguments.
     """
     check_engine(engine, workers, address, gpus)
     ready, held = plan(recipe, collection, groups=groups, settings=settings, store=store, until=until)
@@ -196,9 +197,9 @@ def check_engine(engine: str, workers: int | None, address: str | None, gpus: fl
     """Refuse invalid combinations of arguments, before anything is read."""
     check_name("engine", engine, ENGINES)
     if engine == "local" and address is not None:
-        raise ConfigError("address= is only for engine='ray'")
+        raise ConfigError("address= is only for engine='ray'; leave it out")
     if engine == "local" and gpus is not None:
-        raise ConfigError("gpus= is only for engine='ray'")
+        raise ConfigError("gpus= is only for engine='ray'; leave it out")
     if workers is not None and workers < 1:
         raise ConfigError(f"workers=: expected 1 or more, found {workers}")
 

@@ -19,7 +19,7 @@ from askew.engine.store import Store
 from askew.plugins.kinds import SelectorPlugin
 from askew.selectors.parts import PairParts
 
-NO_ORIGINAL = "the original found nothing"
+NO_ORIGINAL = "the original query found no documents"
 PER = ("query", "method")
 EXCLUDE, ALLOW = JUDGED_SOURCES = ("exclude", "allow")
 _SCORED = "scored_by"

@@ -29,10 +29,10 @@ def clouds_of(pairs: PairParts, main: str, effectiveness: str, lean: str, seed: 
         amount = f"all {n:,}"
         if len(drawn) < n:
             amount, lot = f"{len(drawn):,} of {n:,}", f", sampled with seed {seed}"
-        said.append(f"{amount} pairs {name if name == NOT_CHOSEN else f'of {name}'}")
+        said.append(f"{amount} pairs {'that were not chosen' if name == NOT_CHOSEN else f'of the subset {name}'}")
         lost -= n
     unscored = f" {lost:,} pairs have no score on one of the two measures." if lost else ""
-    return clouds, f"Drawn: {' and '.join(said)}{lot}.{unscored}"
+    return clouds, f"The figure shows {' and '.join(said)}{lot}.{unscored}"
 
 
 def _rows_at(pairs: PairParts, columns: list[str], places: Ints) -> pl.DataFrame:

@@ -35,7 +35,7 @@ class Classify:
         unknown = [label for label in keep if label not in classifier.labels]
         if unknown or not keep:
             known = ", ".join(classifier.labels)
-            raise ConfigError(f"classify: expected keep to be some of {known}; found {', '.join(unknown) or 'none'}")
+            raise ConfigError(f"classify: keep should be one or more of {known}; found {', '.join(unknown) or 'none'}")
         self.classifier, self.keep = classifier, tuple(keep)
 
     def settings(self) -> Mapping[str, Any]:

@@ -103,7 +103,7 @@ def read_recipe(name: str | Path) -> Recipe:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"recipe {path}: not TOML ({error})") from None
+        raise ConfigError(f"recipe {path}: not a valid TOML file ({error})") from None
     recipe = Recipe(path.stem, data)
     _check_shape(recipe, str(path))
     return recipe
@@ -121,7 +121,10 @@ def with_settings(recipe: Recipe, changes: Mapping[str, Mapping[str, Any]]) -> R
         target = sections.setdefault(name, []) if name in _LISTS else sections.get(name)
         if isinstance(target, list):
             if not number.isdigit() or int(number) > len(target):
-                raise ConfigError(f"settings= {owner}: {name} is a list of {len(target)}; add a number, as in {name}.0")
+                raise ConfigError(
+                    f"settings= {owner}: {name} is a list of {len(target)} tables; add the number of a table, as in "
+                    f"{name}.0"
+                )
             if int(number) == len(target):
                 target.append({})
             target = target[int(number)]
@@ -155,7 +158,7 @@ def _check_shape(recipe: Recipe, where: str) -> None:
             raise ConfigError(f"recipe {where}: expected {form}, found {type(value).__name__} for {key!r}")
     missing = [key for key in _NEEDED if not recipe.sections.get(key)]
     if missing:
-        raise ConfigError(f"recipe {where}: the section {missing[0]!r} is missing")
+        raise ConfigError(f"recipe {where}: the section {missing[0]!r} is missing; add it")
 
 
 @dataclass(frozen=True)
@@ -230,7 +233,9 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
         steps += [*others, Step("pairs", select, "scores"), *_held_out(recipe, resources, evaluate, select)]
         steps += _again(recipe, resources, evaluate, select)
     elif recipe.sections.get("cross") or recipe.sections.get("hard"):
-        raise ConfigError(f"recipe {recipe.name}: [[cross]] and [hard] need chosen pairs; it has no [select]")
+        raise ConfigError(
+            f"recipe {recipe.name}: [[cross]] and [hard] need chosen pairs, but there is no section [select]; add one"
+        )
     steps = [
         here_only(step)
         if asks_engine(step, recipe.table("first_pass"))
@@ -263,7 +268,10 @@ def _across(
     for name in names:
         given = {key: value for key, value in tables[name].items() if key != "name"}
         if "of" in given:
-            raise ConfigError(f"recipe: select.across names {name!r}, so all candidates are searched: leave out 'of'")
+            raise ConfigError(
+                f"recipe: select.across names {name!r}, so all candidates are searched with it; leave out 'of' in its "
+                "[[cross]]"
+            )
         found += _asked(f"cross-{name}", "kept", given, resources, evaluate, "cross")
     keys = Plan({"queries": resources.queries}, [*steps, *found]).keys() if names else {}
     return found, {name: StepScores(resources.store, f"cross-{name}", keys[f"cross-{name}"]) for name in names}
@@ -327,7 +335,10 @@ def resources_of(recipe: Recipe, store: Store) -> Resources:
     given = recipe.table("collection")
     _only(given, ("source", "fields", "split"), "collection")
     if not isinstance(given.get("source"), str):
-        raise ConfigError(f"recipe {recipe.name}: collection.source should be a folder, irds:ID or demo")
+        raise ConfigError(
+            f"recipe {recipe.name}: collection.source should be a folder, irds:ID or demo, found "
+            f"{given.get('source')!r}"
+        )
     fields, split = given.get("fields", []), given.get("split")
     if not isinstance(fields, str) and fields != []:
         _refuse_other_than_names("collection.fields", fields)
@@ -382,7 +393,7 @@ def groups_of(recipe: Recipe) -> Groups | None:
     if not given:
         return None
     if ("lexicon" in given) == ("words" in given):
-        raise ConfigError(f"recipe {recipe.name}: [groups] should have either lexicon or words")
+        raise ConfigError(f"recipe {recipe.name}: [groups] should have exactly one of lexicon and words")
     chosen, tokens = given.get("names"), given.get("tokens")
     if chosen is not None:
         _refuse_other_than_names("groups.names", chosen)
@@ -390,7 +401,9 @@ def groups_of(recipe: Recipe) -> Groups | None:
         raise UnknownName("tokenizer", str(tokens), names("tokenizer"), "groups.tokens")
     words = given.get("words", {})
     if not isinstance(words, dict):
-        raise ConfigError(f"recipe {recipe.name}: groups.words should be lists of words by group, found {words!r}")
+        raise ConfigError(
+            f"recipe {recipe.name}: groups.words should have a list of words for each group, found {words!r}"
+        )
     for group, terms in words.items():
         _refuse_other_than_names(f"groups.words.{group}", terms)
     return Groups(words or load_lexicon(given["lexicon"]), chosen, tokens=tokens, name=recipe.name)
@@ -430,7 +443,7 @@ def _select(recipe: Recipe, evaluate: Evaluate, across: Mapping[str, StepScores]
     selector = selector_of(recipe)
     missing = [text for text in selector.measures() if text not in evaluate.directions]
     if missing:
-        raise ConfigError(f"select: the measure {missing[0]} is not among those of [evaluate]")
+        raise ConfigError(f"select: the measure {missing[0]} is not in [evaluate]; add it there")
     return Select(selector, evaluate.directions, **how, across=across)
 
 

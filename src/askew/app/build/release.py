@@ -112,7 +112,7 @@ class _Release:
     def manifest(self, step: str) -> Manifest:
         manifest = self.outcomes[step].manifest
         if not manifest.parts:
-            raise DataError(f"publish: no row reached the step {step!r}; askew run shows where they were dropped")
+            raise DataError(f"publish: no row reached the step {step!r}; askew run shows where the rows were dropped")
         return manifest
 
     def public(self, facts: Any) -> Any:

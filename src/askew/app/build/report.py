@@ -73,9 +73,9 @@ from askew.statistics.significance import holm, two_sided_p
 
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 _SUBSETS = {
-    "optimal": "pairs with a reformulation that is perfect by all measures of the selector, one per query",
-    "effective": "the best accepted pair of a query among those that cannot be optimal",
-    "fair": "the union of optimal and effective",
+    "optimal": "pairs with a reformulation that is perfect by all measures of the selector, at most one per query",
+    "effective": "the best accepted pair of a query among its pairs that cannot be optimal",
+    "fair": "all pairs of optimal and effective",
     "negative": "pairs that worsen effectiveness or lean, as negative examples; they are not chosen",
 }
 
@@ -104,8 +104,13 @@ class SelectionFacts:
         return [measure for measure, part in self.part.items() if part in parts]
 
 
-DECIDES, GROUPS, NAMES, UNUSED = "pairs are chosen by it", "only group and perfect", "only the outcome", "reported only"
-TWIN = "same values as a measure that pairs are chosen by"
+DECIDES, GROUPS, NAMES, UNUSED = (
+    "used to choose pairs",
+    "used only for the group of a query and for perfect pairs",
+    "used only to name the outcome",
+    "only reported",
+)
+TWIN = "same values as a measure that is used to choose pairs"
 _MARKS = {DECIDES: "*", TWIN: "*", GROUPS: "°"}
 
 
@@ -124,7 +129,9 @@ def report_of(
     if stage is None:
         raise ConfigError(f"report: the recipe {build.recipe.name!r} chooses no pairs; it needs a section [select]")
     if not outcomes["pairs"].manifest.parts:
-        raise DataError("report: there is no pair to report on; askew run --json shows what the steps dropped")
+        raise DataError(
+            "report: there are no pairs to report on; askew run --json shows how many rows each step dropped"
+        )
     report = _Report(build, store, outcomes, stage, seed)
     page = report.page()
     files = {"report.html": page.encode(), **report.files.files(tuple(dict.fromkeys(figures)), latex)}
@@ -168,15 +175,19 @@ def _same(pairs: PairParts, one: str, other: str) -> bool:
 
 def sentence_of(choice: SelectionFacts) -> str:
     """Say by which measures pairs were chosen, and which measures are only reported."""
-    said = [f"Pairs were chosen by the selector {choice.selector} on {_and(choice.those(DECIDES))}."]
+    said = [f"The selector {choice.selector} chose pairs by {_and(choice.those(DECIDES))}."]
     if choice.those(GROUPS):
-        said.append(f"Used only for the group of a query and for perfect pairs: {_and(choice.those(GROUPS))}.")
+        said.append(f"Measures used only for the group of a query and for perfect pairs: {_and(choice.those(GROUPS))}.")
     if choice.those(NAMES):
-        said.append(f"Used only to name the outcome: {_and(choice.those(NAMES))}.")
+        said.append(f"Measures used only to name the outcome: {_and(choice.those(NAMES))}.")
     if choice.those(TWIN):
-        said.append(f"Same values here as a measure that pairs were chosen by: {_and(choice.those(TWIN))}.")
+        said.append(
+            f"Measures with the same values as a measure that was used to choose pairs: {_and(choice.those(TWIN))}."
+        )
     unused = choice.those(UNUSED)
-    said.append(f"Only reported, not used to choose pairs: {_and(unused)}." if unused else "All measures were used.")
+    said.append(
+        f"Measures that are only reported: {_and(unused)}." if unused else "All measures were used to choose pairs."
+    )
     return " ".join(said)
 
 
@@ -213,7 +224,10 @@ class _Report:
         self.files = PageParts()
         self.chosen = [name for name in self.choice.subsets if name != NEGATIVE]
         if not self.chosen:
-            raise ConfigError(f"report: the selector {stage.selector.name!r} has no subset of chosen pairs")
+            raise ConfigError(
+                f"report: the selector {stage.selector.name!r} has no subset of chosen pairs; name another selector in "
+                "[select]"
+            )
         # The charts show the largest subset; of equally large ones the last, because unions come last.
         self.sizes = self.pairs.count(*self.choice.subsets)
         self.main = max(reversed(self.chosen), key=self.sizes.__getitem__)
@@ -256,7 +270,7 @@ class _Report:
 
     def _head(self) -> list[Markup]:
         recipe, settings = self.build.recipe, self.outcomes["runs"].manifest.settings
-        about = str(recipe.sections.get("about", "Queries and reformulations of them."))
+        about = str(recipe.sections.get("about", "Queries and their reformulations."))
         about = public(about, local_paths(recipe.sections))
         groups = counted_groups(self.build.evaluate)
         chosen = ", ".join(f"{name} {self.sizes[name]:,}" for name in self.choice.subsets)
@@ -280,10 +294,10 @@ class _Report:
         manifest = self.outcomes["pairs"].manifest
         try:
             made = json.loads(self.store.files.read(f"{manifest.step}-{manifest.key}/provenance.json"))
-            when = f" Pairs finished {made['finished']} with askew {made['askew']}."
+            when = f" The pairs were finished at {made['finished']} with askew {made['askew']}."
         except (OSError, ValueError, KeyError, TypeError):
             when = ""
-        return [paragraph(f"Random seed of the points in the figures: {self.seed}.{when}")]
+        return [paragraph(f"The points in the figures were sampled with the random seed {self.seed}.{when}")]
 
     def _making(self) -> Section:
         steps = [
@@ -401,5 +415,5 @@ class _Report:
                 tables[f"{self.main}: largest losses on {self.labels[name]} (reported only)"] = lost
                 shown = list(dict.fromkeys([*shown, name]))
                 break
-        tables[f"Not chosen: largest losses on {label}"] = extreme_pairs(rest, by, worst=True)
+        tables[f"Pairs that were not chosen: largest losses on {label}"] = extreme_pairs(rest, by, worst=True)
         return examples_section(self.files, tables, {name: self.labels[name] for name in shown})

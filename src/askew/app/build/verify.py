@@ -44,7 +44,7 @@ class Verified:
     def lines(self) -> list[str]:
         """Return the report as lines, the verdict last."""
         counted = ", ".join(f"{count:,} {name}" for name, count in self.counts.items())
-        state = f"{len(self.wrong)} damaged" if self.wrong else "every byte as it was written"
+        state = f"{len(self.wrong)} damaged" if self.wrong else "every byte is as it was written"
         verdict = self.verdict or f"{counted}: {state}"
         return [*self.wrong, *self.notes, *self.repaired, f"{self.path}: {self.kind}, {verdict}"]
 
@@ -61,7 +61,7 @@ def verify(path: str, repair: bool = False) -> Verified:
     verdict = report.lines()[-1].removeprefix(f"{report.folder}: ")
     found = Verified(kind, path, report.wrong, list(report.notes), facts=facts, verdict=verdict)
     if repair and not report.ok:
-        found.notes.append("a dataset is not repaired; write it again with: askew publish RECIPE --out NEW_FOLDER")
+        found.notes.append("a dataset cannot be repaired; write it again with: askew publish RECIPE --out NEW_FOLDER")
     return found
 
 
@@ -90,7 +90,9 @@ def _index(folder: Path, repair: bool) -> Verified:
         done.repaired = _drop_weights(found)
     elif indexes.read_source(folder) is None:
         command = indexes.rebuild_command(folder, found.kind)
-        done.notes.append(f"index {folder}: its source documents are not recorded; delete it and run: {command}")
+        done.notes.append(
+            f"index {folder}: it has no record of its source documents; delete the index and run: {command}"
+        )
         return done
     else:
         done.repaired = _rebuild(folder)
@@ -119,8 +121,8 @@ def _rebuild(folder: Path) -> list[str]:
         if not indexes.same_documents(folder, made):
             command = indexes.rebuild_command(folder, source["ranker"])
             raise ConfigError(
-                f"index {folder}: the documents in {source['docs']} have changed since it was built; to index the new "
-                f"documents, delete it and run: {command}"
+                f"index {folder}: the documents in {source['docs']} have changed since the index was built; to "
+                f"index the new documents, delete the index and run: {command}"
             )
         indexes.put_in_place(made, folder)
     finally:
@@ -181,12 +183,14 @@ def _builds(store: Store, done: Verified) -> list[Build]:
             build = prepare(Recipe(name, origin["sections"]), store, until=origin["steps"][-1][0])
             same = [list(one) for one in build.plan.keys().items()] == origin["steps"]
         except (AskewError, KeyError, IndexError, TypeError) as error:
-            done.notes.append(f"recipe {name}: cannot be run again ({error})")
+            done.notes.append(f"recipe {name}: not used for the repair, because it cannot be run again ({error})")
             continue
         if same:
             found.append(build)
         else:
-            done.notes.append(f"recipe {name}: its collection or askew has changed; it would make different steps now")
+            done.notes.append(
+                f"recipe {name}: not used for the repair, because its collection or askew has changed since the build"
+            )
     return found
 
 

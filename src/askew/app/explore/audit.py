@@ -52,7 +52,7 @@ class Audit:
         """Return a measure of the table by its text."""
         found = next((one for one in self.report.asked if one.text == text), None)
         if found is None:
-            raise ConfigError(f"audit: there is no measure {text!r}; measured: {', '.join(self.measures)}")
+            raise ConfigError(f"audit: {text!r} was not measured; the measured ones are {', '.join(self.measures)}")
         return found
 
     @property
@@ -86,7 +86,7 @@ class Audit:
     def gains(self, measure_text: str) -> tuple[list[str], Floats]:
         """Return the gain of the second run over the first for each query; positive is better."""
         if len(self.report.runs) < 2:
-            raise ConfigError("audit: gains need two runs")
+            raise ConfigError("audit: gains are differences between two runs; choose a second run")
         one = self.asked(measure_text)
         old, new = (dict(zip(run.query_ids, run.values[one.text], strict=True)) for run in self.report.runs[:2])
         shared = [query for query in old if query in new and not np.isnan(old[query]) and not np.isnan(new[query])]
@@ -112,7 +112,7 @@ def audit(
     runs: Mapping[str, Run], explorer: Explorer | None, *, qrels: QrelsFile | None = None, missing: str = MISSING_TEXT,
     unanswered: str = UNANSWERED,
 ) -> Audit:  # fmt: skip
-    """Measure one or several runs; with two or more, the second is compared with the first."""
+    """Measure one or several runs; if there are two or more, compare the second run with the first run."""
     if not runs:
         raise ConfigError("audit: choose a run, or upload one")
     queries = set().union(*(run.lines["query_id"].unique().to_list() for run in runs.values()))
@@ -120,10 +120,13 @@ def audit(
     ranked = pl.concat([run.lines["doc_id"] for run in runs.values()]).unique().to_list()
     docs = None if explorer is None else explorer.texts_by_id(ranked)
     if docs is not None and not docs:
-        raise DataError("audit: none of the documents of these runs is in the collection of this explorer")
+        raise DataError(
+            "audit: none of the documents of these runs is in the collection of this explorer; choose runs on this "
+            "collection"
+        )
     wanted = _wanted(explorer, judged is not None)
     if not wanted:
-        raise DataError("audit: nothing can be measured: there are neither judgements nor texts of documents")
+        raise DataError("audit: nothing can be measured, because there are neither judgements nor texts of documents")
     groups = None if explorer is None else explorer.counting.groups
     options: dict[str, Any] = {"qrels": judged, "groups": groups, "missing": missing if docs is not None else None,
                                "unjudged": "absent" if judged is not None else None,

@@ -55,14 +55,15 @@ from askew.selectors.pareto import Pareto
 
 AGREEMENT = "Agreement@10"
 AGREEMENT_SAYS = (
-    "The share of the original query's top 10 documents that are in the top 10 of the reformulated query. It shows how "
-    "much of the results is kept, not how relevant they are: this query has no judgements that a measure reads."
+    "The share of the original query's top 10 documents that are also in the top 10 of the reformulated query. It "
+    "shows how many results are kept, not how relevant they are. Relevance is not measured, because the query has no "
+    "judgements that a measure uses."
 )
-FINDS_NOTHING = "the query finds nothing in this collection: none of its words is in it; use other words"
+FINDS_NOTHING = "the query finds nothing: none of its words is in this collection; use other words"
 ONLY_STOP_WORDS = (
     "the query has only stop words (such as the, of, what), which are not searched; add a word for the topic"
 )
-NO_WORDS = "the query has no words: no letters and no digits; enter some"
+NO_WORDS = "the query has no letters and no digits; enter at least one word"
 # The default number of results, the maximum number, and the most characters of a text that are shown.
 TOP, MOST_RESULTS, LONGEST_TEXT = 10, 100, 1500
 
@@ -108,20 +109,22 @@ class Explorer:
         found = next((one for one in self.scorer.asked if one.text == text), None)
         if found is None:
             raise ConfigError(
-                f"explore: the measure {text} is not among {', '.join(o.text for o in self.scorer.asked)}"
+                f"explore: {text} is not a measure of this explorer; its measures are "
+                f"{', '.join(o.text for o in self.scorer.asked)}"
             )
         return found
 
     def _counted(self, lean: MeasureRequest) -> CountKey:
         """Return which words are marked: those of the deciding measure, or of another if these cannot be marked."""
         if key_of(lean) is None:
-            raise ConfigError(f"explore: {lean.text} counts no words; give a measure of lean that does")
+            raise ConfigError(f"explore: {lean.text} counts no words; give a measure of lean that counts words")
         same = [one for one in self.scorer.asked if set(lean.groups) <= set(one.groups)]
         keys = [key for one in [lean, *same] if (key := key_of(one)) is not None]
         marked = next((key for key in keys if can_mark(key[1])), keys[0]._replace(tokens=TOKENIZER))
         if marked not in keys:
             self.notes.append(
-                f"Words are marked with the tokenizer {TOKENIZER}: tokens of {keys[0][1]} cannot be marked."
+                f"Words are marked with the tokenizer {TOKENIZER}, because tokens of {keys[0][1]} cannot be marked in "
+                "a text."
             )
         return marked
 
@@ -357,7 +360,7 @@ class Explorer:
         return None if found is None else found.value
 
     def compare(self, query: str, other: str, k: int = TOP, query_id: str | None = None) -> Comparison:
-        """Compare both result lists, with the judgements of the original query."""
+        """Compare the result lists of two queries, with the judgements of the original query."""
         judged = self._judged(query, query_id)
         hits = self._find([query, other], max(k, self.depth))
         sides = [only(hits, row) for row in range(2)]

@@ -26,8 +26,8 @@ FEWEST, MOST = 20, 200
 _LONGEST, _USUAL = 20, 10
 _NICE = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 _WHO = {
-    "generic": "words about people in general", "real": "words about real persons",
-    "fictional": "words about characters",
+    "generic": "words about people in general", "real": "words about real people",
+    "fictional": "words about fictional characters",
 }  # fmt: skip
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 

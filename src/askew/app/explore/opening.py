@@ -39,9 +39,9 @@ from askew.engine.store import Store
 from askew.rankers.disk import TEXTS, read_header
 
 DEMO = "demo"
-NO_INDEX = "this store has no index with texts: give one with index=, as in askew serve STORE --index INDEX"
-NO_PLAN = "This store has no record of its recipe: its index is searched with the default settings."
-GIVEN = "values of Search and Compare may differ from those of the dataset"
+NO_INDEX = "this store has no index with texts; give an index with index=, as in askew serve STORE --index INDEX"
+NO_PLAN = "This store has no record of its recipe, so its index is searched with the default settings."
+GIVEN = "the values on the pages Search and Compare may differ from the values in the dataset"
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,10 @@ def check_sources(sources: Sources) -> None:
 
 def _check_store(folder: Path | None) -> None:
     if folder is not None and not folder.is_dir():
-        raise DataError(f"store {folder}: there is no such folder; askew run makes one, or leave it out for the demo")
+        raise DataError(
+            f"store {folder}: there is no such folder; make a store with askew run, or leave the store out to open the "
+            "demo"
+        )
 
 
 def _plan_of(sources: Sources) -> RecordedPlan | None:
@@ -162,13 +165,15 @@ def _find(sources: Sources, store: Store, plan: RecordedPlan | None) -> _Searcha
     """Return the collection of the store, or the one that was given instead."""
     retrieve = {"ranker": "bm25"} if plan is None else plan.recipe.table("retrieve")
     if sources.index is not None:
-        notes = [f"The index {sources.index.name} was given: {GIVEN}."] if sources.store else []
+        notes = (
+            [f"The index {sources.index.name} replaces the index of the store, so {GIVEN}."] if sources.store else []
+        )
         return _Searchable(searched_index(sources.index, sources.collection, retrieve), notes)
     if plan is not None:
         place = place_of(plan, store, sources.collection)
         if sources.collection is None or place.same_documents:
             return _by_plan(place)
-        notes = [f"{OTHER_FILES}, or another collection was given: {GIVEN}."]
+        notes = [f"{OTHER_FILES}, or another collection was given, so {GIVEN}."]
         return _Searchable(searched_index(_index_of(sources.collection, store), sources.collection, retrieve), notes)
     if sources.collection is not None:
         return _Searchable(searched_index(_index_of(sources.collection, store), sources.collection, retrieve))
@@ -203,7 +208,7 @@ def _given(sources: Sources, plan: RecordedPlan | None) -> list[str]:
     if plan is None or sources.store is None:
         return []
     given = [name for name, value in (("groups", sources.groups), ("measures", sources.measures)) if value is not None]
-    return [f"The {' and '.join(given)} were given: {GIVEN}."] if given else []
+    return [f"The given {' and '.join(given)} replace those of the store, so {GIVEN}."] if given else []
 
 
 def _counting(sources: Sources, plan: RecordedPlan | None) -> ExplorerCounts:

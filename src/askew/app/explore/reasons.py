@@ -23,8 +23,8 @@ from askew.mentions.resolve import class_probabilities, open_resolver
 
 OFF_TOPIC, ON_TOPIC, ASKED = "off topic", "on topic", "asked for"
 WHY_SAYS = {
-    OFF_TOPIC: "its document is probably not about the query",
-    ON_TOPIC: "its document is about the query; whether the word is warranted or a stereotype is not estimated",
+    OFF_TOPIC: "the document is probably not about the query",
+    ON_TOPIC: "the document is about the query; whether the word is warranted or a stereotype is not estimated",
     ASKED: "the query itself names this group",
 }
 
@@ -51,7 +51,7 @@ class ShownMark:
         """The mark as text: group, who, why."""
         told = [" and ".join(self.groups)]
         if self.who is not None:
-            told.append(f"points to {WHO_SHORT[self.who]} ({self.who_p:.0%})")
+            told.append(f"refers to {WHO_SHORT[self.who]} ({self.who_p:.0%})")
         if self.why is not None:
             told.append(f"{self.why} ({self.why_p:.0%}): {WHY_SAYS[self.why]}")
         if not self.counted:

@@ -31,8 +31,8 @@ from askew.rankers.bm25.weights import Bm25
 from askew.rankers.disk import TEXTS, StoredTexts, read_doc_ids, read_header
 
 DEPTH = 100
-NO_FILES = "The files of its collection are not at their recorded path"
-OTHER_FILES = "The files of its collection have changed since it was built"
+NO_FILES = "The files of the store's collection are not at their recorded path"
+OTHER_FILES = "The files of the store's collection have changed since the store was built"
 NO_JUDGEMENTS = "so judgements are not read and effectiveness is not measured"
 
 
@@ -73,7 +73,9 @@ class Place:
         if runs is not None:
             return dict(runs.settings)
         if self.resources is None:
-            raise StoreError(f"{NO_FILES}, and no step of this store has searched it, so nothing can be searched")
+            raise StoreError(
+                f"{NO_FILES}, and no step of this store has searched the collection, so nothing can be searched"
+            )
         return dict(retrieve_stage(self.plan.recipe, self.resources).settings())
 
     @property
@@ -99,7 +101,9 @@ class Place:
         folder = self.store.local / f"index-{_kind(named)}-{named['index']}"
         if not (folder / "header.json").exists():
             if not self.same_documents or self.resources is None:
-                raise StoreError(f"the index {folder.name} of this store is missing, and so are its documents")
+                raise StoreError(
+                    f"the index {folder.name} of this store and its documents are missing, so nothing can be searched"
+                )
             self.resources.index(_kind(named), self._making)
         return make_ranker({**named, "index": str(folder)}), depth, self._terms(folder)
 
@@ -111,7 +115,10 @@ class Place:
         plain = [one.parent for one in sorted(self.store.local.glob("index-bm25-*/header.json"))]
         known = [one for one in (folder, *plain) if (one / TEXTS).exists() and read_doc_ids(one).equals(wanted)]
         if not known:
-            raise StoreError(f"the index {folder.name} of this store has no texts, and its documents are missing")
+            raise StoreError(
+                f"the index {folder.name} of this store has no texts, and the documents are missing, so no texts can "
+                "be shown"
+            )
         return known[0]
 
     def known(self) -> tuple[Known, str]:
@@ -195,7 +202,7 @@ def with_methods(searched: SearchedCollection, recipe: Recipe, groups: Groups | 
     made = reformulate_methods(recipe, groups)
     methods = {name: one for name, one in made.items() if first is not None or not one.reads}
     if not methods:
-        raise ConfigError(f"recipe {recipe.name}: none of its methods works without a BM25 index; give one with index=")
+        raise ConfigError(f"recipe {recipe.name}: all of its methods need a BM25 index; give one with index=")
     filters = [make_filter(one, groups) for one in recipe.tables("filter")]
     return replace(searched, methods=methods, filters=filters, first_pass=first)
 

@@ -40,8 +40,8 @@ def analyze_log(
     """Find the reformulations in a query log that add a group: how often, which group, how soon, and to what effect.
 
     ``log`` is a file, a folder, a list of files and folders, a data frame, an Arrow table, a dict of columns, or a list
-    of rows as dicts. ``format`` and ``groups`` override those of ``settings``. The report has only the tables for which
-    the log has the columns.
+    of rows as dicts. ``format`` and ``groups`` override those of ``settings``. The report has only the tables that
+    the columns of the log allow.
     """
     asked = settings or LogSettings()
     chosen = Groups.of(asked.groups if groups is None else groups)
@@ -99,11 +99,13 @@ def _vectors(asked: LogSettings, lexicon: Lexicon) -> association.Association | 
     lost = [group for group in pairs.groups if group not in lexicon.groups]
     if lost and asked.pairs is None:
         raise ConfigError(
-            f"vectors=: there are no pairs of words for the groups {', '.join(lexicon.groups)}; give fitting pairs "
-            "with pairs="
+            f"vectors=: the default word pairs are not for the groups {', '.join(lexicon.groups)}; give word pairs for "
+            "these groups with pairs="
         )
     if lost:
-        raise ConfigError(f"pairs=: the lexicon {lexicon.name!r} has no group {lost[0]!r}; give fitting pairs")
+        raise ConfigError(
+            f"pairs=: the lexicon {lexicon.name!r} has no group {lost[0]!r}; give word pairs for its groups"
+        )
     words, matrix = read_vectors(asked.vectors, asked.vocabulary)
     return association.Association(words, matrix, pairs, asked.direction)
 
@@ -114,7 +116,10 @@ def _counter(asked: LogSettings, groups: Groups, lexicon: Lexicon) -> CountMenti
     chosen = lexicon if other is None else _words(other)
     lost = [group for group in lexicon.group_names if group not in chosen.groups]
     if lost:
-        raise ConfigError(f"page_lexicon=: {chosen.name!r} has no group {lost[0]!r}, which {lexicon.name!r} has")
+        raise ConfigError(
+            f"page_lexicon=: {chosen.name!r} has no group {lost[0]!r}, which {lexicon.name!r} has; give a lexicon with "
+            "the same groups"
+        )
     # One thread: the parts of the log are already processed in parallel.
     counter = MentionCounter(chosen, (other or groups).tokenizer, threads=1)
     places = [counter.groups.index(group) for group in lexicon.group_names]
@@ -147,7 +152,10 @@ def _notes(kept: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[
         which = "every session" if "user" not in kept.columns else "a session that names no user"
         notes.append(f"{which} counts as a user of its own, also for min_users=; one person may have several sessions")
     if not privacy.guesses:
-        notes.append("texts that speculate about a person are not filtered: there are no phrases for these groups")
+        notes.append(
+            "texts that speculate about a person's identity are not filtered, because there is no list of such "
+            "phrases for these groups"
+        )
     if kept.counts["out_of_order"]:
         late = kept.counts["out_of_order"]
         places = ", ".join(place_of(line, sources) for line in kept.late)
@@ -163,7 +171,7 @@ def _fill(
     tables, events, groups = report.tables, kept.events, report.groups
     tables["frequency"] = patterns.frequency_table(kept.counts)
     if not events.height:
-        report.notes.append("there is no reformulation for a group, so the report has no tables of them")
+        report.notes.append("no reformulation adds a group, so the report has no tables of such reformulations")
         return []
     tables["groups"] = patterns.group_table(events, groups)
     # A block (the added words) consists of lexicon words, which may be shown. Only a prefix can match other words.

@@ -36,9 +36,12 @@ def demo_report(
         report = analyze_log(path, format="parquet", settings=replace(given, vectors=vectors), progress=progress)
     if report.settings["lexicon"] == Groups.load(_LEXICON).lexicon.id:
         report.tables["planted"] = planted_table(report, made)
-        told = "the table planted lists the planted effects"
+        told = "the table 'planted' compares the effects that were planted in it with their estimates"
     else:
-        told = f"the planted effects are not compared: they are known for the lexicon {_LEXICON} only"
+        told = (
+            "the planted effects are not compared with estimates, because they are known only for the lexicon "
+            f"{_LEXICON}"
+        )
     report.notes.insert(0, f"this log is made up (seed {made.seed}); {told}")
     return report
 
@@ -50,7 +53,8 @@ def _check(given: LogSettings) -> None:
     groups = Groups.of(given.groups)
     if not set(GROUPS) <= set(groups.names):
         raise ConfigError(
-            f"demo=: the made-up log adds terms for {' and '.join(GROUPS)}, {groups.lexicon.name!r} lacks them"
+            f"demo=: the made-up log adds terms for {' and '.join(GROUPS)}, but {groups.lexicon.name!r} has no such "
+            "groups; leave groups= out"
         )
 
 

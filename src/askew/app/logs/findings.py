@@ -50,19 +50,19 @@ def _how_often(report: LogReport) -> Iterator[str]:
     row, counts = _row(report, "frequency", what="for_group"), report.counts
     if row is None or not counts["for_group"]:
         yield (
-            f"None of {n.count(counts['specializing'])} queries that were made more specific adds a group. This log "
-            "shows nothing about how people add one."
+            f"None of the {n.count(counts['specializing'])} reformulations that make a query more specific adds a "
+            "group. This log shows nothing about how people add a group."
         )
         return
     told = (
-        f"When people make a query more specific, {_share(row)} of the time they add a group "
+        f"When people make a query more specific, they add a group in {_share(row)} of the cases "
         f"({n.count(row['hits'])} of {n.count(row['n'])} reformulations)"
     )
     groups = [one for one in (_row(report, "groups", group=name) for name in report.groups) if one is not None]
     known = [one for one in groups if one["share"] is not None]
     if known:
         most = max(known, key=lambda one: one["share"])
-        told += f", most often {most['group']}: {_share(most)} of them"
+        told += f". The group that they add most often is {most['group']}: {_share(most)} of these reformulations"
     yield f"{told}."
 
 
@@ -73,17 +73,17 @@ def _what_changes(report: LogReport) -> Iterator[str]:
     )
     absent = ""
     if ranks is not None and ranks["share"] is not None:
-        absent = f"{_share(ranks)} of the results that they then click were not among the original query's results"
+        absent = f"{_share(ranks)} of the results that they then click were not among the results of the original query"
     if clicks is not None and clicks["ratio"] is not None:
         told = (
-            f"After adding a group people click more often: on {n.share(clicks['after'])} of the result pages, "
-            f"compared with {n.share(clicks['before'])} before, {_number(clicks, 'ratio')} times as often"
+            f"After people add a group, they click more often: on {n.share(clicks['after'])} of the result pages, "
+            f"compared with {n.share(clicks['before'])} before ({_number(clicks, 'ratio')} times as often)"
         )
         if clicks["ratio"] < 1:
             told = told.replace("more often", "less often", 1)
-        yield told + (f"; {absent}." if absent else ".")
+        yield told + (f". {absent}." if absent else ".")
     elif absent:
-        yield f"After adding a group people see other results: {absent}."
+        yield f"After people add a group, they see other results: {absent}."
 
 
 def _association(report: LogReport) -> Iterator[str]:
@@ -113,8 +113,8 @@ def _pages(report: LogReport) -> Iterator[str]:
     corrects, reinforces = rows["corrects"], rows["reinforces"]
     if corrects is not None and reinforces is not None and corrects["share"] is not None:
         yield (
-            f"In {_share(corrects)} of the cases the results of the original query name the added group clearly less "
-            f"than an even share, in {_share(reinforces)} clearly more."
+            f"In {_share(corrects)} of the cases, the results of the original query name the added group clearly less "
+            f"often than an even share; in {_share(reinforces)} of the cases, clearly more often."
         )
 
 

@@ -24,14 +24,14 @@ _COUNTS = {
     "for_group": "reformulations for a group",
 }  # fmt: skip
 _LIMITS = (
-    "A log shows what people typed and clicked, not why. None of these figures shows a cause.",
-    "Counting words of a lexicon is not measuring bias. Groups that are not in the lexicon are not counted.",
+    "A log shows what people typed and clicked, not why. No figure on this page shows a cause.",
+    "Counts of lexicon words are not a measure of bias. Groups that are not in the lexicon are not counted.",
     "Images, videos and advertisements of a result page are not in a log.",
-    "Intervals are 95% intervals and account for users with several events. This page has many of them: one in twenty "
-    "is expected to miss the true value.",
-    "Texts that few users typed or that contain a person's name are counted and never shown. If there are phrases for "
-    "the groups, texts that speculate about a person's identity are not shown either. The filters are word lists: they "
-    "do not contain every name.",
+    "Intervals are 95% intervals and account for users with several events. This page has many intervals: one in "
+    "twenty is expected to miss the true value.",
+    "Texts that few users typed or that contain a person's name are counted, but this page never contains them. If "
+    "there is a list of phrases for the groups, the page does not contain texts that speculate about a person's "
+    "identity either. The filters are word lists, which do not contain every name.",
 )
 TITLE = "How people add a group to their queries"
 _OPEN = "limits"
@@ -67,24 +67,27 @@ def _patterns(report: LogReport) -> list[Markup]:
     t = report.tables
     body = [made("frequency", "Reformulations", _told(t["frequency"]), [words("what", "which"), _HITS, shares()])]
     if "groups" not in t:
-        return [*body, paragraph("There is no reformulation for a group in this log.")]
+        return [*body, paragraph("No reformulation in this log adds a group.")]
     note = (
-        "Several: reformulations with terms of more than one group; they count for no single group. "
-        "Two terms: reformulations with more than one group term."
+        "Several: reformulations that add terms of more than one group; they are not counted for any single group. "
+        "Two terms: number of reformulations that add more than one group term."
     )
     parts = [names(group="group"), _HITS, shares(), counts(users="users", two_terms="two terms")]
     body.append(made("groups", "Groups", t["groups"], parts, note))
     parts = [names(group="group", entry="entry point"), counts(n="n"), numbers("median", digits=1)]
-    body.append(made("gaps", "Seconds between the two queries", t["gaps"], parts))
+    body.append(made("gaps", "Seconds between the original query and the reformulation", t["gaps"], parts))
     if "entries" in t:
         parts = [names(group="group", entry="entry point"), _HITS, shares()]
-        body.append(made("entries", "Where the second query came from", t["entries"], parts))
+        body.append(made("entries", "Where the reformulation came from", t["entries"], parts))
     parts = [quote("block", "terms"), names(group="group"), counts(n="n", users="users")]
     return [*body, made("blocks", "Terms added most often", t["blocks"].head(_SHOWN), parts)]
 
 
 def _told(frequency: pl.DataFrame) -> pl.DataFrame:
-    labels = {"specializing": "specializing, among pairs", "for_group": "for a group, among specializing"}
+    labels = {
+        "specializing": "specializing reformulations, among pairs of consecutive searches",
+        "for_group": "reformulations for a group, among specializing reformulations",
+    }
     return frequency.with_columns(pl.col("what").replace_strict(labels))
 
 
@@ -92,7 +95,7 @@ def _effect(report: LogReport) -> list[Markup]:
     t, body = report.tables, []
     if "clicks" in t:
         parts = [names(group="group", entry="entry point"), counts(n="n"), shares("before"), shares("after")]
-        body.append(made("clicks", "Share of pages with a click", t["clicks"], [*parts, numbers("ratio")]))
+        body.append(made("clicks", "Share of result pages with a click", t["clicks"], [*parts, numbers("ratio")]))
     if "ranks" in t:
         body += _ranks(t["ranks"], report.groups)
         body.append(_moves(t["moves"]))
@@ -103,13 +106,16 @@ def _effect(report: LogReport) -> list[Markup]:
 
 def _ranks(ranks: pl.DataFrame, groups: Sequence[str]) -> list[Markup]:
     note = (
-        "First page: the results of the original query. Counted: the first click after the reformulation, where both "
-        "result lists are known. Lower: the result had a lower position on the first page."
+        "First page: the results of the original query. Only the first click after a reformulation is counted, and "
+        "only if both result lists are known. Lower: the clicked result was ranked lower on the first page."
     )
     parts = [names(group="group", change="rank"), _HITS, shares()]
     changes = ranks.filter(group="all")["change"].to_list()
     series = {name: ranks.filter(group=name)["share"].fill_null(0.0).to_list() for name in ("all", *groups)}
-    told = "Bars: the share of clicked results that were absent, lower, same or higher on the first page."
+    told = (
+        "Bars: the share of clicked results that were absent from the first page, or ranked lower, equally or higher "
+        "there."
+    )
     about = About("rank-change", "Rank of the clicked result on the first page", told)
     return [
         made("ranks", "Position of the clicked result on the first page", ranks, parts, note),
@@ -125,19 +131,25 @@ def _moves(moves: pl.DataFrame) -> Markup:
         ["absent" if old == 0 else str(old), *(n.count(found.get((old, new), 0)) for new in after)] for old in before
     ]
     head = [Column("before", NAME), *(Column(f"after: {new}") for new in after)]
-    note = f"Clicks down to rank {MOVES_SHOWN}. A result that was below this rank before counts as absent here."
-    return html_table(table("moves", "Rank of the clicked result before and after", head, rows, note))
+    note = (
+        f"Only clicks down to rank {MOVES_SHOWN} are counted. A result that was below this rank before the "
+        "reformulation counts as absent."
+    )
+    return html_table(table("moves", "Rank of the clicked result before and after the reformulation", head, rows, note))
 
 
 def _sites(sites: pl.DataFrame) -> Markup:
     known = sites.drop_nulls("ratio")
     ends = pl.concat([known.head(_SHOWN_SITES), known.tail(_SHOWN_SITES)]).unique(maintain_order=True)
     new = sites.height - known.height
-    note = "A result at rank i counts 1/log2(i+1), as in nDCG. Before and after are shares of the total exposure."
+    note = (
+        "A result at rank i has the exposure 1/log2(i+1), as in nDCG. Before and after: share of the site in the "
+        "total exposure."
+    )
     note += f" Sites that appear only after the reformulation have no ratio: {n.count(new)}." if new else ""
     parts = [quote("site", "site"), counts(n="n", users="users"), percent("before", "before", 2)]
     parts += [percent("after", "after", 2), numbers("ratio")]
-    return made("sites", f"Exposure of sites: {ends.height} of {known.height}", ends, parts, note)
+    return made("sites", f"Exposure of sites: {ends.height} of {known.height} sites", ends, parts, note)
 
 
 def _pages(report: LogReport) -> list[Markup]:
@@ -145,16 +157,22 @@ def _pages(report: LogReport) -> list[Markup]:
     if "kinds" not in t:
         return []
     note = (
-        "By the share of the added group among the mentions on the original query's result page. Seeks-specific: the "
-        "page names no group. Corrects: clearly less than an even share. Intensifies: about an even share. Reinforces: "
-        "clearly more."
+        "The kind depends on the share of the added group among the mentions on the result page of the original query. "
+        "Seeks-specific: the page names no group. Corrects: the share is clearly less than an even share. Intensifies: "
+        "it is about an even share. Reinforces: it is clearly more than an even share."
     )
     kinds = [names(group="group", kind="kind"), _HITS, shares()]
     lean = [names(group="group"), counts(n="n"), shares("before"), shares("after"), shares("change")]
     caption = "Share of the added group among all mentions of a group"
     return [
         made("kinds", "Kinds of reformulations", t["kinds"], kinds, note),
-        made("lean", caption, t["lean"], lean, "Reformulations where both result pages name a group."),
+        made(
+            "lean",
+            caption,
+            t["lean"],
+            lean,
+            "Only reformulations for which both result pages name a group are counted.",
+        ),
     ]
 
 
@@ -168,8 +186,12 @@ def _topics(report: LogReport) -> list[Markup]:
     # With two groups the second share follows from the first.
     named = report.groups[:1] if len(report.groups) == 2 else report.groups
     parts += [shares(f"share_{group}", group) for group in named]
-    note = f"Topics by {report.settings['topics']}. Rate 1 is the average of the log."
-    about = About("topic-rate", "Rate of each topic", "Dots: share among reformulations over share in the log.")
+    note = f"Source of the topics: {report.settings['topics']}. A rate of 1 is the average of the log."
+    about = About(
+        "topic-rate",
+        "Rate of each topic",
+        "Dots: share of the topic among reformulations, divided by its share in the log.",
+    )
     known = t["topics"].drop_nulls("rate_high").filter(pl.col("rate_high").is_finite())
     pairs = [names(one="one", two="two"), counts(n="topics"), numbers("rho", digits=3)]
     pairs.append(p_values(p="p", p_holm="p, Holm"))
@@ -190,19 +212,25 @@ def _dots(about: About, data: pl.DataFrame, name: str, label: str) -> Markup:
     return dots(about, data["topic"].to_list(), {name: found}, label)
 
 
-_NO_CORRELATION = "p: null hypothesis: there is no rank correlation."
+_NO_CORRELATION = "p: p-value for the null hypothesis that there is no rank correlation."
 
 
 def _association(report: LogReport) -> list[Markup]:
     t = report.tables
     if "association" not in t:
         return []
-    note = "Positive: people add the group that the words of the query are associated with. Negative: the other group."
+    note = (
+        "Positive: people more often add the group that the words of the query are associated with. Negative: people "
+        "more often add the other group."
+    )
     note = f"{note} {_NO_CORRELATION}"
-    told = "Dots: Spearman's correlation over queries, overall and per topic, with intervals."
+    told = "Dots: Spearman's correlation over all queries and over the queries of each topic, with intervals."
     about = About("association", "Association of the original query with the group that is added to it", told)
     parts = [quote("topic", "topic"), counts(n="queries"), numbers("rho", digits=3), p_values(p="p", p_holm="p, Holm")]
-    caption = f"Correlation of a query's association with {report.settings['first_group']} and the share of that group"
+    caption = (
+        f"Correlation of a query's association with {report.settings['first_group']} and the share of this group among "
+        "the added groups"
+    )
     return [
         made("association", caption, t["association"], parts, note),
         figure(_dots(about, t["association"].drop_nulls("low"), "rho", "Spearman's rho"), about.title),
@@ -219,7 +247,7 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
         "query associated with the other group": points.filter(pl.col("association") < 0),
     }
     drawn = [Points(name, np.log10(part["n"].to_numpy()), part["share"].to_numpy()) for name, part in sides.items()]
-    told = f"Points: queries by their number of reformulations and the share of {first}."
+    told = f"Each point is a query, by its number of reformulations and the share of {first} among them."
     about = About("funnel", "Queries to which one group is added more often", told)
     said = (
         "Queries to which one group is added more often than the other (two-tailed binomial test, p < 0.05; null "
@@ -232,7 +260,7 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     parts += [p_values(p="p"), number("association", "association", 2)]
     return [
         figure(picture, about.title, said),
-        made("funnel", "The most reformulated of these queries", points.head(_SHOWN), parts),
+        made("funnel", "The queries of the figure with the most reformulations", points.head(_SHOWN), parts),
     ]
 
 
@@ -245,7 +273,14 @@ def _texts(report: LogReport) -> list[Markup]:
     if "keyphrases" in t and t["keyphrases"].height:
         parts = [quote("keyphrase", "keyphrase"), number("score", "score", 4), counts(n="n", users="users")]
         parts.append(yes("seed", "in the lexicon"))
-        body.append(made("keyphrases", "Keyphrases added like group terms", t["keyphrases"].head(_SHOWN), parts))
+        body.append(
+            made(
+                "keyphrases",
+                "Keyphrases that people add in the same way as group terms",
+                t["keyphrases"].head(_SHOWN),
+                parts,
+            )
+        )
     if "planted" in t:
         parts = [
             names(effect="effect"),
@@ -269,17 +304,17 @@ def _data(report: LogReport) -> list[Markup]:
     withheld = report.tables.get("withheld")
     if withheld is not None and withheld.height:
         parts = [names(what="what", reason="reason"), counts(n="n")]
-        body.append(made("withheld", "Texts that are not shown", withheld, parts))
+        body.append(made("withheld", "Texts that this report leaves out", withheld, parts))
     return [*body, *([listed(report.notes)] if report.notes else [])]
 
 
 _SECTIONS: tuple[tuple[str, str, Callable[[LogReport], list[Markup]]], ...] = (
-    ("patterns", "How often, for which group, how soon", _patterns),
-    ("effect", "What it changes", _effect),
-    ("pages", "What the result pages say", _pages),
+    ("patterns", "How often people add a group, which group, and how soon", _patterns),
+    ("effect", "What changes after a group is added", _effect),
+    ("pages", "Which groups the result pages name", _pages),
     ("topics", "Topics", _topics),
     ("association", "Association of queries with groups", _association),
     ("texts", "Queries and keyphrases", _texts),
     ("data", "The log and the settings", _data),
-    ("limits", "What this does not say", lambda _: [listed(_LIMITS)]),
+    ("limits", "What this report does not show", lambda _: [listed(_LIMITS)]),
 )

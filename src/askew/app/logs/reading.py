@@ -75,7 +75,7 @@ def read_log(
             meter.next_file()
         kept.spilled = parts.spilled
         if not kept.counts["rows read"]:
-            raise DataError(f"log {sources[0].where}: expected rows of a log, found none")
+            raise DataError(f"log {sources[0].where}: expected rows of a log, found none; check the file and format=")
         _walk_parts(pool, parts, how, kept, count, workers)
     if kept.rejected.total and not kept.counts["rows"]:
         raise _all_left_out(kept, sources[0].where)
@@ -111,15 +111,13 @@ def _all_left_out(kept: LogCounts, first: str) -> DataError:
     told = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
     examples = [one for reason, _ in reasons for one in kept.rejected.examples.get(reason, [])]
     example = f" (for example {examples[0]})" if examples else ""
-    return DataError(
-        f"log {first}: expected rows of a log, found none; left out: {told}{example}; check format= and columns="
-    )
+    return DataError(f"log {first}: no row can be used; rows left out: {told}{example}; check format= and columns=")
 
 
 def _same_columns(kept: LogCounts, rows: LogRows, where: str, first: str) -> None:
     if kept.columns and rows.columns != kept.columns:
         odd = ", ".join(sorted(rows.columns ^ kept.columns))
-        raise DataError(f"log {where}: expected the columns that {first} has; one of the two lacks {odd}")
+        raise DataError(f"log {where}: expected the same columns as in {first}; only one of these two files has {odd}")
     kept.columns, kept.sessions_as_users = rows.columns, rows.sessions_as_users
 
 
@@ -181,8 +179,8 @@ def _walk_parts(
         kept.topic_users.update(walked.topic_users)
         if len(kept.topics) > _MOST_TOPICS:
             raise DataError(
-                f"log: expected topics in the column topic, found more than {_MOST_TOPICS:,} different ones; name "
-                "another column for them in columns=, or leave them out with topics='none'"
+                f"log: expected topics in the column topic, found more than {_MOST_TOPICS:,} different values; name "
+                "another column with columns=, or leave topics out with topics='none'"
             )
         kept.late = sorted([*kept.late, *walked.late])[:3]
         kept.sites = add_sites(kept.sites, sites)

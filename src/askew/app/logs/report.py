@@ -15,7 +15,7 @@ from askew.logs.discovery import Decision
 
 @dataclass(repr=False)
 class LogReport:
-    """The tables of a log by name. No user id is in them, and no text that fewer than ``min_users`` users typed."""
+    """The tables of a log by name. They have no user ids, and no text that fewer than ``min_users`` users typed."""
 
     settings: dict[str, Any]
     counts: dict[str, int]

@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogSettings:
-    """How a log is read and what is shown of it.
+    """The settings of the analysis of a log.
 
     ``format`` is a log format (``askew list log_formats``). ``columns`` maps ``user``, ``time``, ``query`` and so on to
-    columns with other names. ``groups`` are the groups that queries may name. ``page_lexicon`` has other words for the
-    same groups, for the texts of result pages. If the log has no sessions, ``gap`` minutes without a row end one.
-    ``topics`` is auto, column, words, none, a .toml file of words or a classifier. ``vectors`` is a file of word
-    vectors (``vocabulary``: the file of their words) for the association of queries with groups. ``direction`` is how
-    the group direction is computed from the word ``pairs``. A share within ``margin`` of an even share counts as even.
-    A text is shown if at least ``min_users`` users typed it, and a site if it also occurs in at least ``min_events``
-    reformulations. ``review`` is a file of decisions about further terms. ``folder`` is for temporary files.
+    the names of these columns in the log. ``groups`` are the groups that queries may name. ``page_lexicon`` has other
+    words for the same groups; they are counted in the texts of result pages. If the log has no sessions, a session ends
+    after ``gap`` minutes without a row. ``topics`` is ``auto``, ``column``, ``words``, ``none``, a .toml file of words
+    or the name of a classifier. ``vectors`` is a file of word vectors, which measure the association of queries with
+    groups; ``vocabulary`` is the file with the words of these vectors. ``direction`` is the method that computes the
+    direction between the groups from the word ``pairs``. A share within ``margin`` of an even share counts as even. A
+    text is in the report only if at least ``min_users`` users typed it. A site is in the report only if it also occurs
+    in at least ``min_events`` reformulations. ``review`` is a file of decisions about further terms. ``folder`` is the
+    folder for temporary files.
     """
 
     format: str = "tsv"

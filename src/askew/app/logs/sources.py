@@ -66,7 +66,7 @@ def log_sources(log: object, name: str, columns: Mapping[str, str] | None = None
     form: LogFormat = registry.build("log_format", name, {})
     files = _files(map(Path, log), form.endings)
     if not files:
-        raise ConfigError("expected a log: a file or a folder of files")
+        raise ConfigError("expected a log (a file or a folder of files), found none")
     return [file_source(path, form, columns) for path in files]
 
 

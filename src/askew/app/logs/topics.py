@@ -54,7 +54,7 @@ def topic_source(spec: str, has_column: bool, groups: Groups | None = None) -> t
         spec = COLUMN if has_column else WORDS
     if spec == COLUMN:
         if not has_column:
-            raise ConfigError("topics='column': the log has no column for the topic; name it with columns=")
+            raise ConfigError("topics='column': the log has no column for the topic; name the column with columns=")
         return None, "the log's own column"
     if spec == WORDS:
         found = load_topics()

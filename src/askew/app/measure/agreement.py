@@ -88,7 +88,7 @@ class SystemRanks:
 
 @dataclass(repr=False)
 class SensitivityReport:
-    """The report of ``sensitivity``. ``tau[i, j]`` is Kendall's tau-b between the orders of two combinations.
+    """The report of ``sensitivity``. ``tau[i, j]`` is Kendall's tau-b between the orders in combinations i and j.
 
     A tau is NaN if all systems are equal in one of the two combinations.
     """
@@ -256,20 +256,23 @@ class SensitivityReport:
         yield f"{found['systems']:,} systems, measured in {found['combinations']:,} combinations of choices."
         if self.lowest is not None:
             low, median, high = (signed(found[f"{which}_tau"]) for which in ("lowest", "median", "highest"))
-            yield f"Kendall's tau between the orders of two combinations: median {median}, from {low} to {high}."
+            between = "Kendall's tau between the orders of systems in two combinations"
+            yield f"{between}: median {median}, from {low} to {high}."
             first, second = self.lowest
-            yield f"Lowest: combination {first.number} ({first.label}) against {second.number} ({second.label})."
+            yield f"Lowest tau: combination {first.number} ({first.label}) and {second.number} ({second.label})."
         known = [one for one in self.axes if one.mean_tau is not None]
         if known:
-            yield f"What matters most: {known[0].axis} (mean tau {signed(known[0].mean_tau)} where only it changes)."
+            tau = signed(known[0].mean_tau)
+            yield f"The order depends most on: {known[0].axis} (mean tau {tau} if only this choice changes)."
         if len(known) > 1:
-            yield f"What matters least: {known[-1].axis} ({signed(known[-1].mean_tau)})."
+            yield f"The order depends least on: {known[-1].axis} (mean tau {signed(known[-1].mean_tau)})."
         yield f"{len(self.flips):,} of {len(self.pairs):,} pairs of systems change their order in some combination."
         if self.undefined:
             common = ", ".join(f"{axis} {value}" for axis, value in self._common(self.undefined).items())
             yield (
-                f"In {len(self.undefined):,} combinations{f' (all: {common})' if common else ''} all systems are equal "
-                f"and tau is undefined: {found['undefined_pairs']:,} pairs of combinations are left out."
+                f"In {len(self.undefined):,} combinations{f' (all with {common})' if common else ''}, all systems are "
+                f"equal, so tau is undefined. Therefore {found['undefined_pairs']:,} pairs of combinations are left "
+                "out."
             )
 
     def _common(self, some: Sequence[Combination]) -> dict[str, Value]:

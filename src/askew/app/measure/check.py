@@ -92,11 +92,11 @@ class CheckReport:
         if self.classes == WHO:
             errors = confusion(RESOLVER, "who")
             share = errors.trace() / errors.sum()
-            told = f"right for {share:.0%} of {errors.sum():.0f} labeled words for women and men"
+            told = f"which is right for {share:.0%} of {errors.sum():.0f} labeled words for women and men"
         else:
-            told = "trained on words of other groups and not on these"
+            told = "which was trained on words of other groups, not on words of these groups"
         meanings = "; ".join(f"{who}: {WHO_SHORT[who]}" for who in self.classes)
-        return f"{meanings}. Estimates of {self.resolver}, {told}."
+        return f"{meanings}. The classes are estimated by the resolver {self.resolver}, {told}."
 
     def facts(self) -> list[tuple[str, str]]:
         """The counts, as pairs of label and value."""
@@ -106,7 +106,7 @@ class CheckReport:
             rows.append((f"documents that name {group}", f"{self.naming[group]:,} ({share:.1%})"))
             rows.append((f"mentions of {group}", f"{self.mentions[group]:,}"))
             if self.clipped[group]:
-                rows.append((f"words of {group} at a full stop, not counted", f"{self.clipped[group]:,}"))
+                rows.append((f"words of {group} attached to a full stop (not counted)", f"{self.clipped[group]:,}"))
         if self.queries is None:
             return [*rows, ("queries", "none in the collection")]
         rows.append(("queries", f"{self.queries:,}"))
@@ -115,7 +115,9 @@ class CheckReport:
             return [*rows, ("judged queries", "no judgements in the collection")]
         rows.append(("judged queries", f"{self.judged:,}"))
         rows.append(("judged queries without a relevant document", f"{self.without_relevant:,}"))
-        rows.append(("judged queries whose relevant documents are all missing", f"{self.unanswerable:,}"))
+        rows.append(
+            ("judged queries whose relevant documents are all missing from the collection", f"{self.unanswerable:,}")
+        )
         return rows
 
     def to_polars(self) -> pl.DataFrame:
@@ -145,8 +147,8 @@ def check(
 ) -> CheckReport:
     """Check a collection for some groups: coverage, queries that can be scored, and words to inspect.
 
-    For each group the ``words`` most frequent words are listed, from a random sample of ``sample`` documents that name
-    a group. The default groups are female and male of the lexicon ``gender``.
+    For each group, the most frequent words are listed: ``words`` words, from a random sample of ``sample`` documents
+    that name a group. The default groups are female and male of the lexicon ``gender``.
     """
     if words < 1 or sample < 1:
         raise ConfigError(f"check: expected words= and sample= of 1 or more, found {words} and {sample}")

@@ -94,7 +94,8 @@ def axes_of(
     for base in bases:
         if "mentions" not in find_family(base.name).reads:
             raise ConfigError(
-                f"sensitivity: {base.name} is not a measure of lean: it reads no lexicon; leave it out of measures="
+                f"sensitivity: {base.name} is not a measure of lean, because it reads no lexicon; leave it out of "
+                "measures="
             )
     usual = {
         "tokens": defaults.SENSITIVITY_TOKENS, "sign": defaults.SENSITIVITY_SIGNS,
@@ -127,7 +128,11 @@ def _check(axis: str, values: Sequence[str], bases: Sequence[Measure]) -> None:
     for value in values:
         if not any(not parameter.expected(value) for parameter in taken):
             known = sorted({str(choice) for parameter in taken for choice in parameter.choices})
-            expected = f"expected some of {', '.join(known)}; found" if known else "no measure has it; leave out"
+            expected = (
+                f"expected one or more of {', '.join(known)}; found"
+                if known
+                else "no measure has this parameter; leave out"
+            )
             raise ConfigError(f"{_NAMES[axis]}=: {expected} {value!r}")
 
 

@@ -31,10 +31,11 @@ Margin: TypeAlias = float | Mapping[str, float] | None
 
 @dataclass(repr=False)
 class CompareReport:
-    """One comparison per measure. ``p_holm`` is Holm-corrected for the number of measures.
+    """The result of ``compare``: one comparison per measure.
 
-    ``p_no_loss_holm`` and ``p_equivalent_holm`` are Holm-corrected for the number of measures with a margin. ``nulls``
-    has the null hypothesis of each p.
+    ``p_holm`` has p-values that are Holm-corrected for the number of measures. ``p_no_loss_holm`` and
+    ``p_equivalent_holm`` are Holm-corrected for the number of measures with a margin. ``nulls`` has the null hypothesis
+    of each p-value.
     """
 
     old: str
@@ -118,15 +119,16 @@ def compare(
     testing: Progress | None = None,
     **options: Unpack[MeasureOptions],
 ) -> CompareReport:
-    """Compare the run ``new`` with the run ``old``. ``options`` are those of ``measure``.
+    """Compare the run ``new`` with the run ``old``. ``options`` are the options of ``measure``.
 
     ``margin`` is the largest loss that would not matter: one number for all bounded measures of effectiveness, or a
     dict from measure text to number. It adds tests of non-inferiority ("no loss beyond the margin") and of equivalence.
     ``test`` is "mean" (null hypothesis: the mean gain is 0) or "randomization" (null hypothesis: the two values of each
     query are exchangeable; it uses ``seed``). ``fail_if`` has conditions such as "nDCG@10 loses 0.01" (see
-    ``askew.app.measure.gate``); ``failures`` of the report lists those that are met. ``unpaired`` says whether a query
-    of only one run is an "error" or is left out ("drop"). ``names`` are the names of the two runs in the report.
-    ``testing`` is called with the number of compared measures and the total.
+    ``askew.app.measure.gate``); ``failures`` of the report lists the conditions that are met. If a query is in
+    only one run, ``unpaired="error"`` raises an error and ``"drop"`` leaves the query out. ``names`` are the names of
+    the two runs in the report. ``testing`` is a function that is called with the number of measures that are compared
+    so far and the number of all measures.
     """
     _check_settings(test, seed, unpaired)
     conditions = read_conditions(fail_if)
@@ -248,7 +250,9 @@ def _refuse_unused(asked: list[MeasureRequest], margin: Margin) -> None:
     bounded = {one.text: _Reach.of(one) for one in asked}
     for text in margin if isinstance(margin, Mapping) else ():
         if text not in bounded:
-            raise ConfigError(f"margin=: the measure {text!r} is not among the compared measures: {', '.join(bounded)}")
+            raise ConfigError(
+                f"margin=: the measure {text!r} is not compared; the compared measures are {', '.join(bounded)}"
+            )
         if not bounded[text].finite:
             raise ConfigError(
                 f"margin=: {text} has no bounds, so no sample can rule out a loss of its mean; leave out its margin, "
@@ -259,10 +263,10 @@ def _refuse_unused(asked: list[MeasureRequest], margin: Margin) -> None:
         if limit is not None and limit >= bounded[one.text].most:
             raise ConfigError(
                 f"margin=: {one.text} cannot lose more than {bounded[one.text].most:g}, so a margin of {limit:g} is "
-                "never exceeded; give a smaller one"
+                "never exceeded; give a smaller margin"
             )
     if margin is not None and all(_margin_for(one, margin) is None for one in asked):
         raise ConfigError(
-            "margin=: a margin without a measure applies to bounded measures of effectiveness, and none is compared; "
-            "for another bounded measure give its name, as in 'FaiRR@10=0.05'"
+            "margin=: a margin without a measure applies to bounded measures of effectiveness, and no such measure is "
+            "compared; for another bounded measure, give its name, as in 'FaiRR@10=0.05'"
         )

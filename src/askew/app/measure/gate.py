@@ -36,7 +36,10 @@ class Condition:
             lost = found.gain <= -self.amount + SAME
             return f"{self.measure} loses {-found.gain:.4f}, which is {self.amount:g} or more" if lost else ""
         open_still = p_no_loss is None or p_no_loss >= ALPHA
-        why = f"not ruled out, p = {p_no_loss:.3f} (H0: the mean loss is {self.amount:g} or more; Holm)"
+        why = (
+            f"a loss of this size is not ruled out, p = {p_no_loss:.3f} (H0: the mean loss is {self.amount:g} or more; "
+            "Holm)"
+        )
         return f"{self.measure} may lose {self.amount:g}: {why}" if open_still else ""
 
 
@@ -63,18 +66,22 @@ def with_margins(
     for one in conditions:
         if one.verb == MAY_LOSE and wanted.setdefault(one.measure, one.amount) != one.amount:
             raise ConfigError(
-                f"fail_if=: two conditions, {one.measure} may lose {wanted[one.measure]:g} and {one.amount:g}; "
-                "give the smaller one"
+                f"fail_if=: two conditions on one measure, {one.measure} may lose {wanted[one.measure]:g} and "
+                f"{one.amount:g}; give only the smaller amount"
             )
     if not wanted:
         return margin
     if margin is not None and not isinstance(margin, Mapping):
         raise ConfigError(
-            "fail_if=: 'may lose' sets the margin of its measure; give margin= by measure, such as 'RR@10=0.01'"
+            "fail_if=: 'may lose' sets the margin of one measure, so margin= cannot be one number for all measures; "
+            "give margin= by measure, such as 'RR@10=0.01'"
         )
     for measure, amount in wanted.items():
         if margin is not None and margin.get(measure, amount) != amount:
-            raise ConfigError(f"fail_if=: {measure} may lose {amount:g}, but margin= says {margin[measure]:g}")
+            raise ConfigError(
+                f"fail_if=: {measure} may lose {amount:g}, but margin= is {margin[measure]:g}; give the same amount "
+                "twice, or leave out margin="
+            )
     return {**(margin or {}), **wanted}
 
 
@@ -82,4 +89,6 @@ def check_measures(conditions: Sequence[Condition], measures: Sequence[str]) -> 
     """Raise an error for a condition on a measure that is not compared, because it could never fail."""
     for one in conditions:
         if one.measure not in measures:
-            raise ConfigError(f"fail_if=: {one.measure!r} is not among the measures compared: {', '.join(measures)}")
+            raise ConfigError(
+                f"fail_if=: {one.measure!r} is not compared; the compared measures are {', '.join(measures)}"
+            )

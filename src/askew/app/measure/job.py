@@ -29,7 +29,7 @@ from askew.plugins.kinds import DocMentions, Inputs, Judgements
 
 # Selects the measures to score, given the requested measures and the inputs of each run.
 Keep = Callable[[list[MeasureRequest], Sequence[Inputs]], list[MeasureRequest]]
-_NOTHING = "nothing to measure with: give docs= for measures of lean, qrels= for effectiveness"
+_NOTHING = "nothing can be measured; give docs= for measures of lean, or qrels= for measures of effectiveness"
 
 
 class MeasureJob:
@@ -70,7 +70,9 @@ class MeasureJob:
         self.published = reads_as_published(asked, self.preset)
         self.fields = fields_of(asked, fields)
         if background and not any(one.measure.param("background") == "run" for one in asked):
-            self.notes.append("the background run is not used: no requested measure compares with one")
+            self.notes.append(
+                "the background run is not used, because no requested measure compares with a background run"
+            )
 
     def _choose_background(self) -> None:
         """Without a background run, NFaiRR uses the run itself as background, unless the preset sets another."""
@@ -83,7 +85,7 @@ class MeasureJob:
         if "judgements" in one.family.reads and not self._given["qrels"]:
             return "needs judgements: give them with qrels="
         if "mentions" in one.family.reads and not self._given["docs"]:
-            return "needs the texts: give the documents with docs="
+            return "needs the texts of the documents: give them with docs="
         if one.measure.param("background") == "run" and not self._given["background"]:
             return f"needs a background run: give background=, or request {one.family.name}(background=self)"
         return ""
@@ -92,7 +94,9 @@ class MeasureJob:
         """The default measures whose input is given. A note lists those that are left out."""
         left = [one.text for one in asked if lacks[one.text]]
         if left:
-            self.notes.append(f"left out without qrels=, docs= or background=: {', '.join(left)}")
+            self.notes.append(
+                f"measures left out, because qrels=, docs= or background= is not given: {', '.join(left)}"
+            )
         possible = [one for one in asked if not lacks[one.text]]
         if not possible:
             raise ConfigError(_NOTHING)
@@ -101,7 +105,7 @@ class MeasureJob:
     def read(self, runs: Mapping[str, RunLike], background: RunLike | None, qrels: QrelsLike | None, form: str) -> None:
         """Read the runs and the judgements."""
         if not runs:
-            raise ConfigError("no run was given")
+            raise ConfigError("no run was given; give at least one run")
         self.runs = [as_run(run, name, form, self.published) for name, run in runs.items()]
         self.background = None if background is None else as_run(background, "background", form, self.published)
         self.notes += self.background.notes if self.background else []
@@ -243,7 +247,7 @@ def _missing_notes(name: str, asked: Sequence[MeasureRequest], inputs: Inputs) -
 def _wanted_queries(queries: str | Path | Sequence[str] | None, label: str | None) -> list[str] | None:
     if queries is None:
         if label is not None:
-            raise ConfigError("label=: it selects queries of a file by label; give the file with queries=")
+            raise ConfigError("label= selects queries of a file by their label; give the file with queries=")
         return None
     if not isinstance(queries, str | Path):
         return list(queries)
@@ -266,6 +270,6 @@ def _refuse_other_queries(runs: Sequence[Run]) -> None:
         absent = [q for q in first.to_list() if q not in present]
         if absent:
             raise DataError(
-                f"run {run.name}: {len(absent)} queries of {runs[0].name} are not in it, the first is {absent[0]!r}; "
-                "this preset compares the same queries only"
+                f"run {run.name}: {len(absent)} queries of the run {runs[0].name} are not in this run, the first is "
+                f"{absent[0]!r}; for this preset, give runs with the same queries"
             )

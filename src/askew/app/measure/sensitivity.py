@@ -60,10 +60,10 @@ def sensitivity(
 
     Two or more runs (as in ``measure``) are measured in every combination of ``measures`` (without a cutoff:
     ``"ARaB(tf) NFaiRR"``), ``lexicons``, ``tokens``, ``signs``, ``cutoffs``, ``missing`` and ``who``. A measure varies
-    only on the axes that it has; parameters in its text are fixed. The default lexicons are all shipped ones that have
-    the ``groups`` (default: female and male). By default ``missing`` varies only if a ranked document has no text.
-    Orders are compared with Kendall's tau-b. ``html`` is a file for a page with a heat map, ``out`` a folder for the
-    page and all tables.
+    only in the parameters that it has and that are not fixed in its text. The default lexicons are all shipped lexicons
+    that have the ``groups`` (default: female and male). By default, ``missing`` varies only if a ranked document has no
+    text. Orders are compared with Kendall's tau-b. ``html`` is a file for a page with a heat map, ``out`` a folder for
+    the page and all tables.
     """
     check_places(html, out)
     counted = Groups.of(defaults.SENSITIVITY_GROUPS if groups is None else groups)
@@ -175,8 +175,11 @@ def _mean(values: Floats) -> float:
 def _notes(axes: Axes, groups: Groups, scored: MeasureReport) -> list[str]:
     notes = []
     if len(axes.lexicons) == 1:
-        notes.append(f"one lexicon only: no other has the groups {', '.join(groups.names)}; add some with lexicons=")
+        notes.append(
+            f"only one lexicon is compared, because no other shipped lexicon has the groups {', '.join(groups.names)}; "
+            "add lexicons with lexicons="
+        )
     left = sum(any(np.isnan(run.values[one.text]).any() for run in scored.runs) for one in scored.asked)
     if left:
-        notes.append(f"in {left:,} of {len(scored.asked):,} combinations some queries of a run have no value")
+        notes.append(f"in {left:,} of {len(scored.asked):,} combinations, some queries of a run have no value")
     return notes

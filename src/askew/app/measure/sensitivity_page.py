@@ -23,7 +23,7 @@ TITLE = "Sensitivity of the order of systems"
 _WHAT = "Kendall's tau-b"
 _LEANS_LESS = (
     "A system leans less if its mean is better in the direction of the measure: nearer zero for signed measures, "
-    "lower for absolute ones, higher for NFaiRR. Differences are not tested for significance here."
+    "lower for absolute measures, higher for NFaiRR. Differences are not tested for significance here."
 )
 
 
@@ -61,7 +61,7 @@ def sensitivity_page(report: SensitivityReport, parts: PageParts) -> str:
     ]
     if len(report.combinations) <= READABLE:
         sections.append(_combinations_section(report, parts))
-    head = paragraph("Does the result depend on the word list, the tokenizer, the cutoff, or another choice?")
+    head = paragraph("Does the order of systems depend on the word list, the tokenizer, the cutoff, or another choice?")
     return document(TITLE, [head], sections, [paragraph(_LEANS_LESS)])
 
 
@@ -72,33 +72,43 @@ def _notes(report: SensitivityReport) -> list[Markup]:
 def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
     rows = [[*row, ", ".join(map(str, one.values))] for row, one in zip(report.axis_rows(), report.axes, strict=True)]
     note = (
-        "Pairs: pairs of combinations that differ in this axis only; axes that one of the two measures lacks are "
-        "ignored. A low mean tau means that this choice changes the order of systems."
+        "Pairs: number of pairs of combinations that differ only in this choice. Choices that one of the two measures "
+        "does not have are ignored. A low mean tau means that this choice changes the order of systems."
     )
     head = [*columns(*AXIS_HEAD), Column("values compared", WORDS)]
     data = [asdict(one) | {"values": ", ".join(map(str, one.values))} for one in report.axes]
-    body = [parts.table(table("axes", "Where only one choice changes", head, rows, note), pl.DataFrame(data))]
+    body = [parts.table(table("axes", "Mean tau where only one choice changes", head, rows, note), pl.DataFrame(data))]
     charts = []
     for one in report.axes:
         headings = [Heading(str(value), str(value)) for value in one.values]
-        about = About(f"axis-{one.axis}", f"{one.axis}: where only it changes", _described(f"{one.axis} values"))
+        about = About(
+            f"axis-{one.axis}",
+            f"{one.axis}: mean tau where only this choice changes",
+            _described(f"{one.axis} values"),
+        )
         drawn = heat_map(about, headings, report.within(one.axis), "mean tau")
-        charts.append(_own_size(parts.chart(about, drawn, "Mean tau between two values.")))
+        charts.append(
+            _own_size(parts.chart(about, drawn, "Each cell: the mean tau between two values of this choice."))
+        )
     return Section("axes", "Which choice matters", [*body, figures(*charts)])
 
 
 def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
     if len(report.combinations) <= READABLE:
         headings = [Heading(f"{one.number} {one.label}", str(one.number), _family(one)) for one in report.combinations]
-        values, caption = report.tau, "Each cell: tau between the orders of two combinations; point at it to see both."
+        values, caption = (
+            report.tau,
+            "Each cell: tau between the orders of systems in two combinations. Point at a cell to see both.",
+        )
     else:
         labels = [_block(one) for one in report.combinations]
         firsts = {label: _family(one) for label, one in zip(labels, report.combinations, strict=True)}
         headings = [Heading(label, label, group) for label, group in firsts.items()]
         values = report.between(labels)
         caption = (
-            "Each cell: the mean tau between all combinations of one measure and lexicon and all those of another. "
-            f"The matrix of all {len(report.combinations):,} combinations is in tau.parquet of a report folder."
+            "Each cell: the mean tau between the combinations with one measure and lexicon and the combinations with "
+            f"another measure and lexicon. The matrix of all {len(report.combinations):,} combinations is in the file "
+            "tables/tau.parquet of a report folder."
         )
     about = About("agreement", "Agreement of the orders", _described("combinations"))
     drawn = heat_map(about, headings, values, _WHAT)
@@ -140,9 +150,9 @@ def _flips_section(report: SensitivityReport, parts: PageParts) -> Section:
 
 
 def _systems_section(report: SensitivityReport, parts: PageParts) -> Section:
-    head = columns("system", "best rank", "median rank", "worst rank", "combinations where it leans least")
+    head = columns("system", "best rank", "median rank", "worst rank", "combinations where the system leans least")
     rows = [[one.system, str(one.best), f"{one.median:g}", str(one.worst), f"{one.least:,}"] for one in report.ranks]
-    note = "Rank 1 leans least; equal systems share the better rank."
+    note = "The system with rank 1 leans least. Equal systems share the better rank."
     shown = table("systems", "Ranks of the systems over all combinations", head, rows, note)
     return Section("systems", "Systems", [parts.table(shown, pl.DataFrame([asdict(one) for one in report.ranks]))])
 
@@ -153,5 +163,5 @@ def _combinations_section(report: SensitivityReport, parts: PageParts) -> Sectio
         [f"{one.number} {one.label}", *(f"{mean:.4f}" for mean in one.means), one.signature]
         for one in report.combinations
     ]
-    shown = table("means", "Mean of each system", head, rows)
+    shown = table("means", "Mean of each system in each combination", head, rows)
     return Section("combinations", "All combinations", [parts.table(shown)])

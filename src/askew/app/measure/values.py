@@ -29,7 +29,7 @@ class RunScores:
 
 @dataclass(repr=False)
 class MeasureReport:
-    """The report of ``measure``: ``runs`` have the values per query, ``notes`` what was left out and why.
+    """The report of ``measure``: ``runs`` has the values per query, ``notes`` states what was left out and why.
 
     ``parts`` has the decompositions that ``measure(decompose=True)`` adds.
     """

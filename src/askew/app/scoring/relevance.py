@@ -95,8 +95,8 @@ class RelevanceSource:
         """The text of a query."""
         if not self.queries:
             raise ConfigError(
-                "relevance of documents without a judgement is estimated from the texts of the queries: "
-                "give them with queries= (a file: id, TAB, text), or a collection that has them"
+                "the relevance of documents without a judgement is estimated from the texts of the queries, and there "
+                "are none; give the texts with queries= (a file: id, TAB, text), or give a collection that has them"
             )
         if name not in self.queries:
             raise DataError(f"queries: expected the text of query {name!r}, which is in the run; found none")

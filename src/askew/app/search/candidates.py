@@ -52,10 +52,10 @@ def candidates_of(
 ) -> tuple[pl.DataFrame, list[Tally]]:
     """The candidates of every query. ``settings`` has the settings of methods and filters by name."""
     if docs is not None and index is not None:
-        raise ConfigError("docs= and index= exclude each other: give one of them")
+        raise ConfigError("docs= and index= are both given; give only one of them")
     unknown = [name for name in settings if name not in {*methods, *filters}]
     if unknown:
-        raise ConfigError(f"settings=: no method or filter of this command is called {unknown[0]!r}")
+        raise ConfigError(f"settings=: {unknown[0]!r} is not a method or filter of this command")
     made = [make_reformulator({"method": name, **settings.get(name, {})}, groups) for name in methods]
     kept = [make_filter({"filter": name, **settings.get(name, {})}, groups) for name in filters]
     table = queries_of(queries)

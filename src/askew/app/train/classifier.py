@@ -149,7 +149,7 @@ def _card(
     counts = np.bincount(data.labels, minlength=len(data.classes)).tolist()
     rows = {
         "file": source, "sha256": identity["data"], "queries": len(data),
-        **dict(zip(data.classes, counts, strict=True)), "two classes for one text": contradictions(data),
+        **dict(zip(data.classes, counts, strict=True)), "texts with two classes": contradictions(data),
         **{f"left out: {why}": n for why, n in notes.items()},
     }  # fmt: skip
     by_name = known_words(replace(job.settings, words=False), data.classes)
@@ -166,7 +166,8 @@ def _card(
         measured=measured,
         tables=(scores_table(scores, job.folds),),
         limits=(
-            "A label is one annotator's reading of a short text. Annotators disagree, and so will the model.",
+            "A label is one annotator's reading of a short text. Annotators disagree with each other, and the model "
+            "will disagree with some of them.",
             *(("The gender of a first name is a guess about a person.",) if by_name else ()),
             "The temperature of the model was fitted on the held-out logits of the cross-validation. In the table, the "
             "temperature of each fold was fitted on the other folds.",

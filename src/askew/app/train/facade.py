@@ -187,9 +187,9 @@ class Selector:
     """Select a reformulation for each query without judgements: ``Selector().fit(store).predict(candidates)``.
 
     ``settings`` are the settings of ``askew train selector``. A trained selector has one or two rules. The
-    cross-encoder reads only texts and selects the candidate with the highest score. The lean-aware rule is learned from
-    the store of a build and also reads results. Among candidates that are unlikely to lose effectiveness, it selects
-    the one whose results lean least, or keeps the original query.
+    rule cross-encoder reads only texts and selects the candidate with the highest score. The rule lean-aware is learned
+    from the store of a build and also reads results. Among candidates that are unlikely to lose effectiveness, it
+    selects the candidate whose results lean least, or keeps the original query.
     """
 
     def __init__(self, **settings: Any) -> None:

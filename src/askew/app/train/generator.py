@@ -140,7 +140,7 @@ def _passages(collection: Collection, wanted: pa.Array) -> tuple[pa.Array, pa.Ar
         if rows.num_rows:
             parts.append(rows.select(["doc_id", "text"]))
     if not parts:
-        raise DataError(f"collection {collection.id}: it has none of its judged documents")
+        raise DataError(f"collection {collection.id}: none of the judged documents is in the collection")
     table = pa.concat_tables(parts).combine_chunks()
     return table["doc_id"].combine_chunks(), pc.fill_null(table["text"], "").combine_chunks()
 
@@ -213,7 +213,8 @@ def _card(
     use = use_with(made, job.settings, domain)
     return Card(
         title=f"A generator of {'queries' if job.settings.direction == 'passage-query' else 'passages'} ({made.kind})",
-        about="Trained on pairs of a passage and a query that it answers, as in RePair's stages pair and finetune.",
+        about="Trained on pairs of a passage and a query that the passage answers, as in RePair's stages pair and "
+        "finetune.",
         command=command, base=made.settings.model, seed=job.pace.seed, device=made.device,
         data=({**known_source(collection.id), "collection": domain, "pairs": identity["pairs"], **measured["pairs"]},),
         settings={**_plain(job)["settings"], **_plain(job)["text"], **_plain(job)["pace"], "fields": list(job.fields)},
@@ -221,8 +222,11 @@ def _card(
         tables=(
             CardTable(f"Measured on {where}", ("measure", "mean over queries [95%]", "queries"), rows),
             CardTable("Use: askew reformulate QUERIES --docs DOCS --out FILE", ("with these options",), (
-                (use or "not possible: this model writes passages",),)),
+                (use or "not possible, because this model writes passages",),)),
         ),
-        limits=("It invents facts and repeats the lean of its training data: filter and measure what it writes.",),
+        limits=(
+            "The model invents facts and repeats the lean of its training data. Filter and measure the texts that it "
+            "writes."
+        ,),
         extra={"identity": dict(identity), "use": use},
     )  # fmt: skip

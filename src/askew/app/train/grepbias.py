@@ -62,8 +62,8 @@ class AdapterJob:
     def __post_init__(self) -> None:
         if self.method not in METHODS or self.layout not in LAYOUTS:
             raise ConfigError(
-                f"adapter: expected method {', '.join(METHODS)} and layout {' or '.join(LAYOUTS)}, "
-                f"found {self.method!r}, {self.layout!r}"
+                f"adapter: expected one of the methods {', '.join(METHODS)} and the layout {' or '.join(LAYOUTS)}, "
+                f"found the method {self.method!r} and the layout {self.layout!r}"
             )
         if self.seeds < 1 or self.seed < 0:
             raise ConfigError(
@@ -186,12 +186,12 @@ def _card(
     result = MethodLogits(f"{job.method}, {_text_name(job)}", protocol.logits, protocol.inside, protocol.chosen)
     summary = summarize(result.logits, groups, result.inside)
     opened = {
-        "head": "Open it with `askew.models.relevance.read_head(FOLDER)`.",
-        "lora": "It is a sentence encoder: `--ranker dense` with the setting `model=FOLDER`.",
-        "full": "It is a cross-encoder: the ranker `crossencoder` with the setting `model=FOLDER`.",
+        "head": "Open the model with `askew.models.relevance.read_head(FOLDER)`.",
+        "lora": "The model is a sentence encoder: use it as `--ranker dense` with the setting `model=FOLDER`.",
+        "full": "The model is a cross-encoder: use it as the ranker `crossencoder` with the setting `model=FOLDER`.",
     }
     return Card(
-        title=f"Relevance with little preference for a gender ({job.method})",
+        title=f"A relevance model with little preference for a gender ({job.method})",
         about=f"Trained on GrepBiasIR with the pairwise penalty of Sundararaman and Subramanian (2022). "
         f"{opened[job.method]}",
         command=command,
@@ -220,13 +220,14 @@ def _card(
 
 def _limits(job: AdapterJob, queries: int) -> tuple[str, ...]:
     folds = (
-        "On the held-out diagonal, the alphas of a fold are chosen on the other folds. The heads that scored those "
-        "folds were trained on rows of the fold. The test categories were not used for any choice.",
+        "In the diagonal cells of the tables (held-out folds of the training category), the alphas of a fold are "
+        "chosen on the other folds. The heads that scored these other folds were trained on rows of the fold. The test "
+        "categories were not used for any choice.",
     )
     return (
-        "The tables show models trained on one category and tested on the others. The model in this folder is trained "
-        "on all categories, so no rows are left to test it on.",
-        "The row of the untrained cosine is the encoder before any training, with one threshold chosen on the training "
+        "The tables show models that were trained on one category and tested on the others. The model in this folder "
+        "is trained on all categories, so no rows are left to test it on.",
+        "The row 'untrained cosine' shows the encoder before any training, with one threshold chosen on the training "
         "category. Only an improvement over this row is an effect of the training.",
         *(folds if job.method == "head" and job.penalty else ()),
         f"{queries} queries are few: differences of a few hundredths of |M-F| may be due to chance.",

@@ -192,7 +192,8 @@ def _card(
         settings={**asdict(job.settings), **asdict(job.pace)}, device=device, measured=measured,
         limits=(
             "Lean is counted with a lexicon; words that name a group are not bias by themselves.",
-            "To measure its effect, use askew rerank and askew compare on queries that it was not trained on.",
+            "To measure the effect of the model, use askew rerank and askew compare on queries that it was not "
+            "trained on.",
         ),
         extra={"identity": identity},
     )  # fmt: skip

@@ -48,7 +48,7 @@ WRITTEN = "test.tsv"
 _EMPTY = "an empty text"
 _AGG_HEAD = "qid\torder\tquery\t"
 _NEEDED = ("query_id", "original_text", "text")
-KEEP = "the query as it was"
+KEEP = "the original query"
 
 
 @dataclass(frozen=True)
@@ -320,15 +320,17 @@ def _card(
     )  # fmt: skip
     return Card(
         title=f"A query rewriter ({job.settings.kind})",
-        about="Reads a query and writes a reformulation, learned from pairs whose second query retrieved better.",
+        about="Reads a query and writes a reformulation. The model learned from pairs whose second query retrieved "
+        "better results.",
         command=command, base=base, data=tuple(data), seed=job.pace.seed, device=taught.device,
         settings={**job.settings.own(), **asdict(job.pace), "beams": job.beams, "shares": dict(job.shares)},
         measured=measured, tables=(measured_table(measured["test"]), published),
         limits=(
-            "Similarity to a target query is not effectiveness: search with the rewritten queries and measure the run.",
-            "The published rouge-1 equals rougeL of the platinum box; its bleu is bleu_sentence for T5 and bleu_mean "
-            "for the others.",
-            "Words are stemmed as in Lucene. NLTK's stemmer, which the papers' scripts use, differs for few words.",
+            "Similarity to a target query is not effectiveness. Search with the rewritten queries and measure the run.",
+            "The published rouge-1 equals rougeL of the platinum box. The published bleu is bleu_sentence for T5 and "
+            "bleu_mean for the other models.",
+            "Words are stemmed as in Lucene. The scripts of the papers use the stemmer of NLTK, which gives other "
+            "stems for a few words.",
         ),
         extra={"identity": dict(identity)},
     )  # fmt: skip

@@ -66,9 +66,10 @@ CROSS_ENCODER, LEAN_AWARE = "cross-encoder", "lean-aware"
 
 _LIMITS = ("Lean is counted with a lexicon; words that name a group are not bias by themselves.",)
 _CHOICE_LIMITS = (
-    *_LIMITS, f"A lean-aware choice reads {LEAN} of the candidates' results: that measure is both input and outcome.",
-    "The oracle reads the judgements and is not a selector. Null hypothesis of p: the mean gain is 0. Null hypothesis "
-    "of p of no loss: the mean loss is at least the margin. Neither p is corrected for the number of tests.",
+    *_LIMITS, f"The rule lean-aware reads {LEAN} of the candidates' results, so it is both input and outcome.",
+    "The oracle reads the judgements and is not a selector. The null hypothesis of p is that the mean gain is 0. The "
+    "null hypothesis of 'p of no loss' is that the mean loss is at least the margin. Neither p-value is corrected for "
+    "the number of tests.",
 )  # fmt: skip
 
 
@@ -154,7 +155,9 @@ class Close:
 def closeness_of(built: Built, rows: Ints, model: str, device: str | None = None) -> Close:
     """The cosines for some candidates, with a sentence encoder."""
     if built.found is None or built.index is None:
-        raise DataError("selector: expected a store with runs and the texts of the index, found none")
+        raise DataError(
+            "selector: expected a store with runs and an index with texts, found none; give the store of a build"
+        )
     encoder = load_model("dense", model, None, device)
     kept = StoredTexts(built.index, read_header(built.index)["documents"])
     lists = built.found[0].docs, built.found[1].docs[rows]
@@ -185,7 +188,10 @@ def features(
 ) -> tuple[tuple[str, ...], Floats]:
     """The features for the probability of no loss, for some candidates: names and columns. They use no judgements."""
     if built.found is None:
-        raise DataError("selector: expected a store with runs, so that results can be compared, found none")
+        raise DataError(
+            "selector: expected a store with runs, so that results can be compared, found none; give the store of a "
+            "build"
+        )
     query = built.query[rows]
     old, new = built.found
     names, columns = [*LISTS], [agreement(old.at(query), new.at(rows))]
@@ -227,7 +233,13 @@ def _measure(
     if rule is not None:
         measured["threshold"] = rule["threshold"]
         weights = zip(rule["chance"]["names"], rule["chance"]["weights"], strict=True)
-        tables.append(CardTable("Weights of the probability of no loss", ("feature", "weight"), tuple(weights)))
+        tables.append(
+            CardTable(
+                "Weights of the features that estimate the probability of no loss",
+                ("feature", "weight"),
+                tuple(weights),
+            )
+        )
     return rule, measured, tuple(tables)
 
 
@@ -302,7 +314,7 @@ def choose(folder: Path, built: Built, rule: str = LEAN_AWARE, device: str | Non
         return every.best(scores)
     kept = found[LEAN_AWARE]
     if rule != LEAN_AWARE or kept is None:
-        raise ConfigError(f"selector {folder}: it was not trained for this rule; use the rule {CROSS_ENCODER}")
+        raise ConfigError(f"selector {folder}: it was not trained for the rule {rule}; use the rule {CROSS_ENCODER}")
     close = closeness_of(built, rows, kept["similar"], encoder.device) if kept["similar"] else None
     _, columns = features(built, rows, {CROSS_ENCODER: scores}, close)
     return choose_lean_aware(built, every, Chance.read(kept["chance"]).of(columns), kept["threshold"])
@@ -314,7 +326,10 @@ def _told_apart(built: Built, test: QuerySubset, scores: Floats, learns: str) ->
     known = labels != NEITHER
     truth = (labels[known] == POSITIVE).astype(np.int64)
     if not 0 < truth.sum() < len(truth):
-        raise DataError("selector: expected positive and negative pairs in the test part, found one kind; build more")
+        raise DataError(
+            "selector: expected positive and negative pairs in the test part, found only one kind; build pairs of "
+            "more queries"
+        )
     queries = [built.query_ids[query] for query in built.query[test.rows][known].tolist()]
     found = average_precision(scores[test.rows][known], truth, queries)
     return {**asdict(found), "pairs": int(known.sum()), "positive": float(truth.mean())}
