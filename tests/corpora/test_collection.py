@@ -123,7 +123,7 @@ def test_a_collection_is_a_collection_already_and_may_take_other_fields():
     demo = open_collection("demo")
     assert open_collection(demo) == demo
     assert open_collection(demo, ["title"]).fields == ("title",)
-    with pytest.raises(ConfigError, match="open its source with it"):
+    with pytest.raises(ConfigError, match="name the split when you open the source of this collection"):
         open_collection(demo, split="test")
 
 
@@ -260,8 +260,8 @@ def test_no_name_is_not_the_folder_we_are_in():
         ({"docs.jsonl": "{"}, documents, r"docs\.jsonl:1: not valid JSON"),
         ({"docs.jsonl": '{"_id": null, "text": "x"}'}, documents, r"docs\.jsonl:1: the column _id has no value"),
         ({"docs.parquet": b"PAR1"}, documents, "not a readable Parquet file"),
-        ({"docs.parquet": {"a": [1]}}, documents, "expected doc_id and text columns; found a"),
-        ({"docs.tsv": DOCS, "queries.parquet": {"a": [1]}}, queries, "expected query_id and text columns; found a"),
+        ({"docs.parquet": {"a": [1]}}, documents, "expected the columns doc_id and text; found a"),
+        ({"docs.tsv": DOCS, "queries.parquet": {"a": [1]}}, queries, "expected the columns query_id and text; found a"),
         ({"docs.tsv": DOCS, "queries.parquet": {"id": ["q"], "text": [None]}}, queries, "column text has no value"),
         ({"docs.tsv": DOCS, "queries.parquet": {"id": [None], "text": ["x"]}}, queries, "column id has no value"),
         ({"docs.tsv": DOCS, "queries.parquet": {"id": ["q", "q"], "text": ["x"] * 2}}, queries, "more than once"),
@@ -363,7 +363,9 @@ def test_the_judged_queries_are_those_of_the_split(tmp_path):
 
 def test_judgements_of_other_queries_are_an_error_that_shows_both(tmp_path):
     collection = open_collection(beir(tmp_path, **{"qrels/test.tsv": f"{HEADER}7\td1\t1\n"}))
-    expected = "none of its 2 queries is judged; the judgements have the query ids 7, the queries have q1"
+    expected = (
+        "none of its 2 queries has judgements. The query ids in the judgements are 7; those of the queries are q1"
+    )
     with pytest.raises(DataError, match=expected):
         collection.judged_queries()
 
@@ -426,7 +428,7 @@ def test_a_split_that_is_not_there_is_an_error_at_once(tmp_path):
 
 
 def test_a_folder_without_splits_has_none_to_choose(tmp_path):
-    with pytest.raises(ConfigError, match="it has no splits, so there is no 'test'"):
+    with pytest.raises(ConfigError, match="it has no splits, so not the split 'test'"):
         open_collection(fill(tmp_path, {"docs.tsv": DOCS, "qrels.txt": QRELS}), split="test")
 
 
@@ -516,7 +518,9 @@ def test_the_shards_of_a_split_are_read_in_order(tmp_path):
 @pytest.mark.parametrize("folder", ["data", "corpus"])
 def test_a_missing_shard_is_an_error_and_not_a_smaller_collection(tmp_path, folder):
     fill(tmp_path, {f"{folder}/train-00001-of-00003.parquet": columns(DOC_ROWS, "id", "text")})
-    with pytest.raises(DataError, match=r"expected 3 files train-\*-of-00003, found 1; download the others") as caught:
+    with pytest.raises(
+        DataError, match=r"expected 3 files train-\*-of-00003, found 1; download the missing files"
+    ) as caught:
         open_collection(tmp_path)
     one_line(caught)
 
@@ -631,13 +635,13 @@ def test_texts_without_parts_have_no_fields(source):
         ([("d1", None)], "expected a text for the document 'd1', found None"),
         ([("d1", b"x")], "expected a text for the document 'd1'"),
         ([("d1", "\ud800")], "surrogates not allowed"),
-        ([{"id": "d1", "text": "x"}, "y"], "expected a dict as before at position 1"),
+        ([{"id": "d1", "text": "x"}, "y"], "expected a dict, like the first document at position 1"),
         ([{"id": "d1", "text": "x"}, {"id": "d2"}], "in memory:2: expected a document id and text"),
         ([{"text": "x"}], "in memory:1: expected a document id and text"),
         ([{"id": None, "text": "x"}], "in memory:1: the column id has no value"),
         ([{"id": "d1", "text": ["x"]}], "in memory:1: expected a text or a number as text"),
         (pl.DataFrame({"doc_id": ["d1"], "text": [None]}), "in memory:1: the column text has no value"),
-        (pl.DataFrame({"a": ["d1"]}), "expected doc_id and text columns; found a"),
+        (pl.DataFrame({"a": ["d1"]}), "expected the columns doc_id and text; found a"),
         (pl.Series(["x"]), "Series is not a table of plain columns"),
         (pa.array(["x"]), "StringArray is not a table of plain columns"),
         (pa.Table.from_arrays([pa.array(["x"])] * 2, ["text", "text"]), "the column text occurs more than once"),
@@ -879,7 +883,7 @@ def test_what_a_dataset_lacks_is_said_with_its_subsets(register, rows_of):
     register(rows_of.queries(BareQuery), name=f"{top}/dev")
     collection = open_collection(f"irds:{top}")
     assert (collection.has_queries, collection.has_judgements) == (False, False)
-    with pytest.raises(DataError, match=f"there are no queries in it; look in its subsets {top}/dev"):
+    with pytest.raises(DataError, match=f"it has no queries; use one of its subsets: {top}/dev"):
         _ = collection.queries
     with pytest.raises(DataError, match="there are no documents in it"):
         documents(open_collection(f"irds:{top}/dev"))
@@ -946,5 +950,5 @@ def test_queries_in_parquet_that_are_none_are_an_error(tmp_path):
 def test_a_collection_can_be_made_by_hand():
     made = Collection("mine", lambda fields, meter: iter([]))
     assert (made.has_queries, repr(made)) == (False, "Collection(id='mine', fields=())")
-    with pytest.raises(DataError, match=r"^collection mine: there are no judgements in it$"):
+    with pytest.raises(DataError, match=r"^collection mine: it has no judgements$"):
         _ = made.judgements

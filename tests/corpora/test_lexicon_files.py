@@ -260,7 +260,7 @@ def test_a_liwc_term_without_a_category_is_not_lost_in_silence(tmp_path, line):
 
 @pytest.mark.parametrize(("content", "found"), [("she 1\n", 0), ("%\n1 female\n", 1), ("%\n1 f\n%\nshe 1\n%\n", 3)])
 def test_a_liwc_file_without_a_header_says_so(tmp_path, content, found):
-    with pytest.raises(DataError, match=rf"a\.dic: expected a LIWC header between two lines of '%', found {found}"):
+    with pytest.raises(DataError, match=rf"a\.dic: expected a LIWC header between two '%' lines, found {found}"):
         load(tmp_path, content, "a.dic")
 
 
