@@ -184,7 +184,7 @@ def test_a_folder_of_other_names_is_documents_only(tmp_path):
 def test_what_a_folder_lacks_is_said_with_where_it_would_be(tmp_path, what):
     collection = open_collection(fill(tmp_path, {"docs.tsv": DOCS}))
     assert (collection.has_queries, collection.has_judgements) == (False, False)
-    with pytest.raises(DataError, match=r"there are no (queries|judgements) in it; expected queries\.\*") as caught:
+    with pytest.raises(DataError, match=r"it has no (queries|judgements); expected queries\.\*") as caught:
         getattr(collection, what)()
     one_line(caught)
 
@@ -256,7 +256,7 @@ def test_no_name_is_not_the_folder_we_are_in():
         ({"docs.tsv": b"d1\t\xff\n"}, documents, r"docs\.tsv:1: expected UTF-8"),
         ({"docs.tsv": "d1\n"}, documents, r"docs\.tsv:1: expected 2 columns"),
         ({"docs.tsv": "\tx\n"}, documents, r"docs\.tsv:1: the document has no id"),
-        ({"docs.tsv": ""}, documents, "there are no documents in it"),
+        ({"docs.tsv": ""}, documents, "it has no documents"),
         ({"docs.jsonl": "{"}, documents, r"docs\.jsonl:1: not valid JSON"),
         ({"docs.jsonl": '{"_id": null, "text": "x"}'}, documents, r"docs\.jsonl:1: the column _id has no value"),
         ({"docs.parquet": b"PAR1"}, documents, "not a readable Parquet file"),
@@ -535,7 +535,7 @@ def test_documents_in_several_splits_have_to_be_chosen_from(tmp_path):
 
 def test_documents_in_several_folders_are_named_in_the_error(tmp_path):
     fill(tmp_path, {f"{lang}/train.parquet": columns(DOC_ROWS, "id", "text") for lang in ("de", "en")})
-    with pytest.raises(ConfigError, match=r"found de/train\.parquet, en/train\.parquet; give one of them instead"):
+    with pytest.raises(ConfigError, match=r"found de/train\.parquet, en/train\.parquet; give one file instead"):
         open_collection(tmp_path)
     assert documents(open_collection(tmp_path / "en" / "train.parquet")) == DOC_ROWS
 
@@ -619,9 +619,9 @@ def test_texts_without_parts_have_no_fields(source):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ([], "there are no rows in it"),
-        ({}, "there are no rows in it"),
-        (pl.DataFrame(), "there are no rows in it"),
+        ([], "it has no rows"),
+        ({}, "it has no rows"),
+        (pl.DataFrame(), "it has no rows"),
         (["x", 5], "expected a text for the document '1', found 5"),
         (["x", None], "expected a text for the document '1', found None"),
         (["x", ("d1", "y")], "expected a text for the document '1'"),
@@ -648,7 +648,11 @@ def test_texts_without_parts_have_no_fields(source):
         (pl.LazyFrame({"a": [1]}), "found LazyFrame"),
         ({"x"}, "found set"),
         (b"x", "found bytes"),
-        (7, r"expected a path, a list of texts, of \(id, text\) or of dicts, a mapping, a data frame .* found int"),
+        (
+            7,
+            r"expected a path, a list of texts, of \(id, text\) pairs or of dicts, a mapping, "
+            r"a data frame .* found int",
+        ),
         (None, "found NoneType"),
     ],
 )
@@ -868,7 +872,7 @@ def test_ir_datasets_passes_the_checks_that_files_pass(register, rows_of):
 def test_a_dataset_of_nothing_says_so(register, rows_of):
     name = register(rows_of.docs(TitledDoc), rows_of.queries(BareQuery), rows_of.qrels())
     for read in (documents, queries, judgements):
-        with pytest.raises(DataError, match=r"there are no documents|has no queries|has no judgements"):
+        with pytest.raises(DataError, match=r"it has no documents|has no queries|has no judgements"):
             read(open_collection(f"irds:{name}"))
 
 
@@ -885,7 +889,7 @@ def test_what_a_dataset_lacks_is_said_with_its_subsets(register, rows_of):
     assert (collection.has_queries, collection.has_judgements) == (False, False)
     with pytest.raises(DataError, match=f"it has no queries; use one of its subsets: {top}/dev"):
         _ = collection.queries
-    with pytest.raises(DataError, match="there are no documents in it"):
+    with pytest.raises(DataError, match="it has no documents"):
         documents(open_collection(f"irds:{top}/dev"))
 
 
@@ -900,7 +904,7 @@ def test_an_unknown_id_is_one_line_with_the_nearest(library, name, hint):
 
 
 def test_the_split_of_a_dataset_is_a_part_of_its_id(library):
-    with pytest.raises(ConfigError, match="in ir_datasets it is a part of the id"):
+    with pytest.raises(ConfigError, match="in ir_datasets, the split is part of the id"):
         open_collection("irds:vaswani", split="test")
 
 

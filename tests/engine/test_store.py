@@ -236,7 +236,7 @@ def test_a_part_under_the_name_of_other_rows_is_an_error(tmp_path):
         part = writer.write(pa.table({"x": [1]}), 0, 1, 1, {})
         folder = store.folder("evens", "k")
         (folder / part.file).rename(folder / part.file.replace("01-", "02-"))
-        with pytest.raises(StoreError, match="its rows are not those in its name"):
+        with pytest.raises(StoreError, match="its rows are not the rows in its file name"):
             writer.done()
 
 
@@ -301,7 +301,7 @@ def test_an_input_that_grew_shorter_is_noticed(tmp_path):
     (tmp_path / f"evens-{manifest.key}" / "manifest.json").unlink()
     shorter = Numbers(9)
     shorter.key = "numbers-20"
-    with pytest.raises(StoreError, match="cover 20 rows, the input has 9"):
+    with pytest.raises(StoreError, match="cover 20 rows, but the input has 9"):
         run_step(store, "evens", Keep(), shorter, shard_rows=6)
 
 

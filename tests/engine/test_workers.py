@@ -161,7 +161,10 @@ def test_any_other_error_of_a_stage_is_one_line_with_step_and_rows(tmp_path, err
 
 
 def test_a_row_that_a_worker_loses_is_found(tmp_path):
-    with Workers(1) as workers, pytest.raises(StageError, match="'loses' lost rows: 7 in, 3 kept, dropped by reason"):
+    with (
+        Workers(1) as workers,
+        pytest.raises(StageError, match="'loses' lost rows: 7 rows in, 3 rows kept, rows dropped by reason"),
+    ):
         run(tmp_path, Making(Losing), workers)
     assert Store(tmp_path).steps() == []
 
@@ -180,7 +183,10 @@ def test_a_maker_that_makes_another_stage_is_refused(tmp_path):
 
 def test_a_maker_that_cannot_travel_is_refused_in_one_line(tmp_path):
     maker = lambda: Halve(Making())  # noqa: E731
-    with Workers(1) as workers, pytest.raises(StageError, match="its maker cannot be sent to a worker") as found:
+    with (
+        Workers(1) as workers,
+        pytest.raises(StageError, match="the function that builds its stage cannot be sent to a worker") as found,
+    ):
         run_step(Store(tmp_path), "step", maker(), Groups(), executor=workers, maker=maker)
     assert "\n" not in str(found.value)
 

@@ -71,7 +71,7 @@ def _add(
 ) -> None:
     where = f"lexicon {lexicon.name!r}: the term {term!r}"
     if not tokens:
-        raise DataError(f"{where} has no token under the tokenizer {tokenizer_name!r} and could never be found")
+        raise DataError(f"{where} has no token under the tokenizer {tokenizer_name!r}, so it can never match a text")
     if term.endswith("*"):
         if len(tokens) > 1:
             raise DataError(f"{where} is a prefix of several tokens; a prefix must be one token")
