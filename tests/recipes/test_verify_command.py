@@ -105,7 +105,7 @@ def test_a_damaged_index_of_a_store_is_made_again(askew_cli, store):
     index = next(iter(store.glob("index-bm25-*")))
     flip(index / "docs.i32")
     assert askew_cli(["verify", "s"]).code == 3
-    assert "index anew: askew verify s --repair" in askew_cli(["verify", "s"]).out
+    assert "build the index again with: askew verify s --repair" in askew_cli(["verify", "s"]).out
     repaired = askew_cli(["verify", "s", "--repair"])
     assert repaired.code == 0, repaired.out
     assert {name: data for name, data in before.items() if "weights-" not in name} == {
