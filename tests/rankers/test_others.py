@@ -196,7 +196,7 @@ class TestReplay:
             ReplayRanker({"1": {"a": 1.0}, "2": {"b": 1.0}}, {"1": "same", "2": "same"})
 
     def test_a_query_of_the_run_without_a_text_is_refused(self):
-        with pytest.raises(DataError, match="'9' of the run is not among the queries"):
+        with pytest.raises(DataError, match="'9' of the run is not in the given queries"):
             ReplayRanker({"9": {"a": 1.0}}, {"1": "one"})
 
 

@@ -95,8 +95,8 @@ def class_probabilities(resolver: Resolver, texts: Sequence[str], text_of: Ints,
 def resolve_mentions(mentions: Sequence[tuple[str, int]], resolver: str | None = None) -> list[str]:
     """Estimate who each mention refers to: real, fictional, generic, name or other.
 
-    A mention is a text and the character position at which its word begins. ``resolver`` is ``light``
-    or ``neural``; the default is ``neural`` if its extra is installed, otherwise ``light``. The classes are estimates; the
+    A mention is a text and the character position at which its word begins. ``resolver`` is ``light`` or ``neural``;
+    the default is ``neural`` if its extra is installed, otherwise ``light``. The classes are estimates; the
     documentation gives their accuracy.
     """
     texts = list(dict.fromkeys(text for text, _ in mentions))

@@ -64,7 +64,7 @@ class Refairmulate(RefairmulatePaper):
             raise ConfigError(f"least_effect: expected a share from 0 to 1, found {least_effect}")
         if not 1 <= agreeing <= len(self._bias):
             raise ConfigError(
-                f"agreeing: expected a number from 1 to {len(self._bias)} (the number of measures in bias), found {agreeing}; "
+                f"agreeing: expected 1 to {len(self._bias)} (the number of measures in bias), found {agreeing}; "
                 "add measures to bias or set another number"
             )
         self._least_effect, self._agreeing = float(least_effect), agreeing

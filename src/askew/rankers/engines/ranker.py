@@ -276,7 +276,7 @@ def _checked(found: Found, engine: str, known: bool) -> Found:
     """Check a document for the cache. Its text is dropped if the collection is known."""
     if not isinstance(found.doc_id, str) or not found.doc_id:
         raise EngineError(
-            f"engine {engine}: expected a document id of type str that is not empty, found {type(found.doc_id).__name__}"
+            f"engine {engine}: expected document ids that are non-empty texts, found {type(found.doc_id).__name__}"
         )
     score = None if found.score is None else float(found.score)
     return Found(found.doc_id, score, None if known else found.text)

@@ -208,8 +208,8 @@ def _checked_proxy(named: str) -> SplitResult:
         is_sound = False
     if not is_sound:
         raise ConfigError(
-            "the environment variable HTTP_PROXY or HTTPS_PROXY should be an address such as http://proxy.example:3128, "
-            "found something else; to use no proxy for a host, add the host to NO_PROXY"
+            "the environment variable HTTP_PROXY or HTTPS_PROXY should be an address such as "
+            "http://proxy.example:3128, found something else; to use no proxy for a host, add the host to NO_PROXY"
         )
     return parts
 

@@ -55,7 +55,7 @@ class LlmReformulator:
         _check_above_zero(timeout_s=timeout_s, requests_per_minute=requests_per_minute, top_p=top_p)
         if samples > 1 and temperature == 0:
             raise ConfigError(
-                "llm: expected temperature= above 0 if samples= is above 1, found 0, with which all samples would be the same"
+                "llm: expected temperature= above 0 if samples= is above 1, found 0; all samples would be the same"
             )
         self._prompt = load_prompt(prompt)
         self._check_json(json)
