@@ -243,8 +243,8 @@ class CrossEncoder:
         places = room(self.model, self.tokenizer, width)
         if places < width:
             raise ConfigError(
-                f"model {self.settings.model!r}: it reads {places} tokens at most, found texts of {width} tokens; set a "
-                "smaller most_tokens (for a selector: text_tokens and passage_tokens), or use another model"
+                f"model {self.settings.model!r}: it reads at most {places} tokens, found texts of {width} tokens; set "
+                "a smaller most_tokens (for a selector: text_tokens and passage_tokens), or use another model"
             )
 
     def score(

@@ -84,7 +84,7 @@ def set_vectors(made: WordRewriter, vectors: Vectors) -> None:
     pairs = [(number, places[word]) for word, number in made.words.numbers.items() if word in places]
     if not pairs:
         raise DataError(
-            "vectors: expected vectors for words of the pairs, found none; check that the words of the vectors are lower-cased"
+            "vectors: no word of the pairs has a vector; check that the words of the vectors are lower-cased"
         )
     numbers, rows = np.array(pairs).T
     table = made.network.embed.weight
