@@ -119,7 +119,9 @@ def test_an_interrupt_that_reaches_a_worker_does_not_stop_it(tmp_path, marks):
 def test_a_shard_that_always_kills_its_worker_ends_with_one_line_that_names_step_and_rows(tmp_path, marks):
     with Workers(1) as workers, pytest.raises(StageError) as found:
         run(tmp_path / "s", Dying(marks=str(marks), row=30), workers)
-    assert str(found.value).startswith("step 'step': 3 workers died on rows 28 to 35 (killed from outside")
+    assert str(found.value).startswith(
+        "step 'step': 3 workers died on rows 28 to 35 (killed by another process or the system"
+    )
     assert "\n" not in str(found.value)
     assert not any(alive(pid) for pid in pids_in(marks) - {os.getpid()})
     # What the others did is kept, and the step can go on.
@@ -197,7 +199,7 @@ def test_a_step_without_a_maker_runs_here(tmp_path, pool, marks):
 
 
 def test_a_store_that_only_this_process_sees_is_refused(pool):
-    with pytest.raises(StoreError, match="only this process sees it"):
+    with pytest.raises(StoreError, match="only this process can read it"):
         run_step(Store("memory://workers"), "step", Halve(Making()), Groups(), executor=pool, maker=Making())
 
 

@@ -146,7 +146,7 @@ def test_given_sessions_are_kept_apart_even_where_they_alternate(tmp_path):
         ("user\tquery", None, DataError, "expected a column time"),
         ("user\ttime\tquery", {"query": "text"}, DataError, "expected a column text"),
         ("user\ttime\tquery", {"qury": "query"}, UnknownName, "did you mean 'query'"),
-        ("user\ttime\tquery", {"session": "user"}, ConfigError, "given for two parts"),
+        ("user\ttime\tquery", {"session": "user"}, ConfigError, "used for two fields"),
     ],
 )
 def test_wrong_columns_are_refused_without_quoting_the_line(tmp_path, header, columns, error, words):

@@ -146,7 +146,9 @@ class Mixing:
         return GreedyWindow(1 if len(task.query_ids) == 1 else 3).rank(task)
 
 
-@pytest.mark.parametrize(("method", "words"), [(Careless(), "must not be changed"), (Mixing(), "depend on the others")])
+@pytest.mark.parametrize(
+    ("method", "words"), [(Careless(), "must not change"), (Mixing(), "depend on the other queries")]
+)
 def test_the_contract_finds_what_is_wrong(method, words):
     with pytest.raises(AssertionError, match=words):
         check_mitigation(method)

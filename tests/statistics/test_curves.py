@@ -59,7 +59,7 @@ def test_a_wrong_rule_is_refused(rule, least):
     ("scores", "labels", "said"),
     [
         ([1.0, 2.0], [1], "one label for each score"),
-        ([1.0, float("nan")], [1, 0], "finite number for every score, found 1"),
+        ([1.0, float("nan")], [1, 0], "every score must be finite, found 1"),
         ([1.0, 2.0], [1, 2], "labels 0 and 1"),
         ([1.0, 2.0], [0, 0], "no pair with the label 1"),
         ([], [], "no pair with the label 1"),

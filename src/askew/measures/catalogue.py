@@ -284,7 +284,7 @@ def _named(measure: Measure, family: MeasureFamily) -> dict[str, Value]:
     if len(measure.positional) > len(family.positional):
         takes = ", ".join(family.positional) or "none"
         raise ConfigError(
-            f"measure {measure.name}: too many values without a name; the parameters that need no name are: {takes}"
+            f"measure {measure.name}: too many positional values; the parameters that may be positional are: {takes}"
         )
     named: dict[str, Any] = dict(zip(family.positional, measure.positional, strict=False))
     for key, value in measure.params:
