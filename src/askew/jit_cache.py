@@ -162,7 +162,9 @@ class Notice(event.Listener):  # type: ignore[misc]
 def _where() -> str:
     place = root()
     if place is None or not os.access(place, os.W_OK):
-        return "it is not cached, because no cache folder is writable: set ASKEW_CACHE to a writable folder"
+        return (
+            "the compiled code is not cached, because no cache folder is writable: set ASKEW_CACHE to a writable folder"
+        )
     return f"the compiled code is cached in {place}"
 
 

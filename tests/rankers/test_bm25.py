@@ -259,7 +259,7 @@ def test_the_index_does_not_depend_on_batches_or_threads(tmp_path):
 
 def test_an_index_is_not_written_over_another(tmp_path):
     make(tmp_path / "i", ["x"])
-    with pytest.raises(StoreError, match="there is an index already"):
+    with pytest.raises(StoreError, match="it already has an index"):
         make(tmp_path / "i", ["y"])
 
 

@@ -135,7 +135,7 @@ def test_shards_some_of_which_kept_texts_are_refused(tmp_path):
     (tmp_path / "with").mkdir()
     parts = make_shards(tmp_path, [table(["a1"])])
     parts += make_shards(tmp_path / "with", [table(["b1"], first=1)], texts=True)
-    with pytest.raises(ConfigError, match="shard0: the texts were not kept"):
+    with pytest.raises(ConfigError, match="shard0: it has no texts"):
         merge_shards(parts, tmp_path / "merged")
 
 

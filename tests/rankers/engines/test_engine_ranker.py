@@ -270,7 +270,7 @@ def test_an_answer_for_each_query_or_an_error():
         def find(self, queries, k):
             return []
 
-    with pytest.raises(EngineError, match="0 answers for 1 queries"):
+    with pytest.raises(EngineError, match="expected 1 answers, one for each query, found 0"):
         EngineRanker(Careless(), quick()).search(["a"], 3)
 
 
