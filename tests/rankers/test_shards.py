@@ -140,7 +140,7 @@ def test_shards_some_of_which_kept_texts_are_refused(tmp_path):
 
 
 def test_no_shards_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match="one index or more"):
+    with pytest.raises(ConfigError, match="at least one index"):
         merge_shards([], tmp_path / "merged")
 
 

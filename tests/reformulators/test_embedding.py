@@ -196,7 +196,7 @@ def test_a_damaged_matrix_or_vocabulary_is_one_line_that_says_where(tmp_path):
             read_vectors(path)
     vocabulary.write_text("fig\nkiwi\n", encoding="utf-8")
     path.write_bytes(whole[:-4])
-    with pytest.raises(DataError, match=r"not a whole \.npy file"):
+    with pytest.raises(DataError, match=r"not a complete \.npy file"):
         read_vectors(path)
     np.save(path, np.array([[1, 2], [np.inf, 1]], np.float32))
     with pytest.raises(DataError, match="row 2: expected finite numbers"):
@@ -205,7 +205,7 @@ def test_a_damaged_matrix_or_vocabulary_is_one_line_that_says_where(tmp_path):
     with pytest.raises(DataError, match="expected a matrix of floats"):
         read_vectors(path)
     np.save(path, np.array([{"code": 1}], object), allow_pickle=True)
-    with pytest.raises(DataError, match=r"not a whole \.npy file"):
+    with pytest.raises(DataError, match=r"not a complete \.npy file"):
         read_vectors(path)
     vocabulary.unlink()
     with pytest.raises(DataError, match=r"vocabulary .*vocab\.txt: no such file"):
@@ -214,7 +214,7 @@ def test_a_damaged_matrix_or_vocabulary_is_one_line_that_says_where(tmp_path):
 
 def test_a_vocabulary_goes_with_a_matrix_only(tmp_path):
     path = write_text(tmp_path / "v.txt", ["fig"], np.ones((1, 2)))
-    with pytest.raises(ConfigError, match=r"a vocabulary goes with an \.npy file only"):
+    with pytest.raises(ConfigError, match=r"a vocabulary is only for an \.npy file"):
         read_vectors(path, tmp_path / "vocab.txt")
 
 
