@@ -19,7 +19,8 @@ from askew.sorting import sort_ascending, sort_rows
 NOBODY = 65534
 RUN = "import sys; from askew.cli.main import main; sys.argv[0] = 'askew'; main()"
 NOT_KEPT = (
-    "askew: compiling for the first use, up to 60 s; not kept, because no cache folder is writable: "
+    "askew: compiling functions for the first use, which takes up to 60 s; "
+    "the compiled code is not cached, because no cache folder is writable: "
     "set ASKEW_CACHE to a writable folder"
 )
 ADD = "from askew.compiled import compiled\n\n\n@compiled\ndef add(a, b):\n    return a + b\n"
@@ -144,7 +145,9 @@ def test_a_slow_compile_is_announced_once_and_a_fast_one_is_not(caplog, tmp_path
         notice.on_end(None)
         notice.on_end(None)
     kept = tmp_path / "compiled" / askew.__version__
-    assert caplog.messages == [f"askew: compiling for the first use, up to 60 s; kept in {kept}"]
+    assert caplog.messages == [
+        f"askew: compiling functions for the first use, which takes up to 60 s; the compiled code is cached in {kept}"
+    ]
 
 
 @given(st.lists(st.integers(-50, 50), max_size=200), st.sampled_from(["int32", "uint64", "float32"]))

@@ -136,7 +136,7 @@ def test_all_candidates_have_ids_of_their_own_and_the_id_of_their_query(made, pd
     assert found["qid_0"].tolist() == ["q", "q", "q", "r"] and found["kind"].tolist() == ["x", "x", "x", "y"]
     assert found["query"].tolist() == ["how to become a nurse", "become a nurse", "become nurse", "nurse"]
     assert found["query_0"].tolist() == ["how to become a nurse"] * 3 + ["nurse"]
-    with pytest.raises(ConfigError, match="use Fuse first"):
+    with pytest.raises(ConfigError, match="apply Fuse first"):
         made.Reformulate("reduce", candidates="all")(found)
 
 
@@ -163,7 +163,7 @@ def test_fusion_adds_reciprocal_ranks_under_the_original_query(made, pd):
     assert found["docno"].tolist() == ["b", "a", "c"] and found["rank"].tolist() == [0, 1, 2]
     assert found["score"].tolist() == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
     assert set(found["qid"]) == {"q"} and set(found["query"]) == {"who is it"}
-    with pytest.raises(ConfigError, match="constant=: expected more than 0"):
+    with pytest.raises(ConfigError, match="constant=: expected a number above 0"):
         made.Fuse(0)
 
 

@@ -78,7 +78,7 @@ def _as_ir_measure(name: str) -> Any:
         key: ParamInfo(default=parameter.default, desc=parameter.about) for key, parameter in family.parameters.items()
     }
     supported["cutoff"] = ParamInfo(dtype=int, required=False, desc="ranking cutoff")
-    supported["docs"] = ParamInfo(dtype=str, default=None, desc="path of the documents")
+    supported["docs"] = ParamInfo(dtype=str, default=None, desc="the path of the documents")
     facts = {
         "__name__": name,
         "NAME": name,
@@ -115,7 +115,9 @@ class _BoundMeasure(_Lean):
         self.number = next(_NUMBERS)
 
     def __call__(self, **_: Any) -> Any:
-        raise ConfigError(f"measure {self.name}: its parameters and cutoff are fixed; make another with measures()")
+        raise ConfigError(
+            f"measure {self.name}: its parameters and cutoff are fixed; make another measure with measures()"
+        )
 
     def __repr__(self) -> str:
         return self.name
@@ -150,7 +152,7 @@ def measures(
     texts = [_single(name, _texts(one)) for name, one in named.items()]
     for one in Catalogue(groups=counted).complete(texts):
         if "judgements" in one.family.reads:
-            raise ConfigError(f"measure {one.text}: it does not measure lean; take it from ir_measures")
+            raise ConfigError(f"measure {one.text}: it does not measure lean; use the measure of ir_measures")
     given = _Input(open_collection(docs), counted, undefined, settings)
     return [_BoundMeasure(name, text, given) for name, text in zip(named, texts, strict=True)]
 
@@ -214,7 +216,9 @@ def _score_judged(
 
 def _default_documents() -> object:
     if "default" not in _documents:
-        raise DataError("measures of lean need the texts: call askew.irm.use_documents(docs) first, or give docs=...")
+        raise DataError(
+            "measures of lean need the document texts: call askew.irm.use_documents(docs) first, or give docs=..."
+        )
     return _documents["default"]
 
 

@@ -156,14 +156,16 @@ class Notice(event.Listener):  # type: ignore[misc]
             return
         self._said = True
         if multiprocessing.current_process().name in _TALKERS and os.environ.get("ASKEW_COMPILE_NOTE") != "off":
-            _LOG.warning("askew: compiling for the first use, up to %d s; %s", LONGEST, _where())
+            _LOG.warning("askew: compiling functions for the first use, which takes up to %d s; %s", LONGEST, _where())
 
 
 def _where() -> str:
     place = root()
     if place is None or not os.access(place, os.W_OK):
-        return "not kept, because no cache folder is writable: set ASKEW_CACHE to a writable folder"
-    return f"kept in {place}"
+        return (
+            "the compiled code is not cached, because no cache folder is writable: set ASKEW_CACHE to a writable folder"
+        )
+    return f"the compiled code is cached in {place}"
 
 
 event.register("numba:compile", Notice())

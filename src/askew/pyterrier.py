@@ -93,7 +93,9 @@ class Reformulate(pt.Transformer):  # type: ignore[misc]
         queries = pt.model.push_queries(_with_text_ids(inp), keep_original=True)
         if self.candidates == "all":
             if "qid_0" in queries.columns:
-                raise ConfigError("candidates='all': the queries are candidates already (column qid_0); use Fuse first")
+                raise ConfigError(
+                    "candidates='all': the queries are already candidates (column qid_0); apply Fuse first"
+                )
             queries = queries.assign(qid_0=queries["qid"])
         if not len(queries):
             return queries
@@ -127,7 +129,7 @@ class Fuse(pt.Transformer):  # type: ignore[misc]
 
     def __init__(self, constant: float = 60.0) -> None:
         if not constant > 0:
-            raise ConfigError(f"constant=: expected more than 0, found {constant}")
+            raise ConfigError(f"constant=: expected a number above 0, found {constant}")
         self.constant = constant
 
     def transform(self, inp: Frame) -> Frame:

@@ -130,7 +130,7 @@ def test_a_method_follows_groups_that_only_a_measure_names_or_is_refused(tmp_pat
 
 
 def test_a_reranker_of_groups_needs_two_of_them(tmp_path):
-    with pytest.raises(ConfigError, match=r"expected two groups or more, found old; name others with groups="):
+    with pytest.raises(ConfigError, match=r"expected two groups or more, found old; name the groups with groups="):
         bench(toy(), ["detconstsort"], "RR@10 ARaB@10", groups=Groups(AGE, ["old"]), settings=in_store(tmp_path))
 
 

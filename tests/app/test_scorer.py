@@ -197,5 +197,5 @@ def test_a_document_is_counted_once_whatever_the_number_of_lists():
 def test_a_measure_of_lean_without_texts_says_what_to_give():
     asked = Catalogue(None, {"background": "self"}).complete(["ARaB(tf)@2"])
     lists = ScoredLists(pa.array(["q"]), np.array([0, 1]), np.array([0]), np.array([1.0]))
-    with pytest.raises(ConfigError, match="need the texts"):
+    with pytest.raises(ConfigError, match="need the document texts"):
         Scorer(asked, pa.array(["a"])).score(lists)

@@ -92,7 +92,7 @@ def test_probabilities_are_finite_and_sum_to_one_and_keep_the_order(rows, temper
 
 
 def test_labels_must_fit_the_logits():
-    with pytest.raises(DataError, match="a row of logits for each label"):
+    with pytest.raises(DataError, match="one row of logits for each label"):
         fit_temperature(np.zeros((2, 3)), np.array([0]))
     with pytest.raises(DataError, match="labels from 0 to 2"):
         fit_temperature(np.zeros((2, 3)), np.array([0, 3]))
@@ -146,7 +146,7 @@ class TestWithAModel:
 
     def test_labels_can_be_renamed(self, tiny_classifier):
         assert TransformerClassifier(str(tiny_classifier), labels="n, f, m").labels == ("n", "f", "m")
-        with pytest.raises(ConfigError, match="expected 3 labels"):
+        with pytest.raises(ConfigError, match="expected 3 label names"):
             TransformerClassifier(str(tiny_classifier), labels="n,f")
 
     def test_a_wrong_batch_size_is_refused(self, tiny_classifier):

@@ -105,7 +105,7 @@ def test_a_method_of_other_groups_is_refused(askew, files, store):
     given = f"bench demo --groups age.csv --store {store}"
     askew(f"{given} -m reformulate:fairfeedback --set {other}").refused(2, "counts the groups female, male", "old")
     askew(f"{given} -m reformulate:swap --set reformulate:swap.pairs=gender-en").refused(
-        2, "gender-en", "the groups counted are old, young"
+        2, "gender-en", "the counted groups are old, young"
     )
 
 

@@ -242,7 +242,7 @@ def test_a_ranker_of_all_queries_holds_none_out(tiny):
 
 def test_texts_longer_than_the_model_can_read_are_told(tiny, files):
     files.docs("docs.tsv", {f"d{i}": "he and she met " * 40 for i in range(1, 6)})
-    with pytest.raises(ConfigError, match="reads 64 tokens at most"):
+    with pytest.raises(ConfigError, match="reads at most 64 tokens"):
         trained(f"ranker {ARGUMENTS} --out model --model {tiny} --part '' --device cpu")
 
 

@@ -123,7 +123,7 @@ def test_a_collection_is_a_collection_already_and_may_take_other_fields():
     demo = open_collection("demo")
     assert open_collection(demo) == demo
     assert open_collection(demo, ["title"]).fields == ("title",)
-    with pytest.raises(ConfigError, match="open its source with it"):
+    with pytest.raises(ConfigError, match="name the split when you open the source of this collection"):
         open_collection(demo, split="test")
 
 
@@ -184,7 +184,7 @@ def test_a_folder_of_other_names_is_documents_only(tmp_path):
 def test_what_a_folder_lacks_is_said_with_where_it_would_be(tmp_path, what):
     collection = open_collection(fill(tmp_path, {"docs.tsv": DOCS}))
     assert (collection.has_queries, collection.has_judgements) == (False, False)
-    with pytest.raises(DataError, match=r"there are no (queries|judgements) in it; expected queries\.\*") as caught:
+    with pytest.raises(DataError, match=r"it has no (queries|judgements); expected queries\.\*") as caught:
         getattr(collection, what)()
     one_line(caught)
 
@@ -256,12 +256,12 @@ def test_no_name_is_not_the_folder_we_are_in():
         ({"docs.tsv": b"d1\t\xff\n"}, documents, r"docs\.tsv:1: expected UTF-8"),
         ({"docs.tsv": "d1\n"}, documents, r"docs\.tsv:1: expected 2 columns"),
         ({"docs.tsv": "\tx\n"}, documents, r"docs\.tsv:1: the document has no id"),
-        ({"docs.tsv": ""}, documents, "there are no documents in it"),
+        ({"docs.tsv": ""}, documents, "it has no documents"),
         ({"docs.jsonl": "{"}, documents, r"docs\.jsonl:1: not valid JSON"),
         ({"docs.jsonl": '{"_id": null, "text": "x"}'}, documents, r"docs\.jsonl:1: the column _id has no value"),
         ({"docs.parquet": b"PAR1"}, documents, "not a readable Parquet file"),
-        ({"docs.parquet": {"a": [1]}}, documents, "expected doc_id and text columns; found a"),
-        ({"docs.tsv": DOCS, "queries.parquet": {"a": [1]}}, queries, "expected query_id and text columns; found a"),
+        ({"docs.parquet": {"a": [1]}}, documents, "expected the columns doc_id and text; found a"),
+        ({"docs.tsv": DOCS, "queries.parquet": {"a": [1]}}, queries, "expected the columns query_id and text; found a"),
         ({"docs.tsv": DOCS, "queries.parquet": {"id": ["q"], "text": [None]}}, queries, "column text has no value"),
         ({"docs.tsv": DOCS, "queries.parquet": {"id": [None], "text": ["x"]}}, queries, "column id has no value"),
         ({"docs.tsv": DOCS, "queries.parquet": {"id": ["q", "q"], "text": ["x"] * 2}}, queries, "more than once"),
@@ -363,7 +363,9 @@ def test_the_judged_queries_are_those_of_the_split(tmp_path):
 
 def test_judgements_of_other_queries_are_an_error_that_shows_both(tmp_path):
     collection = open_collection(beir(tmp_path, **{"qrels/test.tsv": f"{HEADER}7\td1\t1\n"}))
-    expected = "none of its 2 queries is judged; the judgements have the query ids 7, the queries have q1"
+    expected = (
+        "none of its 2 queries has judgements. The query ids in the judgements are 7; those of the queries are q1"
+    )
     with pytest.raises(DataError, match=expected):
         collection.judged_queries()
 
@@ -426,7 +428,7 @@ def test_a_split_that_is_not_there_is_an_error_at_once(tmp_path):
 
 
 def test_a_folder_without_splits_has_none_to_choose(tmp_path):
-    with pytest.raises(ConfigError, match="it has no splits, so there is no 'test'"):
+    with pytest.raises(ConfigError, match="it has no splits, so not the split 'test'"):
         open_collection(fill(tmp_path, {"docs.tsv": DOCS, "qrels.txt": QRELS}), split="test")
 
 
@@ -516,7 +518,9 @@ def test_the_shards_of_a_split_are_read_in_order(tmp_path):
 @pytest.mark.parametrize("folder", ["data", "corpus"])
 def test_a_missing_shard_is_an_error_and_not_a_smaller_collection(tmp_path, folder):
     fill(tmp_path, {f"{folder}/train-00001-of-00003.parquet": columns(DOC_ROWS, "id", "text")})
-    with pytest.raises(DataError, match=r"expected 3 files train-\*-of-00003, found 1; download the others") as caught:
+    with pytest.raises(
+        DataError, match=r"expected 3 files train-\*-of-00003, found 1; download the missing files"
+    ) as caught:
         open_collection(tmp_path)
     one_line(caught)
 
@@ -531,7 +535,7 @@ def test_documents_in_several_splits_have_to_be_chosen_from(tmp_path):
 
 def test_documents_in_several_folders_are_named_in_the_error(tmp_path):
     fill(tmp_path, {f"{lang}/train.parquet": columns(DOC_ROWS, "id", "text") for lang in ("de", "en")})
-    with pytest.raises(ConfigError, match=r"found de/train\.parquet, en/train\.parquet; give one of them instead"):
+    with pytest.raises(ConfigError, match=r"found de/train\.parquet, en/train\.parquet; give one file instead"):
         open_collection(tmp_path)
     assert documents(open_collection(tmp_path / "en" / "train.parquet")) == DOC_ROWS
 
@@ -615,9 +619,9 @@ def test_texts_without_parts_have_no_fields(source):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ([], "there are no rows in it"),
-        ({}, "there are no rows in it"),
-        (pl.DataFrame(), "there are no rows in it"),
+        ([], "it has no rows"),
+        ({}, "it has no rows"),
+        (pl.DataFrame(), "it has no rows"),
         (["x", 5], "expected a text for the document '1', found 5"),
         (["x", None], "expected a text for the document '1', found None"),
         (["x", ("d1", "y")], "expected a text for the document '1'"),
@@ -631,20 +635,24 @@ def test_texts_without_parts_have_no_fields(source):
         ([("d1", None)], "expected a text for the document 'd1', found None"),
         ([("d1", b"x")], "expected a text for the document 'd1'"),
         ([("d1", "\ud800")], "surrogates not allowed"),
-        ([{"id": "d1", "text": "x"}, "y"], "expected a dict as before at position 1"),
+        ([{"id": "d1", "text": "x"}, "y"], "expected a dict, like the first document at position 1"),
         ([{"id": "d1", "text": "x"}, {"id": "d2"}], "in memory:2: expected a document id and text"),
         ([{"text": "x"}], "in memory:1: expected a document id and text"),
         ([{"id": None, "text": "x"}], "in memory:1: the column id has no value"),
         ([{"id": "d1", "text": ["x"]}], "in memory:1: expected a text or a number as text"),
         (pl.DataFrame({"doc_id": ["d1"], "text": [None]}), "in memory:1: the column text has no value"),
-        (pl.DataFrame({"a": ["d1"]}), "expected doc_id and text columns; found a"),
+        (pl.DataFrame({"a": ["d1"]}), "expected the columns doc_id and text; found a"),
         (pl.Series(["x"]), "Series is not a table of plain columns"),
         (pa.array(["x"]), "StringArray is not a table of plain columns"),
         (pa.Table.from_arrays([pa.array(["x"])] * 2, ["text", "text"]), "the column text occurs more than once"),
         (pl.LazyFrame({"a": [1]}), "found LazyFrame"),
         ({"x"}, "found set"),
         (b"x", "found bytes"),
-        (7, r"expected a path, a list of texts, of \(id, text\) or of dicts, a mapping, a data frame .* found int"),
+        (
+            7,
+            r"expected a path, a list of texts, of \(id, text\) pairs or of dicts, a mapping, "
+            r"a data frame .* found int",
+        ),
         (None, "found NoneType"),
     ],
 )
@@ -864,7 +872,7 @@ def test_ir_datasets_passes_the_checks_that_files_pass(register, rows_of):
 def test_a_dataset_of_nothing_says_so(register, rows_of):
     name = register(rows_of.docs(TitledDoc), rows_of.queries(BareQuery), rows_of.qrels())
     for read in (documents, queries, judgements):
-        with pytest.raises(DataError, match=r"there are no documents|has no queries|has no judgements"):
+        with pytest.raises(DataError, match=r"it has no documents|has no queries|has no judgements"):
             read(open_collection(f"irds:{name}"))
 
 
@@ -879,9 +887,9 @@ def test_what_a_dataset_lacks_is_said_with_its_subsets(register, rows_of):
     register(rows_of.queries(BareQuery), name=f"{top}/dev")
     collection = open_collection(f"irds:{top}")
     assert (collection.has_queries, collection.has_judgements) == (False, False)
-    with pytest.raises(DataError, match=f"there are no queries in it; look in its subsets {top}/dev"):
+    with pytest.raises(DataError, match=f"it has no queries; use one of its subsets: {top}/dev"):
         _ = collection.queries
-    with pytest.raises(DataError, match="there are no documents in it"):
+    with pytest.raises(DataError, match="it has no documents"):
         documents(open_collection(f"irds:{top}/dev"))
 
 
@@ -896,7 +904,7 @@ def test_an_unknown_id_is_one_line_with_the_nearest(library, name, hint):
 
 
 def test_the_split_of_a_dataset_is_a_part_of_its_id(library):
-    with pytest.raises(ConfigError, match="in ir_datasets it is a part of the id"):
+    with pytest.raises(ConfigError, match="in ir_datasets, the split is part of the id"):
         open_collection("irds:vaswani", split="test")
 
 
@@ -946,5 +954,5 @@ def test_queries_in_parquet_that_are_none_are_an_error(tmp_path):
 def test_a_collection_can_be_made_by_hand():
     made = Collection("mine", lambda fields, meter: iter([]))
     assert (made.has_queries, repr(made)) == (False, "Collection(id='mine', fields=())")
-    with pytest.raises(DataError, match=r"^collection mine: there are no judgements in it$"):
+    with pytest.raises(DataError, match=r"^collection mine: it has no judgements$"):
         _ = made.judgements

@@ -448,7 +448,7 @@ def test_a_parquet_file_with_damaged_pages_is_refused(tmp_path):
 
 
 def test_parquet_without_an_id_or_a_text_says_what_was_found(tmp_path):
-    with pytest.raises(DataError, match=r"a\.parquet: expected doc_id and text columns; found doc_id, words"):
+    with pytest.raises(DataError, match=r"a\.parquet: expected the columns doc_id and text; found doc_id, words"):
         rows(parquet(tmp_path, {"doc_id": ["d"], "words": ["she"]}))
 
 

@@ -223,7 +223,7 @@ def test_json_lines_are_read(tmp_path, name):
 
 @pytest.mark.parametrize("line", ['{"query_id": "q"', '["q", "d", 1]', "7", '{"query_id": "q", "doc_id": "d"}'])
 def test_json_that_is_no_judgement_names_the_file_and_line(tmp_path, line):
-    with pytest.raises(DataError, match=r"a\.jsonl:3: .*expected an object with query_id, doc_id, relevance"):
+    with pytest.raises(DataError, match=r"a\.jsonl:3: .*expected an object with query_id, doc_id and relevance"):
         read(tmp_path, '\n{"query_id": "q", "doc_id": "d", "relevance": 1}\n' + line, "a.jsonl")
 
 

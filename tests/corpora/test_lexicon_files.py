@@ -96,7 +96,7 @@ def test_a_group_without_terms_is_refused(tmp_path, terms):
 
 @pytest.mark.parametrize("group", ["a b", "a-b", ""])
 def test_a_group_is_named_by_letters_digits_and_underscores(tmp_path, group):
-    with pytest.raises(DataError, match=f"a group is named by letters, digits and '_', found '{group}'"):
+    with pytest.raises(DataError, match=f"expected group names of letters, digits and '_', found '{group}'"):
         load(tmp_path, f"[groups]\n'{group}' = ['she']\n", "a.toml")
 
 
@@ -260,7 +260,7 @@ def test_a_liwc_term_without_a_category_is_not_lost_in_silence(tmp_path, line):
 
 @pytest.mark.parametrize(("content", "found"), [("she 1\n", 0), ("%\n1 female\n", 1), ("%\n1 f\n%\nshe 1\n%\n", 3)])
 def test_a_liwc_file_without_a_header_says_so(tmp_path, content, found):
-    with pytest.raises(DataError, match=rf"a\.dic: expected a LIWC header between two lines of '%', found {found}"):
+    with pytest.raises(DataError, match=rf"a\.dic: expected a LIWC header between two '%' lines, found {found}"):
         load(tmp_path, content, "a.dic")
 
 
@@ -355,7 +355,7 @@ def test_a_folder_is_not_said_to_be_missing(tmp_path):
 
 def test_an_unknown_ending_lists_the_known_ones(tmp_path):
     with pytest.raises(
-        ConfigError, match=r"a\.json: expected one of \.csv, \.dic, \.toml, \.tsv, \.txt, found '\.json'"
+        ConfigError, match=r"a\.json: expected one of the endings \.csv, \.dic, \.toml, \.tsv, \.txt, found '\.json'"
     ):
         load(tmp_path, "{}", "a.json")
 

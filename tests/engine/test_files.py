@@ -80,7 +80,7 @@ def test_a_store_elsewhere_has_a_folder_of_this_machine_for_what_must_lie_in_fil
     assert one.local == Store("memory://one/").local
     assert Store("memory://one", cache=tmp_path / "c").local == tmp_path / "c"
     assert Store(tmp_path / "s").local == tmp_path / "s"
-    with pytest.raises(StoreError, match="memory://one: not a local folder"):
+    with pytest.raises(StoreError, match="memory://one: expected a local folder"):
         _ = one.root
 
 

@@ -127,7 +127,7 @@ def test_a_stage_that_loses_rows_is_stopped_and_named(tmp_path):
         def run(self, rows):
             return rows.slice(1), {}
 
-    with pytest.raises(StageError, match="'loses' lost rows: 5 in, 4 kept"):
+    with pytest.raises(StageError, match="'loses' lost rows: 5 rows in, 4 rows kept"):
         run_step(Store(tmp_path), "x", Loses(), Numbers(5))
     assert Store(tmp_path).steps() == []
 
@@ -236,7 +236,7 @@ def test_a_part_under_the_name_of_other_rows_is_an_error(tmp_path):
         part = writer.write(pa.table({"x": [1]}), 0, 1, 1, {})
         folder = store.folder("evens", "k")
         (folder / part.file).rename(folder / part.file.replace("01-", "02-"))
-        with pytest.raises(StoreError, match="its rows are not those in its name"):
+        with pytest.raises(StoreError, match="its rows are not the rows in its file name"):
             writer.done()
 
 
@@ -248,7 +248,9 @@ def test_a_stage_that_changes_its_columns_is_stopped_and_named(tmp_path):
             self.calls += 1
             return rows.rename_columns([f"x{self.calls}"]), {}
 
-    with pytest.raises(StageError, match="'changes' changed its columns at row 6: x1 int64 before, x2 int64 now"):
+    with pytest.raises(
+        StageError, match="'changes' changed its columns at row 6: they were x1 int64 before and are x2 int64 now"
+    ):
         run_step(Store(tmp_path), "x", Changes(), Numbers(20), shard_rows=6)
 
 
@@ -301,7 +303,7 @@ def test_an_input_that_grew_shorter_is_noticed(tmp_path):
     (tmp_path / f"evens-{manifest.key}" / "manifest.json").unlink()
     shorter = Numbers(9)
     shorter.key = "numbers-20"
-    with pytest.raises(StoreError, match="cover 20 rows, the input has 9"):
+    with pytest.raises(StoreError, match="cover 20 rows, but the input has 9"):
         run_step(store, "evens", Keep(), shorter, shard_rows=6)
 
 
@@ -330,7 +332,7 @@ def test_a_plan_with_a_wrong_wire_fails_before_anything_runs():
         Plan({"numbers": Numbers(2)}, [Step("a", Keep(), "number")])
     with pytest.raises(ConfigError, match="two steps or sources named 'a'"):
         Plan({"numbers": Numbers(2)}, [Step("a", Keep(), "numbers"), Step("a", Keep(), "numbers")])
-    with pytest.raises(ConfigError, match="a step reads only earlier steps and sources"):
+    with pytest.raises(ConfigError, match="a step can only read earlier steps and sources"):
         Plan({"numbers": Numbers(2)}, [Step("a", Keep(), "b"), Step("b", Keep(), "a")])
 
 

@@ -119,7 +119,9 @@ def test_an_interrupt_that_reaches_a_worker_does_not_stop_it(tmp_path, marks):
 def test_a_shard_that_always_kills_its_worker_ends_with_one_line_that_names_step_and_rows(tmp_path, marks):
     with Workers(1) as workers, pytest.raises(StageError) as found:
         run(tmp_path / "s", Dying(marks=str(marks), row=30), workers)
-    assert str(found.value).startswith("step 'step': 3 workers died on rows 28 to 35 (killed from outside")
+    assert str(found.value).startswith(
+        "step 'step': 3 workers died on rows 28 to 35 (killed by another process or the system"
+    )
     assert "\n" not in str(found.value)
     assert not any(alive(pid) for pid in pids_in(marks) - {os.getpid()})
     # What the others did is kept, and the step can go on.
@@ -161,7 +163,10 @@ def test_any_other_error_of_a_stage_is_one_line_with_step_and_rows(tmp_path, err
 
 
 def test_a_row_that_a_worker_loses_is_found(tmp_path):
-    with Workers(1) as workers, pytest.raises(StageError, match="'loses' lost rows: 7 in, 3 kept, dropped by reason"):
+    with (
+        Workers(1) as workers,
+        pytest.raises(StageError, match="'loses' lost rows: 7 rows in, 3 rows kept, rows dropped by reason"),
+    ):
         run(tmp_path, Making(Losing), workers)
     assert Store(tmp_path).steps() == []
 
@@ -180,7 +185,10 @@ def test_a_maker_that_makes_another_stage_is_refused(tmp_path):
 
 def test_a_maker_that_cannot_travel_is_refused_in_one_line(tmp_path):
     maker = lambda: Halve(Making())  # noqa: E731
-    with Workers(1) as workers, pytest.raises(StageError, match="its maker cannot be sent to a worker") as found:
+    with (
+        Workers(1) as workers,
+        pytest.raises(StageError, match="the function that builds its stage cannot be sent to a worker") as found,
+    ):
         run_step(Store(tmp_path), "step", maker(), Groups(), executor=workers, maker=maker)
     assert "\n" not in str(found.value)
 
@@ -191,7 +199,7 @@ def test_a_step_without_a_maker_runs_here(tmp_path, pool, marks):
 
 
 def test_a_store_that_only_this_process_sees_is_refused(pool):
-    with pytest.raises(StoreError, match="only this process sees it"):
+    with pytest.raises(StoreError, match="only this process can read it"):
         run_step(Store("memory://workers"), "step", Halve(Making()), Groups(), executor=pool, maker=Making())
 
 

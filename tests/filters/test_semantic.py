@@ -153,7 +153,7 @@ def test_other_names_can_be_told_and_tabs_and_byte_order_marks_are_read(tmp_path
 def test_only_the_kinds_asked_for_are_taken(tmp_path):
     found = read_labeled(write(tmp_path, HEADER + ROWS), only={"kind": ["x"]})
     assert found.candidates == ("how far away",)
-    assert found.left_out == {"same as the original": 1, "not of the kind asked for": 1}
+    assert found.left_out == {"same as the original": 1, "not of the requested kind": 1}
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_only_the_kinds_asked_for_are_taken(tmp_path):
     [
         ("", "the file is empty"),
         (HEADER, "expected pairs after the header line"),
-        ("query,label\na,1\n", r"a column for the candidate \(variation, .*found the columns query, label"),
+        ("query,label\na,1\n", r"a column for the candidate \(one of variation, .*found the columns query, label"),
         (HEADER + "1,a,b,perhaps,x\n", r"pairs.csv:2: expected a label such as true.*found 'perhaps'"),
         (HEADER + "1,a,b,True\n", r"pairs.csv:2: expected 5 columns as in the header, found 4"),
         (HEADER + '1,a,"b\nc",True,x\n1,a,b,maybe,x\n', r"pairs.csv:4: .*'maybe'"),
@@ -188,5 +188,5 @@ def test_pairs_given_as_arrays_are_checked():
     assert found.candidates == ("b",)
     with pytest.raises(DataError, match="found 1, 2, 1 and 1"):
         label_pairs(["a"], ["b", "c"], [1])
-    with pytest.raises(DataError, match="labels 0 and 1, found 2"):
+    with pytest.raises(DataError, match="label 0 or 1, found 2"):
         label_pairs(["a"], ["b"], [2])

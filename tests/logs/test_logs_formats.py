@@ -111,14 +111,17 @@ GOOD = pa.table({"user": ["u"], "time": [1], "query": ["boots"]})
     ("form", "words"),
     [
         (object(), "lacks an attribute"),
-        (broken(name="Two words"), "a name has lower-case letters"),
+        (broken(name="Two words"), "the name must have only lower-case letters"),
         (broken(__doc__=""), "says what it reads"),
-        (broken(endings=(".xml",)), "known by its ending"),
+        (broken(endings=(".xml",)), "end in one of the endings of the format"),
         (broken(read=rows(GOOD, columns=("user", "time", "query", "color"))), "unknown columns: color"),
-        (broken(read=rows(GOOD, columns=("user", "query"))), "a row has a time"),
-        (broken(read=rows(GOOD, columns=("user", "time", "query", "topic"))), "must have the announced columns"),
+        (broken(read=rows(GOOD, columns=("user", "query"))), "a row must have a time"),
+        (
+            broken(read=rows(GOOD, columns=("user", "time", "query", "topic"))),
+            "must have the columns that the format announces",
+        ),
         (broken(read=rows(GOOD.set_column(1, "time", pa.array(["never"])))), "none of the rows can be read"),
-        (broken(read=rows(*[GOOD.append_column("line", pa.array([5]))] * 2)), "each once and in order"),
+        (broken(read=rows(*[GOOD.append_column("line", pa.array([5]))] * 2)), "in ascending order without repeats"),
     ],
 )
 def test_a_format_that_does_not_keep_the_contract_is_told_why(tmp_path, form, words):

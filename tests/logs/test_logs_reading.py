@@ -82,8 +82,8 @@ def test_bad_rows_are_counted_by_reason_with_their_places(tmp_path):
     )
     report = analyze(written(tmp_path, rows), "aol")
     assert report.rejected == {
-        "NUL byte": 1, "click rank is not a number from 1 on": 1, "header line again": 1, "no user": 1, "not UTF-8": 1,
-        "query without a term": 1, "unparseable time": 2, "wrong number of columns": 2,
+        "NUL byte": 1, "click rank is not a whole number of 1 or more": 1, "header line again": 1, "no user": 1,
+        "not UTF-8": 1, "query without a term": 1, "unparseable time": 2, "wrong number of columns": 2,
     }  # fmt: skip
     assert report.counts["rows_read"] == report.counts["rows"] + sum(report.rejected.values()) == 17
     places = report.examples["unparseable time"]
@@ -146,7 +146,7 @@ def test_given_sessions_are_kept_apart_even_where_they_alternate(tmp_path):
         ("user\tquery", None, DataError, "expected a column time"),
         ("user\ttime\tquery", {"query": "text"}, DataError, "expected a column text"),
         ("user\ttime\tquery", {"qury": "query"}, UnknownName, "did you mean 'query'"),
-        ("user\ttime\tquery", {"session": "user"}, ConfigError, "given for two parts"),
+        ("user\ttime\tquery", {"session": "user"}, ConfigError, "used for two fields"),
     ],
 )
 def test_wrong_columns_are_refused_without_quoting_the_line(tmp_path, header, columns, error, words):
@@ -243,13 +243,13 @@ def test_bad_rows_of_parquet_are_counted_by_reason(analyzed):
     }  # fmt: skip
     report = analyzed(rows)
     assert report.rejected == {
-        "NUL byte": 1, "click rank is not a number from 1 on": 1, "no user": 1, "unparseable time": 1,
+        "NUL byte": 1, "click rank is not a whole number of 1 or more": 1, "no user": 1, "unparseable time": 1,
     }  # fmt: skip
     assert report.examples["no user"][0].endswith("log.parquet, row 2")
 
 
 def test_a_file_that_is_no_parquet_is_an_error(tmp_path):
-    with pytest.raises(DataError, match="not a whole Parquet file"):
+    with pytest.raises(DataError, match="not a complete Parquet file"):
         analyze(written(tmp_path, "x", "x.parquet"), "parquet")
 
 

@@ -165,7 +165,7 @@ def test_a_query_whose_judged_documents_are_all_junk_has_the_value_zero(measure)
 def test_a_grade_above_those_that_gdeval_knows_is_named_with_its_query(measure):
     qrels = {"q": {"a": 4}, "r é": {"a": 1, "b": -1, "c": 5}}
     run = {query: {"a": 2.0, "b": 1.0} for query in qrels}
-    with pytest.raises(DataError, match="grades up to 4, and query 'r é' has a judgement of grade 5; use nDCG@10"):
+    with pytest.raises(DataError, match=r"grades up to 4, but query 'r é' has a judgement of grade 5\. Use nDCG@10"):
         values(run, qrels, measure)
     assert values(run, {**qrels, "r é": {"a": 1, "c": 4}}, measure)["r é"][measure] > 0
 

@@ -144,7 +144,7 @@ def test_an_unknown_tokenizer_is_named_with_the_nearest():
 
 
 def test_a_term_that_no_tokenizer_could_see_is_refused():
-    with pytest.raises(DataError, match="could never be found"):
+    with pytest.raises(DataError, match="can never match a text"):
         MentionCounter(Lexicon("x", {"a": ("♀",), "b": ("he",)}), "word")
 
 

@@ -210,7 +210,7 @@ def test_a_folder_without_an_adapter_is_refused(tmp_path, encoder):
 
 def test_an_encoder_without_room_for_a_mention_is_refused(tmp_path, bert_tokenizer, adapter):
     small = make_encoder(tmp_path / "small", bert_tokenizer, 64)
-    with pytest.raises(ConfigError, match=f"expected an encoder of {MOST_TOKENS} tokens or more, found 64"):
+    with pytest.raises(ConfigError, match=f"expected an encoder that reads {MOST_TOKENS} tokens or more, found 64"):
         NeuralResolver(adapter(weights()), small, "cpu")
 
 

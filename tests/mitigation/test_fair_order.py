@@ -51,7 +51,7 @@ def test_targets_are_read_by_name_and_must_add_up():
 
 
 def test_a_group_that_nobody_named_is_refused():
-    with pytest.raises(DataError, match="expected groups from 0 to 1"):
+    with pytest.raises(DataError, match="expected group numbers from 0 to 1"):
         order_of([1.0], [2], [0.5, 0.5])
 
 

@@ -146,7 +146,9 @@ class Mixing:
         return GreedyWindow(1 if len(task.query_ids) == 1 else 3).rank(task)
 
 
-@pytest.mark.parametrize(("method", "words"), [(Careless(), "must not be changed"), (Mixing(), "depend on the others")])
+@pytest.mark.parametrize(
+    ("method", "words"), [(Careless(), "must not change"), (Mixing(), "depend on the other queries")]
+)
 def test_the_contract_finds_what_is_wrong(method, words):
     with pytest.raises(AssertionError, match=words):
         check_mitigation(method)
@@ -165,7 +167,10 @@ def test_what_a_query_gets_does_not_depend_on_the_others(lists, window):
         (Hits(np.array([0]), np.zeros(0, np.int32), np.zeros(0, np.float32)), "a list for each of 1 queries, found 0"),
         (Hits(np.array([0, 2]), np.array([1, 1], np.int32), np.zeros(2, np.float32)), "a document twice"),
         (Hits(np.array([0, 1]), np.array([9], np.int32), np.zeros(1, np.float32)), "from 0 to 4"),
-        (Hits(np.array([0, 2]), np.array([1], np.int32), np.zeros(1, np.float32)), "2 documents and scores, found 1"),
+        (
+            Hits(np.array([0, 2]), np.array([1], np.int32), np.zeros(1, np.float32)),
+            "2 documents, each with a score, found 1 documents",
+        ),
     ],
 )
 def test_lists_that_are_none_are_refused_with_the_name_of_the_method(hits, words):

@@ -259,7 +259,7 @@ def test_the_index_does_not_depend_on_batches_or_threads(tmp_path):
 
 def test_an_index_is_not_written_over_another(tmp_path):
     make(tmp_path / "i", ["x"])
-    with pytest.raises(StoreError, match="there is an index already"):
+    with pytest.raises(StoreError, match="it already has an index"):
         make(tmp_path / "i", ["y"])
 
 
@@ -284,7 +284,7 @@ def test_a_harmed_index_file_is_an_error(tmp_path, name, harm):
     else:
         data[len(data) // 2] ^= 1
         path.write_bytes(bytes(data))
-    with pytest.raises(StoreError, match="index anew"):
+    with pytest.raises(StoreError, match="build the index again"):
         Index.open(tmp_path / "i")
 
 
@@ -293,7 +293,7 @@ def test_harmed_weights_are_an_error(tmp_path):
     Bm25Ranker(index)
     path = tmp_path / "i" / "weights-bm25-0.9-0.4-lucene" / "impacts.f32"
     path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(StoreError, match="index anew"):
+    with pytest.raises(StoreError, match="build the index again"):
         Bm25Ranker(index)
 
 

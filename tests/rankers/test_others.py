@@ -154,7 +154,7 @@ class TestCrossEncoder:
         assert by_index.docs.tolist() == by_hand.docs.tolist()
 
     def test_an_index_without_texts_is_refused(self, bm25, tmp_path, tiny_cross):
-        with pytest.raises(DataError, match="the texts were not kept"):
+        with pytest.raises(DataError, match="it has no texts"):
             CrossEncoderRanker(bm25, index=tmp_path / "bm25", model=tiny_cross)
 
     @pytest.mark.parametrize("kind", ["cross", "sparse"])
@@ -196,7 +196,7 @@ class TestReplay:
             ReplayRanker({"1": {"a": 1.0}, "2": {"b": 1.0}}, {"1": "same", "2": "same"})
 
     def test_a_query_of_the_run_without_a_text_is_refused(self):
-        with pytest.raises(DataError, match="'9' of the run is not among the queries"):
+        with pytest.raises(DataError, match="'9' of the run is not in the given queries"):
             ReplayRanker({"9": {"a": 1.0}}, {"1": "one"})
 
 

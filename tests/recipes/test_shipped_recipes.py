@@ -63,7 +63,7 @@ def test_the_demo_needs_no_model_and_its_reformulations_are_of_its_own_queries()
     found = made.reformulate(QueryBatch(tuple(queries), tuple(queries.values())))
     assert len(set(found.rows)) > 60
     assert max(Counter(found.rows).values()) == 2
-    with pytest.raises(ConfigError, match="replay: expected count of 1 or more, found 0"):
+    with pytest.raises(ConfigError, match="replay: expected count= to be 1 or more, found 0"):
         from_spec("reformulator", {"method": "replay", "file": "demo", "count": 0}, "method")
 
 

@@ -132,10 +132,10 @@ TEXT_FAULTS = {
     "a word twice": (b"fig 1 2\nkiwi 1 2\nfig 3 4\n", r"v\.txt:3: the word 'fig' is there a second time"),
     "a word twice after a header": (b"2 2\nfig 1 2\nfig 3 4\n", r"v\.txt:3: the word 'fig'"),
     "not UTF-8": (b"fig 1 2\nki\xffwi 3 4\n", r"v\.txt:2: expected UTF-8 text, found byte 0xff"),
-    "fewer words than the header says": (b"3 2\nfig 1 2\n", r"v\.txt: the first line says 3 words, found 1"),
+    "fewer words than the header says": (b"3 2\nfig 1 2\n", r"v\.txt: the first line announces 3 words, found 1"),
     "a header of no width": (b"3 0\nfig\n", r"v\.txt:1: expected a width from 1"),
     "nothing": (b"", r"v\.txt: expected word vectors, found an empty file"),
-    "a header alone": (b"0 2\n", r"v\.txt: expected word vectors, found no line with one"),
+    "a header alone": (b"0 2\n", r"v\.txt: expected word vectors, found no line with a vector"),
     "gzip": (b"\x1f\x8b\x08 packed", r"v\.txt: .* gzip file; unpack it first"),
 }
 
@@ -167,8 +167,11 @@ def test_a_damaged_binary_file_is_one_line_that_says_where(tmp_path):
     whole = path.read_bytes()
     for data, message in (
         (whole[:-1], "cut short in word 3 of 3, at byte"),
-        (whole[:40], "the first line says 3 words of width 4, but the file is shorter"),
-        (b"999999999 300\nfig " + whole, "the first line says 999999999 words of width 300, but the file is shorter"),
+        (whole[:40], "the first line announces 3 words of width 4, but the file is shorter"),
+        (
+            b"999999999 300\nfig " + whole,
+            "the first line announces 999999999 words of width 300, but the file is shorter",
+        ),
         (whole + b"pear", "says 3 words, but more follow at byte"),
         (whole.replace(b"kiwi", b"\xff\xffwi"), "expected UTF-8 text, found .* as word 2"),
         (whole.replace(b"plum", b"kiwi"), "word 3: the word 'kiwi' is there a second time"),
@@ -184,7 +187,7 @@ def test_a_damaged_matrix_or_vocabulary_is_one_line_that_says_where(tmp_path):
     whole = path.read_bytes()
     vocabulary = tmp_path / "vocab.txt"
     for text, message in (
-        ("fig\n", "expected 1 rows, one a word of the vocabulary, found 2"),
+        ("fig\n", "expected 1 rows, one for each word of the vocabulary, found 2"),
         ("fig\n\n", r"vocab\.txt:2: expected one word a line, found a blank line"),
         ("fig\nfig\n", r"vocab\.txt:2: the word 'fig' is there a second time"),
     ):
@@ -193,7 +196,7 @@ def test_a_damaged_matrix_or_vocabulary_is_one_line_that_says_where(tmp_path):
             read_vectors(path)
     vocabulary.write_text("fig\nkiwi\n", encoding="utf-8")
     path.write_bytes(whole[:-4])
-    with pytest.raises(DataError, match=r"not a whole \.npy file"):
+    with pytest.raises(DataError, match=r"not a complete \.npy file"):
         read_vectors(path)
     np.save(path, np.array([[1, 2], [np.inf, 1]], np.float32))
     with pytest.raises(DataError, match="row 2: expected finite numbers"):
@@ -202,7 +205,7 @@ def test_a_damaged_matrix_or_vocabulary_is_one_line_that_says_where(tmp_path):
     with pytest.raises(DataError, match="expected a matrix of floats"):
         read_vectors(path)
     np.save(path, np.array([{"code": 1}], object), allow_pickle=True)
-    with pytest.raises(DataError, match=r"not a whole \.npy file"):
+    with pytest.raises(DataError, match=r"not a complete \.npy file"):
         read_vectors(path)
     vocabulary.unlink()
     with pytest.raises(DataError, match=r"vocabulary .*vocab\.txt: no such file"):
@@ -211,7 +214,7 @@ def test_a_damaged_matrix_or_vocabulary_is_one_line_that_says_where(tmp_path):
 
 def test_a_vocabulary_goes_with_a_matrix_only(tmp_path):
     path = write_text(tmp_path / "v.txt", ["fig"], np.ones((1, 2)))
-    with pytest.raises(ConfigError, match=r"a vocabulary goes with an \.npy file only"):
+    with pytest.raises(ConfigError, match=r"a vocabulary is only for an \.npy file"):
         read_vectors(path, tmp_path / "vocab.txt")
 
 

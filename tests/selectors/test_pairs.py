@@ -155,7 +155,7 @@ def test_wrong_tables_are_refused():
         make_pairs(good.with_columns(pl.Series("RR_10", [0.5, math.inf])), TWO)
     with pytest.raises(DataError, match="column 'outcome' already"):
         make_pairs(good.with_columns(outcome=pl.lit("x")), TWO)
-    with pytest.raises(ConfigError, match="which way"):
+    with pytest.raises(ConfigError, match="which values are better"):
         make_pairs(good, {"RR@10": Direction.UP})
     with pytest.raises(ConfigError, match="found none"):
         make_pairs(good, TWO, (), ())

@@ -158,7 +158,7 @@ def test_robust_knows_a_tolerance():
 
 def test_wrong_inputs_of_robust_are_refused():
     tables_of = rankers(bm25=[(1.0, 1.0)], dense=[(1.0, 1.0)])
-    with pytest.raises(ConfigError, match="two rankers or more"):
+    with pytest.raises(ConfigError, match="two or more rankers"):
         robust({"bm25": tables_of["bm25"]}, NAMES)
     with pytest.raises(DataError, match="column 'gain_AP_10' in the pairs of 'bm25'"):
         robust(tables_of, ["AP@10"])

@@ -267,9 +267,9 @@ def test_measures_that_are_not_named_do_not_select():
     ("settings", "message"),
     [
         ({"theta_bias": -1.0}, "theta_bias: expected a finite number of 0 or more"),
-        ({"weight_eff": 0.0, "weight_bias": 0.0}, "at least one above zero"),
+        ({"weight_eff": 0.0, "weight_bias": 0.0}, "at least one of them above zero"),
         ({"weight_eff": -1.0}, "weight_eff: expected"),
-        ({"accept": "5: 0"}, "accept: expected the groups 1, 2, 3, 4, found '5'"),
+        ({"accept": "5: 0"}, "accept: expected the group numbers 1, 2, 3, 4, found '5'"),
         ({"accept": "1: 9"}, "accept, group 1: expected some of 0, 1, 2, 3, 4, found '9'"),
         ({"accept": "1: 0; 1: 1"}, "each name once"),
         ({"accept": ""}, "one part or more"),
@@ -292,7 +292,7 @@ def test_measures_that_do_not_fit_thresholds_are_refused():
         RefairmulatePaper("RR@10", "ARaB(tf)@10").select(table, dict.fromkeys(TWO, Direction.DOWN))
     with pytest.raises(UnknownName, match="unknown measure 'AP@10'"):
         RefairmulateRepo().select(table, TWO)
-    with pytest.raises(ConfigError, match="valid_bias: expected measures of bias"):
+    with pytest.raises(ConfigError, match="valid_bias: expected only measures of bias"):
         RefairmulateRepo(bias="ARaB(tf)@10").select(scored({}), DIRECTIONS)
 
 

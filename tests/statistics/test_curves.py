@@ -45,7 +45,7 @@ def test_a_wanted_precision_keeps_as_much_as_it_can():
     assert choose_threshold(curve, "precision", 0.6).threshold == 0.4
     cut = choose_threshold(curve, "precision", 0.65)
     assert (cut.threshold, cut.rule, cut.kept) == (0.8, "precision>=0.65", 3)
-    with pytest.raises(DataError, match=r"no threshold has a precision of 0.9: the highest is 0.5"):
+    with pytest.raises(DataError, match=r"no threshold has a precision of 0.9; the highest precision is 0.5"):
         choose_threshold(precision_recall([2, 1], [0, 1]), "precision", 0.9)
 
 
@@ -59,7 +59,7 @@ def test_a_wrong_rule_is_refused(rule, least):
     ("scores", "labels", "said"),
     [
         ([1.0, 2.0], [1], "one label for each score"),
-        ([1.0, float("nan")], [1, 0], "finite number for every score, found 1"),
+        ([1.0, float("nan")], [1, 0], "every score must be finite, found 1"),
         ([1.0, 2.0], [1, 2], "labels 0 and 1"),
         ([1.0, 2.0], [0, 0], "no pair with the label 1"),
         ([], [], "no pair with the label 1"),

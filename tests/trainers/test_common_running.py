@@ -152,7 +152,7 @@ def test_weights_that_are_no_numbers_are_never_marked_as_a_good_checkpoint(tmp_p
     [
         (4, 3, "batch_size 4: try batch_size=2 and accumulate=6"),
         (3, 1, "batch_size 3: try batch_size=1 and accumulate=3"),
-        (1, 1, "batch_size 1: expected room for one example"),
+        (1, 1, "batch_size 1, which is one example"),
     ],
 )
 def test_out_of_memory_says_which_batch_size_to_try(tmp_path, batch_size, accumulate, said):

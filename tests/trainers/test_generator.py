@@ -153,7 +153,9 @@ def test_nothing_held_out_means_every_part_is_all():
 
 
 def test_pairs_that_are_all_too_short_are_refused():
-    with pytest.raises(DataError, match="expected queries with relevant passages, found none of 4 long enough"):
+    with pytest.raises(
+        DataError, match="expected queries and relevant passages that are long enough, found none in 4 pairs"
+    ):
         make_pairs(judged(), GeneratorSettings(least_passage=1000))
 
 

@@ -136,7 +136,9 @@ def test_a_learning_rate_that_blows_up_is_told():
 
 
 def test_settings_that_make_no_sense_are_told():
-    with pytest.raises(ConfigError, match="expected pairs batch or query and start uniform or zero, found 'all'"):
+    with pytest.raises(
+        ConfigError, match="expected pairs= to be batch or query and start= to be uniform or zero, found 'all'"
+    ):
         HeadSettings(pairs="all")
     with pytest.raises(ConfigError, match="expected epochs and learning_rate above 0"):
         HeadSettings(epochs=0)

@@ -184,7 +184,7 @@ def test_a_head_that_is_damaged_or_of_another_encoder_is_told(folder, tiny, tmp_
         read_head(tmp_path)
     facts = {"model": tiny, "layout": "joint", "with_title": True, "weights": [0.1] * 9, "bias": 0.0}
     (tmp_path / "head.json").write_text(json.dumps(facts), encoding="utf-8")
-    with pytest.raises(ConfigError, match="expected an encoder of 9 features, found 16"):
+    with pytest.raises(ConfigError, match="expected an encoder with 9 features, found 16"):
         read_head(tmp_path).logits(["about job"], ["he"])
 
 
@@ -237,7 +237,9 @@ def test_the_penalty_brings_the_versions_of_a_document_together(folder, tiny, tm
 def test_settings_that_make_no_sense_are_told(folder, tmp_path):
     with pytest.raises(ConfigError, match="expected method head, lora, full"):
         AdapterJob(method="tail")
-    with pytest.raises(ConfigError, match="expected method full or lora, pairs batch or query, rank above 0"):
+    with pytest.raises(
+        ConfigError, match="expected method= to be full or lora, pairs= to be batch or query, and rank= to be above 0"
+    ):
         FinetuneSettings(rank=0)
     from typer.testing import CliRunner
 

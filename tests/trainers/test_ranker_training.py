@@ -210,7 +210,7 @@ def test_examples_of_one_kind_or_none_are_refused(tiny, tmp_path):
     with pytest.raises(DataError, match="found none \\(3 queries with no negatives\\)"):
         fit(texts, nobody, settings_for(tiny), PACE, tmp_path, "cpu")
     only = Examples(np.array([0]), np.array([[0]]), np.array([[1.0]]))
-    with pytest.raises(DataError, match="found positive ones only"):
+    with pytest.raises(DataError, match="found only positive examples"):
         fit(texts, only, settings_for(tiny), PACE, tmp_path, "cpu")
 
 

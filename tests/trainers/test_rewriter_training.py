@@ -133,9 +133,9 @@ def test_presets_have_the_published_sizes():
 
 
 def test_what_cannot_be_trained_is_refused(tmp_path):
-    with pytest.raises(DataError, match="expected pairs to learn from, found none"):
+    with pytest.raises(DataError, match="expected pairs of queries to train on, found none"):
         fit_rewriter(pairs_of([], []), RewriterSettings("acg", SIZES), PACE, tmp_path)
     with pytest.raises(ConfigError, match="kind: expected one of acg, hred-qs, seq2seq, causal, found 'gru'"):
         RewriterSettings("gru")
-    with pytest.raises(ConfigError, match="vectors are for acg and hred-qs"):
+    with pytest.raises(ConfigError, match="vectors are only for the kinds acg and hred-qs"):
         fit_rewriter(pairs_of(), RewriterSettings("causal"), PACE, tmp_path, vectors=([], np.zeros((0, 3), np.float32)))

@@ -153,27 +153,30 @@ def test_lists_are_compared_by_rank():
         np.array([[8.0, 2.0, 1.0, 1.0], [5.0, 5.0, 1.0, 0.0], [0.0] * 4]),
     )
     found = dict(zip(LISTS, agreement(old, new).T.tolist(), strict=True))
-    assert found["the first stays first"] == [1, 0, 0]
-    assert found["the first stays in the list"] == [1, 1, 0]
+    assert found["the top document stays at rank 1"] == [1, 0, 0]
+    assert found["the top document stays in the list"] == [1, 1, 0]
     # 7 stands first, third, nowhere (counted as fifth); the new firsts stood first, second, nowhere.
-    assert found["1 / new rank of the old first"] == pytest.approx([1, 1 / 3, 1 / 5])
-    assert found["1 / old rank of the new first"] == pytest.approx([1, 1 / 2, 1 / 5])
-    assert found["share of the list in common"] == [0.5, 0.5, 0]
-    assert found["lead of the old first"] == [0.25] * 3
-    assert found["lead of the old first, if it stays first"] == [0.25, 0, 0]
-    assert found["lead of the new first"] == [0.75, 0, 0]
-    assert found["score of the new first"] == [8, 5, 0]
+    assert found["1 / new rank of the old top document"] == pytest.approx([1, 1 / 3, 1 / 5])
+    assert found["1 / old rank of the new top document"] == pytest.approx([1, 1 / 2, 1 / 5])
+    assert found["share of documents in both lists"] == [0.5, 0.5, 0]
+    assert found["lead of the old top document"] == [0.25] * 3
+    assert found["lead of the old top document if it stays at rank 1"] == [0.25, 0, 0]
+    assert found["lead of the new top document"] == [0.75, 0, 0]
+    assert found["score of the new top document"] == [8, 5, 0]
 
 
 def test_nearness_is_compared_between_the_lists():
     similar = np.array([0.9])
     old, new = np.array([[0.5, 0.8]]), np.array([[0.7, -1.0]])
     found = dict(zip(CLOSE, closeness(similar, old, new)[0].tolist(), strict=True))
-    assert found["query and candidate"] == 0.9
-    assert found["distance of the old first from the nearest"] == pytest.approx(0.3)
-    assert found["distance of the new first from the nearest"] == pytest.approx(0.1)
-    assert found["new nearest, less old nearest"] == pytest.approx(-0.1)
-    assert found["old first is the nearest of both lists"] == found["new first is the nearest of both lists"] == 0
+    assert found["similarity of query and candidate"] == 0.9
+    assert found["highest similarity minus that of the old top document"] == pytest.approx(0.3)
+    assert found["highest similarity minus that of the new top document"] == pytest.approx(0.1)
+    assert found["highest similarity, new list minus old list"] == pytest.approx(-0.1)
+    assert found["old top document is the most similar of both lists"] == 0
+    assert found["new top document is the most similar of both lists"] == 0
     second = 1 / np.log2(3)
     # The document that is not there counts nothing.
-    assert found["new list, less old list"] == pytest.approx((0.7 - 0.5 - 0.8 * second) / (1 + second))
+    assert found["weighted mean similarity, new list minus old list"] == pytest.approx(
+        (0.7 - 0.5 - 0.8 * second) / (1 + second)
+    )

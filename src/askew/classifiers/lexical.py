@@ -52,13 +52,15 @@ class LexicalClassifier:
         self, groups: GroupsLike | None = None, names: bool = True, ties: str = "neutral", abstain_below: float = 0.0
     ) -> None:
         if ties not in ("neutral", "abstain"):
-            raise ConfigError(f"lexical: expected ties neutral or abstain, found {ties!r}")
+            raise ConfigError(f"lexical: expected ties= to be neutral or abstain, found {ties!r}")
         if not 0 <= abstain_below <= 1:
-            raise ConfigError(f"lexical: expected abstain_below from 0 to 1, found {abstain_below}")
+            raise ConfigError(f"lexical: expected abstain_below= to be from 0 to 1, found {abstain_below}")
         self._lexicon = Groups.of(DEFAULT_LEXICON if groups is None else groups).counted
         if LABEL in self._lexicon.groups:
             where = f"the lexicon {self._lexicon.name!r}"
-            raise ConfigError(f"lexical: expected no group {LABEL!r} in {where}: this label means no group")
+            raise ConfigError(
+                f"lexical: rename the group {LABEL!r} of {where}; this label is for texts without a group"
+            )
         listed = load_lexicon(NAMES) if names else None
         self._names = listed if listed and set(listed.groups) & set(self._lexicon.groups) else None
         self._ties, self._least = ties, float(abstain_below)
@@ -73,7 +75,7 @@ class LexicalClassifier:
         }  # fmt: skip
 
     def classify(self, texts: Sequence[str]) -> Classified:
-        """The group that each text names most."""
+        """Return the group that each text names most often."""
         counts = self._counter.count(texts)
         first, second = _two_highest(counts)
         probabilities = _probabilities(counts, second)

@@ -74,5 +74,5 @@ def _refuse_other(groups: GroupsLike | None) -> None:
     if set(found) != set(GROUPS):
         raise ConfigError(
             f"query-groups: expected the groups female and male, found {', '.join(found)}; "
-            "use the classifier lexical, which counts the words of any groups"
+            "use the classifier lexical, which works with any groups"
         )

@@ -45,9 +45,12 @@ def fit_temperature(logits: Floats, labels: npt.NDArray[np.integer]) -> float:
     The loss is convex in 1 / temperature, so it has one minimum.
     """
     if logits.ndim != 2 or len(logits) != len(labels) or not len(labels):
-        raise DataError(f"temperature: expected a row of logits for each label, found {logits.shape}, {len(labels)}")
+        raise DataError(
+            f"temperature: expected one row of logits for each label, found logits of shape {logits.shape} "
+            f"and {len(labels)} labels"
+        )
     if labels.min() < 0 or labels.max() >= logits.shape[1]:
-        raise DataError(f"temperature: expected labels from 0 to {logits.shape[1] - 1}, found others")
+        raise DataError(f"temperature: expected labels from 0 to {logits.shape[1] - 1}, found another label")
     low, high = math.log(COLDEST), math.log(HOTTEST)
     golden = (math.sqrt(5) - 1) / 2
     for _ in range(_STEPS):

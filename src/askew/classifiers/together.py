@@ -28,7 +28,7 @@ class MeanClassifier:
                     f"{', '.join(member.labels)}"
                 )
         if not 0 <= abstain_below <= 1:
-            raise ConfigError(f"{self.name}: expected abstain_below from 0 to 1, found {abstain_below}")
+            raise ConfigError(f"{self.name}: expected abstain_below= to be from 0 to 1, found {abstain_below}")
         self._members, self._least = tuple(members), float(abstain_below)
 
     def settings(self) -> Mapping[str, Any]:
@@ -36,7 +36,7 @@ class MeanClassifier:
         return {"members": [dict(member.settings()) for member in self._members], "abstain_below": self._least}
 
     def classify(self, texts: Sequence[str]) -> Classified:
-        """The most probable label of each text; -1 where its probability is below ``abstain_below``."""
+        """Return the most probable label of each text, or -1 where its probability is below ``abstain_below``."""
         found = [self._ordered(member.classify(texts)) for member in self._members]
         probabilities = np.mean(found, axis=0)
         chosen = probabilities.argmax(axis=1).astype(np.int64)

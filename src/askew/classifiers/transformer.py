@@ -32,7 +32,7 @@ class LogitsClassifier:
         if not 0 < temperature < math.inf:
             raise ConfigError(f"{self.name}: expected a temperature above 0, found {temperature}")
         if not 0 <= abstain_below <= 1:
-            raise ConfigError(f"{self.name}: expected abstain_below from 0 to 1, found {abstain_below}")
+            raise ConfigError(f"{self.name}: expected abstain_below= to be from 0 to 1, found {abstain_below}")
         self.labels = tuple(labels)
         self._predict, self._temperature, self._least = predict_logits, float(temperature), float(abstain_below)
         self._identity = dict(identity or {})
@@ -45,7 +45,7 @@ class LogitsClassifier:
         }  # fmt: skip
 
     def classify(self, texts: Sequence[str]) -> Classified:
-        """The most probable label of each text; -1 where its probability is below ``abstain_below``."""
+        """Return the most probable label of each text, or -1 where its probability is below ``abstain_below``."""
         if not len(texts):
             return Classified(self.labels, np.zeros((0, len(self.labels))), np.zeros(0, np.int64))
         logits = np.asarray(self._predict(list(texts)), np.float64)
@@ -88,5 +88,5 @@ class TransformerClassifier(LogitsClassifier):
 def _renamed(own: tuple[str, ...], wanted: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in wanted.split(",")) if wanted else own
     if len(names) != len(own) or not all(names):
-        raise ConfigError(f"transformer: expected {len(own)} labels ({', '.join(own)}), found {wanted!r}")
+        raise ConfigError(f"transformer: expected {len(own)} label names (for {', '.join(own)}), found {wanted!r}")
     return names

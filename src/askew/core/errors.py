@@ -25,7 +25,7 @@ class AskewError(Exception):
 
 
 class ConfigError(AskewError):
-    """A setting is wrong: an unknown name, a wrong type, options that exclude each other."""
+    """A setting is wrong: an unknown name, a value of the wrong type, or options that exclude each other."""
 
     exit_code = 2
 
@@ -67,7 +67,7 @@ class StoreError(AskewError):
 
 
 class StageError(AskewError):
-    """A stage broke its contract, for instance lost rows without counting them."""
+    """A stage broke its contract; for instance, it lost rows without counting them."""
 
     exit_code = 6
 

@@ -149,9 +149,9 @@ class _CriteriaParser:
             kind = str(match.lastgroup)
             found.append(_Token(kind, match[kind], match.start(kind)))
             if kind == "other":
-                raise self._fail("a number, a name, an operator such as == or a bracket", found[-1])
+                raise self._fail("a number, a name, an operator such as ==, or a bracket", found[-1])
             if kind == "number" and (glued := re.match(r"[A-Za-z_.]", self.text[match.end() :])):
-                raise self._fail("a blank after the number", _Token("other", glued.group(), match.end()))
+                raise self._fail("a space after the number", _Token("other", glued.group(), match.end()))
         return [*found, _Token("end", "", len(self.text))]
 
     def _fail(self, expected: str, token: _Token) -> ConfigError:
@@ -239,7 +239,7 @@ class _CriteriaParser:
         """Parse a part in brackets."""
         self.depth += 1
         if self.depth > DEEPEST:
-            raise self._fail(f"at most {DEEPEST} brackets within each other", self._next())
+            raise self._fail(f"at most {DEEPEST} nested brackets", self._next())
         self.at += 1
         found = part()
         if not self._take(")"):
@@ -252,7 +252,7 @@ class _CriteriaParser:
             raise self._fail(f"'(' after {name.text}", self._next())
         count = self._inside(self._arguments, "',' or ')'")
         if name.text == "abs" and count != 1:
-            raise self._fail(f"abs of 1 value instead of {count}", name)
+            raise self._fail(f"1 value in abs(...) instead of {count}", name)
         if name.text != "abs" and count < 2:
             raise self._fail(f"{name.text} of 2 values or more instead of {count}", name)
         self.steps += [(np.abs, 1)] if count == 1 else [(_FUNCTIONS[name.text], 2)] * (count - 1)

@@ -21,13 +21,13 @@ _CHOSEN = re.compile(r"(.+):([\w -]+(?:,[\w -]+)*)")
 
 
 class Groups:
-    """The groups of a lexicon, or some of them.
+    """All or some of the groups of a lexicon.
 
-    ``names`` selects groups of the lexicon, and their order: with two names, a signed measure is the first group minus
-    the second. Without ``names`` all groups are used. A signed measure is then male minus female if the lexicon has
-    both, as published; for two other groups it is the second minus the first. ``tokens`` is the tokenizer (by default
-    that of the measure or preset, otherwise ``unclipped``). ``overlap`` says whether a term of several groups counts
-    for all of them or for the first.
+    ``names`` selects groups of the lexicon and sets their order. With two names, a signed measure is the value of the
+    first group minus the value of the second. Without ``names``, all groups are used. A signed measure is then male
+    minus female, as in the published scripts; for two groups with other names it is the second minus the first.
+    ``tokens`` is the tokenizer; the default is the tokenizer of the measure or preset, or else ``unclipped``.
+    ``overlap`` sets whether a term that belongs to several groups counts for all of them or only for the first.
     """
 
     def __init__(
@@ -51,7 +51,8 @@ class Groups:
             if one not in self.lexicon.groups:
                 raise UnknownName("group", one, self.lexicon.group_names, f"lexicon {self.lexicon.name}")
         if not self.names or len(set(self.names)) < len(self.names):
-            raise ConfigError(f"groups: expected one group or more, each once; found {', '.join(self.names) or 'none'}")
+            found = ", ".join(self.names) or "none"
+            raise ConfigError(f"groups: expected at least one group, and no group twice; found {found}")
 
     @classmethod
     def load(cls, source: str | Path, names: Sequence[str] | None = None, *, tokens: str | None = None) -> Groups:
@@ -98,7 +99,7 @@ class Groups:
         elif isinstance(groups, str):
             found = cls(load_lexicon(lexicon), [name.strip() for name in groups.split(",")])
         else:
-            raise ConfigError("groups= with lexicon=: expected names of groups of the lexicon, as in 'old,young'")
+            raise ConfigError("groups=: with lexicon=, expected the names of groups in this lexicon, as in 'old,young'")
         return found if tokens is None else found.with_tokens(tokens)
 
     def with_tokens(self, tokens: str) -> Groups:
@@ -160,5 +161,5 @@ class Groups:
 
 def _with_ending(path: str | Path, endings: Sequence[str]) -> Path:
     if Path(path).suffix.lower() not in endings:
-        raise ConfigError(f"groups {path}: expected a file that ends in {' or '.join(endings)}")
+        raise ConfigError(f"groups {path}: expected a file name that ends in {' or '.join(endings)}")
     return Path(path)

@@ -24,7 +24,7 @@ _SHORT_GROUPS = {"f": "female", "m": "male"}
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Terms of each group, in the order of the groups. A term ending in ``*`` matches as a prefix."""
+    """The terms of each group, in the order of the groups. A term that ends in ``*`` matches as a prefix."""
 
     name: str
     groups: Mapping[str, tuple[str, ...]]
@@ -40,12 +40,14 @@ class Lexicon:
         cleaned = {}
         for group, terms in self.groups.items():
             if not _GROUP_NAME.fullmatch(group):
-                raise DataError(f"lexicon {self.name!r}: a group is named by letters, digits and '_', found {group!r}")
+                raise DataError(
+                    f"lexicon {self.name!r}: expected group names of letters, digits and '_', found {group!r}"
+                )
             cleaned[group] = tuple(sorted({t for t in (_clean(term) for term in terms) if t}))
             if not cleaned[group]:
                 raise DataError(f"lexicon {self.name!r}: the group {group!r} has no terms")
         if not cleaned:
-            raise DataError(f"lexicon {self.name!r} has no groups: expected at least one with its terms")
+            raise DataError(f"lexicon {self.name!r} has no groups: expected at least one group with terms")
         object.__setattr__(self, "groups", cleaned)
 
     @cached_property
@@ -107,11 +109,14 @@ def load_lexicon(spec: str | Path | Lexicon) -> Lexicon:
         return lexicon
     path = Path(text)
     if not path.suffix:
-        raise UnknownName("lexicon", text, shipped_lexicons(), "the shipped lexicons (a file needs its ending)")
+        raise UnknownName(
+            "lexicon", text, shipped_lexicons(), "the shipped lexicons (give a file with its ending, such as .toml)"
+        )
     _check_file(path)
     readers = {".toml": _from_toml, ".dic": _from_dic, ".csv": _from_rows, ".tsv": _from_rows, ".txt": _from_rows}
     if path.suffix.lower() not in readers:
-        raise ConfigError(f"lexicon file {text}: expected one of {', '.join(sorted(readers))}, found {path.suffix!r}")
+        endings = ", ".join(sorted(readers))
+        raise ConfigError(f"lexicon file {text}: expected one of the endings {endings}, found {path.suffix!r}")
     return readers[path.suffix.lower()](path)
 
 
@@ -150,7 +155,7 @@ def _from_toml(path: Path) -> Lexicon:
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"lexicon file {path}: not valid TOML: {error}") from None
     except (ValueError, RecursionError):
-        raise DataError(f"lexicon file {path}: not valid TOML: a number is too long or lists too deep") from None
+        raise DataError(f"lexicon file {path}: not valid TOML: a number is too long, or lists are too deep") from None
     groups = data.pop("groups", None)
     if not isinstance(groups, dict) or not all(_is_terms(terms) for terms in groups.values()):
         raise DataError(f"lexicon file {path}: expected a table [groups] with lists of terms, such as female = ['she']")
@@ -212,7 +217,9 @@ def _from_dic(path: Path, only: Iterable[str] = ("female", "male")) -> Lexicon:
     lines = list(enumerate(_read_text(path).split("\n"), start=1))
     marks = [at for at, (_, line) in enumerate(lines) if line.startswith("%")]
     if len(marks) != 2:
-        raise DataError(f"lexicon file {path}: expected a LIWC header between two lines of '%', found {len(marks)}")
+        raise DataError(
+            f"lexicon file {path}: expected a LIWC header between two '%' lines, found {len(marks)} such lines"
+        )
     names = _dic_names(lines[marks[0] + 1 : marks[1]], path)
     groups: dict[str, list[str]] = {name: [] for name in names.values()}
     for number, line in lines[marks[1] + 1 :]:

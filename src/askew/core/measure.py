@@ -38,7 +38,7 @@ UNBOUNDED: Bounds = (-math.inf, math.inf)
 
 
 class Direction(enum.Enum):
-    """Which values of a score are better: higher ones, lower ones, or those closer to zero."""
+    """Which values of a score are better: higher, lower, or closer to zero."""
 
     UP = "up"
     DOWN = "down"

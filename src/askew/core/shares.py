@@ -11,7 +11,7 @@ from askew.core.errors import ConfigError
 def wilson(count: float, n: float, level: float = 0.95) -> tuple[float, float]:
     """Wilson's interval (1927) of the share ``count / n``. It is within 0 and 1; for ``n = 0`` both ends are NaN."""
     if not 0 <= count <= n:
-        raise ConfigError(f"share: expected a count from 0 to n, found {count} of {n}")
+        raise ConfigError(f"share: expected a count from 0 to {n}, found {count}")
     if not n:
         return math.nan, math.nan
     z = NormalDist().inv_cdf((1 + level) / 2)

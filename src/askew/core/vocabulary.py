@@ -56,7 +56,7 @@ def build_vocabulary(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str)
     # Terms of a lexicon are never clipped: "m.d." must not lose its "d".
     tokenize = word if tokenize is unclipped else tokenize
     if len(lexicon.groups) > MAX_GROUPS:
-        raise DataError(f"lexicon {lexicon.name!r}: at most {MAX_GROUPS} groups, found {len(lexicon.groups)}")
+        raise DataError(f"lexicon {lexicon.name!r}: expected at most {MAX_GROUPS} groups, found {len(lexicon.groups)}")
     vocabulary = GroupVocabulary(lexicon.group_names)
     for bit, terms in enumerate(lexicon.groups.values()):
         for term in terms:
@@ -71,7 +71,7 @@ def _add(
 ) -> None:
     where = f"lexicon {lexicon.name!r}: the term {term!r}"
     if not tokens:
-        raise DataError(f"{where} has no token under the tokenizer {tokenizer_name!r} and could never be found")
+        raise DataError(f"{where} has no token under the tokenizer {tokenizer_name!r}, so it can never match a text")
     if term.endswith("*"):
         if len(tokens) > 1:
             raise DataError(f"{where} is a prefix of several tokens; a prefix must be one token")

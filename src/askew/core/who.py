@@ -22,7 +22,7 @@ from askew.core.shipped import DATA
 WHO = ("real", "fictional", "generic", "name", "other")
 WHO_SHORT = {
     "real": "a real person", "fictional": "a character", "generic": "anyone",
-    "name": "part of a title, brand, place or team", "other": "no person, another meaning",
+    "name": "part of a title, brand, place or team", "other": "not a person, or another meaning",
 }  # fmt: skip
 ANY = "any"
 # The resolvers were trained and evaluated on the words of these groups.
@@ -40,7 +40,7 @@ _SHARED = ("mentions/relevance.json", "mentions/frequencies.npz")
 RESOLVERS = {
     "light": ResolverKind("a linear model of the words around a mention", ("mentions/light.npz", *_SHARED)),
     "neural": ResolverKind(
-        "MiniLM with the adapters minilm-who and minilm-why: more accurate, slow; needs the extra neural",
+        "MiniLM with the adapters minilm-who and minilm-why; more accurate but slower, needs the extra neural",
         ("adapters/minilm-who/adapter.safetensors", "adapters/minilm-why/adapter.safetensors", *_SHARED),
     ),
 }

@@ -34,11 +34,11 @@ _BATCH = 65_536
 class Collection:
     """Documents with their queries and judgements, if there are any. Opening a collection reads nothing.
 
-    ``files`` are the document files; there are none for collections in memory and of ir_datasets. ``fields`` are the
-    fields that make up a text by default. ``hint`` tells in error messages where to find queries or judgements.
-    ``titled``: if no fields are named, the title is put before the text, as BEIR does. ``note_on`` returns a note on
-    which of several query or judgement files is read. ``source`` opens the same collection again; it is empty for a
-    collection in memory.
+    ``files`` are the document files; it is empty for collections in memory and for collections of ir_datasets.
+    ``fields`` are the fields that form the text of a document by default. ``hint`` is the part of an error message
+    that says where to find queries or judgements. ``titled`` puts the title before the text if no fields are named, as
+    BEIR does. ``note_on`` returns a note that says which of several query or judgement files is read. ``source`` is
+    the name or path that opens the same collection again; it is empty for a collection in memory.
     """
 
     id: str
@@ -117,9 +117,9 @@ class Collection:
         kept = queries.filter(pc.is_in(queries["query_id"], value_set=judged))
         if not kept.num_rows:
             raise DataError(
-                f"collection {self.id}: none of its {queries.num_rows} queries is judged; the judgements have the "
-                f"query ids {listing(judged[:3].to_pylist())}, the queries have "
-                f"{listing(queries['query_id'][:3].to_pylist())}; check that the ids are the same"
+                f"collection {self.id}: none of its {queries.num_rows} queries has judgements. The query ids in "
+                f"the judgements are {listing(judged[:3].to_pylist())}; those of the queries are "
+                f"{listing(queries['query_id'][:3].to_pylist())}. Check that the ids are the same"
             )
         return kept
 
@@ -152,7 +152,7 @@ class Collection:
         return out
 
     def _no(self, what: str) -> DataError:
-        return DataError(f"collection {self.id}: there are no {what} in it" + (f"; {self.hint}" if self.hint else ""))
+        return DataError(f"collection {self.id}: it has no {what}" + (f"; {self.hint}" if self.hint else ""))
 
 
 def open_collection(source: object, fields: Sequence[str] = (), split: str | None = None) -> Collection:
@@ -170,13 +170,13 @@ def open_collection(source: object, fields: Sequence[str] = (), split: str | Non
 
 def _opened(source: object, named: tuple[str, ...], split: str | None) -> Collection:
     if isinstance(source, Collection):
-        _refuse_split(source.id, split, "open its source with it")
+        _refuse_split(source.id, split, "name the split when you open the source of this collection")
         return replace(source, fields=named or source.fields)
     if isinstance(source, str) and source == "demo":
         _refuse_split(source, split, "leave it out")
         return replace(_from_folder(demo_files().docs.parent, named, None), id="demo")
     if isinstance(source, str) and source.startswith(_IRDS):
-        _refuse_split(source, split, "in ir_datasets it is a part of the id, as in irds:beir/nfcorpus/test")
+        _refuse_split(source, split, "in ir_datasets, the split is part of the id, as in irds:beir/nfcorpus/test")
         return _from_irds(source.removeprefix(_IRDS), named)
     if isinstance(source, str | os.PathLike):
         return _from_path(source, named, split)
@@ -215,7 +215,7 @@ def _from_path(source: str | os.PathLike[str], fields: tuple[str, ...], split: s
         raise DataError(
             f"collection {path}: no such file or folder; expected 'demo', 'irds:ID', a folder or a file of documents"
         )
-    _refuse_split(str(path), split, "give the folder with the file in it")
+    _refuse_split(str(path), split, "give the folder that contains the file")
     hint = "it is a single file of documents; give a folder that also has queries.* and qrels.*"
     files = tuple(document_files(path))
     return Collection(str(path), partial(_read_files, files, path, False), files=files, fields=fields, hint=hint)
@@ -245,7 +245,7 @@ def _from_irds(dataset_id: str, fields: tuple[str, ...]) -> Collection:
         partial(irds_queries, dataset_id) if has_queries else None,
         partial(irds_judgements, dataset_id) if has_judgements else None,
         fields=fields,
-        hint=f"look in its subsets {listing(subsets)}" if subsets else "",
+        hint=f"use one of its subsets: {listing(subsets)}" if subsets else "",
     )
 
 

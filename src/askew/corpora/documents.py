@@ -85,7 +85,7 @@ def read_document_files(
 
 def no_documents(path: Path) -> DataError:
     """The error for a collection without documents."""
-    return DataError(f"documents {path}: there are no documents in it; expected at least one id with its text")
+    return DataError(f"documents {path}: it has no documents; expected at least one document id with its text")
 
 
 def documents_of(table: pa.Table, path: Path, fields: tuple[str, ...] = ()) -> pa.Table:
@@ -214,7 +214,7 @@ def _id_and_names(found: list[str], path: Path, fields: tuple[str, ...]) -> tupl
     id_name, names = id_and_texts(found, fields)
     if id_name is None or not names or any(name not in found for name in names):
         wanted = ", ".join(fields) if fields else "text"
-        raise DataError(f"documents {path}: expected doc_id and {wanted} columns; found {listing(found)}")
+        raise DataError(f"documents {path}: expected the columns doc_id and {wanted}; found {listing(found)}")
     return id_name, names
 
 

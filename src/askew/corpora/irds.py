@@ -40,7 +40,7 @@ def irds_documents(dataset_id: str, fields: tuple[str, ...] = ()) -> Iterator[pa
     """Batches of (doc_id, text). The text is the dataset's ``default_text``, or the named fields."""
     dataset, name = _dataset(dataset_id), _name(dataset_id)
     if not dataset.has_docs():
-        raise DataError(f"collection {name}: there are no documents in it; ir_datasets has only its queries or runs")
+        raise DataError(f"collection {name}: it has no documents; ir_datasets has only its queries or runs")
     parts = _parts(dataset.docs_cls(), fields, f"collection {name}")
 
     def documents() -> Iterator[tuple[str, str]]:
@@ -96,7 +96,9 @@ def _library(dataset_id: str) -> Any:
         raise MissingExtra(f"the collection {str(_name(dataset_id))!r}", "irds") from None
     except OSError as error:
         # ir_datasets creates its download folder when it is imported.
-        raise DataError(f"ir_datasets: its folder cannot be used ({error}); set IR_DATASETS_HOME to another") from None
+        raise DataError(
+            f"ir_datasets: its folder cannot be used ({error}); set IR_DATASETS_HOME to another folder"
+        ) from None
 
 
 def _dataset(dataset_id: str) -> Any:
@@ -109,7 +111,8 @@ def _dataset(dataset_id: str) -> Any:
         raise _failed(dataset_id, "description", error) from error
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     raise ConfigError(
-        f"collection {str(_name(dataset_id))!r}: ir_datasets has no such id; {hint}see https://ir-datasets.com for all"
+        f"collection {str(_name(dataset_id))!r}: ir_datasets has no such id; {hint}"
+        "see https://ir-datasets.com for all ids"
     )
 
 

@@ -37,7 +37,7 @@ def _parsed(line: str, where: str, expected: str) -> object:
     except json.JSONDecodeError as error:
         why = f"{error.msg} at character {error.pos + 1}"
     except RecursionError:
-        why = "it is nested too deep"
+        why = "it is nested too deeply"
     except ValueError:
         # Python refuses to read whole numbers of several thousand digits.
         why = "a number has too many digits"

@@ -78,7 +78,10 @@ def _checked(rows: Iterable[Row], path: Path) -> QrelsFile:
         frames.append(frame.unique(_JUDGED, keep="first", maintain_order=True))
         repeated += frame.height - frames[-1].height
     if len(frames) == 1:
-        raise DataError(f"judgements {path}: the file has no judgements; expected query iteration document relevance")
+        raise DataError(
+            f"judgements {path}: the file has no judgements; expected lines of the form "
+            "'query iteration document relevance'"
+        )
     return _without_repeats(pl.concat(frames), repeated, path)
 
 
@@ -127,7 +130,7 @@ def _grade(value: object, path: Path, line: int) -> int:
 
 
 def _json(blocks: Iterable[tuple[int, str]], path: Path) -> Iterator[Row]:
-    expected = "an object with query_id, doc_id, relevance"
+    expected = "an object with query_id, doc_id and relevance"
     for number, row in json_rows(blocks, path, expected):
         names = judgement_names(row)
         if names is None:

@@ -93,7 +93,7 @@ class Layout:
         chosen = _pick(role, self.folder, found, split)
         files = [one.path for one in found if one.split == chosen]
         if len(files) > 1:
-            raise _several(role, self.folder, files, "keep one of them")
+            raise _several(role, self.folder, files, "keep only one of these files")
         return files[0]
 
 
@@ -120,7 +120,7 @@ def find_layout(folder: Path, split: str | None = None) -> Layout:
 def _check_split(folder: Path, split: str, found: dict[str, list[_Found]]) -> None:
     named = [name for name in _splits(one for files in found.values() for one in files) if name]
     if not named:
-        raise ConfigError(f"collection {folder}: it has no splits, so there is no {split!r}; leave split out")
+        raise ConfigError(f"collection {folder}: it has no splits, so not the split {split!r}; leave out split=")
     check_name("split", split, named, str(folder))
 
 
@@ -137,7 +137,7 @@ def _documents(folder: Path, found: dict[str, list[_Found]], split: str | None) 
     files = [one for one in documents if one.split == chosen]
     tables = sorted({one.table for one in files})
     if len(tables) > 1:
-        raise _several("documents", folder, tables, "give one of them instead of the folder, or keep only one")
+        raise _several("documents", folder, tables, "give one file instead of the folder, or keep only one file")
     _check_shards([one.path for one in files])
     return tuple(sorted(one.path for one in files))
 
@@ -162,7 +162,7 @@ def _check_shards(files: list[Path]) -> None:
         if there != int(count):
             raise DataError(
                 f"documents {files[0].parent}: expected {int(count)} files {name}-*-of-{count}, found {there}; "
-                "download the others"
+                "download the missing files"
             )
 
 

@@ -25,7 +25,7 @@ from askew.corpora.runs import Run, run_of
 # Used in messages in place of a file name.
 _HERE = Path("in memory")
 _TABLES = "a mapping, a data frame or an Arrow table"
-_DOCUMENTS = f"a list of texts, of (id, text) or of dicts, {_TABLES}"
+_DOCUMENTS = f"a list of texts, of (id, text) pairs or of dicts, {_TABLES}"
 _ARROW = ("__arrow_c_stream__", "__arrow_c_array__")
 
 
@@ -96,7 +96,7 @@ def _listed(docs: Sequence[Any], fields: tuple[str, ...], what: str) -> pa.Table
         _refuse_fields("a list of texts", fields, what)
         return _pairs([(str(position), text) for position, text in enumerate(docs)], what)
     if isinstance(docs[0], Mapping):
-        _check_each(docs, lambda doc: isinstance(doc, Mapping), "a dict as before", what)
+        _check_each(docs, lambda doc: isinstance(doc, Mapping), "a dict, like the first document", what)
         # A dict is read like a line of JSON Lines.
         return as_documents([json_document(doc, _HERE, row, fields) for row, doc in enumerate(docs, start=1)])
     _check_each(docs, lambda doc: isinstance(doc, list | tuple) and len(doc) == 2, "a text, (id, text) or a dict", what)
@@ -143,7 +143,7 @@ def _as_table(thing: object, what: str, wanted: str = _TABLES) -> pa.Table:
 
 
 def _empty(what: str) -> DataError:
-    return DataError(f"{what}: there are no rows in it; expected at least one")
+    return DataError(f"{what}: it has no rows; expected at least one row")
 
 
 def _nested(thing: Mapping[Any, Any], value: str, what: str) -> pa.Table:

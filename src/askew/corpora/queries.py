@@ -45,7 +45,7 @@ def queries_of(found: Iterable[Row], path: Path) -> pa.Table:
         _, *columns = zip(*some, strict=True)
         tables.append(pa.table([pa.array(column, pa.string()) for column in columns], _WITH_CONTEXT))
     if not tables:
-        raise DataError(f"queries {path}: the file has no queries; expected lines of query id, TAB, text")
+        raise DataError(f"queries {path}: the file has no queries; expected lines with a query id, a TAB and the text")
     table = pa.concat_tables(tables).combine_chunks()
     return table.drop_columns("context") if table["context"].null_count == len(table) else table
 
@@ -102,7 +102,7 @@ def _parquet(path: Path) -> Iterator[Row]:
     id_name = next((name for name in _ID_NAMES if name in found), None)
     text_name = next((name for name in _TEXT_NAMES if name in found), None)
     if id_name is None or text_name is None:
-        raise DataError(f"queries {path}: expected query_id and text columns; found {listing(found)}")
+        raise DataError(f"queries {path}: expected the columns query_id and text; found {listing(found)}")
     known = [name for names in _CONTEXT for name in names if name in found]
     names = [id_name, text_name, *(name for name in ("label",) if name in found)]
     table = parquet_table(path, "queries", [*names, *known])

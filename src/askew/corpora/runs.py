@@ -22,8 +22,8 @@ _ENDINGS = {".json": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet":
 class Run:
     """The lines of a run as columns query_id, doc_id, score and line, and notes about irregularities in the file.
 
-    ``all_lines`` is set only if ``lines`` is incomplete: if a query occurs again later in the file, the published bias
-    scripts lose its earlier lines, and the published MRR script does not.
+    ``all_lines`` is set only if ``lines`` is incomplete. This happens with the published reading if the lines of a
+    query are not consecutive: the published bias scripts lose the earlier lines, but the published MRR script does not.
     """
 
     name: str
@@ -102,7 +102,7 @@ def run_of(table: pa.Table, path: Path) -> Run:
 
 def _empty(path: Path) -> DataError:
     return DataError(
-        f"run {path}: the file has no ranked documents; expected lines of query Q0 document rank score tag"
+        f"run {path}: the file has no ranked documents; expected lines of the form 'query Q0 document rank score tag'"
     )
 
 
@@ -116,8 +116,8 @@ def _read_published(blocks: Iterable[tuple[int, str]], path: Path) -> Run:
         raise _empty(path)
     if not rows.height:
         raise DataError(
-            f"run {path}: none of its {ignored} lines has 6 columns separated by single blanks or single TABs, and "
-            "the published scripts read no other lines; write the run in TREC format, or measure it without a preset"
+            f"run {path}: none of its {ignored} lines has 6 columns separated by single blanks or single TABs. "
+            "The published scripts read no other lines. Write the run in TREC format, or measure it without a preset"
         )
     kept = _last_blocks(rows)
     run = Run(path.name, trec_columns(kept, path), may_repeat=True)

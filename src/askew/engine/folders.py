@@ -65,7 +65,7 @@ def _refuse_outside(folder: Path, path: Path) -> None:
 
 def _checked(data: bytes, digest: str, place: str) -> bytes:
     if hashlib.sha256(data).hexdigest() != digest:
-        raise ValueError(f"a piece of {place} is damaged")
+        raise ValueError(f"a block of {place} is damaged")
     return data
 
 

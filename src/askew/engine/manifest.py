@@ -89,7 +89,7 @@ class Manifest:
 def remedy(path: str) -> str:
     """How to repair a step with an unusable file, for error messages."""
     folder = path.rpartition("/")[0]
-    return f"delete its folder and run again: askew verify {folder.rpartition('/')[0] or '.'} --repair"
+    return f"repair it with: askew verify {folder.rpartition('/')[0] or '.'} --repair"
 
 
 def _from_json(data: Any, path: str) -> Manifest:
@@ -104,9 +104,9 @@ def _from_json(data: Any, path: str) -> Manifest:
     data["parts"] = [_checked(Part(**part)) for part in data["parts"]]
     found = _checked(Manifest(**data))
     if totals != found.totals:
-        raise ValueError("the totals are not those of the parts")
+        raise ValueError("the totals do not match the parts")
     if found.key != key_of(found.stage, found.version, found.settings, found.input_key):
-        raise ValueError("the key is not that of its stage, settings and input")
+        raise ValueError("the key does not match the stage, the settings and the input")
     return found
 
 

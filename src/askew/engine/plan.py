@@ -46,7 +46,7 @@ class Plan:
                 raise ConfigError(f"the plan has two steps or sources named {step.name!r}")
             if step.reads not in known:
                 raise UnknownName(
-                    "step", step.reads, known, f"step {step.name!r} (a step reads only earlier steps and sources)"
+                    "step", step.reads, known, f"step {step.name!r} (a step can only read earlier steps and sources)"
                 )
             known.add(step.name)
 

@@ -113,7 +113,9 @@ class WorkerPool(ABC, Generic[H]):
     def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
         """Yield each shard when it is done."""
         if not job.store.files.shared:
-            raise StoreError(f"store {job.store.files.where}: only this process sees it; workers need a shared store")
+            raise StoreError(
+                f"store {job.store.files.where}: only this process can read it; workers need a shared store"
+            )
         supervision = _Supervision(self, self._running, job, columns)
         whole = False
         try:
@@ -191,7 +193,7 @@ class _Supervision(Generic[H]):
         self._deaths[about] += not worker.kept
         if self._deaths[about] >= DEATHS:
             what = "while building its stage" if shard is None else f"on rows {shard.start} to {shard.stop}"
-            advice = "" if shard is None else " or smaller shards, otherwise check these rows"
+            advice = "" if shard is None else " or smaller shards; otherwise check these rows"
             raise StageError(
                 f"step {self._step!r}: {DEATHS} workers died {what} ({lost.how}); if memory is short, try fewer "
                 f"workers{advice}"

@@ -169,7 +169,7 @@ def _check_cover(parts: list[Part], total: int, step: str) -> None:
             raise StoreError(f"step {step!r}: rows {reached} to {part.start} are missing from the parts")
         reached = part.stop
     if reached != total:
-        raise StoreError(f"step {step!r}: the parts cover {reached} rows, the input has {total}")
+        raise StoreError(f"step {step!r}: the parts cover {reached} rows, but the input has {total} rows")
 
 
 def _provenance() -> dict[str, str]:

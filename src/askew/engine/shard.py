@@ -51,7 +51,8 @@ def refuse_other_columns(stage: Stage, start: int, before: Columns, now: Columns
     """Raise an error if a shard has other columns than earlier ones: all parts of a step are one table."""
     if before and now != before:
         raise StageError(
-            f"stage {stage.name!r} changed its columns at row {start}: {listed(before)} before, {listed(now)} now"
+            f"stage {stage.name!r} changed its columns at row {start}: "
+            f"they were {listed(before)} before and are {listed(now)} now"
         )
 
 
@@ -62,6 +63,7 @@ def _kept(stage: Stage, table: pa.Table, rows: pa.Table, dropped: Mapping[str, i
     if any(count < 0 for count in dropped.values()) or kept + sum(dropped.values()) != rows.num_rows:
         reasons = ", ".join(f"{reason}: {count}" for reason, count in dropped.items()) or "none"
         raise StageError(
-            f"stage {stage.name!r} lost rows: {rows.num_rows} in, {kept} kept, dropped by reason {reasons}"
+            f"stage {stage.name!r} lost rows: "
+            f"{rows.num_rows} rows in, {kept} rows kept, rows dropped by reason: {reasons}"
         )
     return kept

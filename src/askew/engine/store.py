@@ -56,7 +56,7 @@ class Store:
         """The folder of the store; an error if the store is not a local folder."""
         if isinstance(self.files, LocalFiles):
             return self.files.root
-        raise StoreError(f"store {self.files.where}: not a local folder, but one is needed here")
+        raise StoreError(f"store {self.files.where}: expected a local folder, found another kind of store")
 
     @property
     def local(self) -> Path:
@@ -67,7 +67,9 @@ class Store:
             [self._cache] if self._cache else [f / "stores" / fingerprint(self.files.where) for f in cache_folders()]
         )
         if not folders:
-            raise StoreError(f"store {self.files.where}: no local folder for its cache; set ASKEW_CACHE")
+            raise StoreError(
+                f"store {self.files.where}: it needs a local folder for its cache; set ASKEW_CACHE to a folder"
+            )
         return folders[0]
 
     def folder(self, step: str, key: str) -> Path:
@@ -334,12 +336,12 @@ def _read_part(file: str, data: bytes) -> tuple[Part, dict[str, str]]:
     name = _PART.fullmatch(file)
     digest = hashlib.sha256(data).hexdigest()
     if name is None or digest[:16] != name[3]:
-        raise ValueError("its digest is not the one in its name")
+        raise ValueError("its digest differs from the digest in its file name")
     metadata = pq.read_metadata(pa.BufferReader(data))
     facts = json.loads(metadata.metadata[_META])
     start, stop = int(name[1]), int(name[2])
     if (facts["start"], facts["stop"]) != (start, stop):
-        raise ValueError("its rows are not those in its name")
+        raise ValueError("its rows are not the rows in its file name")
     part = Part(file, start, stop, metadata.num_rows, facts["kept"], facts["dropped"], digest, len(data))
     return part, columns_of(metadata.schema.to_arrow_schema())
 

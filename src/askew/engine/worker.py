@@ -103,15 +103,15 @@ class Worker:
 def _make(job: StepJob, versions: dict[str, str]) -> Stage:
     if versions != VERSIONS:
         raise StageError(
-            f"step {job.step!r}: expected the driver's {_listed(versions)} in a worker, found {_listed(VERSIONS)}; "
+            f"step {job.step!r}: the driver has {_listed(versions)}, but a worker has {_listed(VERSIONS)}; "
             "install the same versions"
         )
     if job.maker is None:
-        raise StageError(f"step {job.step!r} has no maker, so only the driver can run it")
+        raise StageError(f"step {job.step!r} has no function that builds its stage, so only the driver can run it")
     stage = job.maker()
     if step_key(stage, job.input_key) != job.key:
         raise StageError(
-            f"step {job.step!r}: a worker built the stage {stage.name!r} with other settings than the driver; "
+            f"step {job.step!r}: a worker built the stage {stage.name!r} with other settings than the driver used; "
             "check whether a file has changed since the start"
         )
     return stage
@@ -126,7 +126,9 @@ def pack_job(job: StepJob, dumps: Callable[[object], bytes]) -> bytes:
     try:
         return dumps((job, VERSIONS))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise StageError(f"step {job.step!r}: its maker cannot be sent to a worker ({error})") from None
+        raise StageError(
+            f"step {job.step!r}: the function that builds its stage cannot be sent to a worker ({error})"
+        ) from None
 
 
 def pack(table: pa.Table) -> pa.Buffer:

@@ -42,7 +42,7 @@ class Workers(WorkerPool[Local]):
 
     def __init__(self, count: int, threads: int | None = None) -> None:
         if count < 1 or (threads is not None and threads < 1):
-            raise ConfigError(f"expected 1 or more workers and threads, found {count} and {threads}")
+            raise ConfigError(f"expected 1 or more workers and threads, found {count} workers and {threads} threads")
         super().__init__()
         self._count = count
         share = thread_settings(threads or max(1, cores() // count))
@@ -109,7 +109,7 @@ class Workers(WorkerPool[Local]):
 
 def _how(code: int | None) -> str:
     if code == -signal.SIGKILL:
-        return "killed from outside, often because memory ran out"
+        return "killed by another process or the system, often because memory ran out"
     return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
 

@@ -30,7 +30,7 @@ ID_NAMES = ("q_id", "query_id", "qid", "id")
 _YES = frozenset({"1", "true", "yes", "y", "t", "1.0"})
 _NO = frozenset({"0", "false", "no", "n", "f", "0.0"})
 SAME = "same as the original"
-NOT_ASKED = "not of the kind asked for"
+NOT_ASKED = "not of the requested kind"
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ def label_pairs(
     """
     named = originals if queries is None else queries
     if not len(originals) == len(candidates) == len(labels) == len(named):
-        sizes = f"{len(originals)}, {len(candidates)}, {len(labels)} and {len(named)}"
+        sizes = f"{len(originals)}, {len(candidates)}, {len(labels)} and {len(named)} in this order"
         raise DataError(f"expected equal numbers of originals, candidates, labels and queries, found {sizes}")
     wrong = next((label for label in labels if label not in (0, 1)), None)
     if wrong is not None:
-        raise DataError(f"expected the labels 0 and 1, found {wrong!r}")
+        raise DataError(f"expected the label 0 or 1, found {wrong!r}")
     taken = [i for i in range(len(originals)) if tokens(originals[i]) != tokens(candidates[i])]
     left_out = Counter({SAME: len(originals) - len(taken)}) if len(taken) < len(originals) else Counter[str]()
     return LabeledPairs(
@@ -86,7 +86,7 @@ def read_labeled(
     try:
         _, header = next(rows)
     except StopIteration:
-        raise DataError(f"labeled pairs {file}: the file is empty; expected a header line and pairs") from None
+        raise DataError(f"labeled pairs {file}: the file is empty; expected a header line and labeled pairs") from None
     header = [name.strip() for name in header]
     at_query = _column(header, query, QUERY_NAMES, "the original query", file)
     at_candidate = _column(header, candidate, CANDIDATE_NAMES, "the candidate", file)
@@ -114,7 +114,7 @@ def _column(header: list[str], asked: str | None, known: Sequence[str], what: st
     for name in wanted:
         if name in header:
             return header.index(name)
-    told = f"a column {asked!r}" if asked is not None else f"a column for {what} ({', '.join(known)})"
+    told = f"a column {asked!r}" if asked is not None else f"a column for {what} (one of {', '.join(known)})"
     raise ConfigError(f"labeled pairs {file}: expected {told}, found the columns {', '.join(header)}")
 
 

@@ -40,7 +40,7 @@ OUTPUTS = ("same", "natural")
 def chosen_model(model: str) -> str:
     """Return the name of a model; ``auto`` is the best model with installed libraries and weights."""
     if model not in MODELS:
-        raise ConfigError(f"equivalence: expected the model {', '.join(MODELS)}, found {model!r}")
+        raise ConfigError(f"equivalence: expected model= to be one of {', '.join(MODELS)}, found {model!r}")
     if model != "auto":
         return model
     return "light" if not has_minilm() else "neural" if has_smollm() else "minilm"
@@ -63,7 +63,7 @@ class EquivalenceFilter:
     ) -> None:  # fmt: skip
         for limit in (same, natural):
             if limit is not None and not 0 <= limit <= 1:
-                raise ConfigError(f"equivalence: expected a probability from 0 to 1, found {limit}")
+                raise ConfigError(f"equivalence: expected a probability from 0 to 1 as threshold, found {limit}")
         self.model = chosen_model(model)
         self._judge = load_judge(self.model, adapter, device)
         self.thresholds = {

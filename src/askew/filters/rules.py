@@ -84,9 +84,9 @@ class RulesFilter:
         if not 0 <= min_words <= max_words:
             raise ConfigError(f"rules: expected 0 <= min_words <= max_words, found {min_words} and {max_words}")
         if max_ratio is not None and not (max_ratio > 0 and math.isfinite(max_ratio)):
-            raise ConfigError(f"rules: expected max_ratio above 0 or none, found {max_ratio}")
+            raise ConfigError(f"rules: expected max_ratio= to be none or above 0, found {max_ratio}")
         if not (certainty > 0 and math.isfinite(certainty)):
-            raise ConfigError(f"rules: expected certainty above 0, found {certainty}")
+            raise ConfigError(f"rules: expected certainty= to be above 0, found {certainty}")
         self._least, self._most, self._ratio = min_words, max_words, max_ratio
         self._duplicates, self._same = duplicates, same_as_original
         self._numbers, self._added = numbers_kept, added_numbers
@@ -105,7 +105,7 @@ class RulesFilter:
         }  # fmt: skip
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
-        """The first rule that each candidate breaks, or None."""
+        """Return the first rule that each candidate breaks, or None."""
         # The model of names is for English.
         certainty = self._certainty if self._language_name in ("any", "en") else math.inf
         known: dict[str, _Original] = {}

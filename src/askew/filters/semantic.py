@@ -58,9 +58,9 @@ class SemanticFilter:
         threshold: float | None = None, batch_size: int = 64, device: str | None = None,
     ) -> None:  # fmt: skip
         if similarity not in THRESHOLDS:
-            raise ConfigError(f"semantic: expected similarity light or neural, found {similarity!r}")
+            raise ConfigError(f"semantic: expected similarity= to be light or neural, found {similarity!r}")
         if threshold is not None and not -1 <= threshold <= 1:
-            raise ConfigError(f"semantic: expected a threshold from -1 to 1, found {threshold}")
+            raise ConfigError(f"semantic: expected threshold= to be from -1 to 1, found {threshold}")
         if batch_size < 1:
             raise ConfigError(f"semantic: expected batch_size >= 1, found {batch_size}")
         self._similarity, self._model, self._revision = similarity, model, revision

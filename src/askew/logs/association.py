@@ -57,7 +57,8 @@ def load_pairs(path: Path | None = None) -> WordPairs:
         raise DataError(f"pairs {where}: expected groups = ['a', 'b'] and pairs = [['x', 'y'], ...] in TOML") from None
     if len(groups) != 2 or not pairs:
         raise DataError(
-            f"pairs {where}: expected two groups and at least one pair, found {len(groups)} and {len(pairs)}"
+            f"pairs {where}: expected two groups and at least one pair, "
+            f"found {len(groups)} groups and {len(pairs)} pairs"
         )
     return WordPairs((groups[0], groups[1]), pairs, pair)
 
@@ -110,7 +111,7 @@ def _direction(vectors: Matrix, known: list[tuple[int, int]], method: str) -> An
         line = line if (ones - twos).mean(axis=0) @ line >= 0 else -line
     length = np.linalg.norm(line)
     if not length > 0:
-        raise DataError("vectors: the words that define the direction have the same vector")
+        raise DataError("vectors: the words of each pair that defines the direction have the same vector")
     return line / length
 
 

@@ -182,7 +182,7 @@ class _Rows:
         ranks = np.zeros(len(keep), np.int64)
         if "click_rank" in self.starts:
             parse_ranks(self.data, self.starts["click_rank"][keep], self.ends["click_rank"][keep], ranks)
-            self._reject("click rank is not a number from 1 on", keep[ranks < 0], "click_rank")
+            self._reject("click rank is not a whole number of 1 or more", keep[ranks < 0], "click_rank")
         good = ranks >= 0
         return ranks[good], keep[good], times[good]
 
@@ -255,5 +255,5 @@ def _places(wanted: Mapping[str, str], names: list[str], asked: Mapping[str, str
             "user=UID,time=TS,query=Q"
         )
     if len(set(found.values())) < len(found):
-        raise ConfigError("columns=: the same column is given for two parts; give each part its own column")
+        raise ConfigError("columns=: one column is used for two fields of the log; give each field its own column")
     return found

@@ -91,7 +91,7 @@ def read_review(path: Path) -> list[Decision]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise DataError(f"review {path}: expected UTF-8 text; save the file as such") from None
+        raise DataError(f"review {path}: expected UTF-8 text; save the file as UTF-8") from None
     except OSError as error:
         raise DataError(f"review {path}: the file cannot be read ({error.strerror or error})") from None
     rows = list(csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))

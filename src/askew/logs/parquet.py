@@ -40,7 +40,7 @@ class ParquetLog:
 
     def __init__(self, path: Path, columns: Mapping[str, str] | None = None) -> None:
         self.where = str(path)
-        with _readable(f"log {path}: not a whole Parquet file"):
+        with _readable(f"log {path}: not a complete Parquet file"):
             self._file = pq.ParquetFile(path)
             names = list(self._file.schema_arrow.names)
         self.roles = wanted_columns(names, columns, self.where)
@@ -49,7 +49,7 @@ class ParquetLog:
     def expected_bytes(self) -> int:
         """The approximate size of the decompressed columns in bytes, extrapolated from the first rows."""
         names = sorted(set(self.roles.values()))
-        with _readable(f"log {self.where}: damaged at its first rows"):
+        with _readable(f"log {self.where}: its first rows are damaged"):
             first = next(self._file.iter_batches(_SAMPLE, columns=names), None)
         return (
             0 if first is None or not first.num_rows else first.nbytes * self._file.metadata.num_rows // first.num_rows
@@ -61,7 +61,7 @@ class ParquetLog:
         names = sorted(set(self.roles.values()))
         batches = self._file.iter_batches(_ROWS, columns=names)
         while True:
-            with _readable(f"log {self.where}: damaged at row {first} or after"):
+            with _readable(f"log {self.where}: there is damage at row {first} or later"):
                 batch = next(batches, None)
             if batch is None:
                 return
@@ -72,7 +72,7 @@ class ParquetLog:
         """The rows of a block as events."""
         first, table = block
         # A damaged page may give a table that does not match its schema.
-        with _readable(f"log {self.where}: damaged in the rows {first} to {first + table.num_rows - 1}"):
+        with _readable(f"log {self.where}: there is damage in the rows {first} to {first + table.num_rows - 1}"):
             named = {role: table[name] for role, name in self.roles.items()}
             named["line"] = pa.array(np.arange(first, first + table.num_rows))
             return to_batch(pa.table(named), key, self.where)

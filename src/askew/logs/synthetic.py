@@ -59,7 +59,7 @@ class SyntheticLog:
     def chunks(self, order: str = "time") -> Iterator[pa.Table]:
         """The rows in chunks, sorted by time, or by user and then time."""
         if order not in ORDERS:
-            raise ConfigError(f"order of a made-up log: expected {' or '.join(ORDERS)}, found {order!r}")
+            raise ConfigError(f"order of a synthetic log: expected {' or '.join(ORDERS)}, found {order!r}")
         total = self.planted.sessions
         for number, first in enumerate(range(0, total, _CHUNK)):
             yield self._chunk(number, first, min(_CHUNK, total - first), order)
@@ -248,7 +248,7 @@ def _ranks(there: Any, ranks: Any) -> pl.Series:
 def write_log(log: SyntheticLog, path: Path, form: str = "parquet", order: str = "time") -> Path:
     """Write a made-up log as ``parquet``, or as ``aol`` or ``tsv`` text with one click per row and no results."""
     if form not in FORMATS:
-        raise ConfigError(f"form of a made-up log: expected {', '.join(FORMATS)}, found {form!r}")
+        raise ConfigError(f"format of a synthetic log: expected {', '.join(FORMATS)}, found {form!r}")
     if form == "parquet":
         _write_parquet(log, path, order)
         return path

@@ -67,7 +67,7 @@ def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> LogBatch
             reject(f"no {name}", pc.equal(pc.binary_length(columns[name].fill_null("")), 0).to_numpy(False))
     if "click_rank" in columns:
         columns["click_rank"], odd = _ranks(columns["click_rank"], where)
-        reject("click rank is not a number from 1 on", odd)
+        reject("click rank is not a whole number of 1 or more", odd)
     if "entry" in columns:
         columns["entry"] = _entries(_plain(columns["entry"], "entry", where))
     keep = pa.array(np.flatnonzero(good))
@@ -78,7 +78,7 @@ def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> LogBatch
 def refuse_columns(columns: Mapping[str, str] | None, what: str) -> None:
     """Raise an error if ``columns`` is given for a format with fixed fields."""
     if columns:
-        raise ConfigError(f"columns=: {what} has fixed fields; columns are named for tables, tsv and parquet only")
+        raise ConfigError(f"columns=: {what} has fixed fields; columns= is only for tables, tsv and parquet")
 
 
 def _without_views(column: pa.Array) -> pa.Array:

@@ -86,7 +86,9 @@ class TrecSessionLog:
                         above[-1].clear()
                     fed = 0
                 if fed > _LARGEST_SESSION:
-                    raise DataError(f"log {self.where}: expected sessions of at most {_LARGEST_SESSION:,} bytes")
+                    raise DataError(
+                        f"log {self.where}: a session has more than {_LARGEST_SESSION:,} bytes, the most allowed"
+                    )
             parser.close()
         except ParseError as error:
             line, column = error.position

@@ -52,9 +52,13 @@ class _Running:
     positional = ("kind",)
     reads = frozenset({"mentions"})
     parameters = {
-        "kind": Parameter("tf", "counts (tc), ln(1 + count) (tf) or presence (bool)", KINDS),
+        "kind": Parameter(
+            "tf", "value of a document for a group: count (tc), ln(1 + count) (tf) or presence (bool)", KINDS
+        ),
         "groups": Parameter("auto", f"{DIFFERENCE}; or one group alone"),
-        "sign": Parameter("signed", "signed; or absolute: per query (abs), or per running mean (running-abs)", SIGNS),
+        "sign": Parameter(
+            "signed", "signed, or the absolute value for each query (abs) or each running mean (running-abs)", SIGNS
+        ),
         **relevance_parameters(),
         **lean_parameters("rekabsaz2020"),
     }
@@ -104,7 +108,7 @@ class _RaB(_Running):
     """RaB: the running mean at the cutoff."""
 
     name = "RaB"
-    about = "mean lean of the first t documents (rank bias)"
+    about = "mean lean of the top t documents (rank bias)"
 
     @staticmethod
     def summarize(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:
@@ -118,7 +122,7 @@ class _ARaB(_Running):
     """ARaB: the average of the running means up to the cutoff."""
 
     name = "ARaB"
-    about = "mean of the rank bias at 1..t (average rank bias)"
+    about = "mean of the rank bias at the ranks 1 to t (average rank bias)"
 
     @staticmethod
     def summarize(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:

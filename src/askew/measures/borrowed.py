@@ -76,9 +76,9 @@ def check_computable(measure: Measure, own: Measure) -> None:
     found = ir_measures().measures.registry[measure.name]
     cutoff = found.SUPPORTED_PARAMS.get("cutoff")
     if cutoff is None and measure.cutoff is not None:
-        raise ConfigError(f"measure {measure.name}@{measure.cutoff}: it takes no cutoff; write {measure.name}")
+        raise ConfigError(f"measure {measure.name}@{measure.cutoff}: it takes no cutoff; write it as {measure.name}")
     if cutoff is not None and cutoff.required and measure.cutoff is None:
-        raise ConfigError(f"measure {measure.name}: it needs a cutoff; write for instance {measure.name}@10")
+        raise ConfigError(f"measure {measure.name}: it needs a cutoff; write it for instance as {measure.name}@10")
     for key, info in found.SUPPORTED_PARAMS.items():
         if info.required and key != "cutoff" and own.param(key) is None:
             raise ConfigError(f"measure {measure.name}: it needs the parameter {key} ({info.desc or 'a value'})")
@@ -127,9 +127,9 @@ def _refuse_high_grades(own: Measure, rankings: Rankings, judged: Judgements) ->
     if len(high):
         row = int(np.searchsorted(judged.offsets, high[0], side="right")) - 1
         raise DataError(
-            f"measure {own}: gdeval, which computes it, takes grades up to {_HIGHEST_OF_GDEVAL}, and query "
-            f"{rankings.query_ids[row].as_py()!r} has a judgement of grade {judged.relevance[high[0]]}; "
-            f"use nDCG@{own.cutoff}, which takes any grade, or give judgements with lower grades"
+            f"measure {own}: gdeval, which computes it, takes grades up to {_HIGHEST_OF_GDEVAL}, but query "
+            f"{rankings.query_ids[row].as_py()!r} has a judgement of grade {judged.relevance[high[0]]}. "
+            f"Use nDCG@{own.cutoff}, which takes any grade, or give judgements with lower grades"
         )
 
 

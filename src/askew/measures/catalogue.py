@@ -123,7 +123,7 @@ class MeasureRequest:
         return min(low, round(low, digits)), max(high, round(high, digits))
 
     def check(self) -> None:
-        """Raise ConfigError if the measure cannot be computed on this installation for any data."""
+        """Raise ConfigError if the measure cannot be computed on this installation, whatever the data."""
         if hasattr(self.family, "check"):
             self.family.check(self.measure)
 
@@ -218,7 +218,9 @@ class Catalogue:
             return self.lexicons[text]
         if _LEXICON_ID.fullmatch(text) and text.partition("@")[0] not in shipped_lexicons():
             given = "none" if self.groups is None else self.groups.lexicon.id
-            raise DataError(f"lexicon {text!r} was requested: give its file with lexicon=; given: {given}")
+            raise DataError(
+                f"lexicon {text!r} was requested, but lexicon= is {given}; give the file of the requested lexicon"
+            )
         return load_lexicon(text)
 
 
@@ -281,7 +283,9 @@ def _named(measure: Measure, family: MeasureFamily) -> dict[str, Value]:
     """The parameters in the measure's text, positional ones included, by name."""
     if len(measure.positional) > len(family.positional):
         takes = ", ".join(family.positional) or "none"
-        raise ConfigError(f"measure {measure.name}: too many positional values; it takes {takes}")
+        raise ConfigError(
+            f"measure {measure.name}: too many positional values; the parameters that may be positional are: {takes}"
+        )
     named: dict[str, Any] = dict(zip(family.positional, measure.positional, strict=False))
     for key, value in measure.params:
         if key in named:

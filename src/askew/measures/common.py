@@ -31,25 +31,29 @@ DIGITS = Parameter(None, "round each query's value to this many decimals", numbe
 
 # Describes the parameter ``groups`` of measures that are a difference of two groups.
 DIFFERENCE = (
-    "as in male-female, the first minus the second; auto is male minus female, or for other lexicons of two groups the "
-    "second group minus the first"
+    "the two groups, as in male-female: the first minus the second; auto is male minus female, or for a lexicon of two "
+    "other groups the second minus the first"
 )
 
 
 def lean_parameters(lexicon: str) -> dict[str, Parameter]:
     """The parameters that every lean measure has."""
     return {
-        "lexicon": Parameter(lexicon, "which words name which group"),
+        "lexicon": Parameter(lexicon, "the lexicon that says which words name which group"),
         "tokens": Parameter(TOKENIZER, "the name of the tokenizer"),
-        "overlap": Parameter("all", "a term of several groups counts for all of them or the first", ("all", "first")),
+        "overlap": Parameter(
+            "all", "a term of several groups counts for all of them or only the first", ("all", "first")
+        ),
         "who": Parameter(
-            ANY, "which estimated classes count: real, fictional, generic, name, other, joined by +", quiet=True
+            ANY,
+            "classes of mentions that count, as estimated: real, fictional, generic, name, other; joined by +",
+            quiet=True,
         ),
         "resolver": Parameter(RESOLVER, "the model that estimates these classes: light or neural", quiet=True),
         "missing": Parameter(
             "error",
-            "a ranked document without text: an error; counts as naming no group (zero); removed before "
-            "the cutoff, so that later documents move up (drop); or removed after the cutoff (skip)",
+            "a ranked document without text is an error, counts as naming no group (zero), is removed before "
+            "the cutoff so that later documents move up (drop), or is removed after the cutoff (skip)",
             MISSING,
         ),
         "order": Parameter("score", "by score as in trec_eval, or in the order of the lines in the file", ORDERS),
@@ -65,11 +69,13 @@ def relevance_parameters() -> dict[str, Parameter]:
     """The parameters of measures that can be limited to relevant documents."""
     return {
         "on": Parameter(
-            "any", "which documents count: any; those judged relevant (judged); or those judged relevant and, without "
-            "a judgement, those estimated as relevant (relevant); others keep their rank and count as naming no group",
+            "any", "which documents count: all (any), those judged relevant (judged), or also unjudged documents that "
+            "are estimated as relevant (relevant); the others keep their rank and count as naming no group",
             ("any", "judged", "relevant"), quiet=True,
         ),
-        "rel": Parameter(1, "with on: the lowest grade that counts as relevant", number="whole", least=1, quiet=True),
+        "rel": Parameter(
+            1, "with the parameter on: the lowest grade that counts as relevant", number="whole", least=1, quiet=True,
+        ),
     }  # fmt: skip
 
 
@@ -180,14 +186,16 @@ def pick_groups(measure: Measure, groups: tuple[str, ...]) -> tuple[int, int | N
         else:
             lexicon = text(measure, "lexicon").partition("@")[0]
             raise ConfigError(
-                f"measure {measure.name}: the lexicon {lexicon!r} has the groups {', '.join(groups)}; say which two to "
+                f"measure {measure.name}: the lexicon {lexicon!r} has the groups {', '.join(groups)}; name the two to "
                 f"compare, as in groups='{lexicon}:{groups[0]},{groups[-1]}' or "
                 f"{measure.name}(groups='{groups[0]}-{groups[-1]}')"
             )
     parts = asked.split("-")
     check_names("group", parts, groups, f"measure {measure.name}")
     if len(parts) > 2:
-        raise ConfigError(f"measure {measure.name}: groups is one group or two joined by '-', found {asked!r}")
+        raise ConfigError(
+            f"measure {measure.name}: groups must be one group, or two groups joined by '-', found {asked!r}"
+        )
     return groups.index(parts[0]), groups.index(parts[1]) if len(parts) == 2 else None
 
 
@@ -206,7 +214,7 @@ def target_shares(measure: Measure, groups: tuple[str, ...]) -> Floats:
         shares = {name.strip(): float(share) for name, _, share in (part.partition(":") for part in asked.split(","))}
     except ValueError:
         raise ConfigError(
-            f"measure {measure.name}: targets are written 'female:0.5,male:0.5', found {asked!r}"
+            f"measure {measure.name}: targets must have the form 'female:0.5,male:0.5', found {asked!r}"
         ) from None
     even = all(0 <= share <= 1 for share in shares.values()) and abs(sum(shares.values()) - 1.0) <= 1e-9
     if set(shares) != set(groups) or not even:

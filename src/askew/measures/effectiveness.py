@@ -31,10 +31,16 @@ _WITHIN_ONE = frozenset({
 # Measures that are meaningful for a query without any relevant document.
 _NEED_NO_RELEVANT = frozenset({"Judged", "NumQ", "NumRel", "NumRet"})
 _SHARED = {
-    "order": Parameter("score", "by score as in trec_eval, or in the order of the lines in the file", ORDERS),
-    "unjudged": Parameter("error", "a query without judgements: an error, zero, or left out", UNJUDGED),
-    "unanswered": Parameter("zero", "a judged query for which the run has no document: zero, or left out", UNANSWERED),
-    "no_relevant": Parameter("absent", "a judged query without any relevant document: left out, or zero", NO_RELEVANT),
+    "order": Parameter(
+        "score", "documents are ranked by score as in trec_eval, or in the order of the lines in the file", ORDERS
+    ),
+    "unjudged": Parameter("error", "a query without judgements is an error, counts as zero, or is left out", UNJUDGED),
+    "unanswered": Parameter(
+        "zero", "a judged query without documents in the run counts as zero, or is left out", UNANSWERED
+    ),
+    "no_relevant": Parameter(
+        "absent", "a judged query without relevant documents is left out, or counts as zero", NO_RELEVANT
+    ),
     "digits": DIGITS,
     "reading": READING,
 }

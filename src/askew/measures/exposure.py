@@ -40,7 +40,11 @@ from askew.plugins.kinds import DocMentions, Parameter
 
 ATTENTION = ("log", "trec", "geometric", "uniform")
 _P = Parameter(
-    0.5, "attention=geometric: the share of the attention that each document takes", number="any", least=1e-6, most=1.0
+    0.5,
+    "with attention=geometric: the share p of the remaining attention that each document takes",
+    number="any",
+    least=1e-6,
+    most=1.0,
 )
 
 
@@ -90,13 +94,14 @@ class _AWRF(_Exposed):
         "attention": Parameter(
             "log",
             "attention of rank r: 1/log2(r + 1) (log), 1/log2(max(r, 2)) (trec), p(1 - p)^(r - 1) (geometric), "
-            "the same for all (uniform)",
+            "or the same for all ranks (uniform)",
             ATTENTION,
         ),
         "p": _P,
         "distance": Parameter(
             "js",
-            "Jensen-Shannon divergence in bits (js) or nats (js-nats), or half the sum of absolute differences (tv)",
+            "distance to the target: Jensen-Shannon divergence in bits (js) or nats (js-nats), or half the sum of "
+            "absolute differences (tv)",
             ("js", "js-nats", "tv"),
         ),
         **member_parameters(),
@@ -123,11 +128,11 @@ class _EXP(_Exposed):
     """EXP: the mean exposure of the least exposed group compared with that of the most exposed group."""
 
     name = "EXP"
-    about = "exposure parity: mean exposure of the least exposed group / the most"
+    about = "exposure parity: mean exposure of the least exposed group divided by that of the most exposed"
     positional = ("combine",)
     parameters = {
         "combine": Parameter(
-            "ratio", "smallest mean exposure / largest (ratio), or largest - smallest (difference)",
+            "ratio", "smallest / largest mean exposure (ratio), or largest minus smallest (difference)",
             ("ratio", "difference"),
         ),
         "attention": Parameter(
@@ -165,7 +170,7 @@ class _TExFAIR(GroupShares):
     """TExFAIR: the exposure of the terms of each group, compared with targets."""
 
     name = "TExFAIR"
-    about = "term exposure of the groups against a target, neutral documents discounted"
+    about = "term exposure of the groups against a target, with neutral documents discounted"
     parameters = {"groups": GROUPS, "targets": TARGETS, **lean_parameters("rekabsaz2021")}
 
     def direction(self, measure: Measure) -> Direction:

@@ -43,14 +43,14 @@ _NEUTRALITY = {
     "targets": TARGETS,
     "neutrality_digits": Parameter(
         None,
-        "round neutralities, as the published script does by writing six decimals",
+        "round neutralities to this many decimals; the published script writes six",
         number="whole",
         least=0,
         most=MOST_DIGITS,
     ),
     "malformed": Parameter(
         "zero",
-        "with reading=published, a document line that does not have two columns: an empty text, or no text",
+        "with reading=published: a document line without two columns is an empty text (zero) or no text (missing)",
         ("zero", "missing"),
         quiet=True,
     ),
@@ -83,7 +83,7 @@ class _FaiRR:
     """FaiRR: discounted neutrality, not normalized."""
 
     name = "FaiRR"
-    about = "discounted neutrality of the ranking, not normalized"
+    about = "rank-discounted neutrality of the ranking, not normalized"
     positional: tuple[str, ...] = ()
     reads = frozenset({"mentions"})
     parameters = _NEUTRALITY
@@ -113,20 +113,24 @@ class _NFaiRR(_FaiRR):
     """NFaiRR: FaiRR divided by that of the most neutral ranking of a background's documents."""
 
     name = "NFaiRR"
-    about = "FaiRR divided by that of the most neutral documents of a background run"
+    about = "FaiRR divided by the FaiRR of an ideal ranking: the most neutral documents of a background run"
     reads = frozenset({"mentions", "background"})
     parameters = {
         **_NEUTRALITY,
         "background": Parameter(
             "run",
-            "the background run (run) or the measured run itself (self); default: run if one is given",
+            "the run that gives the ideal: the background run (run; default if given) or the measured run (self)",
             ("run", "self"),
         ),
         "depth": Parameter(
-            200, "how many documents of each background query count", number="whole", least=1, most=LARGEST
+            200, "how many documents of each query in the background run count", number="whole", least=1, most=LARGEST
         ),
-        "unmatched": Parameter("error", "a query not in the background: an error, or left out", ("error", "absent")),
-        "zero_ideal": Parameter("absent", "an ideal of zero: the query is left out, or an error", ("absent", "error")),
+        "unmatched": Parameter(
+            "error", "a query that is not in the background run is an error, or is left out", ("error", "absent")
+        ),
+        "zero_ideal": Parameter(
+            "absent", "a query whose ideal FaiRR is zero is left out, or is an error", ("absent", "error")
+        ),
     }
 
     def bounds(self, measure: Measure) -> Bounds:

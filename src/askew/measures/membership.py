@@ -31,12 +31,13 @@ NEUTRAL = "neutral"
 GROUPS = Parameter("all", "the groups that are compared, joined by '+'")
 MEMBER = Parameter(
     "share",
-    "how much a document counts for a group: the share (share) or the number (mentions) of its mentions that name it",
+    "how much a document counts for a group: the share (share) or the number (mentions) of its mentions that "
+    "name the group",
     ("share", "mentions"),
 )
 NO_GROUP = Parameter(
     "drop",
-    f"a document that names no group belongs to none (drop), or to the group '{NEUTRAL}', which then has a target too "
+    f"a document that names no group belongs to no group (drop), or to an extra group '{NEUTRAL}' with its own target "
     "(group)",
     ("drop", "group"),
 )
@@ -55,7 +56,7 @@ def compared(measure: Measure, groups: tuple[str, ...] | None = None) -> tuple[s
     if measure.param("neutral") != "group":
         return chosen
     if NEUTRAL in chosen:
-        raise ConfigError(f"measure {measure.name}: the lexicon already has a group '{NEUTRAL}'; give neutral=drop")
+        raise ConfigError(f"measure {measure.name}: the lexicon already has a group '{NEUTRAL}'; use neutral=drop")
     return (*chosen, NEUTRAL)
 
 
@@ -115,7 +116,7 @@ class GroupShares:
         """Raise ConfigError if the groups, their targets and the kind of membership do not match."""
         self.targets(measure)
         if measure.param("neutral") == "group" and measure.param("member") == "mentions":
-            raise ConfigError(f"measure {measure.name}: a neutral document has no mention to count; give member=share")
+            raise ConfigError(f"measure {measure.name}: a neutral document has no mention to count; use member=share")
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
         """One value per query; NaN if the formula is not defined for a query."""

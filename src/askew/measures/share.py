@@ -36,15 +36,17 @@ class _LexiconShare:
     """The absolute difference of group shares, as a percentage of the tokens."""
 
     name = "LexiconShare"
-    about = "percentage of tokens naming one group minus the other (the LIWC measure)"
+    about = "percentage of tokens that name one group minus that of the other group (the LIWC measure)"
     positional: tuple[str, ...] = ()
     reads = frozenset({"mentions"})
     parameters = {
         "groups": Parameter("auto", DIFFERENCE),
-        "sign": Parameter("abs", "absolute value per query, or signed", ("abs", "signed")),
-        "scale": Parameter(100, "100 for percentages, 1 for shares", number="any", least=1e-9, most=1e9),
+        "sign": Parameter("abs", "absolute or signed value for each query", ("abs", "signed")),
+        "scale": Parameter(
+            100, "factor of the shares: 100 for percentages, 1 for shares", number="any", least=1e-9, most=1e9
+        ),
         "empty": Parameter(
-            "absent", "a query without documents that have a text: left out, or zero", ("absent", "zero")
+            "absent", "a query whose documents have no text is left out, or counts as zero", ("absent", "zero")
         ),
         **relevance_parameters(),
         **lean_parameters("gender"),

@@ -29,13 +29,19 @@ class _Skew(GroupShares):
     """Skew: the logarithm of share / target for one group, or the largest or smallest over all groups."""
 
     name = "Skew"
-    about = "ln(share of a group in the top / its target): MaxSkew, MinSkew, or a group"
+    about = "ln(share of a group in the top t documents / its target): MaxSkew, MinSkew, or the skew of one group"
     positional = ("of",)
     positive_targets = True
     parameters = {
-        "of": Parameter("max", "the largest value of the groups (max), the smallest (min), or that of a named group"),
+        "of": Parameter(
+            "max", "the largest skew of all groups (max), the smallest (min), or the skew of the named group"
+        ),
         "floor": Parameter(
-            0.001, "the least share / target: a lower ratio counts as this value", number="any", least=1e-12, most=1.0
+            0.001,
+            "the least ratio of share to target; a lower ratio counts as this value",
+            number="any",
+            least=1e-12,
+            most=1.0,
         ),
         **member_parameters(),
     }
@@ -71,7 +77,7 @@ class _NDKL(GroupShares):
     """NDKL: the discounted mean divergence of the group shares in the top 1, 2, ... t from the targets."""
 
     name = "NDKL"
-    about = "discounted divergence of the group shares at 1..t from a target"
+    about = "discounted divergence of the group shares at the ranks 1 to t from a target"
     positive_targets = True
 
     def direction(self, measure: Measure) -> Direction:

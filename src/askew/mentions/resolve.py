@@ -93,9 +93,9 @@ def class_probabilities(resolver: Resolver, texts: Sequence[str], text_of: Ints,
 
 
 def resolve_mentions(mentions: Sequence[tuple[str, int]], resolver: str | None = None) -> list[str]:
-    """Who each mention refers to: real, fictional, generic, name or other.
+    """Estimate who each mention refers to: real, fictional, generic, name or other.
 
-    A mention is a text and the character position at which the word begins. ``resolver`` is ``light`` or ``neural``;
+    A mention is a text and the character position at which its word begins. ``resolver`` is ``light`` or ``neural``;
     the default is ``neural`` if its extra is installed, otherwise ``light``. The classes are estimates; the
     documentation gives their accuracy.
     """

@@ -66,9 +66,9 @@ def fair_order(offsets: Ints, scores: npt.ArrayLike, groups: Ints, targets: Floa
     lists, shares = len(offsets) - 1, np.atleast_2d(np.asarray(targets, np.float64))
     shares = np.ascontiguousarray(np.broadcast_to(shares, (lists, shares.shape[1])))
     if len(groups) != len(values) or int(offsets[-1]) != len(values):
-        raise DataError(f"fair order: expected a group for each of {len(values)} documents, found {len(groups)}")
+        raise DataError(f"fair order: expected a group for each of {len(values)} documents, found {len(groups)} groups")
     if len(groups) and not 0 <= int(groups.min()) <= int(groups.max()) < shares.shape[1]:
-        raise DataError(f"fair order: expected groups from 0 to {shares.shape[1] - 1}, found {groups.max()}")
+        raise DataError(f"fair order: expected group numbers from 0 to {shares.shape[1] - 1}, found {groups.max()}")
     row = np.repeat(np.arange(lists), np.diff(offsets))
     within = np.argsort(-values, kind="stable")
     by_score = within[np.argsort(row[within], kind="stable")]

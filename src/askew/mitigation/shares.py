@@ -54,7 +54,7 @@ class _ByShares:
         if len(task.groups) < 2:
             raise ConfigError(
                 f"method {self._name}: expected two groups or more, found {', '.join(task.groups)}; name "
-                "others with groups="
+                "the groups with groups="
             )
         names = (NO_GROUP, *task.groups)
         groups = document_groups(task.counts)[task.first.docs]

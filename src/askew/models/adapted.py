@@ -44,7 +44,9 @@ def load_adapted(
     encoder, tokenizer = open_encoder(model, device, "neural")
     places = int(encoder.config.max_position_embeddings)
     if places < most_tokens:
-        raise ConfigError(f"model {model!r}: expected an encoder of {most_tokens} tokens or more, found {places}")
+        raise ConfigError(
+            f"model {model!r}: expected an encoder that reads {most_tokens} tokens or more, found {places}"
+        )
     file = folder / WEIGHTS
     weights = _read(file)
     network = make(encoder, len(weights[_FIRST]) if _FIRST in weights else 1)
@@ -66,7 +68,7 @@ def add_adapter(network: Any, weights: Mapping[str, Any]) -> None:
     layers = {name[:-2] for name in weights if name.startswith("enc.") and name.endswith((".a", ".b"))}
     head = {name.removeprefix("head."): one.float() for name, one in weights.items() if name.startswith("head.")}
     if len(weights) != 2 * len(layers) + len(head):
-        raise ValueError("a tensor belongs to no adapted layer and not to the head")
+        raise ValueError("a tensor belongs neither to an adapted layer nor to the head")
     with torch.no_grad():
         for layer in sorted(layers):
             target = network.get_submodule(layer).weight

@@ -32,7 +32,8 @@ def load_model(kind: str, name: str, revision: str | None = None, device: str | 
     made = getattr(sentence_transformers, _CLASSES[kind], None)
     if made is None:
         raise ConfigError(
-            f"a model of kind {kind!r} needs a newer sentence-transformers: the installed one has no {_CLASSES[kind]}"
+            f"a model of kind {kind!r} needs a newer sentence-transformers: "
+            f"the installed version has no {_CLASSES[kind]}"
         )
     place = locate(name)
     modules = _bare_multivector(place) if kind == "multivector" else None
@@ -71,6 +72,6 @@ def _refuse_untrained(model: Any, kind: str, name: str) -> None:
     made_for = getattr(found, "architectures", None) or []
     if made_for and not any(end in one for one in made_for for end in wanted):
         raise ConfigError(
-            f"model {name!r}: expected a {kind} model ({' or '.join(wanted)}), found {', '.join(made_for)}: "
-            "it has no trained head and would rank at random; choose another or train one"
+            f"model {name!r}: expected a {kind} model ({' or '.join(wanted)}), found {', '.join(made_for)}. "
+            "It has no trained head and would rank at random; choose another model or train this one"
         )

@@ -35,7 +35,7 @@ def encode_pairs(
 ) -> Vectors:  # fmt: skip
     """One row of features for each query and its document. ``cache`` is a folder that stores the features."""
     if layout not in LAYOUTS:
-        raise ConfigError(f"adapter: expected the layout {' or '.join(LAYOUTS)}, found {layout!r}")
+        raise ConfigError(f"adapter: expected the layout to be {' or '.join(LAYOUTS)}, found {layout!r}")
     key = fingerprint([identify(model), layout, list(queries), list(documents), MOST_TOKENS])
     file = cache / f"{layout}-{key}.npy" if cache is not None else None
     if file is not None and file.is_file():
@@ -135,7 +135,7 @@ class RelevanceHead:
         rows = encode_pairs(queries, documents, self.model, self.layout, None, device)
         if rows.shape[1] != len(self.weights):
             raise ConfigError(
-                f"head: expected an encoder of {len(self.weights)} features, found {rows.shape[1]} in {self.model!r}"
+                f"head: expected an encoder with {len(self.weights)} features, found {rows.shape[1]} in {self.model!r}"
             )
         return np.asarray(rows.astype(np.float64) @ np.array(self.weights) + self.bias)
 

@@ -122,13 +122,13 @@ class Inputs:
         Without a resolver, documents that are not judged count as not relevant.
         """
         if self.find_relevance is None:
-            raise ConfigError("on=: which documents are relevant is not known here; measure a run with qrels= instead")
+            raise ConfigError("on=: the relevance of documents is not known here; measure a run with qrels= instead")
         return self.find_relevance(rankings, level, resolver)
 
     def mentions(self, lexicon: str, tokens: str, overlap: str = "all", *who: str) -> DocMentions:
         """Mentions counted with a lexicon and a tokenizer; ``who`` are classes of mentions and the resolver's id."""
         if self.find_mentions is None:
-            raise ConfigError("measures of lean need the texts: give the documents with docs=")
+            raise ConfigError("measures of lean need the document texts: give the documents with docs=")
         return self.find_mentions(lexicon, tokens, overlap, *who)
 
 

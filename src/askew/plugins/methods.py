@@ -137,7 +137,7 @@ class ClassifierPlugin(Protocol):
         """Return everything besides the texts that determines the result, as JSON values."""
 
     def classify(self, texts: Sequence[str]) -> Classified:
-        """A label with its probability for each text."""
+        """Return a label and its probability for each text."""
 
 
 @runtime_checkable
@@ -155,7 +155,7 @@ class FilterPlugin(Protocol):
         """Return everything besides the texts that determines the result, as JSON values."""
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
-        """Return the reason why each candidate is dropped, or None."""
+        """Return for each candidate the reason why it is dropped, or None to keep it."""
 
 
 @runtime_checkable

@@ -65,13 +65,18 @@ def check_lists(hits: Hits, task: MitigationTask, who: str) -> Hits:
     """Return the lists of a method; refuse them if they are not lists of documents of the collection."""
     queries, documents = len(task.query_ids), len(task.counts)
     if len(hits.offsets) != queries + 1:
-        raise DataError(f"method {who}: expected a list for each of {queries:,} queries, found {len(hits.offsets) - 1}")
+        raise DataError(
+            f"method {who}: expected a list for each of {queries:,} queries, found {len(hits.offsets) - 1} lists"
+        )
     docs = np.asarray(hits.docs)
     if len(docs) != int(hits.offsets[-1]) or len(hits.scores) != len(docs):
-        raise DataError(f"method {who}: expected {int(hits.offsets[-1]):,} documents and scores, found {len(docs):,}")
+        raise DataError(
+            f"method {who}: expected {int(hits.offsets[-1]):,} documents, each with a score, "
+            f"found {len(docs):,} documents and {len(hits.scores):,} scores"
+        )
     if len(docs) and not 0 <= int(docs.min()) <= int(docs.max()) < documents:
-        raise DataError(f"method {who}: expected document numbers from 0 to {documents - 1:,}")
+        raise DataError(f"method {who}: expected document numbers from 0 to {documents - 1:,}, found another number")
     pairs = hits.rows().astype(np.int64) * max(documents, 1) + docs
     if len(np.unique(pairs)) < len(pairs):
-        raise DataError(f"method {who}: a list has a document twice; give each document of a query once")
+        raise DataError(f"method {who}: a list has a document twice; return each document once for a query")
     return hits

@@ -28,7 +28,7 @@ def remedy(path: Path) -> str:
         folder = folder.parent
     if (folder.parent / "plans").is_dir():  # an index inside a store, which can rebuild it
         folder = folder.parent
-    return f"index anew: askew verify {folder} --repair"
+    return f"build the index again with: askew verify {folder} --repair"
 
 
 def describe_file(path: Path) -> Known:
@@ -193,7 +193,7 @@ class CheckedArray:
         return made
 
     def check(self, starts: Any, stops: Any) -> None:
-        """Check the blocks of ranges of elements or rows."""
+        """Check the blocks that hold the given ranges of elements or rows."""
         if not self._guard.complete:
             self._guard.check(np.asarray(starts, np.int64) * self._row, np.asarray(stops, np.int64) * self._row)
 

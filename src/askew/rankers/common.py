@@ -40,7 +40,9 @@ def check_weights(header: dict[str, Any], folder: Path) -> None:
     """Raise an error if the model has other weights than the one that made the index, even under the same name."""
     now = identify(header["model"], header["revision"])
     if now != header["weights"]:
-        raise ConfigError(f"index {folder}: made with the model {header['weights']}, found {now}; index anew")
+        raise ConfigError(
+            f"index {folder}: made with the model {header['weights']}, but it is now {now}; build the index again"
+        )
 
 
 def one_word(text: str) -> str:

@@ -36,9 +36,9 @@ class CrossEncoderRanker:
         device: str | None = None,
     ) -> None:  # fmt: skip
         if depth < 1:
-            raise ConfigError(f"crossencoder: expected a depth of 1 or more, found {depth}")
+            raise ConfigError(f"crossencoder: expected depth= to be 1 or more, found {depth}")
         if (index is None) == (texts is None):
-            raise ConfigError("crossencoder: expected either an index with texts or the texts themselves")
+            raise ConfigError("crossencoder: expected either an index with texts, or the texts")
         self._first, self._depth, self._batch = first, depth, batch_size
         self.doc_ids = first.doc_ids
         if texts is not None:
@@ -68,5 +68,7 @@ class CrossEncoderRanker:
         predict = partial(self._model.predict, pairs, show_progress_bar=False)
         scores = np.asarray(halving(self._model, self._batch, lambda size: predict(batch_size=size)))
         if scores.ndim != 1:
-            raise ConfigError(f"crossencoder: expected a model with one score for a pair, found {scores.shape[1]}")
+            raise ConfigError(
+                f"crossencoder: expected a model with one score for a pair, found {scores.shape[1]} scores"
+            )
         return ranked(rows, found.docs, scores, len(queries), k)

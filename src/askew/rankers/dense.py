@@ -73,7 +73,7 @@ class DenseRanker:
         self.folder = Path(index)
         self.header = open_header(self.folder, "dense", lazily=[_VECTORS])
         if search not in _SEARCHES:
-            raise ConfigError(f"dense: expected search exact or faiss, found {search!r}")
+            raise ConfigError(f"dense: expected search= to be exact or faiss, found {search!r}")
         self.doc_ids = read_strings(self.folder / "doc_ids.arrow")
         known = self.header["files"].get(_VECTORS, {})
         self._vectors = CheckedArray(self.folder / _VECTORS, np.float32, known, self.header["width"])
@@ -121,7 +121,7 @@ def _encode(encoder: Any, side: str, texts: list[str], prompt: str, batch_size: 
 def _similarity(encoder: Any) -> str:
     name = str(getattr(encoder.similarity_fn_name, "value", encoder.similarity_fn_name))
     if name not in ("cosine", "dot"):
-        raise ConfigError(f"dense: expected a model of cosine or dot similarity, found {name!r}")
+        raise ConfigError(f"dense: expected a model with cosine or dot similarity, found {name!r}")
     return name
 
 
@@ -146,7 +146,9 @@ def _make_faiss(vectors: Any, factory: str, path: Path) -> None:
 
 def _open_faiss(folder: Path, header: dict[str, Any], nprobe: int) -> Any:
     if not header["faiss"]:
-        raise ConfigError(f"index {folder}: it has no FAISS index; index again with faiss=HNSW32, or set search=exact")
+        raise ConfigError(
+            f"index {folder}: it has no FAISS index; build it again with faiss=HNSW32, or set search=exact"
+        )
     index = _faiss().read_index(str(folder / "faiss.index"))
     if hasattr(index, "nprobe"):
         index.nprobe = nprobe

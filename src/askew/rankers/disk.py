@@ -63,7 +63,7 @@ def write_json(path: Path, value: Any) -> None:
 def new_folder(folder: Path) -> Path:
     """Create a folder for an index. A folder that already has an index is refused."""
     if (folder / "header.json").exists():
-        raise StoreError(f"index {folder}: there is an index already; give another folder or delete it")
+        raise StoreError(f"index {folder}: it already has an index; give another folder or delete this one")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -119,7 +119,9 @@ def open_header(folder: Path, kind: str, lazily: Collection[str] = ()) -> dict[s
     """
     header = read_header(folder)
     if header["kind"] != kind:
-        raise ConfigError(f"index {folder}: made for the ranker {header['kind']!r}, not {kind!r}; index for {kind!r}")
+        raise ConfigError(
+            f"index {folder}: made for the ranker {header['kind']!r}, not {kind!r}; build an index for {kind!r}"
+        )
     check_files(folder, header, lazily)
     return header
 
@@ -188,7 +190,7 @@ class StoredTexts:
     def __init__(self, folder: Path | str, documents: int) -> None:
         self._path = path = Path(folder) / TEXTS
         if not path.exists():
-            raise DataError(f"index {folder}: the texts were not kept; index again with the texts")
+            raise DataError(f"index {folder}: it has no texts; build it again with texts")
         known = _known_texts(path)
         if not is_lazy(known):
             check_file(path, known)

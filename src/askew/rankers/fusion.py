@@ -32,7 +32,8 @@ class FusionRanker:
             raise ConfigError(f"fusion: expected two rankers or more, found {len(rankers)}")
         if method not in ("rrf", "combsum") or normalize not in ("minmax", "none"):
             raise ConfigError(
-                f"fusion: expected method rrf or combsum and normalize minmax or none; found {method}, {normalize}"
+                "fusion: expected method= to be rrf or combsum and normalize= to be minmax or none, "
+                f"found {method} and {normalize}"
             )
         if not constant > 0 or depth < 1:
             raise ConfigError(f"fusion: expected constant > 0 and depth >= 1, found {constant} and {depth}")

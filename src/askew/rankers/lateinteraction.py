@@ -47,7 +47,7 @@ def make_index(
 ) -> dict[str, Any]:  # fmt: skip
     """Encode the tokens of documents. ``precision`` float16 halves the disk space. Scores are computed in 32 bits."""
     if precision not in _PRECISIONS:
-        raise ConfigError(f"lateinteraction: expected precision float16 or float32, found {precision!r}")
+        raise ConfigError(f"lateinteraction: expected precision= to be float16 or float32, found {precision!r}")
     new_folder(folder)
     encoder = load_model("multivector", model, revision, device)
     ids, sizes, width = [], [np.zeros(1, np.int64)], 0

@@ -27,14 +27,14 @@ class ReplayRanker:
             raise ConfigError(f"replay: expected unknown= to be error or empty, found {unknown!r}")
         missing = [query for query in run if query not in queries]
         if missing:
-            raise DataError(f"replay {name}: the query {missing[0]!r} of the run is not among the queries")
+            raise DataError(f"replay {name}: the query {missing[0]!r} of the run is not in the given queries")
         self.doc_ids = pa.array(sorted({doc for answers in run.values() for doc in answers}), pa.string())
         place = {doc: i for i, doc in enumerate(self.doc_ids.to_pylist())}
         self._answers: dict[str, dict[int, float]] = {}
         for query, answers in run.items():
             placed = {place[doc]: score for doc, score in answers.items()}
             if self._answers.setdefault(queries[query], placed) != placed:
-                raise DataError(f"replay {name}: two queries have the text {queries[query]!r} but other results")
+                raise DataError(f"replay {name}: two queries have the text {queries[query]!r} but different results")
         # A query without a line in the run has an empty result.
         for text in queries.values():
             self._answers.setdefault(text, {})

@@ -116,6 +116,6 @@ def _encode(
         found = halving(encoder, batch_size, partial(_sparse, encode, some, most_terms)).coalesce()
         (rows, terms), weights = found.indices().numpy(), found.values().float().numpy()
         if len(weights) and not weights.min() >= 0:
-            raise DataError(f"sparse: expected weights of zero or more from the model, found {weights.min()}")
+            raise DataError(f"sparse: expected term weights of zero or more from the model, found {weights.min()}")
         kept = weights > 0
         yield rows[kept] + start, terms[kept], weights[kept]

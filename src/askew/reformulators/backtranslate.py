@@ -38,11 +38,11 @@ class BackTranslateReformulator:
         self._languages = languages.split() or [""]
         if back is not None and len(self._languages) > 1:
             raise ConfigError(
-                "backtranslate: one-way models (settings model and back) use one intermediate language; "
-                "leave languages empty"
+                "backtranslate: one-way models (settings model and back) support only one intermediate language; "
+                "leave languages= empty"
             )
         if beams < 1:
-            raise ConfigError(f"backtranslate: expected beams of 1 or more, found {beams}")
+            raise ConfigError(f"backtranslate: expected beams= to be 1 or more, found {beams}")
         self._there, self._back, self._source = model, back or model, source if languages.split() else ""
         self._beams, self._device = beams, device
 

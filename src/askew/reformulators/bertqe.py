@@ -33,7 +33,9 @@ class BertQe:
     ) -> None:  # fmt: skip
         positive(self.method, documents=documents, chunks=chunks, chunk_words=chunk_words, batch_size=batch_size)
         if not 0 <= overlap < chunk_words:
-            raise ConfigError(f"bertqe: expected an overlap from 0 to below chunk_words={chunk_words}, found {overlap}")
+            raise ConfigError(
+                f"bertqe: expected overlap= to be at least 0 and below chunk_words={chunk_words}, found {overlap}"
+            )
         self._documents, self._chunks = documents, chunks
         self._chunk_words, self._overlap = chunk_words, overlap
         self._model, self._revision, self._batch, self._device = model, revision, batch_size, device
@@ -48,7 +50,7 @@ class BertQe:
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """Return one candidate for each of the best chunks of a query: the query followed by the chunk."""
         if asked.passages is None:
-            raise ConfigError("bertqe: expected passages of a first search with the queries, found none")
+            raise ConfigError("bertqe: expected the passages that a first search retrieved for the queries, found none")
         found = Candidates()
         for row, (text, passages) in enumerate(zip(asked.texts, asked.passages, strict=True)):
             query, chunks = one_line(text), self._cut(passages[: self._documents])

@@ -41,7 +41,7 @@ class DocCluster:
     def __init__(self, documents: int = 10, words: int = 3, similarity: float = 0.5) -> None:
         positive(self.method, documents=documents, words=words)
         if not 0 <= similarity < 1:
-            raise ConfigError(f"docluster: expected similarity from 0 to less than 1, found {similarity}")
+            raise ConfigError(f"docluster: expected similarity= to be at least 0 and below 1, found {similarity}")
         self.mixes, self._words, self._similarity = documents, words, similarity
 
     def settings(self) -> Mapping[str, Any]:
@@ -72,7 +72,7 @@ class TermCluster:
     def __init__(self, documents: int = 5, words: int = 3, weight: float = 2.0, edges: int = 4) -> None:
         positive(self.method, documents=documents, words=words, edges=edges)
         if not weight >= 0:
-            raise ConfigError(f"termcluster: expected weight of 0 or more, found {weight}")
+            raise ConfigError(f"termcluster: expected weight= to be 0 or more, found {weight}")
         self.mixes, self._words, self._weight, self._edges = documents, words, weight, edges
 
     def settings(self) -> Mapping[str, Any]:

@@ -45,9 +45,9 @@ class DocQueryReformulator:
         device: str | None = None, context: bool = False, adapter: str | None = None,
     ) -> None:  # fmt: skip
         if preset not in PRESETS:
-            raise ConfigError(f"docquery: expected the preset {' or '.join(PRESETS)}, found {preset!r}")
+            raise ConfigError(f"docquery: expected preset= to be {' or '.join(PRESETS)}, found {preset!r}")
         if passages < 1:
-            raise ConfigError(f"docquery: expected passages of 1 or more, found {passages}")
+            raise ConfigError(f"docquery: expected passages= to be 1 or more, found {passages}")
         self._sampling, randomize = PRESETS[preset]
         self._how = Drawing(count, per_call, attempts, seed, randomize)
         self._model, self._revision, self._device, self._adapter = model, revision, device, adapter

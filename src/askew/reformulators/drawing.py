@@ -32,8 +32,8 @@ class Drawing:
     def __post_init__(self) -> None:
         if min(self.count, self.per_call, self.attempts) < 1:
             raise ConfigError(
-                "expected count, per_call and attempts of 1 or more; "
-                f"found {self.count}, {self.per_call}, {self.attempts}"
+                "expected count=, per_call= and attempts= to be 1 or more, "
+                f"found {self.count}, {self.per_call} and {self.attempts}"
             )
 
 
@@ -69,7 +69,7 @@ def draw(
                 kept += 1
             call += 1
         if not kept:
-            found.reject("no candidate of a query")
+            found.reject("no candidate for a query")
     return found
 
 

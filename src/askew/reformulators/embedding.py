@@ -62,9 +62,11 @@ class Embedding:
     ) -> None:  # fmt: skip
         positive(self.method, topn=topn)
         if similarity not in SIMILARITIES:
-            raise ConfigError(f"embedding: expected similarity {' or '.join(SIMILARITIES)}, found {similarity!r}")
+            raise ConfigError(
+                f"embedding: expected similarity= to be {' or '.join(SIMILARITIES)}, found {similarity!r}"
+            )
         if not -1 <= minimum <= 1:
-            raise ConfigError(f"embedding: expected minimum from -1 to 1, found {minimum}")
+            raise ConfigError(f"embedding: expected minimum= to be from -1 to 1, found {minimum}")
         self._path, self._words_path = Path(vectors), None if vocabulary is None else Path(vocabulary)
         files_of(self._path, self._words_path)
         self._topn, self._replace, self._each = topn, replace, each

@@ -38,7 +38,7 @@ class FewShotReformulator:
         seed: int = 7, device: str | None = None,
     ) -> None:  # fmt: skip
         if passages < 1:
-            raise ConfigError(f"fewshot: expected passages of 1 or more, found {passages}")
+            raise ConfigError(f"fewshot: expected passages= to be 1 or more, found {passages}")
         self._model, self._revision, self._device, self._passages = model, revision, device, passages
         self._sampling = Sampling(max_new_tokens, 1, top_k, top_p, temperature)
         self._how = Drawing(count, per_call, attempts, seed)

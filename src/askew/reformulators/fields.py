@@ -71,7 +71,7 @@ class AdaptiveOnFields(OnFields):
     def __init__(self, documents: int = 3, words: int = 10, limit: float = 10.0) -> None:
         super().__init__(documents, words)
         if not 0 <= limit < math.inf:
-            raise ConfigError(f"adaponfields: expected limit of 0 or more, found {limit}")
+            raise ConfigError(f"adaponfields: expected limit= to be 0 or more, found {limit}")
         self._limit = limit
 
     def settings(self) -> Mapping[str, Any]:

@@ -48,7 +48,9 @@ def _read_rules(path: Path) -> QuestionRules:
     data = read_toml(path, "question rules")
     frames, closings, stop_words = data.get("frames", []), data.get("closings", []), data.get("stop_words", "")
     if not is_texts(frames) or not is_texts(closings) or not isinstance(stop_words, str):
-        raise DataError(f"question rules {path}: expected lists of texts 'frames' and 'closings', and 'stop_words'")
+        raise DataError(
+            f"question rules {path}: expected 'frames' and 'closings' as lists of texts, and 'stop_words' as a text"
+        )
     return QuestionRules(tuple(frames), tuple(closings), frozenset(stop_words.split()))
 
 

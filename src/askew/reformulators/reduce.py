@@ -34,7 +34,7 @@ class ReduceReformulator:
 
     def __init__(self, keep: str = "", rules: str | None = None, shortest: int = 1) -> None:
         if shortest < 1:
-            raise ConfigError(f"reduce: expected shortest of 1 or more, found {shortest}")
+            raise ConfigError(f"reduce: expected shortest= to be 1 or more, found {shortest}")
         self._rules, self._keep, self._shortest = question_rules(rules), _kept(keep), shortest
         self._frames = [_pattern(frame) for frame in self._rules.frames]
         self._closings = [_pattern(closing, backwards=True) for closing in self._rules.closings]

@@ -40,7 +40,7 @@ class ReplayReformulator:
         self, file: str, where: str = "", query_column: str = "", text_column: str = "", count: int | None = None
     ) -> None:
         if count is not None and count < 1:
-            raise ConfigError(f"replay: expected count of 1 or more, found {count}")
+            raise ConfigError(f"replay: expected count= to be 1 or more, found {count}")
         self._path, self._where, self._count = DEMO if file == "demo" else Path(file), _conditions(where), count
         self._columns = (query_column, text_column)
         self._texts: dict[str, list[tuple[str, str | None]]] | None = None
@@ -93,7 +93,7 @@ def _conditions(where: str) -> dict[str, str]:
     for one in where.split():
         name, sign, value = one.partition("=")
         if not sign or not name:
-            raise ConfigError(f"replay: expected where as NAME=VALUE separated by blanks, found {one!r}")
+            raise ConfigError(f"replay: expected where= to be NAME=VALUE pairs separated by blanks, found {one!r}")
         conditions[name] = value
     return conditions
 

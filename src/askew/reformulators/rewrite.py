@@ -55,7 +55,7 @@ class RewriteReformulator:
         check_names("kind", self._kinds, KINDS, "rewrite")
         if min(samples, count) < 1 or len(set(self._kinds)) < len(self._kinds):
             raise ConfigError(
-                "rewrite: expected samples and count of 1 or more and each kind once; "
+                "rewrite: expected samples= and count= to be 1 or more, and no kind twice in kinds=; "
                 f"found {samples}, {count} and {kinds}"
             )
         self._samples, self._count, self._seed = samples, count, seed

@@ -36,7 +36,7 @@ class SpellingReformulator:
 
     def __init__(self, words: str | None = None, shortest: int = 4) -> None:
         if shortest < 1:
-            raise ConfigError(f"spelling: expected shortest of 1 or more, found {shortest}")
+            raise ConfigError(f"spelling: expected shortest= to be 1 or more, found {shortest}")
         self._shortest = shortest
         self._listed = WordList(word(read_text(Path(words), "words")) if words else ())
 

@@ -48,14 +48,14 @@ class SwapReformulator:
         self, mode: str = "all", pairs: str | None = None, names: bool = True, groups: GroupsLike | None = None
     ) -> None:
         if mode not in (*_MODES, "all"):
-            raise ConfigError(f"swap: expected mode swap, neutral, remove or all, found {mode!r}")
+            raise ConfigError(f"swap: expected mode= to be swap, neutral, remove or all, found {mode!r}")
         self._mode, self._counted = mode, () if groups is None else Groups.of(groups).names
         found = load_swaps(pairs or DEFAULT_PAIRS)
         self._fits = not self._counted or set(found.groups) <= set(self._counted)
         if pairs is not None and not self._fits:
             raise ConfigError(
-                f"swap: the list of pairs {found.name!r} exchanges words of {' and '.join(found.groups)}, and the "
-                f"groups counted are {', '.join(self._counted)}: give a list with words of two of them"
+                f"swap: the list of pairs {found.name!r} exchanges words of {' and '.join(found.groups)}, but the "
+                f"counted groups are {', '.join(self._counted)}; give a list with words of two of these groups"
             )
         self._rewriter = Rewriter(found, names)
 
@@ -70,7 +70,7 @@ class SwapReformulator:
         """One candidate for each mode that changes the query."""
         found = Candidates()
         if not self._fits:
-            found.reject(f"no list of pairs for {' and '.join(self._counted)}", len(asked))
+            found.reject(f"no list of word pairs for {' and '.join(self._counted)}", len(asked))
             return found
         modes = _MODES if self._mode == "all" else (self._mode,)
         for row, text in enumerate(asked.texts):

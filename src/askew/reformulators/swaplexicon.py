@@ -52,7 +52,9 @@ def load_swaps(spec: str) -> SwapLexicon:
     if spec in shipped_swaps():
         return _from_toml(_SHIPPED / f"{spec}.toml")
     if Path(spec).suffix.lower() != ".toml":
-        raise UnknownName("list of pairs", spec, shipped_swaps(), "the shipped lists (a file ends in .toml)")
+        raise UnknownName(
+            "list of pairs", spec, shipped_swaps(), "the shipped lists (the name of your own file must end in .toml)"
+        )
     return _from_toml(Path(spec))
 
 
@@ -63,7 +65,9 @@ def _from_toml(path: Path) -> SwapLexicon:
         return _checked(_lexicon(path, data), path)
     except (AttributeError, TypeError, ValueError) as error:
         # The tables are read without checks; a table with another structure raises one of these errors.
-        raise DataError(f"pairs file {path}: a part does not have the structure of gender-en.toml ({error})") from None
+        raise DataError(
+            f"pairs file {path}: the file does not have the structure of gender-en.toml ({error})"
+        ) from None
 
 
 def _lexicon(path: Path, data: Mapping[str, Any]) -> SwapLexicon:

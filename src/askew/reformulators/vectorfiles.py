@@ -56,7 +56,7 @@ def vocabulary_of(path: Path, vocabulary: Path | None = None) -> Path | None:
     if _head(path).startswith(_NUMPY_MAGIC):
         return vocabulary or path.parent / "vocab.txt"
     if vocabulary is not None:
-        raise ConfigError(f"vectors {path}: a vocabulary goes with an .npy file only, found {vocabulary}")
+        raise ConfigError(f"vectors {path}: a vocabulary is only for an .npy file, found {vocabulary}")
     return None
 
 
@@ -100,11 +100,11 @@ def _read_lines(path: Path, count: int | None, width: int | None) -> tuple[list[
         words += found
         parts.append(numbers)
     if not words or width is None:
-        raise DataError(f"vectors {path}: expected word vectors, found no line with one")
+        raise DataError(f"vectors {path}: expected word vectors, found no line with a vector")
     if count is not None and len(words) != count:
         raise DataError(
-            f"vectors {path}: the first line says {count} words, found {len(words)}: the file is cut short or the line "
-            "is wrong"
+            f"vectors {path}: the first line announces {count} words, found {len(words)}; the file is cut short, or "
+            "its first line is wrong"
         )
     _refuse_repeats(words, lambda i: place(path, i + 1 + skipped))
     return words, np.concatenate(parts)
@@ -179,19 +179,21 @@ def _read_binary(path: Path, start: int, count: int, width: int) -> tuple[list[s
     size = path.stat().st_size
     # The shortest record is one letter, a blank and the numbers, so a count that needs more bytes is wrong.
     if count * (4 * width + 2) > size - start:
-        raise DataError(f"vectors {path}: the first line says {count} words of width {width}, but the file is shorter")
+        raise DataError(
+            f"vectors {path}: the first line announces {count} words of width {width}, but the file is shorter"
+        )
     words, vectors = [], np.empty((count, width), "<f4")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         at = start
         for i in range(count):
             blank = data.find(b" ", at)
             if blank < 0 or blank + 1 + 4 * width > size:
-                raise DataError(f"vectors {path}: cut short in word {i + 1} of {count}, at byte {at}")
+                raise DataError(f"vectors {path}: the file is cut short in word {i + 1} of {count}, at byte {at}")
             words.append(_binary_word(path, i, data[at:blank]))
             at = blank + 1 + 4 * width
             vectors[i] = np.frombuffer(data[blank + 1 : at], "<f4")
         if data[at : at + 64].strip():
-            raise DataError(f"vectors {path}: the first line says {count} words, but more follow at byte {at}")
+            raise DataError(f"vectors {path}: the first line announces {count} words, but more follow at byte {at}")
     _refuse_repeats(words, lambda i: f"vectors {path}: word {i + 1}")
     _refuse_odd(vectors, lambda i: f"vectors {path}: word {i + 1} ({words[i]!r})")
     return words, vectors.astype(np.float32, copy=False)
@@ -204,7 +206,7 @@ def _binary_word(path: Path, i: int, data: bytes) -> str:
     except UnicodeDecodeError:
         raise DataError(f"vectors {path}: expected UTF-8 text, found {data[:20]!r} as word {i + 1}") from None
     if not word:
-        raise DataError(f"vectors {path}: expected a word, found none as word {i + 1}")
+        raise DataError(f"vectors {path}: expected a word, but word {i + 1} is empty")
     return word
 
 
@@ -214,11 +216,13 @@ def _read_matrix(path: Path, words: int) -> Floats:
     except Exception as error:
         # The header of the file is parsed as Python: a damaged header can raise almost any exception.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise DataError(f"vectors {path}: not a whole .npy file ({reason})") from None
+        raise DataError(f"vectors {path}: not a complete .npy file ({reason})") from None
     if matrix.ndim != 2 or matrix.dtype.kind != "f":
         raise DataError(f"vectors {path}: expected a matrix of floats, found {matrix.dtype} of shape {matrix.shape}")
     if len(matrix) != words:
-        raise DataError(f"vectors {path}: expected {words} rows, one a word of the vocabulary, found {len(matrix)}")
+        raise DataError(
+            f"vectors {path}: expected {words} rows, one for each word of the vocabulary, found {len(matrix)}"
+        )
     vectors = np.ascontiguousarray(matrix, np.float32)
     _refuse_odd(vectors, lambda i: f"vectors {path}: row {i + 1}")
     return vectors

@@ -44,7 +44,7 @@ class WordVectors:
         no neighbors. The neighbors of a word do not depend on the other words of the call.
         """
         if similarity not in SIMILARITIES or count < 1:
-            expected = f"similarity {' or '.join(SIMILARITIES)} and 1 or more words"
+            expected = f"the similarity {' or '.join(SIMILARITIES)} and a count of 1 or more"
             raise ConfigError(f"nearest words: expected {expected}, found {similarity!r} and {count}")
         places = np.array([self._places.get(word, -1) for word in words], np.int64)
         found: list[list[tuple[str, float]]] = [[] for _ in words]

@@ -32,14 +32,16 @@ def find_wordnet(data: str | None = None) -> Path:
     """Return the folder (or NLTK's zip file) with the database: the given one, or the first that is installed."""
     if data is not None:
         if not _holds_wordnet(Path(data)):
-            raise DataError(f"wordnet: expected a folder or zip file with index.noun and data.noun, found none: {data}")
+            raise DataError(
+                f"wordnet: expected a folder or zip file with index.noun and data.noun, but {data} has none"
+            )
         return Path(data)
     for place in _places():
         if _holds_wordnet(place):
             return place
     raise DataError(
         "WordNet was not found: install it (apt install wordnet-base, or python -m nltk.downloader wordnet), "
-        "or name its folder in the setting 'data'"
+        "or set 'data' to its folder"
     )
 
 

@@ -66,9 +66,9 @@ def read_boxes(text: str) -> dict[str, Criterion]:
     found = {}
     for name, written in parts(text, "boxes").items():
         if not _BOX_NAME.fullmatch(name):
-            raise ConfigError(f"boxes: expected a name of letters, digits and underscores, found {name!r}")
+            raise ConfigError(f"boxes: expected a box name of letters, digits and underscores, found {name!r}")
         if not written and name not in CRITERIA:
-            raise UnknownName("box", name, CRITERIA, "boxes; others are written 'name: criterion'")
+            raise UnknownName("box", name, CRITERIA, "boxes (define your own box as 'name: criterion')")
         found[name] = Criterion.parse(written or CRITERIA[name])
     return found
 
@@ -131,7 +131,9 @@ def _read(table: pl.DataFrame) -> tuple[Any, Floats, Floats]:
     """Return which rows are originals, the value of each row, and for each row the value of its original."""
     is_original = (table.get_column("order").cast(pl.String) == ORIGINAL_ORDER).to_numpy()
     if len(table) and not is_original[0]:
-        raise DataError(f"aggregated table: expected an original (order -1) first, found {table.row(0)}")
+        raise DataError(
+            f"aggregated table: expected an original query (order -1) in the first row, found {table.row(0)}"
+        )
     values = table.to_series(table.width - 1).cast(pl.Float64).to_numpy()
     return is_original, values, values[np.flatnonzero(is_original)[np.cumsum(is_original) - 1]]
 

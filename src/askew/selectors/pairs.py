@@ -75,7 +75,7 @@ class PairTable:
         added = [pl.Series(name, values) for name, values in columns.items()]
         taken = [name for name in columns if name in self.table.columns]
         if taken:
-            raise DataError(f"selection: the table has a column {taken[0]!r} already; give it another name")
+            raise DataError(f"selection: the table has a column {taken[0]!r} already; rename that column")
         return replace(self, table=self.table.hstack(added))
 
 
@@ -97,7 +97,7 @@ def make_pairs(
     """
     check_tolerance(tolerance)
     if not effectiveness and not bias:
-        raise ConfigError("selection: expected a measure or more to select by, found none")
+        raise ConfigError("selection: expected at least one measure to select by, found none")
     check_columns(directions)
     check_scored(scored, [*directions, *effectiveness, *bias], directions)
     originals, variants, query = split(scored)
@@ -135,7 +135,7 @@ def check_scored(scored: pl.DataFrame, measures: Sequence[str], directions: Mapp
             found = scored.schema.get(column, "nothing")
             raise DataError(f"selection: expected a column {column!r} of numbers for the measure {name}, found {found}")
         if name not in directions:
-            raise ConfigError(f"selection: expected a direction for {name} (which way is better), found none")
+            raise ConfigError(f"selection: expected a direction for {name} (which values are better), found none")
 
 
 def split(scored: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:

@@ -75,7 +75,7 @@ def robust(
     """
     one_of(strict, ("any", "all"), "strict")
     if len(tables) < 2:
-        raise ConfigError(f"robust: expected the pairs of two rankers or more, found {len(tables)}")
+        raise ConfigError(f"robust: expected the pairs of two or more rankers, found {len(tables)}")
     stacked = pl.concat([_signs_of(name, table, measures, tolerance) for name, table in tables.items()])
     sign = pl.col("sign")
     counted = stacked.group_by("query_id", "variant_id", maintain_order=True).agg(

@@ -110,7 +110,7 @@ def read_accept(text: str) -> dict[int, frozenset[int]]:
     read = parts(text, "accept")
     unknown = [group for group in read if group not in map(str, GROUPS)]
     if unknown:
-        raise ConfigError(f"accept: expected the groups {', '.join(map(str, GROUPS))}, found {unknown[0]!r}")
+        raise ConfigError(f"accept: expected the group numbers {', '.join(map(str, GROUPS))}, found {unknown[0]!r}")
     return {int(group): whole_numbers(labels, LABELS, f"accept, group {group}") for group, labels in read.items()}
 
 
@@ -118,7 +118,7 @@ def check_weights(effectiveness: float, bias: float) -> tuple[float, float]:
     """The weights of the score: of zero or more, and not both zero."""
     found = finite(effectiveness, "weight_eff", 0.0), finite(bias, "weight_bias", 0.0)
     if not any(found):
-        raise ConfigError("weight_eff, weight_bias: expected at least one above zero, found both zero")
+        raise ConfigError("weight_eff and weight_bias: expected at least one of them above zero, found zero for both")
     return found
 
 

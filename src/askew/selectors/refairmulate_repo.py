@@ -128,7 +128,7 @@ class RefairmulateRepo:
         valid_bias = find_measures(self._valid_bias, directions, "valid_bias")
         if not set(valid_bias) <= set(bias):
             raise ConfigError(
-                f"valid_bias: expected measures of bias ({', '.join(bias)}), found {', '.join(valid_bias)}"
+                f"valid_bias: expected only measures of bias ({', '.join(bias)}), found {', '.join(valid_bias)}"
             )
         check_directions(effectiveness, bias, directions)
         pairs = make_pairs(scored, directions, effectiveness, bias, self._tolerance)

@@ -190,7 +190,9 @@ def under(chosen: pl.DataFrame, scores: pl.DataFrame, measures: Sequence[str], r
     for table, keys in ((old, ["query_id"]), (new, ["query_id", "variant_id"])):
         twice = table.select(keys).is_duplicated()
         if twice.any():
-            raise DataError(f"scores of {ranker}: expected each variant once, found {table.filter(twice).row(0)[:2]}")
+            raise DataError(
+                f"scores of {ranker}: expected each variant once, found {table.filter(twice).row(0)[:2]} twice"
+            )
     joined = chosen.join(old, on="query_id", how="left", maintain_order="left")
     joined = joined.join(new, on=["query_id", "variant_id"], how="left", maintain_order="left")
     values = [

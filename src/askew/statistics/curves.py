@@ -113,7 +113,7 @@ def average_precision(
     """
     values, truth = _checked(scores, labels)
     if len(queries) != len(values):
-        raise DataError(f"expected a query for each of {len(values)} scores, found {len(queries)}")
+        raise DataError(f"expected a query for each of {len(values)} scores, found {len(queries)} queries")
     names, groups = np.unique(np.asarray(queries, dtype=str), return_inverse=True)
     order = np.argsort(-values, kind="stable")
     truth, groups, ends = truth[order], groups[order], _ends(values[order])
@@ -142,17 +142,19 @@ def choose_threshold(
     ``precision`` takes the lowest threshold with a precision of at least ``least_precision``.
     """
     if rule not in RULES:
-        raise ConfigError(f"threshold rule: expected {' or '.join(RULES)}, found {rule!r}")
+        raise ConfigError(f"threshold rule: expected the rule {' or '.join(RULES)}, found {rule!r}")
     f1 = curve.f1()
     if rule == "f1":
         at, said = int(np.argmax(f1)), "f1"
     else:
         if not 0 < least_precision <= 1:
-            raise ConfigError(f"least_precision: expected a number above 0 and up to 1, found {least_precision}")
+            raise ConfigError(f"least_precision: expected a number above 0 and at most 1, found {least_precision}")
         enough = np.flatnonzero(curve.precision >= least_precision)
         if not len(enough):
             highest = float(curve.precision.max())
-            raise DataError(f"no threshold has a precision of {least_precision:g}: the highest is {highest:.4f}")
+            raise DataError(
+                f"no threshold has a precision of {least_precision:g}; the highest precision is {highest:.4f}"
+            )
         at, said = int(enough[-1]), f"precision>={least_precision:g}"
     precision, recall, best = (float(column[at]) for column in (curve.precision, curve.recall, f1))
     return Cut(float(curve.thresholds[at]), said, precision, recall, best, int(curve.kept[at]))
@@ -166,11 +168,13 @@ def _ends(falling: Floats) -> npt.NDArray[np.intp]:
 def _checked(scores: Scores, labels: Labels) -> tuple[Floats, Floats]:
     values, truth = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     if values.ndim != 1 or values.shape != truth.shape:
-        raise DataError(f"expected one label for each score, found {truth.shape} labels and {values.shape} scores")
+        raise DataError(
+            f"expected one label for each score, found labels of shape {truth.shape} and scores of shape {values.shape}"
+        )
     if not np.isfinite(values).all():
-        raise DataError(f"expected a finite number for every score, found {int((~np.isfinite(values)).sum())} others")
+        raise DataError(f"every score must be finite, found {int((~np.isfinite(values)).sum())} that are not finite")
     if not np.isin(truth, (0.0, 1.0)).all():
         raise DataError("expected only the labels 0 and 1, found other labels")
     if not truth.any():
-        raise DataError("there is no pair with the label 1: precision and recall need at least one")
+        raise DataError("there is no pair with the label 1: precision and recall need at least one such pair")
     return values, truth

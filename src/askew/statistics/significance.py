@@ -230,7 +230,7 @@ class PairedTest:
 TESTS = {
     MEAN: PairedTest("the mean gain is 0", lambda gains, mean, seed: two_sided_p(mean)),
     RANDOMIZATION: PairedTest(
-        "the two results of each query could as well be swapped", lambda gains, mean, seed: sign_flip_p(gains, seed)
+        "the two results of each query are exchangeable", lambda gains, mean, seed: sign_flip_p(gains, seed)
     ),
 }
 NULLS = {name: test.null for name, test in TESTS.items()} | {

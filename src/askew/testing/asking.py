@@ -41,20 +41,22 @@ TOY_TEXTS = (
 def check_filter(kept_by: FilterPlugin, pairs: Sequence[Triple] = TOY_PAIRS) -> list[str | None]:
     """Check that a filter answers every pair, always the same way; other pairs have no effect, except duplicates."""
     assert isinstance(kept_by, FilterPlugin), "the filter lacks an attribute: see askew.plugins.methods.FilterPlugin"
-    assert kept_by.name and kept_by.name.strip() == kept_by.name, "the name is shown in reports and has no outer blanks"
+    assert kept_by.name and kept_by.name.strip() == kept_by.name, (
+        "the name must not be empty, and must not begin or end with a blank"
+    )
     json.dumps(dict(kept_by.settings()), sort_keys=True)
     reasons = _answers(kept_by, pairs)
-    assert len(reasons) == len(pairs), "every pair must have an answer"
+    assert len(reasons) == len(pairs), "every pair must have a result: a reason or None"
     for reason in reasons:
         one_line = reason is None or (reason == " ".join(reason.split()) and reason)
-        assert one_line, f"a reason is one line of words, found {reason!r}"
+        assert one_line, f"a reason must be one line of words, found {reason!r}"
     assert _answers(kept_by, pairs) == reasons, "two calls must give the same result"
     renamed = [(original, candidate, row * 31 + 5) for original, candidate, row in pairs]
-    assert _answers(kept_by, renamed) == reasons, "the numbers of the rows must not matter"
+    assert _answers(kept_by, renamed) == reasons, "the result must not depend on the row numbers"
     _check_company(kept_by, pairs, reasons)
     kept = [pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None]
-    assert not any(_answers(kept_by, kept)), "candidates that were kept must be kept again"
-    assert kept_by.check([], [], []) == [], "without pairs the result must be empty"
+    assert not any(_answers(kept_by, kept)), "candidates that were kept must also be kept in a second check"
+    assert kept_by.check([], [], []) == [], "the result for no pairs must be empty"
     return reasons
 
 
@@ -62,7 +64,7 @@ def _check_company(kept_by: FilterPlugin, pairs: Sequence[Triple], reasons: list
     for row in {row for _, _, row in pairs}:
         own = [i for i, pair in enumerate(pairs) if pair[2] == row]
         alone = _answers(kept_by, [pairs[i] for i in own])
-        assert alone == [reasons[i] for i in own], f"query {row}: other queries must not matter"
+        assert alone == [reasons[i] for i in own], f"the result for query {row} must not depend on the other queries"
     for pair, reason in zip(pairs, reasons, strict=True):
         if reason != DUPLICATE:
             assert _answers(kept_by, [pair]) == [reason], f"{pair}: other candidates may matter only as duplicates"
@@ -83,7 +85,9 @@ def check_classifier(
         "the classifier lacks an attribute: see askew.plugins.methods.ClassifierPlugin"
     )
     assert len(set(classifier.labels)) == len(classifier.labels), "the labels must be distinct"
-    assert all(label and label == label.strip() for label in classifier.labels), "a label must not be blank"
+    assert all(label and label == label.strip() for label in classifier.labels), (
+        "a label must not be empty, and must not begin or end with a blank"
+    )
     json.dumps(dict(classifier.settings()), sort_keys=True)
     found = classifier.classify(list(texts))
     _check_classified(found, classifier.labels, len(texts))
@@ -93,10 +97,10 @@ def check_classifier(
     for i, text in enumerate(texts):
         alone = classifier.classify([text])
         near = np.allclose(alone.probabilities[0], found.probabilities[i], rtol=0, atol=tolerance)
-        assert near, f"{text!r}: other texts must not matter"
+        assert near, f"{text!r}: the probabilities must not depend on the other texts"
         ordered = np.sort(found.probabilities[i])
         if ordered[-1] - ordered[-2:][0] > 2 * tolerance:
-            assert alone.chosen[0] == found.chosen[i], f"{text!r}: other texts must not matter"
+            assert alone.chosen[0] == found.chosen[i], f"{text!r}: the label must not depend on the other texts"
     _check_classified(classifier.classify([]), classifier.labels, 0)
     return found
 
@@ -104,7 +108,9 @@ def check_classifier(
 def _check_classified(found: Classified, labels: tuple[str, ...], texts: int) -> None:
     assert found.labels == labels, "the result must have the labels of the classifier"
     assert found.probabilities.shape == (texts, len(labels)), "each text must have a probability for each label"
-    assert found.chosen.shape == (texts,), "each text must have a value in chosen"
+    assert found.chosen.shape == (texts,), "``chosen`` must have a value for each text"
     assert ((found.probabilities >= 0) & (found.probabilities <= 1)).all(), "a probability must be from 0 to 1"
     assert np.allclose(found.probabilities.sum(axis=1), 1.0), "the probabilities of a text must sum to one"
-    assert ((found.chosen >= -1) & (found.chosen < len(labels))).all(), "chosen must be a label, or -1 to abstain"
+    assert ((found.chosen >= -1) & (found.chosen < len(labels))).all(), (
+        "``chosen`` must be the number of a label, or -1 to abstain"
+    )

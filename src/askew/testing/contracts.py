@@ -52,12 +52,12 @@ def check_measure_family(family: MeasureFamily) -> None:
     assert isinstance(family, MeasureFamily), "the family lacks an attribute: see askew.plugins.kinds.MeasureFamily"
     (asked,) = Catalogue(overrides={"background": "self"}).complete([f"{family.name}@3"])
     assert asked.direction in Direction
-    assert str(Measure.parse(asked.signature)) == asked.signature, "the parsed signature must give the same text"
+    assert str(Measure.parse(asked.signature)) == asked.signature, "parsing the signature must give the same signature"
     first = _scores(family.name, TOY_RUN)
     assert set(first) == set(TOY_RUN), "every query of the run must have a value or a reason"
     assert all(value is None or math.isfinite(value) for value in first.values()), "a value must be a finite number"
     shuffled = {query: dict(_shuffled(docs)) for query, docs in _shuffled(TOY_RUN)}
-    assert _scores(family.name, shuffled) == first, "the order of the lines must not matter"
+    assert _scores(family.name, shuffled) == first, "the values must not depend on the order of the lines in the run"
 
 
 def check_stage(stage: Stage, rows: pa.Table) -> None:
@@ -66,12 +66,14 @@ def check_stage(stage: Stage, rows: pa.Table) -> None:
     json.dumps(dict(stage.settings()), sort_keys=True)
     whole, dropped = stage.run(rows)
     again, _ = stage.run(rows)
-    assert whole.equals(again), "the same rows must give the same answer"
+    assert whole.equals(again), "the same rows must give the same result"
     used = getattr(stage, "rows_used", None)
     kept = used(whole) if used is not None else whole.num_rows
-    assert kept + sum(dropped.values()) == rows.num_rows, "rows in = rows kept + rows dropped"
+    assert kept + sum(dropped.values()) == rows.num_rows, (
+        "the numbers of kept and dropped rows must add up to the number of input rows"
+    )
     halves = [stage.run(part)[0] for part in (rows.slice(0, rows.num_rows // 2), rows.slice(rows.num_rows // 2))]
-    assert pa.concat_tables(halves).equals(whole), "the size of a shard must not matter"
+    assert pa.concat_tables(halves).equals(whole), "the result must not depend on the size of the shards"
 
 
 def toy_documents() -> pa.Table:
@@ -85,24 +87,34 @@ TOY_QUERIES = ["who is his brother", "mother and sister", "", "station", "zzzz",
 def check_ranker(ranker: RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIES)) -> None:
     """Check that a ranker answers every text in order, alone as in a batch, and with at most k documents."""
     assert isinstance(ranker, RankerPlugin), "the ranker lacks an attribute: see askew.plugins.kinds.RankerPlugin"
-    assert re.fullmatch(r"\S+", ranker.id), "the id is one column of a run, so it must have no blanks"
+    assert re.fullmatch(r"\S+", ranker.id), "the id is written as one column of a run, so it must have no blanks"
     before = ranker.doc_ids.to_pylist()
     whole = ranker.search(list(queries), 3)
     _check_documents(before, ranker)
     _check_hits(whole, len(queries), 3, len(ranker.doc_ids))
     again = ranker.search(pa.array(list(queries)), 3)
-    assert np.array_equal(whole.docs, again.docs), "the same texts must give the same answer, as a list or as a column"
+    assert np.array_equal(whole.docs, again.docs), (
+        "the same texts must give the same result, given as a list or as a column"
+    )
     most = min(1000, getattr(ranker, "most", None) or 1000)
     for i, text in enumerate(queries):
         part = slice(int(whole.offsets[i]), int(whole.offsets[i + 1]))
         alone = ranker.search([text], 3)
-        _same_list(alone.docs, alone.scores, whole.docs[part], whole.scores[part], "other texts must not matter")
+        _same_list(
+            alone.docs,
+            alone.scores,
+            whole.docs[part],
+            whole.scores[part],
+            "the list must not depend on the other texts",
+        )
         first = ranker.search([text], 1)
-        assert len(first.docs) == min(1, len(alone.docs)), "a smaller k must give the start of the list"
-        _same_list(first.docs, first.scores, alone.docs[:1], alone.scores[:1], "a smaller k must give the list's start")
+        assert len(first.docs) == min(1, len(alone.docs)), "k=1 must give the first document of the list"
+        _same_list(
+            first.docs, first.scores, alone.docs[:1], alone.scores[:1], "k=1 must give the first document of the list"
+        )
     _check_hits(ranker.search(list(queries), most), len(queries), most, len(ranker.doc_ids))
     _check_documents(before, ranker)
-    assert len(ranker.search([], 3)) == 0, "without texts the result must be empty"
+    assert len(ranker.search([], 3)) == 0, "the result for no texts must be empty"
     for wrong in (0, -1):
         try:
             ranker.search(list(queries), wrong)
@@ -115,20 +127,22 @@ def _check_documents(before: list[str], ranker: RankerPlugin) -> None:
     """Check the document ids: a live engine adds the documents that it returns, but ordinals never change."""
     now = ranker.doc_ids.to_pylist()
     assert len(set(now)) == len(now), "the document ids must be distinct"
-    assert now[: len(before)] == before, "the ordinal of a document must not change"
+    assert now[: len(before)] == before, "the position of a document in ``doc_ids`` must not change"
 
 
 def _check_hits(hits: Hits, queries: int, k: int, documents: int) -> None:
-    assert len(hits) == queries, "every text must have an answer, which may be empty"
+    assert len(hits) == queries, "every text must have a list of documents, which may be empty"
     assert np.isfinite(hits.scores).all(), "a score must be a finite number"
     for i in range(queries):
         part = slice(int(hits.offsets[i]), int(hits.offsets[i + 1]))
         docs, scores = hits.docs[part], hits.scores[part]
         assert len(docs) <= k, "a list must have at most k documents"
-        assert ((docs >= 0) & (docs < documents)).all(), "documents must be ordinals of doc_ids"
+        assert ((docs >= 0) & (docs < documents)).all(), "``docs`` must have positions in ``doc_ids``"
         assert len(set(docs.tolist())) == len(docs), "a list must not have a document twice"
         falls, ties = scores[:-1] > scores[1:], scores[:-1] == scores[1:]
-        assert (falls | ties & (docs[:-1] < docs[1:])).all(), "best first, equal scores in the order of the collection"
+        assert (falls | ties & (docs[:-1] < docs[1:])).all(), (
+            "the best score must come first, and equal scores must be in the order of the collection"
+        )
 
 
 def _same_list(docs: Any, scores: Any, other_docs: Any, other_scores: Any, why: str) -> None:
@@ -165,24 +179,28 @@ def check_reformulator(
     assert isinstance(reformulator, ReformulatorPlugin), (
         "the reformulator lacks an attribute: see askew.plugins.methods.ReformulatorPlugin"
     )
-    assert reformulator.reads <= {"passages", "statistics"}, "reads may contain passages and statistics only"
+    assert reformulator.reads <= {"passages", "statistics"}, "``reads`` may contain only passages and statistics"
     json.dumps(dict(reformulator.settings()), sort_keys=True)
     asked = asked or toy_asked()
     found = reformulator.reformulate(asked)
-    assert len(found.rows) == len(found.texts) == len(found.doc_ids), "one row, text and document for each candidate"
+    assert len(found.rows) == len(found.texts) == len(found.doc_ids), (
+        "each candidate must have a row, a text and a document id"
+    )
     assert all(0 <= row < len(asked) for row in found.rows), "a candidate must belong to a query of the batch"
     for text in found.texts:
         assert text == text.strip() and text, "a candidate must not be empty, or begin or end with a blank"
         assert not re.search(r"[\n\t\r\0]", text), "a candidate must be one line"
     again = reformulator.reformulate(asked)
-    assert (again.rows, again.texts, again.doc_ids) == (found.rows, found.texts, found.doc_ids), "two calls must agree"
+    assert (again.rows, again.texts, again.doc_ids) == (found.rows, found.texts, found.doc_ids), (
+        "two calls must give the same candidates"
+    )
     if batches:
         for row in range(len(asked)):
             alone = reformulator.reformulate(_only(asked, row))
             together = [text for at, text in zip(found.rows, found.texts, strict=True) if at == row]
             assert alone.texts == together, f"query {row} must get the same candidates alone as in a batch"
     assert len(reformulator.reformulate(QueryBatch((), (), (), asked.statistics))) == 0, (
-        "without queries there must be no candidates"
+        "no queries must give no candidates"
     )
     return found
 
@@ -216,23 +234,33 @@ def check_log_format(form: LogFormat, path: Path, columns: Mapping[str, str] | N
     from askew.app.logs.sources import file_source
 
     assert isinstance(form, LogFormat), "the format lacks an attribute: see askew.plugins.log_formats.LogFormat"
-    assert re.fullmatch(r"[a-z0-9-]+", form.name), "a name has lower-case letters, digits and hyphens"
-    assert (type(form).__doc__ or "").strip(), "the first line of the docstring says what it reads"
-    assert path.name.lower().removesuffix(".gz").endswith(form.endings), "a file in a folder is known by its ending"
+    assert re.fullmatch(r"[a-z0-9-]+", form.name), "the name must have only lower-case letters, digits and hyphens"
+    assert (type(form).__doc__ or "").strip(), "the class needs a docstring whose first line says what it reads"
+    assert path.name.lower().removesuffix(".gz").endswith(form.endings), (
+        "the name of the file must end in one of the endings of the format"
+    )
     source = file_source(path, form, columns)
     has = source.open(None).columns
     assert has <= set(LOG_COLUMNS), f"unknown columns: {', '.join(sorted(has - set(LOG_COLUMNS)))}"
-    assert {"time", "query"} <= has and has & {"user", "session"}, "a row has a time, a query, and a user or a session"
+    assert {"time", "query"} <= has and has & {"user", "session"}, (
+        "a row must have a time, a query, and a user or a session"
+    )
     found, again = (list(read_rows(source)) for _ in range(2))
     kept = [row for batch in found for row in batch.table.drop_columns(_ids_of(batch.table)).to_pylist()]
     assert kept, "none of the rows can be read: " + ", ".join(str(dict(batch.rejected.counts)) for batch in found)
     for batch in found:
-        assert set(batch.table.column_names) >= has - {"line"}, "each table must have the announced columns"
-        assert batch.rows == batch.table.num_rows + batch.rejected.total, "rows = rows kept + rows left out"
+        assert set(batch.table.column_names) >= has - {"line"}, (
+            "each table must have the columns that the format announces"
+        )
+        assert batch.rows == batch.table.num_rows + batch.rejected.total, (
+            "the numbers of kept and rejected rows must add up to the number of rows"
+        )
     lines = [row["line"] for row in kept]
-    assert lines == sorted(set(lines)), "line must be the position of a row in the file, each once and in order"
+    assert lines == sorted(set(lines)), (
+        "``line`` must be the position of a row in the file, in ascending order without repeats"
+    )
     rows = [row for batch in again for row in batch.table.drop_columns(_ids_of(batch.table)).to_pylist()]
-    assert rows == kept, "the rows must be the same each time; only ids may differ, because their key is random"
+    assert rows == kept, "reading twice must give the same rows; only ids may differ, because their key is random"
     return kept
 
 

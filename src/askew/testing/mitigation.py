@@ -28,20 +28,24 @@ def check_mitigation(method: MitigationPlugin, task: MitigationTask | None = Non
 
     A method that searches needs its own ``task``, with the functions that it calls.
     """
-    assert isinstance(method, MitigationPlugin), "the method lacks rank: see askew.plugins.mitigation.MitigationPlugin"
+    assert isinstance(method, MitigationPlugin), (
+        "the method lacks the function rank: see askew.plugins.mitigation.MitigationPlugin"
+    )
     given = task or toy_task()
     before = given.first.docs.copy(), given.first.scores.copy()
     made = check_lists(method.rank(given), given, type(method).__name__)
     assert all((one == two).all() for one, two in zip(before, (given.first.docs, given.first.scores), strict=True)), (
-        "the first results must not be changed"
+        "the method must not change the given first results"
     )
     again = method.rank(given)
-    assert (made.docs == again.docs).all(), "the same task must have the same results"
+    assert (made.docs == again.docs).all(), "two calls with the same task must give the same results"
     for row in range(len(made)):
         part = slice(int(made.offsets[row]), int(made.offsets[row + 1]))
-        assert (np.diff(made.scores[part]) <= 0).all(), "scores must fall from rank to rank"
+        assert (np.diff(made.scores[part]) <= 0).all(), "scores must not rise from one rank to the next"
         alone = method.rank(_one_query(given, row))
-        assert alone.docs.tolist() == made.docs[part].tolist(), "the list of a query must not depend on the others"
+        assert alone.docs.tolist() == made.docs[part].tolist(), (
+            "the list of a query must not depend on the other queries"
+        )
     return made
 
 

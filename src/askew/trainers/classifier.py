@@ -80,8 +80,8 @@ class LabeledTexts:
             have = ", ".join(f"{name} {n}" for name, n in zip(self.classes, counts, strict=True))
             missing = [name for name, n in zip(self.classes, counts, strict=True) if not n]
             raise DataError(
-                f"classifier: expected texts of two classes or more and of every class, found none of "
-                f"{', '.join(missing) or 'a second'} ({have})"
+                "classifier: expected at least two classes with texts for each, found no texts of "
+                f"{', '.join(missing) or 'a second class'} (number of texts: {have})"
             )
 
     def __len__(self) -> int:

@@ -200,7 +200,7 @@ def _bad_loss(loss: float, step: int, work: Path, pace: Schedule) -> str:
     kept = str(max(whole, key=_step)) if whole else "none yet"
     return (
         f"training stopped after step {step}: expected a finite loss, found {loss}; last good checkpoint: {kept}; "
-        f"try a learning_rate below {pace.learning_rate:g} in another folder"
+        f"try a learning_rate below {pace.learning_rate:g} and another output folder"
     )
 
 
@@ -213,12 +213,12 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 def _smaller(pace: Schedule) -> str:
     if pace.batch_size == 1:
-        return "out of memory with batch_size 1: expected room for one example; use shorter texts or a smaller model"
+        return "out of memory with batch_size 1, which is one example; use shorter texts or a smaller model"
     half = pace.batch_size // 2
     again = -(-pace.batch_size * pace.accumulate // half)
     return (
         f"out of memory with batch_size {pace.batch_size}: try batch_size={half} and accumulate={again}, "
-        "which is the same training in less memory"
+        "which gives the same training with less memory"
     )
 
 

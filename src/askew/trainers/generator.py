@@ -118,7 +118,9 @@ def make_pairs(
     left_out[NO_QUERY] = int((~long_query[judged.query]).sum())
     left_out[NO_PASSAGE] = int((long_query[judged.query] & ~long_passage[judged.doc]).sum())
     if not good.any():
-        raise DataError(f"generator: expected queries with relevant passages, found none of {len(good)} long enough")
+        raise DataError(
+            f"generator: expected queries and relevant passages that are long enough, found none in {len(good)} pairs"
+        )
     query, doc = judged.query[good], judged.doc[good]
     names = _part_names(judged, query, doc, settings.split)
     read, written, part = [], [], []
@@ -198,10 +200,10 @@ def check_settings(settings: GeneratorSettings, text: TextSettings) -> str:
     kind = kind_of(text)
     if kind == "causal" and settings.context:
         raise ConfigError(
-            "generator: context needs a sequence-to-sequence model, because the reformulator local reads none"
+            "generator: context needs a sequence-to-sequence model, because the reformulator local reads no context"
         )
     if kind == "causal" and settings.prefix:
-        raise ConfigError("generator: a prefix needs a sequence-to-sequence model; a causal one has a fixed prompt")
+        raise ConfigError("generator: a prefix needs a sequence-to-sequence model; a causal model has a fixed prompt")
     return kind
 
 
@@ -213,7 +215,7 @@ def fit_generator(
     kind = check_settings(settings, text)
     read, written = pairs.of("train")
     if not read:
-        raise DataError(f"generator: expected pairs in the part 'train', found none of {len(pairs.read)}")
+        raise DataError(f"generator: expected pairs in the part 'train', found none among {len(pairs.read)} pairs")
     about = {"pairs": pairs.data(), **asdict(settings), "domain": domain, **(identity or {})}
     prompts = prompts_for(read, kind, settings, domain)
     return fit_texts(prompts, written, replace(text, kind=kind), pace, work, device, about, progress)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from askew.core.ranking import Flags, Floats, Ints
 
 EXCLUDE = ("judged", "relevant")
-FEW, NONE, FEW_LEANING = "fewer documents than negatives asked for", "no document left", "fewer leaning documents"
+FEW, NONE, FEW_LEANING = "fewer documents than requested negatives", "no document left", "fewer leaning documents"
 NO_RELEVANT, NO_NEGATIVES = "no relevant document", "no negatives"
 # The number of list entries processed together: it bounds the memory, and the work stays vectorized.
 _PLACES = 1 << 21
@@ -112,12 +112,16 @@ def sample_negatives(lists: RunLists, lean: Floats, judged: JudgedPairs, how: Ne
 
 def _check(lists: RunLists, lean: Floats, judged: JudgedPairs) -> None:
     if len(lists.offsets) != len(lists.query_ids) + 1:
-        raise DataError(f"negatives: expected {len(lists.query_ids)} lists, found {len(lists.offsets) - 1}")
+        raise DataError(
+            f"negatives: expected {len(lists.query_ids)} lists, one for each query, found {len(lists.offsets) - 1}"
+        )
     if not np.isfinite(lean).all() or (lean < 0).any():
         raise DataError("negatives: expected a finite lean of zero or more for every document, found another value")
     for docs in (lists.docs, judged.doc):
         if len(docs) and not 0 <= int(docs.min()) <= int(docs.max()) < len(lean):
-            raise DataError(f"negatives: a document has no lean: expected ids below {len(lean)}, found {docs.max()}")
+            raise DataError(
+                f"negatives: a document has no lean: expected document numbers below {len(lean)}, found {docs.max()}"
+            )
 
 
 def _some(lists: RunLists, start: int, stop: int, lean: Floats, taken: Ints, how: NegativeSampling) -> tuple[Any, ...]:

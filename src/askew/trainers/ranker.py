@@ -55,7 +55,9 @@ class RankerSettings:
     def __post_init__(self) -> None:
         one_of(self.loss, LOSSES, "loss")
         if min(self.margin, self.lean_weight, self.adversary) < 0:
-            raise ConfigError("margin, lean_weight, adversary: expected numbers of zero or more, found a negative one")
+            raise ConfigError(
+                "margin, lean_weight and adversary: expected numbers of zero or more, found a negative number"
+            )
         if not 8 <= self.most_left_tokens <= self.most_tokens - 8:
             raise ConfigError(
                 f"most_left_tokens: expected at least 8, and at least 8 less than most_tokens ({self.most_tokens}), "
@@ -241,8 +243,8 @@ class CrossEncoder:
         places = room(self.model, self.tokenizer, width)
         if places < width:
             raise ConfigError(
-                f"model {self.settings.model!r}: it reads {places} tokens at most, found texts of {width}; set a "
-                "smaller most_tokens (for a selector text_tokens and passage_tokens), or use another model"
+                f"model {self.settings.model!r}: it reads at most {places} tokens, found texts of {width} tokens; set "
+                "a smaller most_tokens (for a selector: text_tokens and passage_tokens), or use another model"
             )
 
     def score(
@@ -305,13 +307,15 @@ def _check(texts: RankerTexts, examples: Examples, settings: RankerSettings) -> 
         raise DataError(f"training: expected examples, found none ({why or 'there are no queries'})")
     if not (examples.labels > 0).any() or (examples.labels[examples.right >= 0] > 0).all():
         found = "negative" if not (examples.labels > 0).any() else "positive"
-        raise DataError(f"training: expected positive and negative examples, found {found} ones only")
+        raise DataError(f"training: expected positive and negative examples, found only {found} examples")
     if settings.loss in ("bias-aware", "lean-list") and texts.lean is None:
-        raise ConfigError(f"loss {settings.loss!r}: expected the lean of the documents, found none")
+        raise ConfigError(f"loss {settings.loss!r}: it needs the lean of the documents, found none")
     if settings.loss in ("hinge", "bias-aware") and examples.right.shape[1] < 2:
-        raise ConfigError(f"loss {settings.loss!r}: expected groups of a relevant document and others, found pairs")
+        raise ConfigError(
+            f"loss {settings.loss!r}: expected groups of one relevant and several other documents, found pairs"
+        )
     if settings.adversary and texts.group is None:
-        raise ConfigError("adversary: expected the group that each document leans to, found none")
+        raise ConfigError("adversary: expected the group that each document leans toward, found none")
 
 
 class _RankerRows:

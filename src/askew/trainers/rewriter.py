@@ -106,13 +106,13 @@ def fit_rewriter(
     ``score`` are for word networks only.
     """
     if not len(pairs):
-        raise DataError("rewriter: expected pairs to learn from, found none")
+        raise DataError("rewriter: expected pairs of queries to train on, found none")
     about = {"data": pairs.data(), "kind": settings.kind, "prefix": settings.prefix, **(identity or {})}
     if settings.kind in WORD_KINDS:
         made = fit_words(settings.kind, pairs, settings.sizes, pace, work, dev, vectors, device, about, progress, score)
         return Taught(made, str(next(made.network.parameters()).device))
     if vectors is not None:
-        raise ConfigError(f"rewriter {settings.kind}: vectors are for {' and '.join(WORD_KINDS)}")
+        raise ConfigError(f"rewriter {settings.kind}: vectors are only for the kinds {' and '.join(WORD_KINDS)}")
     prompts = [shown_to(settings.kind, text, settings.prefix) for text in pairs.originals]
     chosen = replace(settings.text, kind=settings.kind)
     model = fit_texts(prompts, pairs.targets, chosen, pace, work, device, about, progress)

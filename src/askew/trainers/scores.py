@@ -48,7 +48,9 @@ def classifier_scores(
 ) -> ClassifierScores:
     """All scores of probabilities (texts by classes) against the true classes; text order has no effect."""
     if probabilities.shape != (len(labels), len(classes)) or not len(labels):
-        raise DataError(f"scores: expected {len(labels)} rows of {len(classes)}, found {probabilities.shape}")
+        raise DataError(
+            f"scores: expected {len(labels)} rows of {len(classes)} probabilities, found shape {probabilities.shape}"
+        )
     order = np.lexsort((*probabilities.T, labels))
     probabilities, labels = probabilities[order], labels[order]
     chosen, sure = probabilities.argmax(1), probabilities.max(1)

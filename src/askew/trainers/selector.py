@@ -58,7 +58,7 @@ class SelectorSettings:
         one_of(self.learns, LEARNS, "selector, learns")
         one_of(self.passages, PASSAGES, "selector, passages")
         if min(self.most_each, self.text_tokens, self.passage_tokens) < 1:
-            raise ConfigError("selector: expected most_each, text_tokens and passage_tokens of 1 or more")
+            raise ConfigError("selector: expected most_each=, text_tokens= and passage_tokens= to be 1 or more")
 
     def ranker(self) -> RankerSettings:
         """The settings of the cross-encoder."""
@@ -111,7 +111,9 @@ def pair_tokens(
         left = TokenTexts.of(tokenizer, texts.originals, settings.text_tokens)
         return left, TokenTexts.of(tokenizer, [texts.candidates[row] for row in rows.tolist()], settings.text_tokens)
     if texts.passages is None or texts.first is None or texts.candidate_first is None:
-        raise ConfigError("selector: passages are requested, but the data has none; train on a store that kept runs")
+        raise ConfigError(
+            "selector: passages are requested, but the data has none; train on a store whose build kept its runs"
+        )
     mine = texts.candidate_first[rows]
     if settings.passages == "literal":
         most = settings.text_tokens + 1 + settings.passage_tokens
@@ -172,9 +174,9 @@ class Chance:
         """Fit by Newton's method; the L2 penalty ``ridge`` keeps the weights of correlated features bounded."""
         truth = np.asarray(labels, np.float64)
         if not np.isfinite(features).all():
-            raise DataError("chance: expected finite features, found others")
+            raise DataError("chance: expected only finite features, found others")
         if not 0 < truth.sum() < len(truth):
-            raise DataError("chance: expected candidates with and without loss, found one kind only; use more queries")
+            raise DataError("chance: expected candidates with and without loss, found only one kind; use more queries")
         mean, spread = features.mean(axis=0), features.std(axis=0)
         spread = np.where(spread > 0, spread, 1.0)
         columns = np.column_stack([(features - mean) / spread, np.ones(len(truth))])
@@ -270,10 +272,10 @@ class TopDocuments:
 
 
 LISTS = (
-    "the first stays first", "the first stays in the list", "1 / new rank of the old first",
-    "1 / old rank of the new first", "share of the list in common", "lead of the old first",
-    "lead of the old first, if it stays first", "lead of the new first", "score of the old first",
-    "score of the new first",
+    "the top document stays at rank 1", "the top document stays in the list", "1 / new rank of the old top document",
+    "1 / old rank of the new top document", "share of documents in both lists", "lead of the old top document",
+    "lead of the old top document if it stays at rank 1", "lead of the new top document",
+    "score of the old top document", "score of the new top document",
 )  # fmt: skip
 
 
@@ -298,9 +300,11 @@ def agreement(old: TopDocuments, new: TopDocuments) -> Floats:
 
 
 CLOSE = (
-    "query and candidate", "query and old first", "query and new first", "old first is the nearest of both lists",
-    "new first is the nearest of both lists", "distance of the old first from the nearest",
-    "distance of the new first from the nearest", "new nearest, less old nearest", "new list, less old list",
+    "similarity of query and candidate", "similarity of query and old top document",
+    "similarity of query and new top document", "old top document is the most similar of both lists",
+    "new top document is the most similar of both lists", "highest similarity minus that of the old top document",
+    "highest similarity minus that of the new top document", "highest similarity, new list minus old list",
+    "weighted mean similarity, new list minus old list",
 )  # fmt: skip
 
 

@@ -160,7 +160,9 @@ def test_of_a_document_that_is_found_twice_the_best_place_counts():
     ranker = EngineRanker(Plain({"a": [Found("x", 3.0), Found("y", 2.0), Found("x", 1.0)]}))
     hits = ranker.search(["a"], 3)
     assert hits.docs.tolist() == [0, 1]
-    assert ranker.notes() == ["1 repeated documents in answers were removed; the best rank of a document counts"]
+    assert ranker.notes() == [
+        "1 repeated documents in the answers were removed; only the best rank of a document counts"
+    ]
 
 
 def test_no_more_documents_are_taken_than_were_asked_for():
@@ -268,7 +270,7 @@ def test_an_answer_for_each_query_or_an_error():
         def find(self, queries, k):
             return []
 
-    with pytest.raises(EngineError, match="0 answers for 1 queries"):
+    with pytest.raises(EngineError, match="expected 1 answers, one for each query, found 0"):
         EngineRanker(Careless(), quick()).search(["a"], 3)
 
 

@@ -97,7 +97,7 @@ def test_a_wrong_token_is_one_clear_line(private, monkeypatch, capfd):
     monkeypatch.setenv("SEARCH_TOKEN", "tok-of-somebody-else")
     assert search(private) == 3
     said = capfd.readouterr().err
-    assert "HTTP status 401 (Unauthorized): the secret is wrong" in said
+    assert "HTTP status 401 (Unauthorized): the engine rejected the secret" in said
     assert "somebody" not in said
 
 

@@ -86,10 +86,10 @@ def test_a_server_that_is_busy_is_asked_again(server, make, status):
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (401, "it needs a secret: give auth_env= or auth_file="),
-        (403, "it needs a secret"),
+        (401, "the engine needs a secret: give auth_env= or auth_file="),
+        (403, "the engine needs a secret"),
         (404, "check url= and the name of the index"),
-        (405, "it refused the request"),
+        (405, "the engine refused the request"),
     ],
 )
 def test_what_would_fail_for_every_query_ends_the_search_at_once(server, make, status, words):

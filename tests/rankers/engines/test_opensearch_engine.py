@@ -138,7 +138,7 @@ def test_a_secret_is_sent_and_kept_nowhere(server, make, monkeypatch, caplog, sc
     held = repr(vars(ranker.engine)) + repr(connection.headers) + repr(ranker.settings()) + caplog.text
     assert secret not in held and sent not in held
     monkeypatch.setenv("CLUSTER_SECRET", f"{secret}-wrong")
-    with pytest.raises(EngineError, match=r"401 \(Unauthorized\): the secret is wrong"):
+    with pytest.raises(EngineError, match=r"401 \(Unauthorized\): the engine rejected the secret"):
         ranker.search(["mother"], 3)
 
 

@@ -136,7 +136,7 @@ def test_an_index_of_vectors_finds_as_many_as_are_asked_for(make, server, tiny_w
         ({"language": "klingon"}, "no text search configuration 'klingon'; check language="),
         ({"tsvector_column": "id"}, "refused the search; check the settings"),
         ({"search": "vector", "vector_column": "text"}, "'text' is not a column of vectors, or the extension vector"),
-        ({"search": "vector"}, "the vectors of 'embedding' do not fit; model= should be the encoder"),
+        ({"search": "vector"}, "the query vectors do not fit the column 'embedding'; model= should be the encoder"),
     ],
 )
 def test_what_is_not_there_is_one_clear_line_without_the_query(make, server, request, caplog, settings, words):

@@ -80,7 +80,7 @@ def test_a_folder_without_an_index_is_one_clear_line(tmp_path):
     assert "\n" not in str(caught.value) and list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("fields", "words"), [("", "names no field"), ("title^x", "a boost is a number")])
+@pytest.mark.parametrize(("fields", "words"), [("", "fields= is empty"), ("title^x", "expected a number as boost")])
 def test_settings_that_cannot_work_are_refused_before_anything_is_opened(tmp_path, fields, words):
     with pytest.raises(ConfigError, match=words):
         TantivyEngine(str(tmp_path), fields=fields)

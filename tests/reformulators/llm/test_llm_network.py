@@ -105,7 +105,7 @@ def test_a_huge_answer_is_not_read_to_its_end_nor_asked_for_again(make, server):
 
 def test_on_failure_error_names_the_query_and_the_reason(make, server):
     server.script = lambda body, nth: fails(500) if query_of(body) == "b" else echo(body, nth)
-    with pytest.raises(DataError, match=r"query 'q1': status 500, after at most 2 attempts"):
+    with pytest.raises(DataError, match=r"query 'q1': status 500 \(attempts allowed: 2\)"):
         make(attempts=2, on_failure="error").reformulate(asked_of("a", "b"))
 
 
@@ -263,7 +263,7 @@ def test_rests_double_from_one_attempt_to_the_next(server):
 def test_an_endpoint_that_asks_for_too_long_a_rest_is_left(make, server):
     server.script = lambda body, nth: fails(429, Retry_After="86400")
     found = make(max_wait_s=30.0).reformulate(asked_of("a"))
-    assert found.rejected == {"failed: told to wait longer than max_wait_s": 1}
+    assert found.rejected == {"failed: the endpoint requires a wait longer than max_wait_s": 1}
     assert len(server.bodies) == 1
 
 

@@ -85,5 +85,5 @@ def _same_analyzer(given: Analyzer | None, name: str) -> Analyzer:
     if given is None:
         return Analyzer(name)
     if given.name != name:
-        raise ConfigError(f"the index was made with the analyzer {name!r}, found {given.name!r}; use the same analyzer")
+        raise ConfigError(f"expected {name!r}, the analyzer of the index, found {given.name!r}; use the same analyzer")
     return given

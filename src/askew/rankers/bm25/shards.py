@@ -56,7 +56,7 @@ def merge_shards(shards: Sequence[Path | str], out: Path | str, threads: int | N
 def _whole_folder(out: Path) -> Iterator[Path]:
     """A temporary folder that is renamed to ``out`` on success and deleted on failure."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise StoreError(f"index {out}: expected a new or an empty folder, found something there; give another folder")
+        raise StoreError(f"index {out}: expected a new or an empty folder, found files there; give another folder")
     made = out.parent / f"{HALF_WRITTEN}{secrets.token_hex(4)}-{out.name}"
     made.mkdir(parents=True)
     try:
@@ -112,15 +112,17 @@ class _Shard:
 def _open(folders: Sequence[Path], pool: ThreadPoolExecutor) -> list[_Shard]:
     """Open shards, verify every byte of them, and check that they can be merged."""
     if not folders:
-        raise ConfigError("shards: expected one index or more, found none")
+        raise ConfigError("shards: expected at least one index, found none")
     headers = [read_header(folder) for folder in folders]
     for folder, header in zip(folders, headers, strict=True):
         if header["kind"] != KIND:
-            raise ConfigError(f"index {folder}: made for the ranker {header['kind']!r}; only {KIND!r} can be merged")
+            raise ConfigError(
+                f"index {folder}: made for the ranker {header['kind']!r}; only indexes for {KIND!r} can be merged"
+            )
         if header["analyzer"] != headers[0]["analyzer"]:
             raise ConfigError(
-                f"index {folder}: made with the analyzer {header['analyzer']!r}, the first shard with "
-                f"{headers[0]['analyzer']!r}; index all shards with the same"
+                f"index {folder}: made with the analyzer {header['analyzer']!r}, but the first shard with "
+                f"{headers[0]['analyzer']!r}; index all shards with the same analyzer"
             )
     files = [(f / name, known) for f, h in zip(folders, headers, strict=True) for name, known in h["files"].items()]
     list(pool.map(lambda file: check_file(*file), files))
@@ -134,7 +136,7 @@ def _with_texts(shards: Sequence[_Shard]) -> bool:
     kept = [TEXTS in shard.header["files"] for shard in shards]
     if any(kept) and not all(kept):
         odd = shards[kept.index(False)].folder
-        raise ConfigError(f"index {odd}: the texts were not kept, but other shards have texts; index all with texts")
+        raise ConfigError(f"index {odd}: it has no texts, but other shards have texts; index all shards with texts")
     return all(kept)
 
 

@@ -157,7 +157,7 @@ class AnswerFile:
         """The facts about the file: format, encryption and salt. A new file is set up first."""
         tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables - {"about", "answers", "texts"}:
-            raise StoreError(f"cache= {self.path}: this is not a file of answers; name another file")
+            raise StoreError(f"cache= {self.path}: this is not a cache of answers; name another file")
         file.execute("PRAGMA journal_mode=WAL")
         file.execute("PRAGMA synchronous=NORMAL")
         with file:
@@ -166,14 +166,14 @@ class AnswerFile:
 
     def _keys(self, facts: Mapping[str, bytes], file: sqlite3.Connection) -> tuple[bytes, AESGCM | None]:
         if facts.get("format") != _FORMAT:
-            raise StoreError(f"cache= {self.path}: it has another format than this askew reads; name another file")
+            raise StoreError(f"cache= {self.path}: this version of askew cannot read its format; name another file")
         if (facts["encrypted"] == b"1") != bool(self._secret):
             state, advice = (
                 ("not encrypted", "name another file, or leave out cache_key_env= and cache_key_file=")
                 if self._secret
                 else ("encrypted", "give cache_key_env= or cache_key_file=")
             )
-            raise ConfigError(f"cache= {self.path}: it is {state}; {advice}")
+            raise ConfigError(f"cache= {self.path}: the cache is {state}; {advice}")
         if not self._secret:
             return facts["salt"], None
         lookup, cipher = _derived(self._secret, facts["salt"])
@@ -181,12 +181,14 @@ class AnswerFile:
             with file:
                 file.execute("INSERT OR IGNORE INTO about VALUES ('check', ?)", (_check_value(lookup),))
         elif not secrets.compare_digest(facts["check"], _check_value(lookup)):
-            raise ConfigError(f"cache= {self.path}: it was encrypted with another secret; give that one, or delete it")
+            raise ConfigError(
+                f"cache= {self.path}: the cache was encrypted with another secret; give that secret, or delete the file"
+            )
         return lookup, cipher
 
     def _unusable(self, error: Exception) -> StoreError:
         why = getattr(error, "strerror", None) or type(error).__name__
-        return StoreError(f"cache= {self.path}: it cannot be used ({why}); delete it, or name another file")
+        return StoreError(f"cache= {self.path}: the file cannot be used ({why}); delete it, or name another file")
 
 
 def _create(file: sqlite3.Connection, encrypted: bool) -> None:

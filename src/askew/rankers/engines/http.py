@@ -132,7 +132,7 @@ class HttpEngine:
         for name in (*in_url, *self._params, *self._headers, *text_names(self._body)):
             if _may_be_secret(name):
                 raise ConfigError(
-                    f"http: {name!r} looks like a secret, which settings must not hold; give auth_env= or auth_file= "
+                    f"http: {name!r} looks like a secret; settings must not contain one; give auth_env= or auth_file= "
                     "with auth_scheme=, or headers_env="
                 )
 

@@ -23,7 +23,7 @@ _NO_CONNECTION = 2
 _TRANSIENT = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "RATE_LIMIT")
 _HINTS = {
     "101": "the collection is not loaded: load it first",
-    "UNAUTHENTICATED": "give its token by auth_env= or auth_file=",
+    "UNAUTHENTICATED": "give the token with auth_env= or auth_file=",
     "PERMISSION_DENIED": "this token has no permission to search",
 }
 

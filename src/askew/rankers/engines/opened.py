@@ -82,7 +82,9 @@ def found_in(row: Mapping[str, Any], id_field: str, texts: str, score: float | N
     """Make a document from its fields. The fields named in ``texts`` are joined to its text."""
     doc = row.get(id_field)
     if doc is None or doc == "":
-        raise EngineError(f"engine {engine}: a document has no value in {id_field!r}; give the field of document ids")
+        raise EngineError(
+            f"engine {engine}: a document has no value in {id_field!r}; set id_field= to the field with the ids"
+        )
     return Found(str(doc), score, joined_text(texts, row.get))
 
 

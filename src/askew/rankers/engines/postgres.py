@@ -150,10 +150,10 @@ def checked_server(url: str) -> SplitResult:
         is_sound = False
     if not is_sound:
         raise ConfigError(
-            "postgres: url= should be an address such as postgresql://host:5432/database, found another text"
+            "postgres: url= should be an address such as postgresql://host:5432/database, found something else"
         )
     if parts.password or any(is_secret_name(name) for name, _ in parse_qsl(parts.query)):
-        raise ConfigError("postgres: url= should have no password; it belongs in auth_env= or auth_file=")
+        raise ConfigError("postgres: url= should have no password; give it with auth_env= or auth_file=")
     return parts
 
 

@@ -14,7 +14,7 @@ _TRANSIENT = ("08", "53", "57P", "40", "58")
 _FOR_GOOD = ("authentication", "password", "does not exist", "pg_hba.conf", "permission denied", "invalid", "SSL")
 _MISSING = {
     "42P01": "there is no table {table!r}; check table=",
-    "3F000": "there is no schema of the table {table!r}; check table=",
+    "3F000": "the schema of the table {table!r} does not exist; check table=",
     "42703": "the table {table!r} lacks a column; check {columns}",
     "42501": "this user may not read the table {table!r}",
 }
@@ -46,12 +46,16 @@ def _hint(state: str, asked: FullText | Vectors) -> str:
     if isinstance(asked, FullText):
         if state == "42704":
             return f"there is no text search configuration {asked.language!r}; check language="
-        return "it refused a query" if state[:2] in ("22", "54") else "it refused the search; check the settings"
+        return (
+            "the server refused a query"
+            if state[:2] in ("22", "54")
+            else "the server refused the search; check the settings"
+        )
     if state in ("42883", "42704", "42804"):
         return f"{asked.vector!r} is not a column of vectors, or the extension vector is not installed in the database"
     if state[:2] == "22":
-        return f"the vectors of {asked.vector!r} do not fit; model= should be the encoder that made them"
-    return "it refused the search; check the settings"
+        return f"the query vectors do not fit the column {asked.vector!r}; model= should be the encoder of this column"
+    return "the server refused the search; check the settings"
 
 
 def connect_error(error: Any, server: str, has_secret: bool) -> EngineError:

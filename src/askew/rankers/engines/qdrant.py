@@ -67,7 +67,7 @@ class QdrantEngine:
         elif checked_url(place).query:
             raise ConfigError("qdrant: place= should be the address of the server, without ?parameters")
         if kind == "sparse" and vector_name is None:
-            raise ConfigError("qdrant: sparse vectors have a name; give vector_name=")
+            raise ConfigError("qdrant: sparse vectors need a name; give vector_name=")
         self._place, self._collection, self._vector, self._sparse = place, collection, vector_name, kind == "sparse"
         self._id_field, self._texts, self._timeout = id_field, text_fields, timeout_s
         self._tuning = {"exact": exact, "hnsw_ef": hnsw_ef}
@@ -139,7 +139,9 @@ class QdrantEngine:
                 try:
                     opened = _folders[path] = _Folder(module.QdrantClient(path=path))
                 except RuntimeError:
-                    raise EngineError(f"qdrant: {path} is in use by another process; close it there") from None
+                    raise EngineError(
+                        f"qdrant: {path} is in use by another process; close it in that process"
+                    ) from None
             return opened
 
     def _client(self, module: Any) -> Any:

@@ -122,7 +122,7 @@ class EngineRanker:
         """The k best documents of each text."""
         check_k(k)
         if self.most is not None and k > self.most:
-            raise ConfigError(f"engine {self.id}: it returns at most {self.most} documents for a query, not {k}")
+            raise ConfigError(f"engine {self.id}: it returns at most {self.most} documents for a query, but k is {k}")
         queries = query_texts(texts)
         wanted = list(dict.fromkeys(text for text in queries if text.strip()))
         found = self._gather(wanted, k)
@@ -135,7 +135,7 @@ class EngineRanker:
         told = {
             "unknown": "documents in the answers are not in the collection and were skipped",
             "refused": "queries were refused by the engine and count as queries without results",
-            "repeated": "repeated documents in answers were removed; the best rank of a document counts",
+            "repeated": "repeated documents in the answers were removed; only the best rank of a document counts",
         }
         notes = [f"{self.counts[name]:,} {text}" for name, text in told.items() if self.counts[name]]
         if self._other_texts:
@@ -242,8 +242,8 @@ class EngineRanker:
     def _note_unknown(self, missing: pa.Array) -> None:
         if self._settings.unknown == "error":
             raise EngineError(
-                f"engine {self.id}: {len(missing):,} documents in its answers are not in the collection, the first is "
-                f"{missing[0].as_py()!r}; use the collection that the engine searches, or unknown='skip'"
+                f"engine {self.id}: {len(missing):,} documents in its answers are not in the collection (the first: "
+                f"{missing[0].as_py()!r}); use the collection that the engine searches, or set unknown='skip'"
             )
         self.counts["unknown"] += len(missing)
 
@@ -276,7 +276,7 @@ def _checked(found: Found, engine: str, known: bool) -> Found:
     """Check a document for the cache. Its text is dropped if the collection is known."""
     if not isinstance(found.doc_id, str) or not found.doc_id:
         raise EngineError(
-            f"engine {engine}: expected a document id that is a text, found {type(found.doc_id).__name__}"
+            f"engine {engine}: expected document ids that are non-empty texts, found {type(found.doc_id).__name__}"
         )
     score = None if found.score is None else float(found.score)
     return Found(found.doc_id, score, None if known else found.text)

@@ -73,7 +73,9 @@ class Requester:
             failed = [one for one in found if not _is_settled(one)]
             if not failed or attempt == self._settings.attempts:
                 break
-            assert isinstance(failed[0], EngineError), "what is not settled is an error"
+            assert isinstance(failed[0], EngineError), (
+                "a batch that is not settled must have failed with an EngineError"
+            )
             self._rest(failed[0], attempt, batch, stop)
         return [answers[place] for place in range(len(batch))]
 
@@ -88,7 +90,9 @@ class Requester:
             # The message may quote the query, so it is not shown. The original exception is kept as the cause.
             raise EngineError(f"engine {self._engine.id}: the request failed with {type(error).__name__}") from error
         if len(found) != len(batch):
-            raise EngineError(f"engine {self._engine.id}: {len(found)} answers for {len(batch)} queries")
+            raise EngineError(
+                f"engine {self._engine.id}: expected {len(batch)} answers, one for each query, found {len(found)}"
+            )
         return found
 
     def _wait_for_turn(self, stop: threading.Event) -> None:

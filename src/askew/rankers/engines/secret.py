@@ -104,4 +104,4 @@ class Authentication:
 
 def _check_header(name: str) -> None:
     if not _HEADER_NAME.fullmatch(name):
-        raise ConfigError("auth_scheme= and headers= should name a header in letters, digits and hyphens")
+        raise ConfigError("auth_scheme= and headers= should name a header that has only letters, digits and hyphens")

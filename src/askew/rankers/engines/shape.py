@@ -102,7 +102,7 @@ def read_body(given: Mapping[str, Any] | str | None) -> dict[str, Any] | None:
         body = None
     if not isinstance(body, dict):
         raise ConfigError(
-            'body= should be a JSON object such as {"text": "{query}", "size": "{k}"}, found another text'
+            'body= should be a JSON object such as {"text": "{query}", "size": "{k}"}, found something else'
         )
     return body
 

@@ -31,7 +31,7 @@ class TantivyEngine:
         self._folder, self._id_field, self._syntax = folder, id_field, syntax
         self._boosts = dict(_boost(field) for field in names_in(fields))
         if not self._boosts:
-            raise ConfigError("tantivy: fields= names no field; give the fields to search, as in title^2,text")
+            raise ConfigError("tantivy: fields= is empty; give the fields to search, as in title^2,text")
         self._texts = ",".join(self._boosts) if text_fields is None else text_fields
         self._opened = Opened(self._open)
         self.id = f"tantivy-{existing(folder, 'tantivy', 'folder').resolve().name}"
@@ -58,7 +58,9 @@ class TantivyEngine:
             parsed = self._parse(index, text)
         except ValueError:
             # The message of tantivy quotes the query, so it is not shown.
-            return EngineError(f"engine {self.id}: a query is not valid in tantivy's language; or set syntax='words'")
+            return EngineError(
+                f"engine {self.id}: a query is not valid in tantivy's language; correct it or set syntax='words'"
+            )
         hits = searcher.search(parsed, k, count=False).hits
         return [
             found_in(_values(searcher.doc(place)), self._id_field, self._texts, score, self.id) for score, place in hits
@@ -75,7 +77,7 @@ class TantivyEngine:
             # A field that is missing, not indexed or has a custom tokenizer fails here, before any query.
             self._parse(index, '"a"')
         except ValueError as error:
-            raise EngineError(f"tantivy: folder= {self._folder}: it cannot be searched ({error})") from None
+            raise EngineError(f"tantivy: folder= {self._folder}: the index cannot be searched ({error})") from None
         return index, index.searcher()
 
     def __repr__(self) -> str:
@@ -87,7 +89,7 @@ def _boost(field: str) -> tuple[str, float]:
     try:
         return name, float(boost or 1.0)
     except ValueError:
-        raise ConfigError(f"tantivy: fields= has {field!r}; a boost is a number, as in title^2") from None
+        raise ConfigError(f"tantivy: expected a number as boost in fields=, as in title^2, found {field!r}") from None
 
 
 def _quoted_words(query: str) -> str:

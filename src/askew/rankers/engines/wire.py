@@ -159,17 +159,21 @@ def status_error(origin: str, reply: Reply, has_secret: bool) -> EngineError:
         return EngineError(said, transient=True, retry_after=retry_after(reply.headers.get("retry-after")))
     if 300 <= status < 400:
         to = urlsplit(reply.headers.get("location", ""))
-        where = f"{to.scheme}://{to.netloc.rpartition('@')[2]}" if to.netloc else "another path of this host"
+        where = f"{to.scheme}://{to.netloc.rpartition('@')[2]}" if to.netloc else "another path on this host"
         return EngineError(f"{said}: it redirects to {where}, which is not followed; give that address in url=")
     hint = {
-        401: "the secret is wrong" if has_secret else "it needs a secret: give auth_env= or auth_file=",
-        403: "the secret has no permission" if has_secret else "it needs a secret: give auth_env= or auth_file=",
+        401: "the engine rejected the secret"
+        if has_secret
+        else "the engine needs a secret: give auth_env= or auth_file=",
+        403: "the secret does not give permission to search"
+        if has_secret
+        else "the engine needs a secret: give auth_env= or auth_file=",
         404: "there is nothing at this path; check url= and the name of the index",
     }.get(
         status,
-        "it refused the query; if it refuses all, check the settings"
+        "the engine refused the query; if it refuses all queries, check the settings"
         if reply.is_of_the_query
-        else "it refused the request",
+        else "the engine refused the request",
     )
     return EngineError(f"{said}: {hint}")
 
@@ -182,9 +186,11 @@ def checked_url(url: str) -> SplitResult:
     except ValueError:
         is_sound = False
     if not is_sound or not url.isprintable() or " " in url:
-        raise ConfigError("url= should be an address such as http://localhost:9200 (http or https), found another text")
+        raise ConfigError(
+            "url= should be an address such as http://localhost:9200 (http or https), found something else"
+        )
     if "@" in parts.netloc or parts.fragment:
-        raise ConfigError("url= should have no user name, password or #fragment; a secret belongs in auth_env=")
+        raise ConfigError("url= should have no user name, password or #fragment; give a secret with auth_env=")
     return parts
 
 
@@ -202,8 +208,8 @@ def _checked_proxy(named: str) -> SplitResult:
         is_sound = False
     if not is_sound:
         raise ConfigError(
-            "the proxy of the environment (HTTP_PROXY or HTTPS_PROXY) should be an address such as "
-            "http://proxy.example:3128, found another text; NO_PROXY lists hosts without a proxy"
+            "the environment variable HTTP_PROXY or HTTPS_PROXY should be an address such as "
+            "http://proxy.example:3128, found something else; to use no proxy for a host, add the host to NO_PROXY"
         )
     return parts
 

@@ -58,7 +58,7 @@ class Endpoint:
         found = Address(self.base_url or os.environ.get("OPENAI_BASE_URL", ""))
         if not found:
             raise ConfigError(
-                "llm: expected the setting base_url or the environment variable OPENAI_BASE_URL, "
+                "llm: expected an address in the setting base_url or the environment variable OPENAI_BASE_URL, "
                 "such as https://api.openai.com/v1; found neither"
             )
         return _checked_url(found)
@@ -71,18 +71,22 @@ def _checked_url(base_url: Address) -> Address:
         port_is_sound = parts.port is None or parts.port > 0
     except ValueError:
         raise ConfigError(
-            "llm: expected base_url to be an address such as https://host/v1, found another text"
+            "llm: expected base_url to be an address such as https://host/v1, found something else"
         ) from None
     if parts.username is not None or parts.password is not None:
-        raise ConfigError("llm: expected base_url without a user name or password; a key belongs in the environment")
+        raise ConfigError(
+            "llm: expected base_url without a user name or password; put a key in an environment variable"
+        )
     if parts.query or parts.fragment:
         raise ConfigError(
-            f"llm: expected base_url without ?parameters and #fragment, found some after {base_url!r}; a key belongs "
-            "in the environment"
+            f"llm: expected base_url without ?parameters and #fragment, found some after {base_url!r}; put a key "
+            "in an environment variable"
         )
     sound = parts.scheme in ("http", "https") and parts.hostname and port_is_sound and whole.isprintable()
     if not sound or " " in whole:
-        raise ConfigError(f"llm: expected base_url such as https://host/v1 (http or https), found {base_url!r}")
+        raise ConfigError(
+            f"llm: expected base_url to be an address such as https://host/v1 (http or https), found {base_url!r}"
+        )
     return Address(whole.rstrip("/").removesuffix("/chat/completions") + "/chat/completions")
 
 
@@ -115,7 +119,7 @@ class ChatClient:
                 if attempt == self._endpoint.attempts or not trouble.again:
                     raise
                 self._rest(trouble, attempt, key)
-        raise AssertionError("at least one attempt is made")
+        raise AssertionError("the loop must make at least one attempt")
 
     def _once(self, http: httpx.Client, content: bytes) -> Completion:
         import httpx
@@ -164,7 +168,7 @@ class ChatClient:
         """Wait as long as the endpoint requests, and at least for the backoff time."""
         end = self._endpoint
         if trouble.wait is not None and trouble.wait > end.max_wait_s:
-            raise Trouble("told to wait longer than max_wait_s", again=trouble.again)
+            raise Trouble("the endpoint requires a wait longer than max_wait_s", again=trouble.again)
         if trouble.wait:
             self._pace.hold(trouble.wait)
         self._sleep(back_off(end.backoff_s, end.max_wait_s, attempt, end.seed, key))
@@ -222,7 +226,7 @@ def _key(variable: str) -> str:
     # An invalid header would be quoted in an error message together with the key.
     if not all("!" <= char <= "~" for char in key):
         raise ConfigError(
-            f"llm: expected a key of printable ASCII in the environment variable {variable}, found another text"
+            f"llm: expected a key of printable ASCII in the environment variable {variable}, found other characters"
         )
     return key
 

@@ -75,7 +75,12 @@ def load_prompt(spec: str) -> Prompt:
     if spec in shipped_prompts():
         return _read(_SHIPPED / f"{spec}.toml")
     if not spec.endswith(".toml"):
-        raise UnknownName("prompt", spec, shipped_prompts(), "the prompt bank (a file of your own ends in .toml)")
+        raise UnknownName(
+            "prompt",
+            spec,
+            shipped_prompts(),
+            "the shipped prompts (the name of your own prompt file must end in .toml)",
+        )
     return _read(Path(spec))
 
 

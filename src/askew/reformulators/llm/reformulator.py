@@ -55,7 +55,7 @@ class LlmReformulator:
         _check_above_zero(timeout_s=timeout_s, requests_per_minute=requests_per_minute, top_p=top_p)
         if samples > 1 and temperature == 0:
             raise ConfigError(
-                "llm: expected a temperature above 0 with samples above 1, found 0: all samples would be the same"
+                "llm: expected temperature= above 0 if samples= is above 1, found 0; all samples would be the same"
             )
         self._prompt = load_prompt(prompt)
         self._check_json(json)
@@ -110,7 +110,9 @@ class LlmReformulator:
     def _jobs(self, asked: QueryBatch, found: Candidates) -> list[tuple[int, str, list[Request]]]:
         """Return the requests for each query; queries without text or without needed passages are counted."""
         if self.reads and asked.passages is None:
-            raise DataError(f"llm: the prompt {self._prompt.name!r} needs the passages of a first search, found none")
+            raise DataError(
+                f"llm: the prompt {self._prompt.name!r} needs the passages that a first search retrieved, found none"
+            )
         jobs = []
         for row, text in enumerate(asked.texts):
             query = one_line(mended(text))
@@ -170,7 +172,7 @@ def _check_variable(name: str) -> None:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ConfigError(
             "llm: expected key_variable to be the name of an environment variable, such as OPENAI_API_KEY; found "
-            "another text, which is not shown because it may be the key itself"
+            "something else, which is not printed because it may be the key itself"
         )
 
 

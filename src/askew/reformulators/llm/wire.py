@@ -59,7 +59,7 @@ def _explained(status: int, headers: Mapping[str, str], message: str, key_variab
     if status in (401, 403):
         return (
             f"llm: the endpoint refused access (status {status}): expected a valid key in the environment variable "
-            f"{key_variable} (another variable: setting key_variable)"
+            f"{key_variable} (the setting key_variable can name another variable)"
         )
     if 300 <= status < 400:
         to = _shown(headers.get("location", "nowhere"))
@@ -78,7 +78,7 @@ def _read_success(headers: Mapping[str, str], body: bytes) -> Completion:
         raise Trouble("not an answer")
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise Trouble("error in the answer" if data.get("error") else "not an answer")
+        raise Trouble("the answer is an error" if data.get("error") else "the response has no answer")
     message = choices[0].get("message")
     if not isinstance(message, dict):
         raise Trouble("not an answer")

@@ -48,13 +48,14 @@ class HeadSettings:
     def __post_init__(self) -> None:
         if self.pairs not in PAIR_SETS or self.start not in STARTS:
             raise ConfigError(
-                f"adapter: expected pairs {' or '.join(PAIR_SETS)} and start {' or '.join(STARTS)}, "
-                f"found {self.pairs!r}, {self.start!r}"
+                f"adapter: expected pairs= to be {' or '.join(PAIR_SETS)} and start= to be {' or '.join(STARTS)}, "
+                f"found {self.pairs!r} and {self.start!r}"
             )
         fine = self.epochs >= 1 and self.batch_size >= 0 and self.learning_rate > 0
         if not fine or min(self.weight_decay, self.ridge) < 0:
             raise ConfigError(
-                "adapter: expected epochs and learning_rate above 0, batch_size, weight_decay and ridge of 0 or more; "
+                "adapter: expected epochs and learning_rate above 0, and at least 0 for batch_size, weight_decay "
+                "and ridge; "
                 f"found {self}"
             )
 

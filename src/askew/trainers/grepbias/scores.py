@@ -191,7 +191,9 @@ class QueryLeans:
         """The difference of two methods for each seed; one method may have a single seed."""
         seeds = len(self.parts), len(other.parts)
         if seeds[0] != seeds[1] and 1 not in seeds:
-            raise DataError(f"differences: expected the same number of seeds for both methods, or one, found {seeds}")
+            raise DataError(
+                f"differences: expected as many seeds for both methods, or one seed for one of them, found {seeds}"
+            )
         return QueryLeans(self.parts - other.parts, self.reach + other.reach)
 
 

@@ -83,7 +83,9 @@ def set_vectors(made: WordRewriter, vectors: Vectors) -> None:
     places = {word: i for i, word in enumerate(vectors[0])}
     pairs = [(number, places[word]) for word, number in made.words.numbers.items() if word in places]
     if not pairs:
-        raise DataError("vectors: expected some of the words of the pairs, found none; are the words lower-cased?")
+        raise DataError(
+            "vectors: no word of the pairs has a vector; check that the words of the vectors are lower-cased"
+        )
     numbers, rows = np.array(pairs).T
     table = made.network.embed.weight
     with torch.no_grad():
