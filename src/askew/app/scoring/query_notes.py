@@ -52,10 +52,10 @@ def judgement_notes(name: str, asked: Sequence[MeasureRequest], judged: Judgemen
     for (count, way), texts in counted.items():
         if count:
             told = "are left out of" if way == "absent" else "count as 0 in"
-            other = "zero: counted as 0" if way == "absent" else "absent: left out"
+            other = "'zero': counted as 0" if way == "absent" else "'absent': left out"
             notes.append(
                 f"{name}: {count} of {int(judged.judged.sum())} judged queries have no relevant document and {told} "
-                f"{', '.join(texts)} (no_relevant='{other}')"
+                f"{', '.join(texts)} (no_relevant={other})"
             )
     unjudged = int((~judged.judged).sum())
     if unjudged:
