@@ -155,7 +155,7 @@ def test_answers_of_a_build_are_kept_in_its_store(server, tmp_path):
 
 def test_documents_that_are_not_in_the_collection_stop_a_build(server, docs, tmp_path):
     server.engine = ToyEngine({**docs, "stranger": " ".join(docs.values())})
-    with pytest.raises(DataError, match="not in the collection, the first is 'stranger'"):
+    with pytest.raises(DataError, match=r"not in the collection \(the first: 'stranger'\)"):
         askew.build("demo", settings=through(server), store=tmp_path / "a")
     pairs = askew.build("demo", settings=through(server, unknown="skip"), store=tmp_path / "b", until="runs")
     assert any("are not in the collection and were skipped" in note for note in pairs.notes)

@@ -172,7 +172,7 @@ def test_a_damaged_binary_file_is_one_line_that_says_where(tmp_path):
             b"999999999 300\nfig " + whole,
             "the first line announces 999999999 words of width 300, but the file is shorter",
         ),
-        (whole + b"pear", "says 3 words, but more follow at byte"),
+        (whole + b"pear", "announces 3 words, but more follow at byte"),
         (whole.replace(b"kiwi", b"\xff\xffwi"), "expected UTF-8 text, found .* as word 2"),
         (whole.replace(b"plum", b"kiwi"), "word 3: the word 'kiwi' is there a second time"),
         (whole.replace(np.float32(5).tobytes(), np.float32(np.nan).tobytes()), r"word 2 \('kiwi'\): expected finite"),

@@ -113,7 +113,7 @@ def test_an_encrypted_file_is_opened_by_its_secret_only(tmp_path, secret, monkey
     file.write({key: ANSWER})
     again = AnswerFile(tmp_path / "a", secret)
     assert again.read([again.key(FACTS, "q")]) == {key: ANSWER}
-    with pytest.raises(ConfigError, match=r"it is encrypted; give cache_key_env= or cache_key_file="):
+    with pytest.raises(ConfigError, match=r"the cache is encrypted; give cache_key_env= or cache_key_file="):
         AnswerFile(tmp_path / "a").read([key])
     monkeypatch.setenv("CACHE_KEY", "another secret of some length")
     with pytest.raises(ConfigError, match="encrypted with another secret") as caught:
@@ -123,7 +123,7 @@ def test_an_encrypted_file_is_opened_by_its_secret_only(tmp_path, secret, monkey
 
 def test_a_file_that_is_not_encrypted_takes_no_secret(tmp_path, secret):
     len(AnswerFile(tmp_path / "a"))
-    with pytest.raises(ConfigError, match="it is not encrypted"):
+    with pytest.raises(ConfigError, match="the cache is not encrypted"):
         len(AnswerFile(tmp_path / "a", secret))
 
 

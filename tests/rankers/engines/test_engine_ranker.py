@@ -172,7 +172,7 @@ def test_no_more_documents_are_taken_than_were_asked_for():
 
 def test_an_unknown_document_is_an_error_that_names_it():
     ranker = EngineRanker(Plain({"a": [Found("x"), Found("q")]})).over(pa.array(["x"]))
-    with pytest.raises(EngineError, match=r"1 documents .* not in the collection, the first is 'q'.*unknown='skip'"):
+    with pytest.raises(EngineError, match=r"1 documents .* not in the collection \(the first: 'q'\).*unknown='skip'"):
         ranker.search(["a"], 3)
 
 

@@ -307,7 +307,7 @@ def test_a_field_of_the_body_that_is_named_like_a_secret_may_be_searched():
 )
 def test_a_proxy_that_cannot_be_used_is_one_line_without_its_password(make, monkeypatch, proxy):
     monkeypatch.setenv("http_proxy", proxy)
-    with pytest.raises(ConfigError, match=r"the proxy of the environment .* should be an address such as") as caught:
+    with pytest.raises(ConfigError, match=r"HTTP_PROXY or HTTPS_PROXY should be an address such as") as caught:
         http("http://engine.invalid/search?q={query}").search(["station"], 3)
     assert "pass-314159" not in str(caught.value)
 
