@@ -317,8 +317,8 @@ def test_the_table_says_what_a_gain_is_of_a_measure_that_is_best_at_zero(askew):
     command = f"compare old.run new.run {ALL} --measures"
     signed = " ".join(askew(f"{command} 'RR@10 RaB(tc)@2'").table.split())
     sentence = (
-        "measures that are best at 0: gain is the mean decrease of the distance from 0; no change in percent, because "
-        "signed values cancel in a mean"
+        "measures that are best at 0: the gain is the mean decrease of the distance from 0; there is no change in "
+        "percent, because positive and negative values cancel in a mean"
     )
     assert sentence in signed
     assert "best at 0" not in askew(f"{command} 'RR@10 RaB(tc,sign=abs)@2'").table
@@ -328,4 +328,4 @@ def test_what_a_preset_changes_stands_below_the_table_of_a_comparison(askew):
     table = askew("compare old.run new.run --docs docs.tsv --measures 'ARaB@2' --preset refairmulate2025").table
     shown = " ".join(table.split())
     assert "ARaB@2: sign=running-abs, tokens=blank, overlap=first, missing=drop, order=file, digits=4 preset" in shown
-    assert "preset refairmulate2025 (askew show preset refairmulate2025)\n" in table
+    assert "preset refairmulate2025 (see askew show preset refairmulate2025)\n" in table
