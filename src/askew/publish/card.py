@@ -62,7 +62,7 @@ USES = (
 def group_limit(groups: Sequence[str]) -> str:
     """The sentence on people and documents that measures of lean do not count; ``groups`` may be empty."""
     counted = f"The measures of lean count these groups: {', '.join(groups)}. " if groups else ""
-    return f"{counted}Measures of lean do not count mentions of any other group."
+    return f"{counted}Measures of lean do not cover people and documents outside the groups of the lexicons."
 
 
 def card(pairs: PairNumbers, facts: Facts, splits: Mapping[str, str], more: Iterable[str] = ()) -> str:
@@ -137,8 +137,8 @@ def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
     return [
         "## Numbers", "", *_held_out(facts), f"Pairs by {by}:", "",
         *numbers.counts_table(pairs), "",
-        "In-sample means, measured on the data that selected the pairs, over the n pairs of a subset that have a value. "
-        "A gain is positive if the new value is better. For a measure that is best at zero, the means are signed, and "
+        "In-sample means, measured on the data that selected the pairs, over the n pairs of a subset with a value. A "
+        "gain is positive if the new value is better. For a measure that is best at zero, the means are signed, and "
         "the gain compares absolute values:", "",
         *numbers.means_table(pairs), "", *_robust(pairs, facts), *methods, "", *outcomes, "",
     ]  # fmt: skip

@@ -186,7 +186,7 @@ def _splits(table: pl.DataFrame, stated: Statement) -> Iterator[str]:
     if wrong.height:
         first = wrong.row(0, named=True)
         where = f"query {first['query_id'][:60]!r} is in {first['stands']}, but its text belongs to {first['split']}"
-        yield f"splits: {wrong.height} of {table.height} pairs are not in the split that the text of their query determines; first: {where}"
+        yield f"splits: {wrong.height} of {table.height} pairs are not in the split of their query text; first: {where}"
 
 
 def _sizes(report: Report, stated: Statement, table: pl.DataFrame) -> Iterator[str]:

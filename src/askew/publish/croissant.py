@@ -130,7 +130,8 @@ def _rai(pairs: PairNumbers, facts: Facts) -> dict[str, Any]:
 def _maintenance(facts: Facts) -> str:
     contact = f" Contact: {facts.text('contact')}" if facts.text("contact") else ""
     return one_line(
-        f"checksums.sha256 lists the SHA-256 of every file. Files of a release do not change; a change is a new release.{contact}"
+        "checksums.sha256 lists the SHA-256 of every file. The files of a release do not change; a change needs a new "
+        f"release.{contact}"
     )
 
 
@@ -177,14 +178,14 @@ def _personal(pairs: PairNumbers, facts: Facts) -> list[str]:
     known = {*about_columns(facts), "split"}
     others = [name for name in pairs.schema if name not in known]
     lines = [
-        f"Query texts may name people. Of {texts} different texts, {mails} seem to contain an email address, and {digits} "
-        "contain seven or more digits in a row. No other search for personal information was made.",
+        f"Query texts may name people. Of {texts} different texts, {mails} seem to contain an email address, and "
+        f"{digits} contain seven or more digits in a row. No other search for personal information was made.",
         "The groups of users are neither known nor inferred. The measures count the groups that documents mention.",
     ]
     if "context" in pairs.schema:
         lines.append(
-            f"The column context states who sent the query and when. {pairs.contexts} pairs have a value in this column, "
-            f"with {pairs.told.counts()[0]} different texts. The column can link the queries of one person. Review it "
+            f"The column context states who sent the query and when. {pairs.contexts} pairs have a value in this "
+            f"column, with {pairs.told.counts()[0]} different texts. The column can link the queries of one person. Review it "
             "before you publish the dataset."
         )
     if others:

@@ -39,7 +39,7 @@ _ABOUT = {
     "original_text": "the original query",
     "text": "the rewritten query",
     "method": "the method that made the rewritten query",
-    "group": "the group of the original query: 1 effective and without lean, 2 effective only, 3 without lean only, 4 neither",
+    "group": "group of the original query: 1 effective and without lean, 2 effective only, 3 without lean only, 4 neither",
     "label": "the label that the selector gave to the pair",
     "outcome": "the outcome: the name of the change of effectiveness and lean",
     "score": "the score by which the selector ranks pairs; larger is better",
@@ -200,8 +200,8 @@ def check_withheld(pairs: pl.DataFrame, facts: Facts) -> None:
     for name, kind in pairs.schema.items():
         if kind == pl.String and name not in known:
             raise DataError(
-                f"pairs, column {name!r}: the column may contain the text of a query or a passage, but query_text is false; "
-                "remove the column"
+                f"pairs, column {name!r}: the column may contain the text of a query or a passage, but query_text is "
+                "false; remove the column"
             )
 
 

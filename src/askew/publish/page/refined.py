@@ -104,9 +104,9 @@ def _hard(files: PageParts, found: pl.DataFrame, measure: str, ranker: str) -> M
         head += [Column("other ranker", CODE), *map(Column, told)]
     rows = [_hard_row(row) for row in found.iter_rows(named=True)]
     note = (
-        "Only queries with a candidate are counted. Means are over the queries that both rankers scored. Other: measured "
-        "with the other ranker. Improved: with the other ranker, the best candidate is better than the original query. "
-        "Intervals are Wilson intervals."
+        "Only queries with a candidate are counted. Means are over the queries that both rankers scored. Other: "
+        "measured with the other ranker. Improved: with the other ranker, the best candidate is better than the "
+        "original query. Intervals are Wilson intervals."
     )
     return files.table(table("hard", f"Hard queries by {measure} (RePair, Table 5)", head, rows, note), found)
 
