@@ -278,7 +278,7 @@ def test_a_signed_lean_has_no_change_in_percent_for_its_mean_can_cancel(askew):
 
 def test_the_table_says_what_a_gain_is_and_keeps_no_loss_to_the_measures_concerned(askew):
     table = askew(f"{COMPARE_DEMO} --measures 'RR@10 ARaB(tf)@10' --margin 0.01").table
-    assert "gain: how much better new is" in table
+    assert "gain: how much better the new run is" in table
     before, _, after = table.partition("is a loss of the margin or more ruled out?")
     assert "ARaB(tf)@10" in before and "RR@10" in after and "ARaB" not in after
     assert "or more ruled out" not in askew(f"{COMPARE_DEMO} --measures 'RR@10 ARaB(tf)@10'").table

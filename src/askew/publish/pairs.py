@@ -39,7 +39,8 @@ _ABOUT = {
     "original_text": "the original query",
     "text": "the rewritten query",
     "method": "the method that made the rewritten query",
-    "group": "group of the original query: 1 effective and without lean, 2 effective only, 3 without lean only, 4 neither",
+    "group": "group of the original query: 1 effective and without lean, 2 only effective, 3 only without lean, "
+    "4 neither",
     "label": "the label that the selector gave to the pair",
     "outcome": "the outcome: the name of the change of effectiveness and lean",
     "score": "the score by which the selector ranks pairs; larger is better",

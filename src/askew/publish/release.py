@@ -114,8 +114,8 @@ class _Writing:
         _refuse([*found.lines(), *self.originals.leaks()])
         if named:
             raise DataError(
-                f"pairs: {named} query ids are the texts of their queries, which must not be published; give the queries "
-                "other ids"
+                f"pairs: {named} query ids are the texts of their queries, which must not be published; give the "
+                "queries other ids"
             )
 
     def _write(self, folder: Path, more: dict[str, int], stack: ExitStack) -> PairNumbers:

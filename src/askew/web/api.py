@@ -128,7 +128,7 @@ async def compare(
     site: Here, q: s.Asked, to: Annotated[s.QueryText, Query(description="The reformulated query.")], k: s.Count = TOP,
     query_id: s.QueryId = "",
 ) -> Response:  # fmt: skip
-    """Both result lists, the ranks of each document in both, and the gains of the reformulation by the query's judgements."""
+    """Both result lists, the ranks of each document in both, and the gains by the judgements of the original query."""
     return await _explored(
         site, ("compare", q, to, k, query_id), lambda one: as_json(Comparison, one.compare(q, to, k, query_id))
     )

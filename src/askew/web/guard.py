@@ -112,7 +112,7 @@ class Guard:
             raise Problem(
                 421,
                 CODES[421],
-                "this service does not answer requests for this host name; start it with --allowed-host to add the name",
+                "this service does not answer requests for this host name; --allowed-host adds a host name",
             )
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:

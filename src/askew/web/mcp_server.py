@@ -76,7 +76,7 @@ class Tools:
     ) -> BriefComparison:
         """Compare a reformulation of your own with the query: the verdict on effectiveness and lean, and all measures.
 
-        `outcome` is null where the query has no judgements: then only `lean` (less, same, more) is known.
+        `outcome` is null if the query has no judgements. Then only `lean` (less, same, more) is known.
         """
         return self._ask(lambda explorer: BriefComparison.of(explorer.compare(query, reformulation, 1)))
 

@@ -163,8 +163,8 @@ def against_section(
     )
     note = (
         f"The change is from the candidate with the best {measure} (the first of several) to the selected candidate, "
-        "over the same queries. p: the null hypothesis is that the mean difference is 0. p (Holm): corrected for the number "
-        "of measures."
+        "over the same queries. p: the null hypothesis is that the mean difference is 0. p (Holm): corrected for the "
+        "number of measures."
     )
     caption = "Original queries, candidates selected by effectiveness alone, and selected pairs"
     given = table("against-effectiveness", caption, head, rows, note, labels_note(labels.values()))
@@ -239,7 +239,7 @@ def improved_section(
             drawn.append(_improved_figure(files, row, gains[row["measure"]], labels[row["measure"]]))
     labels_of = [label for side in _QUERIES for label in (side.replace("_", " "), "95% interval")]
     head = columns("measure", "queries", *labels_of)
-    note = "Shares of queries, with 95% Wilson intervals. For a query with several pairs, the mean gain of its pairs counts."
+    note = "Shares of queries, with 95% Wilson intervals. A query with several pairs counts with their mean gain."
     caption = f"Queries of the subset {subset} that improve, stay unchanged and worsen"
     given = table("improved-worsened", caption, head, rows, note, labels_note(labels.values()))
     return Section("improved-worsened", "Improved and worsened queries", [files.table(given, shares), figures(*drawn)])

@@ -64,8 +64,8 @@ def _method_figure(files: PageParts, methods: pl.DataFrame, sides: tuple[Side, S
     about = About("methods", "Means of methods over all their candidates", told)
     drawn = scatter(about, groups, f"mean of {sides[1].label}", f"mean of {sides[0].label}", lines, size=5)
     words = (
-        "The means include candidates that were not selected. Thin lines connect the mean of the original queries (before) "
-        "with the mean of their candidates (after). The thick line is the Pareto front."
+        "The means include candidates that were not selected. Thin lines connect the mean of the original queries "
+        "(before) with the mean of their candidates (after). The thick line is the Pareto front."
     )
     return files.chart(about, drawn, words)
 
@@ -98,7 +98,9 @@ def _method_tables(files: PageParts, methods: pl.DataFrame, sides: Sequence[Side
     told = columns("method", "candidates", "before", "after", "change", "95% interval", "chosen", "before", "after",
                    "change", "95% interval", kind=CODE)  # fmt: skip
     groups = [Group(side.label, _method_rows(methods.filter(measure=side.measure))) for side in sides]
-    note = "The first columns are for all candidates of a method, the last for its selected candidates. Intervals are over queries."
+    note = (
+        "First columns: all candidates of a method. Last columns: its selected candidates. Intervals are over queries."
+    )
     return [used, files.table(Table("methods", "Effect of each method", told, groups, [note]), methods)]
 
 

@@ -47,11 +47,11 @@ def gain_chart(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
 def _caption(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
     signs = [
         join([tag("span", "●", class_=f"dot-{kind}", aria_hidden="true"), f" {words}"])
-        for kind, words in (("better", "one side better, none worse"), ("worse", "one side worse, none better"),
-                            ("mixed", "one side better and the other worse, or no change"))
+        for kind, words in (("better", "gain in lean or effectiveness, no loss"), ("worse", "loss in lean or effectiveness, no gain"),
+                            ("mixed", "gain in one and loss in the other, or no change"))
     ]  # fmt: skip
     words: list[object] = [
-        "In-sample gains of the pairs that match the filters. Larger circles stand for more pairs. Rings show all pairs. ",
+        "In-sample gains of the pairs that match the filters. Larger circles have more pairs. Rings show all pairs. ",
         join(signs, "; "),
         ". ",
     ]

@@ -32,6 +32,6 @@ def login_page(place: str, wrong: bool = False) -> Page:
     )
     why = tag(
         "p",
-        "This service needs a token, because other machines can reach it. Enter the token that the service was started with.",
+        "This service needs a token, because other machines can reach it. Enter the token of the service.",
     )
     return Page("Token", (tag("h1", "Token needed"), why, *words, form))

@@ -47,7 +47,10 @@ def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
     told = tag("strong", f"{n.count(found.total)} of {n.count(table.manifest.rows_out)} pairs")
     body.append(tag("p", tag("span", told), _downloads(given), class_="downloads", role="status", id="pairs"))
     if found.rows:
-        words = "The outcome is decided by the measures of the selection. Effectiveness or lean is better only if none of its measures is worse."
+        words = (
+            "The outcome is decided by the measures of the selection. Effectiveness (or lean) is better only if none "
+            "of its measures is worse."
+        )
         body += [_table(view, asked, given), tag("p", words, class_="note")]
         body.append(p.pager("/pairs", given, found.page, found.pages))
     else:
@@ -85,8 +88,8 @@ def _figures(table: ShownPairs) -> Markup:
     """Show the held-out change of each chosen subset, and beside it the in-sample change."""
     if table.held_out is None or not table.held_out.rows:
         words = (
-            "There are no held-out figures for these pairs. All gains below are in-sample: measured on the same data that "
-            "selected the pairs."
+            "There are no held-out figures for these pairs. All gains below are in-sample: measured on the same data "
+            "that selected the pairs."
         )
         return tag("p", words, class_="note") if table.chosen else Markup()
     # The union of the other subsets is last in the list of subsets, and shown first here.
@@ -94,8 +97,8 @@ def _figures(table: ShownPairs) -> Markup:
     first, *rest = (_subset_figures(table, name, table.held_out.rows) for name in subsets)
     note = (
         "Held out: pairs are selected with half of the documents and measured on the other half. In-sample: pairs are "
-        "measured on the same data that selected them, which overestimates gains. A change is called better or worse if its "
-        "interval excludes zero."
+        "measured on the same data that selected them, which overestimates gains. A change is called better or worse "
+        "if its interval excludes zero."
     )
     parts = [first, tag("p", note, class_="note")]
     if rest:

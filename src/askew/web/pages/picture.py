@@ -120,8 +120,8 @@ def picture_note(pictures: Sequence[LeanPicture | None]) -> Markup:
         return Markup()
     words = (
         "Each line shows how one result changes the value; the diamond is the final value. The shaded range contains "
-        f"nine in ten of {one.typical.queries:,} queries of this collection, the darker range the middle half. The scale "
-        "is the same for all queries."
+        f"nine in ten of {one.typical.queries:,} queries of this collection, the darker range the middle half. The "
+        "scale is the same for all queries."
     )
     return tag("p", words, class_="note")
 

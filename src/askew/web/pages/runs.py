@@ -48,7 +48,9 @@ def runs_page(known: Mapping[str, str], chosen: RunsForm, found: Audit | None, p
     if found is not None:
         body += _found(found, chosen)
     elif not problem:
-        words = "Select one run to measure it, or two runs to compare the second with the first. You can also upload your own runs."
+        words = (
+            "Select one run to measure it, or two runs to compare the second with the first, or upload your own runs."
+        )
         body.append(p.notice(tag("p", words), role="status"))
     return Page("Runs", tuple(body), "/runs", note)
 
@@ -78,8 +80,8 @@ def _upload(opened: bool) -> Markup:
                                                      required=True), "files", "wide")  # fmt: skip
     qrels = p.field("Judgements, if you have them", element("input", type="file", id="f-qrels", name="qrels"), "qrels",
                     "wide")  # fmt: skip
-    words = tag("p", "Each line of a TREC run has query, Q0, document, rank, score and tag. The documents are looked "
-                "up in the open collection. Files are kept in memory for a limited time, never on disk.", class_="note")  # fmt: skip
+    words = tag("p", "Each line of a TREC run has query, Q0, document, rank, score and tag. Documents are looked up in "
+                "the open collection. Files are kept only in memory, for a limited time.", class_="note")  # fmt: skip
     form = element("form", runs, qrels, element("button", "Upload and measure", type="submit"), action="/runs",
                    method="post", enctype="multipart/form-data", class_="ask", aria_label="Upload runs")  # fmt: skip
     return tag("details", tag("summary", "Upload your own runs"), form, words, open="" if opened else None)
