@@ -53,7 +53,7 @@ def test_the_summary_fits_80_columns_and_has_all_tables(askew_logs, small):
     assert max(map(len, out.splitlines())) <= 80
     for words in (
         "4,000 rows, 0 left out", "specializing, of all pairs", "recommended", "absent", "seeks-specific",
-        "exposure after/before", "shopping and fashion", "Spearman correlation of rate and % recommended",
+        "exposure after/before", "shopping and fashion", "Spearman's rho of rate and % recommended",
     ):  # fmt: skip
         assert words in out
     assert "queries not shown: few users" in out

@@ -62,7 +62,10 @@ def test_a_subset_of_which_nothing_is_stated_is_told_as_not_checked(tmp_path):
     publish(front_pairs(), facts(subsets=["front"], selection={}), tmp_path / "out")
     report = verify(tmp_path / "out")
     assert report.ok
-    assert "not checked, because askew.json does not state it: the criterion for pairs of front (selection)" in report.notes
+    assert (
+        "not checked, because askew.json does not state it: the criterion for pairs of front (selection)"
+        in report.notes
+    )
 
 
 def at(table, place, **values):
@@ -82,40 +85,40 @@ def smaller_facts(share):
 
 
 BROKEN = {
-    "every gold pair has 'refined >= original and refined > 0': broken by 1 of 3": (
+    "every gold pair meets the criterion 'refined >= original and refined > 0': broken by 1 of 3": (
         lambda: (at(boxed_pairs(), 1, **{"new_RR_10": 0.25}), boxed_facts())
     ),
-    "every diamond pair has 'refined > original and refined == 1': broken by 1": (
+    "every diamond pair meets the criterion 'refined > original and refined == 1': broken by 1": (
         lambda: (at(boxed_pairs(), 1, diamond=True), boxed_facts())
     ),
-    "every far pair has 'refined - original >= 0.5': broken by 1": (
+    "every far pair meets the criterion 'refined - original >= 0.5': broken by 1": (
         lambda: (at(boxed_pairs(), 2, far=True), boxed_facts())
     ),
     "every pair that meets the criterion 'refined - original >= 0.5' is in far: broken by 1": (
         lambda: (at(boxed_pairs(), 0, far=False), boxed_facts())
     ),
-    "a query has one gold pair at most: broken by 2": (
+    "a query has at most one gold pair: broken by 2": (
         lambda: (at(boxed_pairs(), 1, query_id="q1", variant_id="v9"), boxed_facts())
     ),
     "no front pair is dominated by another pair of its query in RR@10 and ARaB(tf)@10: broken by 1 of 3": (
         lambda: (at(front_pairs(), 1, **{"new_ARaB_tf_10": 0.5}), front_facts())
     ),
-    "no front pair is dominated by its original: broken by 1 of 3": (
+    "no front pair is dominated by its original query: broken by 1 of 3": (
         lambda: (at(front_pairs(), 2, **{"new_ARaB_tf_10": 0.5}), front_facts())
     ),
-    "every is_best pair gains -0.25 of RR@10 or more: broken by 1 of 2": (
+    "every is_best pair has a gain of -0.25 or more in RR@10: broken by 1 of 2": (
         lambda: (at(epsilon_pairs(), 0, **{"new_RR_10": 0.2}), epsilon_facts())
     ),
-    "every is_best pair gains 0 of ARaB(tf)@10 or more: broken by 1 of 2": (
+    "every is_best pair has a gain of 0 or more in ARaB(tf)@10: broken by 1 of 2": (
         lambda: (at(epsilon_pairs(), 1, **{"new_ARaB_tf_10": -0.75}), epsilon_facts())
     ),
     "every is_best pair reduces ARaB(tf)@10 by 75% of the original value or more: broken by 1 of 2": (
         lambda: (epsilon_pairs(), smaller_facts(0.75))
     ),
-    "every is_best pair is smaller in ARaB(tf)@10 by 0% of the original or more: broken by 1 of 2": (
+    "every is_best pair reduces ARaB(tf)@10 by 0% of the original value or more: broken by 1 of 2": (
         lambda: (at(epsilon_pairs(), 1, new_ARaB_tf_10=0.5, outcome="same-same"), smaller_facts(0.0))
     ),
-    "a query has one is_best pair at most: broken by 2 of 2": (
+    "a query has at most one is_best pair: broken by 2 of 2": (
         lambda: (at(epsilon_pairs(), 1, query_id="q1", variant_id="v1"), epsilon_facts())
     ),
     "the outcome follows from the gains: broken by 1 of 3": (

@@ -49,7 +49,9 @@ def test_the_list_above_is_complete(original):
 def test_an_altered_file_is_named(folder, name):
     path = folder / name
     path.write_bytes(path.read_bytes() + b"\n")
-    assert f"checksums: {name!r} was changed; its SHA-256 differs from the one in checksums.sha256" in verify(folder).wrong
+    assert (
+        f"checksums: {name!r} was changed; its SHA-256 differs from the one in checksums.sha256" in verify(folder).wrong
+    )
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -283,7 +285,10 @@ CAREFUL = {
         f"{TRAIN}: cannot be read as Parquet",
     ),
     "a column gone": (edit_rows(lambda t: t.drop("method")), f"{TRAIN}: schema: pairs: expected the column 'method'"),
-    "a column more": (edit_rows(lambda t: t.with_columns(x=pl.lit(1, pl.Int64))), "the same columns as in the first split"),
+    "a column more": (
+        edit_rows(lambda t: t.with_columns(x=pl.lit(1, pl.Int64))),
+        "the same columns as in the first split",
+    ),
     "columns in another order": (edit_rows(lambda t: t.select(reversed(t.columns))), f"{TRAIN}: schema: expected"),
     "another type": (edit_rows(lambda t: t.with_columns(pl.col("group").cast(pl.Int64))), f"{TRAIN}: schema: expected"),
     "a group that is none": (
@@ -295,7 +300,10 @@ CAREFUL = {
         move_a_pair,
         "splits: 1 query ids are in more than one split; first: 'q0' in dev, train",
     ),
-    "a pair in two splits": (copy_a_pair, "each variant id appears once per query: broken by 2 of 201 pairs; first: query 'q0'"),
+    "a pair in two splits": (
+        copy_a_pair,
+        "each variant id appears once per query: broken by 2 of 201 pairs; first: query 'q0'",
+    ),
 }
 
 
@@ -340,18 +348,30 @@ BROKEN = {
     "no Fair pair is a negative sample: broken by 1 of 200": ("effective", {"negative": pl.lit(True)}),
     "the two texts of a Fair pair differ: broken by 1 of 36": ("fair", {"text": pl.col("original_text")}),
     "every Optimal pair has the new value 1 of RR@10: broken by 1 of 21": ("optimal", {"new_RR_10": pl.lit(0.9)}),
-    "every Optimal pair has new ARaB(tf)@10 = 0: broken by 1 of 21": ("optimal", {"new_ARaB_tf_10": pl.lit(None)}),
-    "the gain of RR@10 follows from the old and the new value: broken by 1 of 200": ("fair", {"gain_RR_10": pl.lit(0.123)}),
-    "the gain of LexiconShare@10 follows from the old and the new value: broken by 1": ("", {"gain_LexiconShare_10": pl.lit(None)}),
-    "the gain of ARaB(tf)@10 follows from the old and the new value: broken by 1": ("negative", {"new_ARaB_tf_10": pl.lit(7.0)}),
+    "every Optimal pair has the new value 0 of ARaB(tf)@10: broken by 1 of 21": (
+        "optimal",
+        {"new_ARaB_tf_10": pl.lit(None)},
+    ),
+    "the gain of RR@10 follows from the old and the new value: broken by 1 of 200": (
+        "fair",
+        {"gain_RR_10": pl.lit(0.123)},
+    ),
+    "the gain of LexiconShare@10 follows from the old and the new value: broken by 1": (
+        "",
+        {"gain_LexiconShare_10": pl.lit(None)},
+    ),
+    "the gain of ARaB(tf)@10 follows from the old and the new value: broken by 1": (
+        "negative",
+        {"new_ARaB_tf_10": pl.lit(7.0)},
+    ),
     "the outcome follows from the gains: broken by 1 of 200": ("fair", {"outcome": pl.lit("worse-worse")}),
     "the label follows from the outcome: broken by 1 of 200": ("effective", {"label": pl.lit(4)}),
     "the group follows from the old values: broken by 5 of 200": ("", {}),
     "the score is the weighted sum of the gains: broken by 1 of 179": ("effective", {"score": pl.lit(9.0)}),
-    "a query has one original_text: broken by": ("", {"original_text": pl.lit("something else")}),
-    "a query has one group: broken by": ("", {"group": pl.col("group") % 4 + 1}),
-    "a query has one old_RR_10: broken by": ("", {"old_RR_10": pl.col("old_RR_10") + 1}),
-    "a query has one Effective pair at most: broken by 5 of 19": second_effective,
+    "all pairs of a query have the same original_text: broken by": ("", {"original_text": pl.lit("something else")}),
+    "all pairs of a query have the same group: broken by": ("", {"group": pl.col("group") % 4 + 1}),
+    "all pairs of a query have the same old_RR_10: broken by": ("", {"old_RR_10": pl.col("old_RR_10") + 1}),
+    "a query has at most one Effective pair: broken by 5 of 19": second_effective,
 }
 
 
@@ -402,7 +422,10 @@ def test_what_the_facts_do_not_state_is_told_as_not_checked(tmp_path):
     publish(toy_pairs(), facts(selection={}), tmp_path / "out")
     report = verify(tmp_path / "out")
     assert report.ok
-    assert "not checked, because askew.json does not state it: which labels are accepted for each group (selection.accepted)" in report.notes
+    assert (
+        "not checked, because askew.json does not state it: which labels are accepted for each group (selection.accepted)"
+        in report.notes
+    )
 
 
 def test_the_report_ends_with_the_verdict(folder):

@@ -51,7 +51,7 @@ def _say_words(found: CheckReport) -> None:
 
     if "real" in found.classes and found.words:
         say("")
-        say(f"Whom frequent group words refer to, estimated in {found.sampled:,} documents that name a group:")
+        say(f"Whom frequent words refer to, estimated in {found.sampled:,} documents that name a group:")
         for group in dict.fromkeys(one.group for one in found.words):
             words = [one for one in found.words if one.group == group]
             shares = [(who, [f"{one.who[who] / one.mentions:.0%}" for one in words]) for who in found.classes]
@@ -60,10 +60,7 @@ def _say_words(found: CheckReport) -> None:
     doubtful = sorted((one for one in found.words if one.doubtful), key=lambda one: -one.doubtful)
     say("")
     if not doubtful:
-        say(
-            f"In {found.sampled:,} documents, no mention of a frequent group word is estimated to be "
-            f"{' or '.join(DOUBTFUL)}."
-        )
+        say(f"In {found.sampled:,} documents, no frequent group word is estimated to be {' or '.join(DOUBTFUL)}.")
     else:
         say(f"Mentions estimated not to refer to a person of the group, in {found.sampled:,} documents:")
         rows = [(one, who) for one in doubtful for who in one.examples]

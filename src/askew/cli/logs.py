@@ -271,7 +271,7 @@ def _topics(report: LogReport) -> None:
     )
     for row in report.tables["topic_correlations"].filter(one="rate", two="recommended").drop_nulls("rho").to_dicts():
         told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])}, n {row['n']}"
-        say(f"Spearman correlation of rate and % recommended: {told}")
+        say(f"Spearman's rho of rate and % recommended: {told}")
         say("  null hypothesis of p: no rank correlation")
 
 

@@ -47,7 +47,8 @@ def gain_chart(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
 def _caption(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
     signs = [
         join([tag("span", "●", class_=f"dot-{kind}", aria_hidden="true"), f" {words}"])
-        for kind, words in (("better", "gain in lean or effectiveness, no loss"), ("worse", "loss in lean or effectiveness, no gain"),
+        for kind, words in (("better", "gain in lean or effectiveness, no loss"),
+                            ("worse", "loss in lean or effectiveness, no gain"),
                             ("mixed", "gain in one and loss in the other, or no change"))
     ]  # fmt: skip
     words: list[object] = [
