@@ -242,7 +242,7 @@ CAREFUL = {
         edit_text("README.md", "| all | 200 |", "| all | 201 |"),
         "README.md: the table of counts",
     ),
-    "a mean of the card": (edit_text("README.md", "| 0.4500 |", "| 0.4600 |"), "README.md: its table of means"),
+    "a mean of the card": (edit_text("README.md", "| 0.4500 |", "| 0.4600 |"), "README.md: the table of means"),
     "a file's digest in the metadata": (
         edit_json("croissant.json", lambda v: v["distribution"][0].update(sha256="0" * 64)),
         "croissant.json: 1 files have a different SHA-256 or are missing; first: 'data/dev-00000-of-00001.parquet'",
@@ -251,7 +251,7 @@ CAREFUL = {
         edit_json("croissant.json", lambda v: v["recordSet"][0]["field"].pop() and None),
         "croissant.json: the fields of a record set differ from the columns",
     ),
-    "metadata of another kind": (edit_json("croissant.json", lambda _: [1]), "croissant.json: expected distribution"),
+    "metadata of another kind": (edit_json("croissant.json", lambda _: [1]), "croissant.json: expected the fields"),
     "the counts of the facts": (
         edit_json("askew.json", lambda v: v["pairs"]["subsets"].update(fair=1)),
         "askew.json: the stated numbers of pairs differ from those in the Parquet files",
@@ -260,11 +260,11 @@ CAREFUL = {
         edit_json("askew.json", lambda v: v.update(format=1)),
         "askew.json: expected a release in format 2, found format 1; publish the dataset again: askew publish RECIPE",
     ),
-    "facts that are a list": (edit_json("askew.json", lambda _: [1]), "askew.json: expected the facts of a release"),
+    "facts that are a list": (edit_json("askew.json", lambda _: [1]), "askew.json: expected a release in format 2"),
     "no shares": (edit_json("askew.json", lambda v: v.pop("split") and None), "askew.json: expected the field split"),
     "other shares": (
         edit_json("askew.json", lambda v: v["split"].update(shares=[["train", 0.1], ["dev", 0.1], ["test", 0.8]])),
-        "are not in the split of their text",
+        "are not in the split of their query text",
     ),
     "a share that leads out": (
         edit_json("askew.json", lambda v: v["split"].update(shares=[["../../x", 1.0]])),
@@ -422,10 +422,8 @@ def test_what_the_facts_do_not_state_is_told_as_not_checked(tmp_path):
     publish(toy_pairs(), facts(selection={}), tmp_path / "out")
     report = verify(tmp_path / "out")
     assert report.ok
-    assert (
-        "not checked, because askew.json does not state it: which labels are accepted for each group (selection.accepted)"
-        in report.notes
-    )
+    what = "which labels are accepted for each group (selection.accepted)"
+    assert f"not checked, because askew.json does not state it: {what}" in report.notes
 
 
 def test_the_report_ends_with_the_verdict(folder):
