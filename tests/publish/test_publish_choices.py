@@ -286,7 +286,7 @@ def test_who_asked_and_when_travels_along_and_is_told_as_personal(tmp_path):
     assert verify(tmp_path / "out").ok
     told = json.loads(contents(tmp_path / "out")["croissant.json"])["rai:personalSensitiveInformation"]
     assert any("2 pairs have a value in this column, with 1 different texts" in line for line in told)
-    assert "| `context` | string | who asked" in (tmp_path / "out" / "README.md").read_text()
+    assert "| `context` | string | who sent" in (tmp_path / "out" / "README.md").read_text()
     with pytest.raises(DataError, match="all pairs of a query have the same context: broken by 1"):
         other = front_pairs().with_columns(pl.Series("context", ["u1", "u2", None]))
         publish(other, front_facts(), tmp_path / "other")
