@@ -31,7 +31,7 @@ def test_the_table_fits_the_terminal_and_says_the_rule(askew, store):
     ):
         assert word in table
     plain = " ".join(table.split())
-    assert "Holm over all 16 tests" in plain
+    assert "Holm's method over all 16 tests" in plain
     assert (
         "its results lean less than the results of the original query and keep at least 50% of the original top 10"
         in plain

@@ -29,9 +29,9 @@ def test_the_held_out_change_comes_first_and_the_in_sample_one_is_named_so(capsy
     assert head == "measure old new held out [95%] words in-sample"
     assert measured.endswith("-20.0% [-25, -15] -44.0% -60.0%")
     assert effectiveness.endswith("in-sample - +10.0%")
-    assert "held out: pairs chosen by half of the documents" in said
-    assert "words: pairs chosen by half of the words" in said
-    assert "in-sample: measured by the same data" in said
+    assert "held out: change if half of the documents selects the pairs" in said
+    assert "words: change if half of the group words selects the pairs" in said
+    assert "in-sample: change measured on the same data" in said
 
 
 def test_an_interval_without_one_of_its_ends_is_not_shown(capsys):
@@ -48,5 +48,6 @@ def test_publish_says_that_it_builds_if_no_finished_build_has_these_settings(ask
     assert same.code == 0 and "no finished build" not in same.err
     other = askew(["publish", "demo", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "other")])
     said = " ".join(other.err.split())
-    assert "no finished build of demo with these settings" in said
-    assert "on the collection demo. To use the pairs of an askew run, give its --set, --groups and --lexicon" in said
+    assert "has no finished build of demo with these settings" in said
+    assert "on the collection demo. To use the pairs of an earlier askew run" in said
+    assert "repeat its --set, --groups and --lexicon" in said

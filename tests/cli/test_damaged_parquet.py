@@ -136,7 +136,7 @@ def test_a_file_whose_name_is_not_utf8_is_refused_in_one_line(askew, kind):
     shutil.move("good.parquet", strange)
     result = askew([word.replace("NAME", strange) for word in COMMANDS[kind].split()])
     assert (result.code, result.out) == (3, "")
-    assert result.err.count("\n") == 1 and "the name is not UTF-8" in result.err
+    assert result.err.count("\n") == 1 and "the name is not valid UTF-8" in result.err
 
 
 @pytest.mark.parametrize("command", ["index docs.tsv --out NAME", "run demo --store NAME", "demo --out NAME"])
@@ -144,7 +144,7 @@ def test_a_folder_whose_name_is_not_utf8_is_refused_in_one_line(askew, command):
     strange = os.fsdecode(b"x\xff")
     result = askew([word.replace("NAME", strange) for word in command.split()])
     assert result.code == 3
-    assert result.err.count("\n") == 1 and "the name is not UTF-8" in result.err
+    assert result.err.count("\n") == 1 and "the name is not valid UTF-8" in result.err
 
 
 def test_a_damaged_dataset_is_refused_by_training(askew):

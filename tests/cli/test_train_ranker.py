@@ -178,7 +178,7 @@ QUICK = "--device cpu --set batch_size=2 --set most_tokens=32 --set most_left_to
 def test_a_ranker_is_trained_and_reranks(askew, tiny):
     command = f"ranker {ARGUMENTS} --out model --model {tiny} --part '' {QUICK}"
     assert "trained on 5 pairs of 2 queries: model" in trained(command)
-    assert "was trained before" in trained(command)
+    assert "already trained on" in trained(command)
     card = Path("model/README.md").read_text(encoding="utf-8")
     assert "12 of 20 negatives" in card and Path("model/measured.json").is_file()
     with pytest.raises(StoreError, match="another training"):

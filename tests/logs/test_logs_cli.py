@@ -52,8 +52,8 @@ def test_the_summary_fits_80_columns_and_has_all_tables(askew_logs, small):
     out, err = askew_logs(small, "--format", "parquet")
     assert max(map(len, out.splitlines())) <= 80
     for words in (
-        "4,000 rows, 0 left out", "specializing, of pairs", "recommended", "absent", "seeks-specific",
-        "exposure after/before", "shopping and fashion", "Spearman of rate and % recommended",
+        "4,000 rows, 0 left out", "specializing, of all pairs", "recommended", "absent", "seeks-specific",
+        "exposure after/before", "shopping and fashion", "Spearman's rho of rate and % recommended",
     ):  # fmt: skip
         assert words in out
     assert "queries not shown: few users" in out
@@ -139,7 +139,7 @@ def test_rows_left_out_are_told_by_reason_on_stderr(askew_logs, tmp_path):
 )
 def test_the_demo_takes_other_settings_and_tells_of_the_effects_that_are_left(askew_logs, small_demo, words):
     out, _ = askew_logs("--demo", *words)
-    assert "planted effects within their 95% intervals:" in out
+    assert "planted effects that are within the measured 95% interval:" in out
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -185,7 +185,7 @@ def test_topics_and_several_groups_are_told_with_their_intervals(askew_logs, tmp
     text = "user\ttime\tquery\n" + "".join(f"{u}\t{t}\t{q}\n" for u, t, q in rows)
     (tmp_path / "log.tsv").write_text(text)
     out, _ = askew_logs("log.tsv")
-    assert "of these, 6 add terms of several groups and count for none" in out
+    assert "6 of them add terms of several groups and are counted for no group" in out
     # Of the six events for one group none is for women.
     assert "0 [0,39]" in out
     found = json.loads(askew_logs("log.tsv", "--json")[0])["tables"]["topics"][0]
@@ -194,7 +194,7 @@ def test_topics_and_several_groups_are_told_with_their_intervals(askew_logs, tmp
 
 def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_demo):
     out, err = askew_logs("--demo")
-    assert "planted effects within their 95% intervals:" in out
+    assert "planted effects that are within the measured 95% interval:" in out
     assert "made up (seed 0)" in err
     assert max(map(len, out.splitlines())) <= 80
 
@@ -202,8 +202,8 @@ def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_dem
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "expected either a log, or --demo"),
-        (["x", "--demo"], "expected either a log, or --demo"),
+        ([], "expected either log files or --demo"),
+        (["x", "--demo"], "expected either log files or --demo"),
         (["absent.tsv"], "no such file"),
         (["--demo", "--columns", "user"], "expected PART=COLUMN"),
         (["--demo", "--columns", "user=a,user=b"], "named twice"),

@@ -55,14 +55,17 @@ def test_no_pairs_of_such_a_selection_are_published_and_verify(tmp_path):
 def test_a_front_is_compared_among_its_chosen_pairs_and_says_so(tmp_path):
     publish(front_pairs(), front_facts(), tmp_path / "out")
     (note,) = verify(tmp_path / "out").notes
-    assert note == "front: candidates that were not chosen are not in the release, so only chosen ones were compared"
+    assert note == "front: candidates that were not chosen are not in the release, so only chosen pairs were compared"
 
 
 def test_a_subset_of_which_nothing_is_stated_is_told_as_not_checked(tmp_path):
     publish(front_pairs(), facts(subsets=["front"], selection={}), tmp_path / "out")
     report = verify(tmp_path / "out")
     assert report.ok
-    assert "not stated, so not checked: the criterion for pairs of front (selection)" in report.notes
+    assert (
+        "not checked, because askew.json does not state it: the criterion for pairs of front (selection)"
+        in report.notes
+    )
 
 
 def at(table, place, **values):
@@ -82,40 +85,40 @@ def smaller_facts(share):
 
 
 BROKEN = {
-    "every gold pair has 'refined >= original and refined > 0': broken by 1 of 3": (
+    "every gold pair meets the criterion 'refined >= original and refined > 0': broken by 1 of 3": (
         lambda: (at(boxed_pairs(), 1, **{"new_RR_10": 0.25}), boxed_facts())
     ),
-    "every diamond pair has 'refined > original and refined == 1': broken by 1": (
+    "every diamond pair meets the criterion 'refined > original and refined == 1': broken by 1": (
         lambda: (at(boxed_pairs(), 1, diamond=True), boxed_facts())
     ),
-    "every far pair has 'refined - original >= 0.5': broken by 1": (
+    "every far pair meets the criterion 'refined - original >= 0.5': broken by 1": (
         lambda: (at(boxed_pairs(), 2, far=True), boxed_facts())
     ),
-    "a pair that has 'refined - original >= 0.5' is in far: broken by 1": (
+    "every pair that meets the criterion 'refined - original >= 0.5' is in far: broken by 1": (
         lambda: (at(boxed_pairs(), 0, far=False), boxed_facts())
     ),
-    "a query has one gold pair at most: broken by 2": (
+    "a query has at most one gold pair: broken by 2": (
         lambda: (at(boxed_pairs(), 1, query_id="q1", variant_id="v9"), boxed_facts())
     ),
-    "no front pair is dominated by another of its query in RR@10 and ARaB(tf)@10: broken by 1 of 3": (
+    "no front pair is dominated by another pair of its query in RR@10 and ARaB(tf)@10: broken by 1 of 3": (
         lambda: (at(front_pairs(), 1, **{"new_ARaB_tf_10": 0.5}), front_facts())
     ),
-    "no front pair is dominated by its original: broken by 1 of 3": (
+    "no front pair is dominated by its original query: broken by 1 of 3": (
         lambda: (at(front_pairs(), 2, **{"new_ARaB_tf_10": 0.5}), front_facts())
     ),
-    "every is_best pair gains -0.25 of RR@10 or more: broken by 1 of 2": (
+    "every is_best pair has a gain of -0.25 or more in RR@10: broken by 1 of 2": (
         lambda: (at(epsilon_pairs(), 0, **{"new_RR_10": 0.2}), epsilon_facts())
     ),
-    "every is_best pair gains 0 of ARaB(tf)@10 or more: broken by 1 of 2": (
+    "every is_best pair has a gain of 0 or more in ARaB(tf)@10: broken by 1 of 2": (
         lambda: (at(epsilon_pairs(), 1, **{"new_ARaB_tf_10": -0.75}), epsilon_facts())
     ),
-    "every is_best pair is smaller in ARaB(tf)@10 by 75% of the original or more: broken by 1 of 2": (
+    "every is_best pair reduces ARaB(tf)@10 by 75% of the original value or more: broken by 1 of 2": (
         lambda: (epsilon_pairs(), smaller_facts(0.75))
     ),
-    "every is_best pair is smaller in ARaB(tf)@10 by 0% of the original or more: broken by 1 of 2": (
+    "every is_best pair reduces ARaB(tf)@10 by 0% of the original value or more: broken by 1 of 2": (
         lambda: (at(epsilon_pairs(), 1, new_ARaB_tf_10=0.5, outcome="same-same"), smaller_facts(0.0))
     ),
-    "a query has one is_best pair at most: broken by 2 of 2": (
+    "a query has at most one is_best pair: broken by 2 of 2": (
         lambda: (at(epsilon_pairs(), 1, query_id="q1", variant_id="v1"), epsilon_facts())
     ),
     "the outcome follows from the gains: broken by 1 of 3": (
@@ -163,12 +166,12 @@ def testdominated_pairs_are_those_that_another_of_their_query_beats(rows):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"subsets": []}, "a list of names, each once"),
-        ({"subsets": ["a", "a"]}, "a list of names, each once"),
+        ({"subsets": []}, "a list of different names"),
+        ({"subsets": ["a", "a"]}, "a list of different names"),
         ({"subsets": ["a b"]}, "names of letters, digits and underscores"),
         ({"subsets": ["../x"]}, "names of letters, digits and underscores"),
-        ({"subsets": ["robust"]}, "that no other column has"),
-        ({"subsets": ["text"]}, "that no other column has"),
+        ({"subsets": ["robust"]}, "that are not names of other columns"),
+        ({"subsets": ["text"]}, "that are not names of other columns"),
         ({"scheme": "mine"}, "scheme: expected one of refairmulate, boxes, plain"),
         ({"scheme": "refairmulate", "subsets": ["gold"]}, "for the scheme refairmulate"),
         ({"scheme": "boxes"}, "selection.boxes: expected a criterion for each of"),
@@ -263,7 +266,7 @@ def test_robust_pairs_are_counted_with_n_share_and_interval(tmp_path):
 
 
 def test_a_robust_pair_that_is_worse_under_the_ranker_of_the_release_is_refused(tmp_path):
-    with pytest.raises(DataError, match="a robust pair is worse in no measure under bm25: broken by 1 of 3"):
+    with pytest.raises(DataError, match="a robust pair is worse in no measure with bm25: broken by 1 of 3"):
         robust_release(tmp_path, [True, False, True])
 
 
@@ -274,7 +277,7 @@ def test_robust_needs_its_column_and_its_table_in_the_card_is_checked(tmp_path):
     text = (out / "README.md").read_text()
     (out / "README.md").write_text(text.replace("| 50.0% | 9.5%", "| 90.0% | 9.5%"))
     resign(out)
-    assert verify(out).wrong == ["README.md: its table of robust pairs differs from the Parquet rows"]
+    assert verify(out).wrong == ["README.md: the table of robust pairs differs from the Parquet files"]
 
 
 def test_who_asked_and_when_travels_along_and_is_told_as_personal(tmp_path):
@@ -282,9 +285,9 @@ def test_who_asked_and_when_travels_along_and_is_told_as_personal(tmp_path):
     publish(front_pairs().with_columns(said), front_facts(), tmp_path / "out")
     assert verify(tmp_path / "out").ok
     told = json.loads(contents(tmp_path / "out")["croissant.json"])["rai:personalSensitiveInformation"]
-    assert any("filled in 2 pairs, with 1 different texts" in line for line in told)
-    assert "| `context` | string | who asked" in (tmp_path / "out" / "README.md").read_text()
-    with pytest.raises(DataError, match="a query has one context: broken by 1"):
+    assert any("2 pairs have a value in this column, with 1 different texts" in line for line in told)
+    assert "| `context` | string | who sent" in (tmp_path / "out" / "README.md").read_text()
+    with pytest.raises(DataError, match="all pairs of a query have the same context: broken by 1"):
         other = front_pairs().with_columns(pl.Series("context", ["u1", "u2", None]))
         publish(other, front_facts(), tmp_path / "other")
 
@@ -301,12 +304,12 @@ def test_held_out_gains_are_published_null_where_no_part_chose_the_pair_and_expl
     assert rows["held_out_gain_RR_10"].to_list() == [0.5, None, -0.25]
     lines = (out / "README.md").read_text().splitlines()
     (explained,) = [one for one in lines if one.startswith("| `held_out_gain_RR_10` | float64 |")]
-    assert "in the half of the documents that did not choose the pair" in explained
+    assert "if half of the documents selects the pair, its gain in the other half" in explained
     assert verify(out).ok
 
 
 def test_held_out_gains_and_the_facts_go_together(tmp_path):
-    with pytest.raises(ConfigError, match="the measure of the column 'held_out_gain_RR_10'"):
+    with pytest.raises(ConfigError, match="the pairs have the column 'held_out_gain_RR_10'"):
         gains_release(tmp_path, [0.5, None, 1.0], held_out_gains=[])
     with pytest.raises(DataError, match="expected the column 'held_out_gain_ARaB_tf_10'"):
         gains_release(tmp_path, [0.5, None, 1.0], held_out_gains=["RR@10", "ARaB(tf)@10"])

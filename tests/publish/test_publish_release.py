@@ -197,17 +197,20 @@ def test_a_folder_that_fills_while_we_write_is_not_overwritten(tmp_path, monkeyp
     [
         (lambda p: p.drop("method"), "expected the column 'method'"),
         (lambda p: p.drop("gain_RR_10"), "expected the column 'gain_RR_10'"),
-        (lambda p: p.with_columns(pl.lit(1.0).alias("old_AP_10")), "expected the measure of the column 'old_AP_10'"),
-        (lambda p: p.with_columns(pl.lit("x").alias("split")), "'split' is set by publish"),
-        (lambda p: p.with_columns(pl.lit("1").alias("group")), "column 'group': its type"),
+        (
+            lambda p: p.with_columns(pl.lit(1.0).alias("old_AP_10")),
+            "the pairs have the column 'old_AP_10', but its measure is not listed",
+        ),
+        (lambda p: p.with_columns(pl.lit("x").alias("split")), "remove the column 'split'"),
+        (lambda p: p.with_columns(pl.lit("1").alias("group")), "column 'group': the type"),
         (lambda p: p.with_columns(pl.lit(5).alias("group")), "expected 1 to 4, found 5"),
         (lambda p: p.with_columns(pl.lit(2**40).alias("group")), "column 'group'"),
         (lambda p: p.with_columns(pl.lit(None, pl.Int64).alias("label")), "expected a value in every row"),
         (lambda p: p.with_columns(pl.lit(" ").alias("text")), "expected a text in every row, found 200 empty"),
         (lambda p: p.with_columns(pl.lit(float("inf")).alias("score")), "expected finite numbers"),
-        (lambda p: p.with_columns(pl.lit(1).alias("fair")), "column 'fair': its type"),
-        (lambda p: p.with_columns(pl.lit([1]).alias("more")), "column 'more': its type"),
-        (lambda p: pl.concat([p, p]), "a query has each variant once"),
+        (lambda p: p.with_columns(pl.lit(1).alias("fair")), "column 'fair': the type"),
+        (lambda p: p.with_columns(pl.lit([1]).alias("more")), "column 'more': the type"),
+        (lambda p: pl.concat([p, p]), "each variant id appears once per query"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(tmp_path, change, said):
@@ -227,19 +230,19 @@ def test_a_table_that_does_not_fit_is_refused(tmp_path, change, said):
         ({"selection": {"bias": "AP@10"}}, "selection.bias: expected one of the measures"),
         ({"selection": {"accepted": {"good": {}}}}, "one of the subsets"),
         ({"selection": {"accepted": {"fair": {"5": [1]}}}}, "for a group from 1 to 4"),
-        ({"selection": {"outcomes": {"x": ["better"]}}}, "two of better, same, worse"),
+        ({"selection": {"outcomes": {"x": ["better"]}}}, "two values, each better, same or worse"),
         ({"selection": {"labels": {"x": 1}}}, "of one of the outcomes"),
         ({"selection": {"groups": {"bias": {}}}}, "the sides effectiveness and bias"),
-        ({"selection": {"tolerance": -1}}, "zero or more"),
+        ({"selection": {"tolerance": -1}}, "0 or more"),
         ({"selection": {"optimal": {"RR@10": "high"}}}, "expected a number"),
         ({"selection": []}, "expected a mapping"),
         ({"lexicons": {"id": "x"}}, "a list of mappings"),
-        ({"date": "yesterday"}, "year-month-day"),
+        ({"date": "yesterday"}, "a date in the form"),
         ({"recipe": 3}, "recipe: expected a text"),
         ({"seeds": {1: 2}}, None),
-        ({"seeds": {"a": float("nan")}}, "expected JSON values only"),
-        ({"seeds": {"a": object()}}, "expected JSON values only"),
-        ({"title": "\ud800"}, "expected JSON values only"),
+        ({"seeds": {"a": float("nan")}}, "expected only values that JSON allows"),
+        ({"seeds": {"a": object()}}, "expected only values that JSON allows"),
+        ({"title": "\ud800"}, "expected only values that JSON allows"),
     ],
 )
 def test_wrong_facts_are_refused_with_their_place(tmp_path, change, said):
@@ -357,7 +360,7 @@ def test_the_card_and_the_metadata_say_whom_to_write_to(tmp_path):
     ("stated", "head", "said"),
     [({"license": "CC-BY-4.0"}, "cc-by-4.0", "This dataset: `CC-BY-4.0`."),
      ({"license": "see our page"}, "other", "This dataset: see our page."),
-     ({}, "unknown", "No license is stated for this dataset: the license of the queries applies.")],
+     ({}, "unknown", "No license is stated for this dataset, so the license of the queries applies.")],
 )  # fmt: skip
 def test_the_license_is_the_stated_one_or_that_of_the_queries(tmp_path, stated, head, said):
     given = {name: value for name, value in facts().items() if name != "license"}
@@ -374,7 +377,7 @@ def test_the_groups_of_the_lexicons_are_named_with_license_and_source(tmp_path):
     publish(toy_pairs(), facts(lexicons=[lexicon]), tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
     assert "| id | groups | license | source |\n| --- | --- | --- | --- |\n| `age@1` | old, young | `CC0-1.0` |" in card
-    assert "- The measures of lean count these groups&#58; old, young. People and documents outside" in card
+    assert "- The measures of lean count these groups&#58; old, young. Measures of lean do not cover" in card
     found = json.loads((tmp_path / "out" / "croissant.json").read_text())
     assert "age@1 (groups old, young; license CC0-1.0; source made up)" in found["rai:dataAnnotationProtocol"]
     assert "count these groups: old, young." in found["rai:dataLimitations"][0]
@@ -397,14 +400,14 @@ def test_the_rai_fields_say_what_was_measured(tmp_path):
     publish(frame(rows), facts(), tmp_path / "out")
     found = json.loads((tmp_path / "out" / "croissant.json").read_text())
     assert "ARaB(tf)@10 of the original queries: mean 0.2500 (n = 1)." in found["rai:dataBiases"]
-    assert "Of 2 different texts, 1 look" in found["rai:personalSensitiveInformation"][0]
-    assert "and 1 hold seven digits" in found["rai:personalSensitiveInformation"][0]
+    assert "Of 2 different texts, 1 seem to contain an email address" in found["rai:personalSensitiveInformation"][0]
+    assert "and 1 contain seven or more digits" in found["rai:personalSensitiveInformation"][0]
     assert found["rai:dataPreprocessingProtocol"] == "Left out, by reason: same as the original: 3."
     assert all(found[f"rai:{name}"] for name in ("dataCollection", "dataLimitations", "dataUseCases"))
 
 
 def test_pairs_that_break_a_rule_are_not_published(tmp_path):
     pairs = toy_pairs().with_columns(pl.lit(True).alias("fair"))
-    with pytest.raises(DataError, match="Fair is Optimal and Effective together: broken by 164 of 200"):
+    with pytest.raises(DataError, match="Fair consists of the Optimal and the Effective pairs: broken by 164 of 200"):
         publish(pairs, facts(), tmp_path / "out")
     assert not list(tmp_path.iterdir())

@@ -49,7 +49,9 @@ def test_the_list_above_is_complete(original):
 def test_an_altered_file_is_named(folder, name):
     path = folder / name
     path.write_bytes(path.read_bytes() + b"\n")
-    assert f"checksums: {name!r} was altered; its SHA-256 is not the stated one" in verify(folder).wrong
+    assert (
+        f"checksums: {name!r} was changed; its SHA-256 differs from the one in checksums.sha256" in verify(folder).wrong
+    )
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -66,7 +68,7 @@ def test_a_release_of_another_format_is_refused_with_the_command_that_writes_it_
     path = folder / "askew.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 0}))
     (line,) = [line for line in verify(folder).wrong if line.startswith("askew.json: expected")]
-    assert line.endswith("found 0; write it again: askew publish RECIPE --out NEW_FOLDER")
+    assert line.endswith("found format 0; publish the dataset again: askew publish RECIPE --out NEW_FOLDER")
 
 
 def test_missing_checksums_are_told(folder):
@@ -78,7 +80,7 @@ def test_missing_checksums_are_told(folder):
 def test_an_extra_file_is_named(folder, name):
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("x")
-    assert verify(folder).wrong == [f"checksums: {name!r} is extra; checksums.sha256 does not name it"]
+    assert verify(folder).wrong == [f"checksums: {name!r} is not listed in checksums.sha256"]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_a_checksum_name_that_leads_out_is_an_error_and_is_not_read(folder, name
     with (folder / "checksums.sha256").open("a") as file:
         file.write(f"{'0' * 64}  {name}\n")
     (line,) = verify(folder).wrong
-    assert line.endswith("is no path inside the folder")
+    assert line.endswith("is not a path inside the folder")
 
 
 @pytest.mark.parametrize("line", ["", "x", "0" * 64, "0" * 63 + "  README.md", "0" * 64 + " README.md", "\0"])
@@ -103,7 +105,7 @@ def test_a_malformed_checksum_line_is_told(folder, line):
 def test_a_name_that_is_there_twice_is_told(folder):
     path = folder / "checksums.sha256"
     path.write_text(path.read_text() + path.read_text().splitlines()[0] + "\n")
-    assert verify(folder).wrong == ["checksums.sha256, line 14: 'README.md' is there twice"]
+    assert verify(folder).wrong == ["checksums.sha256, line 14: 'README.md' appears twice"]
 
 
 def test_checksums_that_are_no_text_are_told(folder):
@@ -144,11 +146,11 @@ def test_a_folder_that_is_a_link_is_refused_and_not_followed(folder):
 
 def test_a_pipe_is_refused_and_not_opened(folder):
     os.mkfifo(folder / "README.txt")
-    assert verify(folder).wrong == ["files: 'README.txt' is not a plain file"]
+    assert verify(folder).wrong == ["files: 'README.txt' is not a regular file"]
 
 
 def test_what_is_no_folder_is_a_users_mistake(tmp_path):
-    with pytest.raises(ConfigError, match="expected the folder of a release"):
+    with pytest.raises(ConfigError, match="expected the folder of a published dataset"):
         verify(tmp_path / "none")
 
 
@@ -218,7 +220,7 @@ CAREFUL = {
         "json/Effective.json: 1 of 15 entries do not agree",
     ),
     "an entry gone from Fair.json": (edit_json("json/Fair.json", drop_first), "json/Fair.json: 1 of 30 entries"),
-    "a key twice in Fair.json": (repeat_key, "json/Fair.json: not the JSON of a release (a key is there twice)"),
+    "a key twice in Fair.json": (repeat_key, "json/Fair.json: not the JSON of a release (a key appears twice)"),
     "a group too many": (edit_json("json/Fair.json", lambda v: v.update({"5": {}})), "json/Fair.json: 0 of 30 entries"),
     "NaN in Fair.json": (
         edit_json("json/Fair.json", lambda v: first_entry(v).update(score=float("nan"))),
@@ -238,9 +240,9 @@ CAREFUL = {
     ),
     "a number of the card": (
         edit_text("README.md", "| all | 200 |", "| all | 201 |"),
-        "README.md: its table of counts",
+        "README.md: the table of counts",
     ),
-    "a mean of the card": (edit_text("README.md", "| 0.4500 |", "| 0.4600 |"), "README.md: its table of means"),
+    "a mean of the card": (edit_text("README.md", "| 0.4500 |", "| 0.4600 |"), "README.md: the table of means"),
     "a file's digest in the metadata": (
         edit_json("croissant.json", lambda v: v["distribution"][0].update(sha256="0" * 64)),
         "croissant.json: 1 files have a different SHA-256 or are missing; first: 'data/dev-00000-of-00001.parquet'",
@@ -249,20 +251,20 @@ CAREFUL = {
         edit_json("croissant.json", lambda v: v["recordSet"][0]["field"].pop() and None),
         "croissant.json: the fields of a record set differ from the columns",
     ),
-    "metadata of another kind": (edit_json("croissant.json", lambda _: [1]), "croissant.json: expected distribution"),
+    "metadata of another kind": (edit_json("croissant.json", lambda _: [1]), "croissant.json: expected the fields"),
     "the counts of the facts": (
         edit_json("askew.json", lambda v: v["pairs"]["subsets"].update(fair=1)),
-        "askew.json: the stated numbers of pairs differ from the Parquet rows",
+        "askew.json: the stated numbers of pairs differ from those in the Parquet files",
     ),
     "the format": (
         edit_json("askew.json", lambda v: v.update(format=1)),
-        "askew.json: expected the facts of a release in format 2, found 1; write it again: askew publish RECIPE",
+        "askew.json: expected a release in format 2, found format 1; publish the dataset again: askew publish RECIPE",
     ),
-    "facts that are a list": (edit_json("askew.json", lambda _: [1]), "askew.json: expected the facts of a release"),
-    "no shares": (edit_json("askew.json", lambda v: v.pop("split") and None), "askew.json: expected split with salt"),
+    "facts that are a list": (edit_json("askew.json", lambda _: [1]), "askew.json: expected a release in format 2"),
+    "no shares": (edit_json("askew.json", lambda v: v.pop("split") and None), "askew.json: expected the field split"),
     "other shares": (
         edit_json("askew.json", lambda v: v["split"].update(shares=[["train", 0.1], ["dev", 0.1], ["test", 0.8]])),
-        "are not in the split of their text",
+        "are not in the split of their query text",
     ),
     "a share that leads out": (
         edit_json("askew.json", lambda v: v["split"].update(shares=[["../../x", 1.0]])),
@@ -270,7 +272,7 @@ CAREFUL = {
     ),
     "another direction": (
         edit_json("askew.json", lambda v: v["facts"]["measures"]["RR@10"].update(direction="down")),
-        "the gain of RR@10 follows from old and new: broken by",
+        "the gain of RR@10 follows from the old and the new value: broken by",
     ),
     "an unknown direction": (
         edit_json("askew.json", lambda v: v["facts"]["measures"]["RR@10"].update(direction="left")),
@@ -283,7 +285,10 @@ CAREFUL = {
         f"{TRAIN}: cannot be read as Parquet",
     ),
     "a column gone": (edit_rows(lambda t: t.drop("method")), f"{TRAIN}: schema: pairs: expected the column 'method'"),
-    "a column more": (edit_rows(lambda t: t.with_columns(x=pl.lit(1, pl.Int64))), "the columns of the first split"),
+    "a column more": (
+        edit_rows(lambda t: t.with_columns(x=pl.lit(1, pl.Int64))),
+        "the same columns as in the first split",
+    ),
     "columns in another order": (edit_rows(lambda t: t.select(reversed(t.columns))), f"{TRAIN}: schema: expected"),
     "another type": (edit_rows(lambda t: t.with_columns(pl.col("group").cast(pl.Int64))), f"{TRAIN}: schema: expected"),
     "a group that is none": (
@@ -295,7 +300,10 @@ CAREFUL = {
         move_a_pair,
         "splits: 1 query ids are in more than one split; first: 'q0' in dev, train",
     ),
-    "a pair in two splits": (copy_a_pair, "a query has each variant once: broken by 2 of 201 pairs; first: query 'q0'"),
+    "a pair in two splits": (
+        copy_a_pair,
+        "each variant id appears once per query: broken by 2 of 201 pairs; first: query 'q0'",
+    ),
 }
 
 
@@ -336,22 +344,34 @@ BROKEN = {
         "optimal",
         {"label": pl.lit(4)},
     ),
-    "Fair is Optimal and Effective together: broken by 1 of 200": ("effective", {"fair": pl.lit(False)}),
+    "Fair consists of the Optimal and the Effective pairs: broken by 1 of 200": ("effective", {"fair": pl.lit(False)}),
     "no Fair pair is a negative sample: broken by 1 of 200": ("effective", {"negative": pl.lit(True)}),
-    "a Fair pair has two different texts: broken by 1 of 36": ("fair", {"text": pl.col("original_text")}),
-    "every Optimal pair has new RR@10 = 1: broken by 1 of 21": ("optimal", {"new_RR_10": pl.lit(0.9)}),
-    "every Optimal pair has new ARaB(tf)@10 = 0: broken by 1 of 21": ("optimal", {"new_ARaB_tf_10": pl.lit(None)}),
-    "the gain of RR@10 follows from old and new: broken by 1 of 200": ("fair", {"gain_RR_10": pl.lit(0.123)}),
-    "the gain of LexiconShare@10 follows from old and new: broken by 1": ("", {"gain_LexiconShare_10": pl.lit(None)}),
-    "the gain of ARaB(tf)@10 follows from old and new: broken by 1": ("negative", {"new_ARaB_tf_10": pl.lit(7.0)}),
+    "the two texts of a Fair pair differ: broken by 1 of 36": ("fair", {"text": pl.col("original_text")}),
+    "every Optimal pair has the new value 1 of RR@10: broken by 1 of 21": ("optimal", {"new_RR_10": pl.lit(0.9)}),
+    "every Optimal pair has the new value 0 of ARaB(tf)@10: broken by 1 of 21": (
+        "optimal",
+        {"new_ARaB_tf_10": pl.lit(None)},
+    ),
+    "the gain of RR@10 follows from the old and the new value: broken by 1 of 200": (
+        "fair",
+        {"gain_RR_10": pl.lit(0.123)},
+    ),
+    "the gain of LexiconShare@10 follows from the old and the new value: broken by 1": (
+        "",
+        {"gain_LexiconShare_10": pl.lit(None)},
+    ),
+    "the gain of ARaB(tf)@10 follows from the old and the new value: broken by 1": (
+        "negative",
+        {"new_ARaB_tf_10": pl.lit(7.0)},
+    ),
     "the outcome follows from the gains: broken by 1 of 200": ("fair", {"outcome": pl.lit("worse-worse")}),
     "the label follows from the outcome: broken by 1 of 200": ("effective", {"label": pl.lit(4)}),
     "the group follows from the old values: broken by 5 of 200": ("", {}),
     "the score is the weighted sum of the gains: broken by 1 of 179": ("effective", {"score": pl.lit(9.0)}),
-    "a query has one original_text: broken by": ("", {"original_text": pl.lit("something else")}),
-    "a query has one group: broken by": ("", {"group": pl.col("group") % 4 + 1}),
-    "a query has one old_RR_10: broken by": ("", {"old_RR_10": pl.col("old_RR_10") + 1}),
-    "a query has one Effective pair at most: broken by 5 of 19": second_effective,
+    "all pairs of a query have the same original_text: broken by": ("", {"original_text": pl.lit("something else")}),
+    "all pairs of a query have the same group: broken by": ("", {"group": pl.col("group") % 4 + 1}),
+    "all pairs of a query have the same old_RR_10: broken by": ("", {"old_RR_10": pl.col("old_RR_10") + 1}),
+    "a query has at most one Effective pair: broken by 5 of 19": second_effective,
 }
 
 
@@ -402,7 +422,8 @@ def test_what_the_facts_do_not_state_is_told_as_not_checked(tmp_path):
     publish(toy_pairs(), facts(selection={}), tmp_path / "out")
     report = verify(tmp_path / "out")
     assert report.ok
-    assert "not stated, so not checked: labels accepted by group (selection.accepted)" in report.notes
+    what = "which labels are accepted for each group (selection.accepted)"
+    assert f"not checked, because askew.json does not state it: {what}" in report.notes
 
 
 def test_the_report_ends_with_the_verdict(folder):

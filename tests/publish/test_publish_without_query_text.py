@@ -103,12 +103,12 @@ def test_rules_that_need_the_text_are_checked_before_it_is_dropped(tmp_path):
     wrong = pairs.with_columns(
         original_text=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("another")).otherwise("original_text")
     )
-    with pytest.raises(DataError, match="a query has one original_text"):
+    with pytest.raises(DataError, match="all pairs of a query have the same original_text"):
         published(tmp_path, wrong)
 
 
 def test_a_column_of_texts_that_nobody_knows_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"column 'passage': .* leave it out"):
+    with pytest.raises(DataError, match=r"column 'passage': .* remove the column"):
         published(tmp_path, toy_pairs().with_columns(passage=pl.lit("The nurse came home.")))
 
 
@@ -127,7 +127,7 @@ def test_verify_finds_a_text_that_was_put_back(tmp_path):
     path = tmp_path / "out" / "data" / "train-00000-of-00001.parquet"
     pl.read_parquet(path).with_columns(original_text=pl.lit("who a")).write_parquet(path)
     resign(tmp_path / "out")
-    assert any("expected no text (query_text: false)" in line for line in verify(tmp_path / "out").wrong)
+    assert any("expected no texts, because query_text is false" in line for line in verify(tmp_path / "out").wrong)
 
 
 def test_verify_finds_a_text_that_was_put_back_into_a_table_of_repair(tmp_path):

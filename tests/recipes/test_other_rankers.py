@@ -86,7 +86,7 @@ def test_a_ranker_that_took_part_in_the_choice_is_named_so(tmp_path, capsys):
     found = crossed(Store(tmp_path / "store"), select=select)
     assert found.other_rankers["took_part"].all()
     show_summary(found.summary.to_dicts(), found.other_rankers.to_dicts())
-    assert "under qld (took part in the choice): " in capsys.readouterr().out
+    assert "with the ranker qld (also used to select the pairs): " in capsys.readouterr().out
     page = found.report(tmp_path / "out").html.read_text()
-    assert "which had no part in the choice" not in page
-    assert "qld took part in the choice" in page
+    assert "which was not used to select them" not in page
+    assert "The selection of the pairs also used qld" in page

@@ -154,9 +154,9 @@ def test_the_held_out_figures_come_before_the_in_sample_ones(page):
     said = " ".join(Seen(page).captions)
     assert said.index("Means before and after, for each subset, held out") < said.index("for each subset, in-sample")
     said = " ".join(Seen(page).words)
-    assert "pairs are chosen by half of the documents" in said
+    assert "pairs are selected with half of the documents" in said
     assert "By words:" in said and "By ranks:" in said
-    assert re.search(r"changes by \S+ \(by words \S+; by ranks \S+; in-sample \S+\)", said)
+    assert re.search(r"changes by \S+ \(held out by words: \S+; by ranks: \S+; in-sample: \S+\)", said)
 
 
 def test_the_head_says_what_was_chosen_by_what_and_what_is_reported_only(page):

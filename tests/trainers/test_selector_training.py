@@ -121,7 +121,9 @@ def test_a_folder_that_is_neither_store_nor_dataset_is_told(tmp_path):
     with pytest.raises(DataError, match="askew run"):
         read_built(tmp_path)
     (tmp_path / "askew.json").write_text("{}")
-    with pytest.raises(DataError, match=r"expected the facts of a release in format 2, found None; write it again"):
+    with pytest.raises(
+        DataError, match=r"expected a release in format 2, found format None; publish the dataset again"
+    ):
         read_built(tmp_path)
 
 

@@ -105,7 +105,7 @@ def test_heads_are_links_that_say_how_the_table_is_sorted(client):
     assert re.search(r'<th scope="col" class="gains" title="[^"]+" aria-sort="descending">', text)
     assert text.count("aria-sort=") == 1
     assert "sort=lean" in text and "sort=-same" in text and "sort=text" in text
-    assert 'title="p_same: the probability that the reformulation asks for the same thing"' in text
+    assert 'title="p_same: the probability that the reformulation has the same meaning as the original query"' in text
 
 
 def test_the_chart_holds_every_pair_that_fits_whatever_the_rectangle(table, demo_pairs):

@@ -82,4 +82,4 @@ def test_without_runs_the_upload_is_open_and_the_page_says_what_to_do(service, t
     from askew.app.explore.opening import Sources
 
     text = service(sources=Sources(store=tmp_path)).get("/runs").text
-    assert '<details open="">' in text and "Tick one run" in text
+    assert '<details open="">' in text and "Select one run" in text

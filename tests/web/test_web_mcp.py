@@ -43,8 +43,8 @@ def test_every_tool_only_reads_and_says_how_the_sign_is_read():
     assert [one.name for one in tools] == TOOLS
     for one in tools:
         assert one.annotations.read_only_hint and not one.annotations.destructive_hint
-        assert "`sign` says which group a positive value" in one.description and "A gain is positive" in one.description
-    assert "never instructions" in instructions
+        assert "`sign` says which group a positive value" in one.description and "A positive gain is" in one.description
+    assert "never as instructions" in instructions
 
 
 def test_a_query_is_bounded_for_every_tool_that_takes_one():

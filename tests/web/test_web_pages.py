@@ -161,7 +161,7 @@ def test_search_says_why_gender_is_warranted_and_by_which_rule(client):
 
 
 def test_nothing_found_and_nothing_open_are_told(client, service, tmp_path):
-    assert "Nothing was found" in client.get("/", params={"q": "zzqqx"}).text
+    assert "No results were found" in client.get("/", params={"q": "zzqqx"}).text
     bare = service(sources=Sources(store=tmp_path))
     assert "--index" in bare.get("/").text
     assert "askew run demo" in bare.get("/pairs").text and "askew run demo" in bare.get("/plan").text
@@ -282,7 +282,7 @@ def test_uploaded_judgements_are_used(client):
     ("files", "says"),
     [
         ([("files", ("x.run", b"not a run\n"))], "x.run"),
-        ([("files", ("x.run", b"\x1f\x8b\x08\x00"))], "compressed or Parquet"),
+        ([("files", ("x.run", b"\x1f\x8b\x08\x00"))], "compressed or in Parquet format"),
         ([("files", ("x.run", b""))], "empty"),
         ([("files", ("x.run", RUN)), ("qrels", ("q", b"nonsense"))], "q"),
         ([("qrels", ("q", b"q 0 d 1"))], "files"),
@@ -299,7 +299,7 @@ def test_an_upload_that_is_not_kept_any_more_is_told_and_works_again_after_uploa
     kept = dict(uploads._kept)
     uploads._kept.clear()
     other = link.replace("run=", "measure=RR%4010&run=", 1)
-    assert "not kept any more" in client.get(other).text
+    assert "no longer kept" in client.get(other).text
     uploads._kept.update(kept)
     assert client.get(other).status_code == 200
 

@@ -18,21 +18,23 @@ if TYPE_CHECKING:
 
 def command(
     docs: Annotated[Path, typer.Argument(help="Documents: a file (TSV, JSON Lines, Parquet, gzip) or a folder.")],
-    measures: Annotated[str | None, typer.Option(help="Count the terms that these measures read.")] = None,
+    measures: Annotated[str | None, typer.Option(help="Count the group terms that these measures need.")] = None,
     preset: Annotated[
-        str | None, typer.Option("--preset", help="Count the terms that this preset reads, as the preset reads texts.")
+        str | None,
+        typer.Option("--preset", help="Count the group terms that this preset needs. Read texts as the preset does."),
     ] = None,
     groups: o.GroupNames = None,
     lexicon: Annotated[
-        str | None, typer.Option(help="Make one count only, with this lexicon: a name or a file.")
+        str | None, typer.Option(help="Make only one count, with this lexicon (a name or a file).")
     ] = None,
     tokens: Annotated[
-        str | None, typer.Option(help="Make one count only, with this tokenizer, such as unclipped or word.")
+        str | None, typer.Option(help="Make only one count, with this tokenizer, such as unclipped or word.")
     ] = None,
     overlap: Annotated[
         str | None,
         typer.Option(
-            help="Make one count only, in which a term of several groups counts for all of them or the first."
+            help="Make only one count. A term of several groups counts for all of these groups (all) or for "
+            "the first of them (first)."
         ),
     ] = None,
     fields: o.Fields = None,
@@ -41,10 +43,10 @@ def command(
 ) -> None:
     """Count how often each document names each group, and keep the counts in the store.
 
-    The command makes all counts that askew measure reads by default, or that --measures or --preset read. askew
-    measure then needs no texts. With --lexicon, --tokens or --overlap, the command makes that one count only. Counts
-    that exist are not made again; after an interruption, the same command resumes. askew measure --store finds the
-    counts by the content of the documents.
+    The command makes the counts for the default measures of askew measure, or for the measures of --measures or
+    --preset. askew measure then reads the counts instead of the texts. With --lexicon, --tokens or --overlap, the
+    command makes only one count. Existing counts are reused. After an interruption, the same command resumes. askew
+    measure finds the counts in its --store by the content of the documents.
     """
     from askew.app.scoring.annotate import annotate
     from askew.engine.store import Store
@@ -83,7 +85,7 @@ def _needs(
     if not given:
         needs = needs_of(measures, preset, fields, Groups.resolve(groups))
         if not needs.stages:
-            raise ConfigError("--measures: none of these measures reads a count of words, so there is nothing to keep")
+            raise ConfigError("--measures: none of these measures counts words, so there is nothing to count")
         return needs
     if measures is not None or preset is not None or groups is not None:
         raise ConfigError(

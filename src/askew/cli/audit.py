@@ -25,26 +25,31 @@ def command(
     engine: Annotated[
         str,
         typer.Argument(
-            help="A ranker by name (http, opensearch, callable, bm25) with --set, http:SETTINGS.toml, "
-            "callable:FILE.py:FUNCTION, or an address with {query} and {k}."
+            help="The engine: the name of a ranker (http, opensearch, callable, bm25) with its settings in --set, "
+            "http:SETTINGS.toml, callable:FILE.py:FUNCTION, or a URL that contains {query} and {k}."
         ),
     ],
     queries: Annotated[str, typer.Option(help="A file of queries (id TAB text, JSON Lines), irds:ID, or demo.")],
     settings: o.Settings = None,
     docs: Annotated[
-        Path | None, typer.Option(help="Documents, if the engine returns no texts; formats as in askew measure.")
+        Path | None,
+        typer.Option(help="The documents, if the engine returns no texts. The formats are those of askew measure."),
     ] = None,
     qrels: o.Qrels = None,
     measures: o.Measures = None,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
     k: Annotated[int, typer.Option("-k", "--k", help="The number of results per query.")] = DEFAULTS.k,
-    worst: Annotated[int, typer.Option(help="The number of worst queries to show and reformulate.")] = (DEFAULTS.worst),
+    worst: Annotated[int, typer.Option(help="The number of queries that lean most to show and reformulate.")] = (
+        DEFAULTS.worst
+    ),
     tries: Annotated[int, typer.Option(help="The maximum number of reformulations to try per query.")] = DEFAULTS.tries,
     methods: Annotated[
         list[str] | None,
         typer.Option(
-            "--method", "-m", help="A reformulator; may be repeated. Default: reduce, and rewrite if installed."
+            "--method",
+            "-m",
+            help="A reformulator; may be repeated. Default: reduce, and also rewrite if it is installed.",
         ),
     ] = None,
     missing: o.Missing = None,
@@ -61,22 +66,29 @@ def command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write report.html, audit.json and tables to this folder. The page shows texts of queries."),
+        typer.Option(
+            help="Write report.html, audit.json and tables to this folder. report.html shows the texts of queries."
+        ),
     ] = None,
     keep_queries: Annotated[
-        bool, typer.Option("--keep-queries", help="Also write texts of queries to audit.json, the tables and --json.")
+        bool,
+        typer.Option(
+            "--keep-queries", help="Also write the texts of queries to audit.json, the tables and the JSON output."
+        ),
     ] = False,
     store: Annotated[
         str,
         typer.Option(
-            "--store", help="Without --out: where answers of the engine are kept until the audit is complete."
+            "--store",
+            help="Without --out: the folder that keeps the answers of the engine until the audit is complete.",
         ),
     ] = o.DEFAULT_STORE,
     as_json: o.AsJson = False,
 ) -> None:
-    """Audit a live engine: lean with intervals, parts of the lean, worst queries, tried reformulations, next steps.
+    """Audit a live engine: measure the bias (lean) of its results, and reformulate the queries that lean most.
 
-    If an audit was stopped, the same command resumes it. Queries that the engine has answered are not sent again.
+    The report also estimates the parts of the lean and suggests next steps. If an audit was stopped, the same command
+    resumes it. Queries that the engine has already answered are not sent again.
     Example: askew audit http:engine.toml --queries queries.tsv --out audit
     """
     from askew.app.audit.audit import audit

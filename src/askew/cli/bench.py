@@ -23,42 +23,53 @@ Methods = Annotated[
     list[str] | None,
     typer.Option(
         "--method", "-m",
-        help="A method: a ranker (qld, dense), fusion:bm25,dense, greedy@3 (or mmr, detconstsort, fairtopk), "
-        "rerank:MODEL, reformulate:METHOD (or :one-search, :oracle, :SELECTOR), run:FILE, FILE.py:CLASS. METHOD+greedy "
-        "reranks the results of METHOD; METHOD@A,B,C runs METHOD at several strengths. May be repeated.",
+        help="A method to compare. It is a ranker (qld, dense), fusion:bm25,dense, a reranker such as greedy@3 (or "
+        "mmr, detconstsort, fairtopk), rerank:MODEL, reformulate:METHOD (with :one-search, :oracle or :SELECTOR at "
+        "the end), run:FILE, or FILE.py:CLASS. METHOD+greedy reranks the results of METHOD. METHOD@A,B,C runs "
+        "METHOD at the strengths A, B and C. May be repeated.",
     ),
 ]  # fmt: skip
 
 
 def bench_command(
     collection: Annotated[
-        str | None, typer.Argument(help="demo, irds:ID, a folder with docs, queries and qrels, a recipe or a store.")
+        str | None,
+        typer.Argument(
+            help="The collection: demo, irds:ID, a folder with docs, queries and qrels, a recipe, or a store."
+        ),
     ] = None,
     methods: Methods = None,
-    base: Annotated[str, typer.Option(help="The ranker that methods are compared with and build on.")] = DEFAULTS.base,
+    base: Annotated[
+        str, typer.Option(help="The ranker that all methods start from and are compared with.")
+    ] = DEFAULTS.base,
     measures: o.Measures = None,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
     k: Annotated[int, typer.Option("-k", "--k", help="The number of documents per query.")] = DEFAULTS.k,
     agree: Annotated[
         float,
-        typer.Option(help="reformulate: the share of the original query's top 10 that a reformulation must keep."),
+        typer.Option(help="For reformulate: the share of the original query's top 10 that a reformulation must keep."),
     ] = DEFAULTS.agree,
     equivalence: Annotated[
         str,
         typer.Option(
-            help="reformulate: the model that rejects reformulations with another meaning: auto, light, minilm, "
-            "neural, or off."
+            help="For reformulate: the model that rejects reformulations with another meaning (auto, light, minilm or "
+            "neural), or off."
         ),
     ] = DEFAULTS.equivalence,
-    sweep: Annotated[bool, typer.Option("--sweep", help="Run methods at several strengths.")] = DEFAULTS.sweep,
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Run each method that has a strength at several strengths.")
+    ] = DEFAULTS.sweep,
     queries: Annotated[
-        Path | None, typer.Option(help="Use only the queries of this file, such as those that no model was trained on.")
+        Path | None,
+        typer.Option(help="Use only the queries of this file, for example queries that no model was trained on."),
     ] = None,
     method_settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="A setting of a method: --set reformulate:reduce.count=5.", metavar="METHOD.NAME=VALUE"
+            "--set",
+            help="A setting of a method, such as --set reformulate:reduce.count=5.",
+            metavar="METHOD.NAME=VALUE",
         ),
     ] = None,
     out: Annotated[
@@ -69,8 +80,8 @@ def bench_command(
         list[Path] | None,
         typer.Option(
             "--from",
-            help="Show the report of an earlier bench from its folder, without searching. May be repeated for one "
-            "page on several collections.",
+            help="Show the report of an earlier bench from its folder, without searching. Repeat it to show "
+            "several collections on one page.",
         ),
     ] = None,
     seconds: Annotated[bool, typer.Option(help="Show how long each method takes.")] = True,
@@ -88,7 +99,9 @@ def bench_command(
     from askew.measures.borrowed import quiet_programs
 
     if (collection is None) == (not from_scores):
-        raise ConfigError("bench: expected either a collection, or folders of earlier benches with --from")
+        raise ConfigError(
+            "bench: expected either a collection or --from with the folder of an earlier bench; give one of them"
+        )
     if from_scores:
         _print_again(show_bench(from_scores, out), as_json, seconds, out)
         return
@@ -177,7 +190,8 @@ def _legend(report: BenchReport) -> list[str]:
     from askew.app.bench.labels import marks_note
 
     cell = (
-        "In a cell: the mean; its change against the base with a 95% interval; p (null hypothesis: the mean gain is 0; "
-        f"Holm over all {report.tests} tests); queries improved/worsened."
+        "Each cell has the mean, its change relative to the base with a 95% interval, p, and the numbers of "
+        "improved/worsened queries. The null hypothesis of p is that the mean gain is 0; p is corrected by Holm's "
+        f"method over all {report.tests} tests."
     )
     return [cell, *marks_note(report), *report.rules]

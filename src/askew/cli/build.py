@@ -19,21 +19,25 @@ if TYPE_CHECKING:
     from askew.app.build.facade import Pairs
 
 RecipeName = Annotated[str, typer.Argument(help="A recipe by name (askew list recipes), or a .toml file.")]
-Until = Annotated[str | None, typer.Option(help="Stop after this step (askew plan shows them).")]
+Until = Annotated[str | None, typer.Option(help="Stop after this step; askew plan lists the steps.")]
 Engine = Annotated[str, typer.Option(help="Where shards are processed: local (processes on this machine) or ray.")]
 WorkerCount = Annotated[
     int | None,
-    typer.Option("--workers", help="The number of processes or Ray actors. With local, 1 starts no other process."),
+    typer.Option(
+        "--workers", help="The number of processes or Ray actors. With --engine local, 1 starts no other process."
+    ),
 ]
 GpuShare = Annotated[
     float | None,
-    typer.Option(help="With Ray: the share of a GPU for each actor that runs a neural model. Default: 1; 0: no GPU."),
+    typer.Option(
+        help="With --engine ray: the share of a GPU for each actor that runs a neural model. Default: 1. 0 uses no GPU."
+    ),
 ]
 RayAddress = Annotated[
     str | None, typer.Option(help="The address of a Ray cluster. Default: start Ray on this machine.")
 ]
 Out = Annotated[
-    Path, typer.Option(help="The folder to write to. An earlier report there is replaced, other files are kept.")
+    Path, typer.Option(help="The folder to write to. An earlier report in it is replaced; other files are kept.")
 ]
 Figures = Annotated[str, typer.Option(help="Also write the figures as files: svg, png or svg,png.")]
 Latex = Annotated[bool, typer.Option("--latex", help="Also write the tables in LaTeX.")]
@@ -89,8 +93,9 @@ def _built_before(
     keys = ready.plan.keys()
     if not all(held.finished(step.name, keys[step.name]) for step in ready.plan.steps):
         note([
-            f"no finished build of {recipe} with these settings in {store}: building it now, on the collection "
-            f"{ready.resources.collection.id}. To use the pairs of an askew run, give its --set, --groups and --lexicon"
+            f"{store} has no finished build of {recipe} with these settings, so it is built now on the collection "
+            f"{ready.resources.collection.id}. To use the pairs of an earlier askew run, repeat its --set, --groups "
+            "and --lexicon"
         ])  # fmt: skip
     return built(recipe, settings, groups, lexicon, store)
 
@@ -171,8 +176,8 @@ def _under(rows: list[dict[str, Any]]) -> Iterator[str]:
     for ranker in dict.fromkeys(row["ranker"] for row in rows):
         found = [row for row in rows if row["ranker"] == ranker]
         changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in found if row["pairs"])
-        part = " (took part in the choice)" if found[0]["took_part"] else ""
-        yield f"under {ranker}{part}: {changes or 'no pair has a score'}"
+        part = " (also used to select the pairs)" if found[0]["took_part"] else ""
+        yield f"with the ranker {ranker}{part}: {changes or 'no pair has a score'}"
 
 
 def _label(row: dict[str, Any]) -> str:
@@ -201,16 +206,17 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
     figures = {row["figures"] for row in rows}
     said = []
     if HELD_OUT in figures:
-        said += ["old, new: where the change is held out, means of half of the documents, to half the cutoff",
-                 "held out: pairs chosen by half of the documents, measured by the other half",
-                 "words: pairs chosen by half of the words, measured by the other half in the same passages,",
-                 "  so that the change is too good"]  # fmt: skip
+        said += ["old, new: means of the original queries and of the reformulations; if the change is",
+                 "  held out, on half of the documents and at half the cutoff",
+                 "held out: change if half of the documents selects the pairs and the other half measures",
+                 "words: change if half of the group words selects the pairs and the other half measures;",
+                 "  too optimistic, because both halves are counted in the same passages"]  # fmt: skip
     if figures:
-        said += ["in-sample: measured by the same data that the pairs were chosen by",
-                 "improved, worsened: pairs that score better or worse than the original"]  # fmt: skip
+        said += ["in-sample: change measured on the same data that selected the pairs",
+                 "improved, worsened: pairs whose reformulation scores better or worse than the original"]  # fmt: skip
     if figures and others:
-        said += ["under: the same pairs searched with another ranker, which may retrieve the same passages:",
-                 "  not held out"]  # fmt: skip
+        said += ["with the ranker: change of the same pairs if they are searched with another ranker; not",
+                 "  held out, because this ranker may retrieve the same passages"]  # fmt: skip
     for line in ["", *said] if said else []:
         say(line)
 
@@ -244,7 +250,10 @@ def publish_command(
     say("splits: " + ", ".join(f"{name} {count:,}" for name, count in done.splits.items()))
     say("subsets: " + ", ".join(f"{name} {count:,}" for name, count in done.subsets.items()))
     if done.left_out:
-        say(f"left out: {done.left_out:,} pairs with the text of an original query (publish.query_text = false)")
+        say(
+            f"left out: {done.left_out:,} pairs whose reformulation has the words of an original query "
+            "(publish.query_text = false)"
+        )
     typer.echo(f"written to {safe(str(out))}; check it with askew verify {safe(str(out))}")
 
 
@@ -278,7 +287,7 @@ def verify_command(
     """Check a dataset, a store or an index: its checksums, and the contents of a dataset. Exit code 3 on any error.
 
     With --repair, damaged steps of a store are computed again from its recipe, and a damaged index is built again from
-    its documents, if their location is known. For anything else, the command that makes it is printed.
+    its documents, if their location is known. For other damage, the command that makes the files again is printed.
     """
     from askew.app.build.verify import verify
 

@@ -21,12 +21,14 @@ def command(
     collection: Annotated[str, typer.Argument(help="A collection: a folder, a file of documents, irds:ID, or demo.")],
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
-    words: Annotated[int | None, typer.Option(help="The number of words per group to examine.")] = None,
-    sample: Annotated[int | None, typer.Option(help="The number of documents in which words are examined.")] = None,
+    words: Annotated[int | None, typer.Option(help="The number of frequent words per group to examine.")] = None,
+    sample: Annotated[
+        int | None, typer.Option(help="The number of sampled documents in which the words are examined.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the sample.")] = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Check a collection: judged and unanswerable queries, coverage of the groups, and words that may mislead.
+    """Check a collection: judged and unanswerable queries, coverage of the groups, and misleading group words.
 
     Example: askew check demo --groups age
     """
@@ -49,7 +51,7 @@ def _say_words(found: CheckReport) -> None:
 
     if "real" in found.classes and found.words:
         say("")
-        say(f"Who frequent words point to, estimated in {found.sampled:,} documents that name a group:")
+        say(f"Whom frequent words refer to, estimated in {found.sampled:,} documents that name a group:")
         for group in dict.fromkeys(one.group for one in found.words):
             words = [one for one in found.words if one.group == group]
             shares = [(who, [f"{one.who[who] / one.mentions:.0%}" for one in words]) for who in found.classes]
@@ -58,11 +60,9 @@ def _say_words(found: CheckReport) -> None:
     doubtful = sorted((one for one in found.words if one.doubtful), key=lambda one: -one.doubtful)
     say("")
     if not doubtful:
-        say(
-            f"No mention of a frequent word is estimated to be {' or '.join(DOUBTFUL)}, in {found.sampled:,} documents."
-        )
+        say(f"In {found.sampled:,} documents, no frequent group word is estimated to be {' or '.join(DOUBTFUL)}.")
     else:
-        say(f"Mentions estimated to name no person of the group, in {found.sampled:,} documents:")
+        say(f"Mentions estimated not to refer to a person of the group, in {found.sampled:,} documents:")
         rows = [(one, who) for one in doubtful for who in one.examples]
         columns = [
             ("group", [one.group for one, _ in rows]),

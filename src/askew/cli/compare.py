@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from askew.measures.catalogue import MeasureRequest
 
 _BEST_AT_ZERO = (
-    "measures that are best at 0: gain is the mean decrease of the distance from 0; no change in percent, because "
-    "signed values cancel in a mean"
+    "measures that are best at 0: the gain is the mean decrease of the distance from 0; there is no change in percent, "
+    "because positive and negative values cancel in a mean"
 )
 
 
 def command(
-    old: Annotated[Path, typer.Argument(help="The run to compare with.")],
-    new: Annotated[Path, typer.Argument(help="The run that may be better.")],
+    old: Annotated[Path, typer.Argument(help="The old run.")],
+    new: Annotated[Path, typer.Argument(help="The new run, which is compared with the old one.")],
     docs: o.Docs = None,
     qrels: o.Qrels = None,
     queries: o.Queries = None,
@@ -50,14 +50,24 @@ def command(
     store: o.StorePath = o.DEFAULT_STORE,
     seed: o.Seed = 0,
     test: Annotated[
-        str, typer.Option(help="mean (H0: the mean gain is 0) or randomization (H0: results could be swapped).")
+        str,
+        typer.Option(
+            help="The test: mean (null hypothesis: the mean gain is 0) or randomization (null hypothesis: the results "
+            "of the two runs are exchangeable)."
+        ),
     ] = defaults.TEST,
     margin: Annotated[
-        str | None, typer.Option(help="The largest acceptable mean loss: 0.01, or 'RR@10=0.01 nDCG@10=0.02'.")
+        str | None,
+        typer.Option(
+            help="The largest acceptable mean loss: one value (0.01), or one per measure ('RR@10=0.01 nDCG@10=0.02')."
+        ),
     ] = None,
     fail_if: Annotated[
         list[str] | None,
-        typer.Option(help="Exit with code 1 if this condition holds: 'nDCG@10 loses 0.01' or 'nDCG@10 may lose 0.01'."),
+        typer.Option(
+            help="Exit with code 1 if this condition holds: 'nDCG@10 loses 0.01' (the mean loss is 0.01 or more) or "
+            "'nDCG@10 may lose 0.01' (such a loss is not ruled out)."
+        ),
     ] = None,
     unpaired: Annotated[
         str, typer.Option(help="How to treat a query that only one run has: error or drop.")
@@ -140,10 +150,10 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
         ("n", [str(r.n) for r in rows]),
     ]
     print_tables(f"old: {report.old}   new: {report.new}", "measure", texts, columns)
-    say_wrapped("gain: how much better new is in the measure's own direction, mean over queries")
+    say_wrapped("gain: how much better the new run is, mean over queries; positive is better for every measure")
     if any(a.direction is Direction.ZERO for a in report.asked):
         say_wrapped(_BEST_AT_ZERO)
-    tests = f"Holm over {len(report.p_holm)} tests" if len(report.p_holm) > 1 else "one test"
+    tests = f"corrected by Holm's method over {len(report.p_holm)} tests" if len(report.p_holm) > 1 else "one test"
     say_wrapped(f"p: null hypothesis: {report.nulls['p']}; {tests}")
     say_wrapped("d_z: mean gain / standard deviation of the gains")
     say_intervals([text for text in texts if report.results[text].method == STUDENTIZED])
@@ -167,8 +177,8 @@ def _print_reach(report: CompareReport) -> None:
         ("detectable\ngain", [number(r.detectable) for r in rows]),
     ]
     print_tables("sensitivity at this number of queries", "measure", texts, columns)
-    say_wrapped("smallest margin: the smallest mean loss that n queries can rule out (95%) if no result changes")
-    say_wrapped("loss not ruled out: upper 95% limit of the mean loss")
+    say_wrapped("smallest margin: the smallest mean loss that n queries can rule out (at 95%) if both runs are equal")
+    say_wrapped("loss not ruled out: the upper 95% limit of the mean loss")
     say_wrapped("detectable gain: the smallest true mean gain with an 80% chance of p < 0.05")
     if any(r.smallest_margin is None for r in rows):
         say_wrapped("-: the measure has no bounds, so no loss can be ruled out")

@@ -20,11 +20,14 @@ DEFAULT_OUT = Path("askew-demo")
 
 def command(
     out: Annotated[Path, typer.Option(help="The folder for the dataset, the report and the store.")] = DEFAULT_OUT,
-    copy: Annotated[Path | None, typer.Option(help="Only copy the demo's files to this new folder.")] = None,
+    copy: Annotated[Path | None, typer.Option(help="Only copy the files of the demo to this new folder.")] = None,
     seed: o.Seed = 0,
     as_json: o.AsJson = False,
 ) -> None:
-    """Run the recipe demo: reformulate the embedded queries, measure, choose, publish. Nothing to download."""
+    """Run the recipe demo on the embedded collection: from queries to a dataset of selected reformulations.
+
+    No download is needed.
+    """
     from askew.cli import build as cli
     from askew.corpora.demo import demo_files
     from askew.publish.page.writing import check_out
@@ -46,7 +49,7 @@ def command(
     say(f"{files.documents} passages, {files.queries} judged queries")
     cli.show_steps(pairs.steps)
     cli.show_summary([row for row in rows if row["subset"] == "effective"])
-    say("effective: the best reformulation of each query, if one leans less and retrieves as well.")
+    say("effective: for each query, the best reformulation that leans less and retrieves as well.")
     say("|ARaB|: bias (lean) of the results, 0 is balanced. NFaiRR: 1 is as neutral as can be.")
     say("")
     typer.echo(f"dataset  {dataset}")

@@ -29,7 +29,9 @@ Columns = Annotated[
     str | None,
     typer.Option(help="Names of the columns of a tsv or parquet log: user=UID,time=TS,query=Q,entry=SOURCE."),
 ]
-Gap = Annotated[float, typer.Option(help="Minutes without a row that end a session, if the log has no sessions.")]
+Gap = Annotated[
+    float, typer.Option(help="If the log has no sessions: a session ends after this many minutes without a row.")
+]
 Topics = Annotated[
     str, typer.Option(help="Source of topics: auto, column, words, none, a .toml file of words, or a classifier.")
 ]  # fmt: skip
@@ -38,20 +40,23 @@ Vectors = Annotated[
     typer.Option(help="Word vectors (GloVe, word2vec, .npy) for the association of queries with the groups."),
 ]
 DirectionName = Annotated[
-    str, typer.Option(help="How the group direction is computed: pca (of all pairs) or pair (the first).")
+    str,
+    typer.Option(help="How the vector from one group to the other is made: pca (all word pairs) or pair (the first)."),
 ]
 Pairs = Annotated[
     Path | None,
-    typer.Option(help="A TOML file of word pairs for the direction; needed unless the groups are female and male."),
+    typer.Option(help="A TOML file of word pairs for --direction; needed unless the groups are female and male."),
 ]
 PageLexicon = Annotated[
-    str | None, typer.Option(help="Lexicon for the texts of result pages. Default: the lexicon of the queries.")
+    str | None, typer.Option(help="Lexicon for the texts of result pages. Default: the lexicon for the queries.")
 ]  # fmt: skip
 MinUsers = Annotated[int, typer.Option(help="Show only texts that at least this many users typed.")]
-MinEvents = Annotated[int, typer.Option(help="Show only sites seen in at least this many reformulations.")]
+MinEvents = Annotated[int, typer.Option(help="Show only sites that appear in at least this many reformulations.")]
 Review = Annotated[
     Path | None,
-    typer.Option(help="Write possible group terms to this TSV for review. The next run reads your decisions from it."),
+    typer.Option(
+        help="Write possible group terms to this TSV file for review. The next run reads your decisions from the file."
+    ),
 ]
 Out = Annotated[Path | None, typer.Option(help="Write report.html and the tables to this new folder.")]
 Threads = Annotated[int | None, typer.Option(help="The number of threads. Default: all cores.")]
@@ -65,7 +70,7 @@ def command(
     min_users: MinUsers = _DEFAULT.min_users, min_events: MinEvents = _DEFAULT.min_events, review: Review = None,
     out: Out = None, threads: Threads = None, demo: Demo = False, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
-    """Analyze a query log: reformulations that add a group, their frequency, gaps, clicks, topics and effect.
+    """Analyze a query log: how often and on which topics users add a group to a query, and with what effect.
 
     User ids are hashed with a key that is never stored. Texts that few users typed are never shown.
 
@@ -76,7 +81,7 @@ def command(
     from askew.app.logs.writing import check_out
 
     if demo == bool(logs):
-        raise ConfigError("askew logs: expected either a log, or --demo for a synthetic log")
+        raise ConfigError("askew logs: expected either log files or --demo (a synthetic log); give exactly one of them")
     check_out(out)
     settings = LogSettings(
         format=form, columns=read_columns(columns), groups=Groups.resolve(groups, lexicon) or _DEFAULT.groups, gap=gap,
@@ -136,7 +141,7 @@ def show(report: LogReport, review: Path | None, out: Path | None) -> None:
         told = ", ".join(f"{row['reason']} {row['n']:,}" for row in rows.to_dicts())
         say(f"{what} not shown: {told}")
     if review is not None:
-        say(f"review {review}: write a group or no in the last column, then run this command again")
+        say(f"to review {review}: write a group or no in the last column, then run this command again")
     if out is not None:
         say(f"written to {out}: report.html, report.json and {len(report.tables)} tables")
 
@@ -176,7 +181,7 @@ def _short(row: dict[str, Any], name: str) -> str:
 
 def _frequency(report: LogReport) -> None:
     rows = report.tables["frequency"].to_dicts()
-    names = {"specializing": "specializing, of pairs", "for_group": "for a group, of these"}
+    names = {"specializing": "specializing, of all pairs", "for_group": "for a group, of specializing"}
     cells = [
         ("n", [f"{row['hits']:,} of {row['n']:,}" for row in rows]),
         ("share [95%]", [_percent(row) for row in rows]),
@@ -192,7 +197,7 @@ def _groups(report: LogReport) -> None:
     _table("reformulations for a group", "group", labels, columns)
     several = shares["several"]["hits"]
     if several:
-        say(f"of these, {several:,} add terms of several groups and count for none")
+        say(f"{several:,} of them add terms of several groups and are counted for no group")
 
 
 def _entries(report: LogReport) -> None:
@@ -200,7 +205,7 @@ def _entries(report: LogReport) -> None:
     labels = [row["entry"] for row in rows]
     columns = [("share [95%]", [_percent(row, between="\n") for row in rows])]
     columns += _behavior(report, [("all", name) for name in labels])
-    _table("where the second query came from", "entry point", labels, columns)
+    _table("how users came to the reformulated query", "entry point", labels, columns)
 
 
 def _behavior(report: LogReport, keys: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
@@ -226,17 +231,17 @@ def _shares(report: LogReport, name: str, column: str, title: str, first: str) -
 
 
 def _ranks(report: LogReport) -> None:
-    _shares(report, "ranks", "change", "position of the clicked result on the first page", "rank")
+    _shares(report, "ranks", "change", "position of the clicked result in the results of the original query", "rank")
 
 
 def _kinds(report: LogReport) -> None:
     _shares(
-        report, "kinds", "kind", "kinds of reformulations, by the share of the added group on the first page", "kind"
+        report, "kinds", "kind", "kinds of reformulations, by the added group's share in the original results", "kind"
     )
     lean = report.tables["lean"].filter(group="all").to_dicts()[0]
     if lean["n"]:
-        say(f"share of the added group where both pages name one, n={lean['n']:,}:")
-        say(f"{_percent(lean, 'before')} before, {_percent(lean, 'after')} after")
+        say(f"share of the added group if both result pages name a group, n={lean['n']:,}:")
+        say(f"{_percent(lean, 'before')} before, {_percent(lean, 'after')} after the reformulation")
 
 
 def _sites(report: LogReport) -> None:
@@ -246,7 +251,7 @@ def _sites(report: LogReport) -> None:
         ("n", [f"{row['n']:,}" for row in shown]),
         ("exposure after/before [95%]", [_number(row, "ratio") for row in shown]),
     ]
-    _table(f"sites: {len(shown)} of {len(rows)}", "site", [row["site"] for row in shown], columns)
+    _table(f"sites ({len(shown)} of {len(rows)} shown)", "site", [row["site"] for row in shown], columns)
 
 
 def _topics(report: LogReport) -> None:
@@ -259,11 +264,14 @@ def _topics(report: LogReport) -> None:
     named = report.groups[:1] if len(report.groups) == 2 else report.groups
     columns += [(f"% {group}\n[95%]", [_short(row, f"share_{group}") for row in rows]) for group in named]
     _table(
-        "topics of the original query; rate 1 is the log's average", "topic", [row["topic"] for row in rows], columns
+        "topics of the original queries; a rate of 1 is the average of the log",
+        "topic",
+        [row["topic"] for row in rows],
+        columns,
     )
     for row in report.tables["topic_correlations"].filter(one="rate", two="recommended").drop_nulls("rho").to_dicts():
         told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])}, n {row['n']}"
-        say(f"Spearman of rate and % recommended: {told}")
+        say(f"Spearman's rho of rate and % recommended: {told}")
         say("  null hypothesis of p: no rank correlation")
 
 
@@ -276,8 +284,9 @@ def _association(report: LogReport) -> None:
         ("p", [p_value(row["p"]) for row in shown]),
         ("p, Holm", [p_value(row["p_holm"]) for row in shown]),
     ]
-    title = f"correlation between a query's association with {report.settings['first_group']} and the share of this "
-    title += "group among added groups: overall, and topics with p < 0.05 (H0: no rank correlation)"
+    group = report.settings["first_group"]
+    title = f"correlation of a query's association with {group} and the share of {group} among the groups that users "
+    title += "add to it, for all queries and for topics with p < 0.05 (null hypothesis: no rank correlation)"
     _table(title, "topic", [row["topic"] for row in shown], columns)
 
 
@@ -285,13 +294,18 @@ def _keyphrases(report: LogReport) -> None:
     rows = report.tables["keyphrases"].filter(seed=False).head(12).to_dicts()
     if rows:
         columns = [("score", [f"{row['score']:.4f}" for row in rows]), ("users", [f"{row['users']:,}" for row in rows])]
-        _table("keyphrases added like group terms", "keyphrase", [row["keyphrase"] for row in rows], columns)
+        _table(
+            "keyphrases that users add in the same way as group terms",
+            "keyphrase",
+            [row["keyphrase"] for row in rows],
+            columns,
+        )
 
 
 def _planted(report: LogReport) -> None:
     table = report.tables["planted"]
     say("")
-    say(f"planted effects within their 95% intervals: {table['within'].sum()} of {table.height}")
+    say(f"planted effects that are within the measured 95% interval: {table['within'].sum()} of {table.height}")
 
 
 _PRINTERS: dict[str, Callable[[LogReport], None]] = {

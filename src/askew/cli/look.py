@@ -155,7 +155,7 @@ _LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 
 def show_command(
     what: Annotated[str, typer.Argument(help=f"One of: {_KINDS_SHOWN}.")],
-    name: Annotated[str, typer.Argument(help="Its name, file or folder.")],
+    name: Annotated[str, typer.Argument(help="The name, file or folder of the item.")],
     as_json: o.AsJson = False,
 ) -> None:
     """Show a lexicon with its terms, a measure, preset or plugin with its settings, a recipe, or a store."""

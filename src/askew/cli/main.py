@@ -53,8 +53,8 @@ _HOLDS_ADDRESS = (
 app = typer.Typer(
     name="askew",
     help="Measure demographic bias (lean) in search results, and reduce it.\n\n"
-    "Find query reformulations that lean less and retrieve as well, publish them as datasets, train and compare "
-    "mitigation methods, and analyze how people add groups to queries in logs.",
+    "askew finds query reformulations that lean less and retrieve as well, and publishes them as datasets. It also "
+    "trains and compares mitigation methods, and analyzes how people add groups to their queries.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -74,14 +74,14 @@ _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("search", retrieve.search_command, "Search every query and write a run."),
     ("reformulate", reformulate.reformulate_command, "Reformulate each query, by one method or many."),
     ("classify", reformulate.classify_command, "Classify queries: which group each asks about, or none."),
-    ("calibrate", reformulate.calibrate_command, "Choose the semantic filter's threshold on your labels."),
+    ("calibrate", reformulate.calibrate_command, "Choose the semantic filter's threshold by labeled pairs."),
     ("plan", build.plan_command, "Show the steps of a recipe, and which are finished."),
     ("run", build.run_command, "Run a recipe: from queries to chosen pairs."),
     ("report", build.report_command, "Write tables and figures of a build as one HTML page."),
     ("publish", build.publish_command, "Write the pairs of a build as a dataset."),
     ("verify", build.verify_command, "Check a dataset, a store or an index; repair it."),
     ("bench", bench.bench_command, "Compare mitigation methods: rank, rerank, reformulate."),
-    ("negatives", train_ranker.negatives_command, "Sample training negatives, some of them by lean."),
+    ("negatives", train_ranker.negatives_command, "Sample training negatives, some of which lean most."),
     ("rerank", train_ranker.rerank_command, "Rerank the documents of a run."),
     ("logs", logs.command, "Analyze how people add a group to queries in a log."),
     ("serve", serve.serve_command, "Serve the explorer in the browser, and a REST service."),
@@ -179,7 +179,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
     except OSError as error:
         return _cannot_read_or_write(error)
     except MemoryError:
-        say("askew: out of memory: measure fewer runs at a time, or annotate the documents first", err=True)
+        say("askew: out of memory: measure fewer runs at a time, or run askew annotate first", err=True)
         return 1
     except Exception as error:
         if os.environ.get("ASKEW_DEBUG"):
@@ -187,10 +187,10 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
         strange = next((word for word in arguments if not _is_utf8(word)), None)
         if strange is not None and isinstance(error, UnicodeEncodeError | TypeError):
             # Arrow and JSON cannot write a name that is not UTF-8, and their error would not help a user.
-            say(f"askew: {strange}: the name is not UTF-8, and this command needs one that is; rename it", err=True)
+            say(f"askew: {strange}: the name is not valid UTF-8, which this command requires; rename it", err=True)
             return 3
         what = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
-        say(f"askew: internal error ({what}); please report it; ASKEW_DEBUG=1 shows where", err=True)
+        say(f"askew: internal error ({what}); please report it; ASKEW_DEBUG=1 prints a traceback", err=True)
         return 70
 
 

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 def command(
-    runs: Annotated[list[Path], typer.Argument(help="One or more runs: TREC, TSV, JSON Lines, Parquet; gzip or not.")],
+    runs: Annotated[
+        list[Path], typer.Argument(help="One or more runs: TREC, TSV, JSON Lines or Parquet; may be gzipped.")
+    ],
     docs: o.Docs = None,
     qrels: o.Qrels = None,
     queries: o.Queries = None,
@@ -48,14 +50,17 @@ def command(
     decompose: Annotated[
         bool,
         typer.Option(
-            help="Also divide ARaB into parts: off topic, on topic, asked for by the query; and by who is mentioned."
+            help="Also divide ARaB into parts: by topic (off topic, on topic, asked for by the query), and by who is "
+            "mentioned."
         ),
     ] = False,
-    resolver: Annotated[str, typer.Option(help="With --decompose: light, or neural (slow).")] = defaults.RESOLVER,
+    resolver: Annotated[
+        str, typer.Option(help="With --decompose: the model, light or neural (slow).")
+    ] = defaults.RESOLVER,
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
 ) -> None:
-    """Measure runs: means over queries with 95% intervals, several runs side by side.
+    """Measure one or more runs: the mean of each measure over the queries, with a 95% interval.
 
     Example: askew measure bm25.run bert.run --docs docs.tsv --qrels qrels.txt --measures 'RR@10 ARaB(tf)@10 NFaiRR@10'
     """
@@ -106,9 +111,10 @@ def _print_parts(report: MeasureReport) -> None:
         print_tables(safe(title), head[0], [row[0] for row in rows], columns)
     if report.parts:
         say_wrapped(
-            f"Parts are estimates ({report.parts[0].resolver}). Parts by person (who) are corrected for known errors. "
-            "Intervals are bootstrapped over queries and documents. On topic includes mentions that present one group "
-            "as the default, because too few of these are labeled to estimate them. Accuracy: docs/warrant.md."
+            f"Parts are estimated by a model ({report.parts[0].resolver}). Parts by who is mentioned are corrected for "
+            "its known errors. Intervals are bootstrapped over queries and documents. The part on topic includes "
+            "mentions that present one group as the default: too few of them are labeled for a separate estimate. "
+            "Accuracy: docs/warrant.md."
         )
 
 
@@ -175,7 +181,7 @@ def say_what_changed(asked: Sequence[MeasureRequest], preset: str | None) -> Non
         if changed:
             say_wrapped(f"{', '.join(texts)}: {changed}")
     if preset:
-        say_wrapped(f"preset {preset} (askew show preset {preset})")
+        say_wrapped(f"preset {preset} (see askew show preset {preset})")
 
 
 def _changed(asked: MeasureRequest) -> str:

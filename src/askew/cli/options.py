@@ -15,24 +15,31 @@ DEFAULT_STORE = defaults.STORE
 
 Docs = Annotated[
     Path | None,
-    typer.Option(help="Documents: id TAB text, JSON Lines, Parquet, gzip or not, or a folder of such files."),
+    typer.Option(
+        help="The documents: a file (id TAB text, JSON Lines or Parquet; may be gzipped) or a folder of such files."
+    ),
 ]
 Qrels = Annotated[Path | None, typer.Option(help="Judgements in TREC format.")]
 Queries = Annotated[
     Path | None, typer.Option(help="Use only the queries of this file (id TAB text, or id,query,label).")
 ]
-Label = Annotated[str | None, typer.Option(help="With --queries: use only queries with this label, such as n.")]
-Background = Annotated[Path | None, typer.Option(help="The run with the background documents of NFaiRR.")]
-Measures = Annotated[str | None, typer.Option(help="Measures: 'RR@10 ARaB(tf)@10 NFaiRR@10'; see askew list measures.")]
+Label = Annotated[
+    str | None, typer.Option(help="With --queries: use only queries with this label, such as n (neutral).")
+]
+Background = Annotated[Path | None, typer.Option(help="A run whose documents are the background of NFaiRR.")]
+Measures = Annotated[
+    str | None, typer.Option(help="The measures, such as 'RR@10 ARaB(tf)@10 NFaiRR@10'; see askew list measures.")
+]
 PresetName = Annotated[
-    str | None, typer.Option("--preset", help="Measures and settings of a publication; see askew list presets.")
+    str | None, typer.Option("--preset", help="Use the measures and settings of a publication; see askew list presets.")
 ]
 LexiconName = Annotated[str | None, typer.Option("--lexicon", help="A lexicon by name, or a .toml, .csv or .dic file.")]
 GroupNames = Annotated[
     str | None,
     typer.Option(
         "--groups",
-        help="Groups to count: a lexicon by name or file (age, age:old,young), or names of groups of --lexicon.",
+        help="The groups to count: a lexicon by name or file (age), some of its groups (age:old,young), or groups of "
+        "--lexicon.",
     ),
 ]
 Tokens = Annotated[str | None, typer.Option(help="Tokenizer: unclipped, word, ...; see askew list tokenizers.")]
@@ -44,7 +51,10 @@ Unanswered = Annotated[str | None, typer.Option(help="How to treat a judged quer
 NoRelevant = Annotated[
     str | None, typer.Option(help="How to treat a judged query without relevant documents: absent (left out) or zero.")
 ]
-Order = Annotated[str | None, typer.Option(help="Order of the ranking: score (as trec_eval) or file (as published).")]
+Order = Annotated[
+    str | None,
+    typer.Option(help="Rank documents by score (as trec_eval) or by their order in the file (as published scripts)."),
+]
 Fields = Annotated[str | None, typer.Option(help="Fields that make up a document's text, such as title,text.")]
 RunFormat = Annotated[str, typer.Option(help="Format of the runs: auto, trec, tsv, jsonl or parquet.")]
 StorePath = Annotated[
@@ -54,11 +64,15 @@ StorePath = Annotated[
 Seed = Annotated[int, typer.Option(help="Random seed.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Another setting, as in --set depth=50; askew show lists them.", metavar="NAME=VALUE"),
+    typer.Option(
+        "--set", help="Another setting, such as --set depth=50; askew show lists the settings.", metavar="NAME=VALUE"
+    ),
 ]
 OwnSettings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A setting of one method or filter: --set extract.count=5.", metavar="OWNER.NAME=VALUE"),
+    typer.Option(
+        "--set", help="A setting of one method or filter, such as --set extract.count=5.", metavar="OWNER.NAME=VALUE"
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 AsTsv = Annotated[bool, typer.Option("--tsv", help="Print tab-separated columns.")]

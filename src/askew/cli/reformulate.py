@@ -14,7 +14,9 @@ from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 
-Labeled = Annotated[Path, typer.Argument(help="Pairs with labels: CSV or TSV with original, variation and label.")]
+Labeled = Annotated[
+    Path, typer.Argument(help="Labeled pairs: CSV or TSV with the columns original, variation and label.")
+]
 
 
 def reformulate_command(
@@ -28,14 +30,16 @@ def reformulate_command(
         list[str] | None,
         typer.Option(help="A reformulator (askew list reformulators); may be repeated. Default: rewrite and reduce."),
     ] = None,
-    docs: Annotated[str | None, typer.Option(help="Documents to read passages from: a file, folder, irds:ID.")] = None,
+    docs: Annotated[
+        str | None, typer.Option(help="Documents to read passages from: a file, a folder or irds:ID.")
+    ] = None,
     index: Annotated[Path | None, typer.Option(help="A BM25 index of the documents, instead of --docs.")] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
             "--filter",
-            help="A filter (askew list filters), or none; may be repeated, in the order of use. Default: rules, and "
-            "equivalence for rewrite.",
+            help="A filter (askew list filters), or none. May be repeated; filters are used in this order. Default: "
+            "rules, and for the method rewrite also equivalence.",
         ),
     ] = None,
     depth: Annotated[
@@ -60,7 +64,7 @@ def reformulate_command(
         _one_query(query, count, method, o.settings_by_owner(settings), as_json)
         return
     if queries is None or out is None:
-        raise ConfigError("expected QUERIES and out=, or one query with query=")
+        raise ConfigError("expected either QUERIES and out=, or one query with query=")
     check_place(out)
     note(queries_notes(queries))
     own = o.settings_by_owner(settings)
@@ -86,7 +90,7 @@ def _one_query(
     from askew.app.search.suggest import suggest
 
     if method and len(method) > 1:
-        raise ConfigError(f"query=: expected one method=, found {len(method)}")
+        raise ConfigError(f"query=: expected at most one method=, found {len(method)}")
     found = suggest(query, count, method[0] if method else None, settings)
     note(found.notes)
     if as_json:
@@ -159,10 +163,10 @@ def classify_command(
 def calibrate_command(
     labeled: Labeled,
     similarity: Annotated[
-        str, typer.Option(help="The similarity: light (no model) or neural (extra neural).")
+        str, typer.Option(help="The similarity: light (no model) or neural (needs the extra neural).")
     ] = defaults.SIMILARITY,
     rule: Annotated[
-        str, typer.Option(help="Choose the threshold by f1 (the highest) or precision (at least --least).")
+        str, typer.Option(help="How to choose the threshold: f1 (highest F1) or precision (at least --least).")
     ] = defaults.THRESHOLD_RULE,
     least: Annotated[
         float, typer.Option(help="With --rule precision: the minimum precision.")
@@ -171,7 +175,7 @@ def calibrate_command(
     seed: o.Seed = defaults.CALIBRATION_SEED,
     as_json: o.AsJson = False,
 ) -> None:
-    """Choose the threshold of the semantic filter on labeled pairs. Print the curve, its area and the choice."""
+    """Choose the threshold of the semantic filter on labeled pairs. Print the precision, the recall and the choice."""
     from askew.app.search.calibrate import calibrate_filter
 
     found = calibrate_filter(labeled, similarity, rule, least, seed, o.read_settings(settings))
@@ -184,7 +188,8 @@ def calibrate_command(
     print_rows("threshold", [f"{point['threshold']:.3f}" for point in points], columns)
     typer.echo(
         f"average precision {facts['average_precision']:.3f} [{facts['low']:.3f}, {facts['high']:.3f}], "
-        f"{facts['pairs']:,} pairs of {facts['queries']:,} queries, {facts['base_rate']:.1%} keep the meaning"
+        f"{facts['pairs']:,} pairs of {facts['queries']:,} queries, {facts['base_rate']:.1%} of the pairs keep the "
+        "meaning"
     )
     typer.echo(
         f"chosen by {rule}: threshold {facts['threshold']:.3f}, precision {facts['precision']:.3f}, "

@@ -22,7 +22,7 @@ def index_command(
     settings: o.Settings = None,
     fields: o.Fields = None,
     no_texts: Annotated[
-        bool, typer.Option("--no-texts", help="Do not keep the texts: less disk, no reranking.")
+        bool, typer.Option("--no-texts", help="Do not keep the texts: saves disk space, but excludes reranking.")
     ] = False,
 ) -> None:
     """Index documents for a ranker. BM25's k1, b and mu are chosen when searching, not here."""
@@ -36,7 +36,7 @@ def index_command(
     counted = [f"{facts[name]:,} {name}" for name in ("documents", "terms", "postings", "tokens") if name in facts]
     typer.echo(f"indexed {', '.join(counted)}")
     if facts.get("filled", facts["documents"]) < facts["documents"]:
-        typer.echo(f"{facts['documents'] - facts['filled']:,} of them have no term and can never be retrieved")
+        typer.echo(f"{facts['documents'] - facts['filled']:,} documents have no term and can never be retrieved")
     if "weights" in facts:
         typer.echo(f"with {safe(str(facts['weights']))}")
     typer.echo(f"written to {safe(str(out))}")
@@ -44,20 +44,21 @@ def index_command(
 
 def search_command(
     queries: Annotated[str, typer.Argument(help="A file of queries (id TAB text, JSON Lines), irds:ID, or demo.")],
-    out: Annotated[Path, typer.Option(help="The run to write: TREC, or Parquet for the ending .parquet.")],
+    out: Annotated[Path, typer.Option(help="The run to write: TREC, or Parquet if the name ends in .parquet.")],
     index: Annotated[
-        list[Path] | None, typer.Option(help="The folder of an index; may be repeated: several are fused, or reranked.")
+        list[Path] | None,
+        typer.Option(help="The folder of an index. May be repeated: the ranker then fuses or reranks several."),
     ] = None,
     ranker: Annotated[
-        str | None, typer.Option(help="The ranker (askew list rankers). Default: the one that the index was made for.")
+        str | None, typer.Option(help="The ranker (askew list rankers). Default: the ranker of the index.")
     ] = None,
-    run: Annotated[list[Path] | None, typer.Option(help="A run to rerank, to fuse, or to replay.")] = None,
+    run: Annotated[list[Path] | None, typer.Option(help="A run to rerank, to fuse, or to use as it is.")] = None,
     k: Annotated[int, typer.Option("-k", help="The number of documents per query, at most 1000.")] = defaults.RESULTS,
     k1: Annotated[float | None, typer.Option(help="BM25: k1.")] = None,
     b: Annotated[float | None, typer.Option(help="BM25: b.")] = None,
     mu: Annotated[float | None, typer.Option(help="Query likelihood: mu.")] = None,
     lengths: Annotated[
-        str | None, typer.Option(help="Document lengths: lucene (one byte, the default) or exact.")
+        str | None, typer.Option(help="Document lengths: lucene (rounded to one byte, the default) or exact.")
     ] = None,
     threads: Annotated[int | None, typer.Option(help="The number of threads. Default: all cores.")] = None,
     settings: o.Settings = None,

@@ -21,7 +21,9 @@ _MOST_SHOWN = 10
 
 
 def command(
-    runs: Annotated[list[Path], typer.Argument(help="Two runs or more: TREC, TSV, JSON Lines, Parquet; gzip or not.")],
+    runs: Annotated[
+        list[Path], typer.Argument(help="Two or more runs: TREC, TSV, JSON Lines or Parquet; may be gzipped.")
+    ],
     docs: o.Docs = None,
     queries: o.Queries = None,
     label: o.Label = None,
@@ -48,26 +50,29 @@ def command(
     missing: Annotated[
         str | None,
         typer.Option(
-            help="Rules for ranked documents without text to compare. "
+            help="Rules to compare for ranked documents without text. "
             f"Default, if there are such documents: {','.join(defaults.SENSITIVITY_MISSING)}."
         ),
     ] = None,
     who: Annotated[
         str | None,
-        typer.Option(help=f"Values of the parameter who to compare. Default: {','.join(defaults.SENSITIVITY_WHO)}."),
+        typer.Option(
+            help=f"Classes of mentions to compare (the parameter who). Default: {','.join(defaults.SENSITIVITY_WHO)}."
+        ),
     ] = None,
     order: o.Order = None,
     fields: o.Fields = None,
     run_format: o.RunFormat = defaults.RUN_FORMAT,
     store: o.StorePath = o.DEFAULT_STORE,
-    html: Annotated[Path | None, typer.Option(help="Write one page with a heat map to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write an HTML page with a heat map to this file.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write report.html and all tables to this folder.")] = None,
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
 ) -> None:
     """Measure runs with every combination of choices, and report whether the order of systems stays the same.
 
-    The choices are measure, lexicon, tokenizer, sign, cutoff and rule for missing texts. Separate values with commas.
+    The choices are measure, lexicon, tokenizer, sign, cutoff, rule for missing texts and class of mentions. Separate
+    the values of an option with commas.
     Example: askew sensitivity bm25.run bert.run tk.run --docs docs.tsv --html sensitivity.html
     """
     from askew.app.measure.sensitivity import sensitivity
@@ -106,7 +111,7 @@ def _print_tables(report: SensitivityReport) -> None:
         say_wrapped(sentence)
     say("")
     rows = report.axis_rows()
-    say("where only one choice changes")
+    say("agreement (Kendall's tau) of combinations that differ in one choice")
     _print(AXIS_HEAD, rows)
     say("ranks of the systems (1 leans least)")
     ranks = [[one.system, f"{one.median:g}", f"{one.best}-{one.worst}", f"{one.least:,}"] for one in report.ranks]
@@ -116,12 +121,12 @@ def _print_tables(report: SensitivityReport) -> None:
 
 
 def _print_flips(report: SensitivityReport) -> None:
-    say("pairs of systems whose order changes: in how many combinations each leans less")
+    say("pairs of systems whose order changes: combinations in which each leans less")
     shown = report.flips[:_MOST_SHOWN]
     rows = [[one.first, one.second, f"{one.first_less:,}", f"{one.second_less:,}", f"{one.equal:,}"] for one in shown]
     _print(("A", "B", "A less", "B less", "equal"), rows)
     if more := len(report.flips) - len(shown):
-        say(f"and {more:,} more: see --html or --json")
+        say(f"and {more:,} more pairs: see --html or --json")
 
 
 def _print(head: tuple[str, ...], rows: list[list[str]]) -> None:

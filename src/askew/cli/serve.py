@@ -32,14 +32,19 @@ RecipeName = Annotated[
     str | None,
     typer.Option(
         "--recipe",
-        help="The recipe with the methods and filters for reformulations. Default: that of the store, or refairmulate.",
+        help="The recipe whose methods and filters make the reformulations. Default: the recipe of the store, or "
+        "refairmulate.",
     ),
 ]
 Logs = Annotated[Path | None, typer.Option(help="A folder that askew logs --out wrote.")]
-Runs = Annotated[Path | None, typer.Option(help="A folder of TREC runs to choose from.")]
-Audit = Annotated[Path | None, typer.Option(help="A folder that askew audit --out wrote, or a folder of several.")]
-Host = Annotated[str, typer.Option(help="The address to listen on. If other machines can reach it, a token is needed.")]
-Port = Annotated[int, typer.Option(help="The port to listen on; 0 chooses a free one.")]
+Runs = Annotated[Path | None, typer.Option(help="A folder of TREC runs that the explorer can compare.")]
+Audit = Annotated[
+    Path | None, typer.Option(help="A folder that askew audit --out wrote, or a folder of several such folders.")
+]
+Host = Annotated[
+    str, typer.Option(help="The address to listen on. If other machines can reach the address, a token is needed.")
+]
+Port = Annotated[int, typer.Option(help="The port to listen on; 0 chooses a free port.")]
 TokenFile = Annotated[
     Path | None, typer.Option(help="A file with the token, instead of the environment variable ASKEW_TOKEN.")
 ]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 train_app = typer.Typer(
     name="train",
-    help="Train a model, measure it on held-out data, and write both to a folder.\n\n"
+    help="Train a model, measure it on held-out data, and write the model and the values to a folder.\n\n"
     "If a command was stopped, the same command resumes from the last checkpoint.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -31,7 +31,8 @@ Out = Annotated[Path, typer.Option(help="A new folder for the model, its card an
 Seed = Annotated[int | None, typer.Option(help="Random seed of the folds, the sampling and the training.")]
 Device = Annotated[str | None, typer.Option(help="The device: auto (a GPU if there is one), cpu or cuda.")]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="A setting: epochs, batch_size, learning_rate, ...; may be repeated.")
+    list[str] | None,
+    typer.Option("--set", help="A setting: epochs, batch_size, learning_rate and others; may be repeated."),
 ]
 
 
@@ -59,11 +60,11 @@ def say_trained(done: Trained) -> None:
 
 @train_app.command("classifier", short_help="A classifier of the group that a query asks about.", cls=WithDefaults)
 def classifier_command(
-    data: Annotated[Path, typer.Argument(help="Labeled queries: id,query,label, JSON Lines or Parquet.")],
+    data: Annotated[Path, typer.Argument(help="Labeled queries: CSV with id,query,label, JSON Lines or Parquet.")],
     out: Out,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
-    folds: Annotated[int | None, typer.Option(help="Folds of the cross-validation.")] = None,
+    folds: Annotated[int | None, typer.Option(help="The number of folds of the cross-validation.")] = None,
     seed: Seed = None,
     device: Device = None,
     settings: o.Settings = None,
@@ -84,7 +85,9 @@ def classifier_command(
     if as_json:
         return say_trained(done)
     _print_table(*turned(done.tables[0]))
-    typer.echo(f"temperature {done.measured['temperature']:.3f}; the model and its card: {safe(str(out))}")
+    typer.echo(
+        f"calibration temperature {done.measured['temperature']:.3f}; the model and its card are in {safe(str(out))}"
+    )
     typer.echo("to classify other queries:")
     typer.echo(f"  askew classify QUERIES --classifier transformer --set {safe(shlex.quote(f'model={out}'))}")
     return None
@@ -98,7 +101,7 @@ def adapter_command(
         str | None, typer.Option(help="What is trained: head (frozen encoder), lora (PEFT) or full (all weights).")
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(help="The number of seeds to measure; the first one trains the model.")
+        int | None, typer.Option(help="The number of random seeds to measure; the first seed trains the model.")
     ] = None,
     seed: Seed = None,
     device: Device = None,
@@ -117,7 +120,7 @@ def adapter_command(
         return say_trained(done)
     for table in done.tables:
         _print_table(table.title, table.columns, table.rows)
-    typer.echo(f"the model and its card: {safe(str(out))}")
+    typer.echo(f"the model and its card are in {safe(str(out))}")
     return None
 
 

@@ -14,15 +14,19 @@ from askew.cli.render import Waiting, interval, note, p_value, print_tables, saf
 from askew.cli.train import Device, Out, Seed, Settings, fit, say_trained
 from askew.core.groups import Groups
 
-Run = Annotated[Path, typer.Argument(help="The run to read: TREC, Parquet, or any that askew measure reads.")]
+Run = Annotated[Path, typer.Argument(help="The run to read, in any format that askew measure reads.")]
 Docs = Annotated[Path, typer.Option(help="The documents: a file or folder.")]
-Queries = Annotated[Path, typer.Option(help="The texts of the queries: id TAB text, JSON Lines.")]
+Queries = Annotated[Path, typer.Option(help="The texts of the queries: id TAB text, or JSON Lines.")]
 Qrels = Annotated[Path, typer.Option(help="The judgements.")]
 LeanKind = Annotated[
-    str | None, typer.Option(help="The lean of a document: tc, tf, bool (as in ARaB) or neutrality (as in NFaiRR).")
+    str | None,
+    typer.Option(
+        help="How to measure the lean of a document: tc, tf or bool (as in ARaB), or neutrality (as in NFaiRR)."
+    ),
 ]
 Preset = Annotated[
-    str | None, typer.Option(help="Negatives: bigdeli2022 (some are those that lean most) or original (all random).")
+    str | None,
+    typer.Option(help="How to choose negatives: bigdeli2022 (some of them lean most) or original (all are random)."),
 ]
 Encoder = Annotated[str | None, typer.Option(help="The encoder to start from: a name, a folder or a hub id.")]
 
@@ -39,11 +43,12 @@ def negatives_command(
     preset: Preset = None,
     count: Annotated[int | None, typer.Option(help="The number of negatives per query.")] = None,
     share: Annotated[
-        float | None, typer.Option(help="The share of negatives that lean most; the others are random.")
+        float | None,
+        typer.Option(help="The share of negatives that are the documents that lean most; the others are random."),
     ] = None,
     depth: Annotated[int | None, typer.Option(help="The number of top-ranked documents to read per query.")] = None,
     exclude: Annotated[
-        str | None, typer.Option(help="Documents that are never negatives: judged, or relevant.")
+        str | None, typer.Option(help="Documents that are never negatives: judged (all judged documents) or relevant.")
     ] = None,
     lean: LeanKind = None,
     groups: o.GroupNames = None,
@@ -74,7 +79,9 @@ def negatives_command(
     typer.echo(
         f"{made.queries:,} queries, {made.negatives:,} negatives ({made.leaning:,} of them by lean): {safe(str(out))}"
     )
-    typer.echo(f"mean lean ({job.counting.lean}) of the negatives {made.lean[0]:.3f}, of the lists {made.lean[1]:.3f}")
+    typer.echo(
+        f"mean lean ({job.counting.lean}): {made.lean[0]:.3f} of the negatives, {made.lean[1]:.3f} of the result lists"
+    )
 
 
 def ranker_command(
@@ -92,7 +99,9 @@ def ranker_command(
     lexicon: o.LexiconName = None,
     part: Annotated[
         str | None,
-        typer.Option(help="Train on this part of a split of the queries by their words; '' takes all queries."),
+        typer.Option(
+            help="Train on this part of the queries: train, dev or test of a split by their words, or '' for all."
+        ),
     ] = None,
     settings: Settings = None,
     device: Device = None,
@@ -115,7 +124,7 @@ def ranker_command(
     if as_json:
         return say_trained(done)
     found = done.measured
-    was = "trained on" if done.new else "was trained before on"
+    was = "trained on" if done.new else "already trained on"
     typer.echo(f"{was} {found['pairs']:,} pairs of {found['queries']:,} queries: {safe(str(out))}")
     if found["held_out"]:
         typer.echo(f"{found['held_out']:,} queries of the run are held out; to rerank them:")
@@ -128,28 +137,30 @@ def selector_command(
     out: Out,
     preset: Annotated[
         str | None,
-        typer.Option(help="refairmulate2025 (texts only), or refairmulate2025-code (with the top-ranked passages)."),
+        typer.Option(
+            help="The input: refairmulate2025 (texts only) or refairmulate2025-code (also the top-ranked passages)."
+        ),
     ] = None,
     learns: Annotated[
         str | None, typer.Option(help="The labels to learn: refairmulate, effectiveness or no-loss.")
     ] = None,
     passages: Annotated[
-        str | None, typer.Option(help="Add the top passage of each text: none, separator or literal.")
+        str | None, typer.Option(help="How to add the top-ranked passage of each query: none, separator or literal.")
     ] = None,
     model: Encoder = None,
     lean_aware: Annotated[
         bool | None,
         typer.Option(
-            help="Also learn a rule that takes the candidate that leans least without a loss. Default: if "
-            "the source has the data for it."
+            help="Also learn a rule that selects the candidate that leans least without a loss of effectiveness. "
+            "Default: yes, if the source has the data for it."
         ),
     ] = None,
     similar: Annotated[
-        str | None, typer.Option(help="The encoder for the similarity of results to the query; '' uses none.")
+        str | None, typer.Option(help="The encoder for the similarity of results to the query; '' for no encoder.")
     ] = None,
     margin: Annotated[float | None, typer.Option(help="The largest acceptable loss of mean RR@10.")] = None,
     slack: Annotated[
-        float | None, typer.Option(help="The mean loss allowed on the dev part when the threshold is chosen.")
+        float | None, typer.Option(help="The mean loss allowed on the dev queries when the threshold is chosen.")
     ] = None,
     settings: Settings = None,
     device: Device = None,
@@ -171,9 +182,9 @@ def selector_command(
     if as_json:
         return say_trained(done)
     _tell(done.measured)
-    was = "trained on" if done.new else "was trained before on"
+    was = "trained on" if done.new else "already trained on"
     typer.echo(f"{was} {done.measured['examples']:,} pairs: {safe(str(out))}")
-    typer.echo("on queries that it was not trained on:")
+    typer.echo("to compare it on queries that it was not trained on:")
     _say_next("askew bench COLLECTION --method", f"reformulate:METHOD:{out}", out / HELD_OUT)
     return None
 
@@ -185,7 +196,7 @@ def _tell(measured: Mapping[str, Any]) -> None:
     apart = measured["told apart"]
     typer.echo(
         f"held-out pairs: average precision {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]\n"
-        f"  guessing has {apart['positive']:.4f}; n = {apart['pairs']:,} pairs of {apart['queries']:,} queries"
+        f"  random guessing has {apart['positive']:.4f}; n = {apart['pairs']:,} pairs of {apart['queries']:,} queries"
     )
 
 
@@ -218,31 +229,37 @@ def _say_next(begin: str, model: object, queries: Path) -> None:
 def rerank_command(
     run: Run,
     docs: Docs,
-    out: Annotated[Path, typer.Option(help="The run to write: TREC, or Parquet for the ending .parquet.")],
+    out: Annotated[Path, typer.Option(help="The run to write: TREC, or Parquet if the name ends in .parquet.")],
     model: Annotated[str | None, typer.Option(help="A cross-encoder: a folder or a hub id.")] = None,
-    queries: Annotated[Path | None, typer.Option(help="The texts of the queries; a cross-encoder reads them.")] = None,
+    queries: Annotated[Path | None, typer.Option(help="The texts of the queries; needed for a cross-encoder.")] = None,
     method: Annotated[
         str | None, typer.Option(help="The method: crossencoder, greedy, mmr, detconstsort or fairtopk.")
     ] = None,
     k: Annotated[int | None, typer.Option("-k", "--k", help="The number of documents to write per query.")] = None,
     depth: Annotated[
-        int | None, typer.Option(help="The number of top-ranked documents to rerank; others are left out.")
+        int | None, typer.Option(help="The number of top-ranked documents to rerank; the others are left out.")
     ] = None,
     targets: Annotated[
         str | None,
-        typer.Option(help="detconstsort, fairtopk: even, or shares of neutral and each group (neutral:0.5,GROUP:0.5)."),
+        typer.Option(
+            help="For detconstsort and fairtopk: the shares of neutral documents and of each group, even or as in "
+            "neutral:0.5,GROUP:0.5."
+        ),
     ] = None,
     strength: Annotated[
-        float | None, typer.Option(help="greedy: the size of the window; other methods: from 0 to 1.")
+        float | None,
+        typer.Option(
+            help="For greedy: how many of the next documents it chooses from. For other methods: from 0 to 1."
+        ),
     ] = None,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
-    batch_size: Annotated[int | None, typer.Option(help="The number of pairs per batch.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="The number of query-document pairs per batch.")] = None,
     device: Device = None,
 ) -> None:
     """Rerank the documents of a run with a cross-encoder, or by the groups that the documents name.
 
-    At each rank, greedy takes the one of the next few documents that brings the running lean closest to zero.
+    From the next few documents, greedy takes the one that brings the lean of the ranks so far closest to zero.
     detconstsort and fairtopk give each group a share of the top ranks. A document belongs to the group that it names
     most.
     """

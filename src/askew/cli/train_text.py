@@ -25,18 +25,23 @@ def generator_command(
         str | None, typer.Option(help="A published training setup: repair2023 or repair2023-aol.", show_default=False)
     ] = None,
     model: Model = None,
-    direction: Annotated[str | None, typer.Option(help="Input and output: passage-query or query-passage.")] = None,
+    direction: Annotated[
+        str | None, typer.Option(help="Input and output of the model: passage-query or query-passage.")
+    ] = None,
     join: Annotated[
         str | None, typer.Option(help="How to use several passages of a query: replicate (a pair each) or concatenate.")
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option(help="What to hold out: apart (queries and passages), query, or none (as RePair; discouraged)."),
+        typer.Option(
+            help="What test data do not share with training data: apart (queries and passages), query (queries), or "
+            "none (as in RePair; discouraged)."
+        ),
     ] = None,
     context: Annotated[
-        bool | None, typer.Option("--context/--no-context", help="Put the user of the query before the input.")
+        bool | None, typer.Option("--context/--no-context", help="Put the user id of the query before the input.")
     ] = None,
-    fields: Annotated[str | None, typer.Option(help="Fields of a passage to read, such as title,url,text.")] = None,
+    fields: Annotated[str | None, typer.Option(help="The fields of a passage to read, such as title,url,text.")] = None,
     settings: Settings = None,
     device: Device = None,
     seed: Seed = None,
@@ -67,21 +72,25 @@ def generator_command(
 
 def rewriter_command(
     pairs: Annotated[
-        Path, typer.Argument(help="Pairs: a store of askew run repair, a published dataset, or a file of RePair.")
+        Path, typer.Argument(help="Pairs: the store of askew run repair, a published dataset, or a file of RePair.")
     ],
     out: Out,
     kind: Annotated[
         str | None, typer.Option(help="Kind of model: acg, hred-qs, seq2seq (T5) or causal (an adapter).")
     ] = None,
     box: Annotated[
-        str | None, typer.Option(help="Pairs to train on: gold, platinum or diamond; for a file also a criterion.")
+        str | None,
+        typer.Option(
+            help="The subset of pairs to train on: gold, platinum or diamond. For a file, it may be a criterion."
+        ),
     ] = None,
     model: Model = None,
     vectors: Annotated[
         Path | None, typer.Option(help="Word vectors for acg and hred-qs; they are not trained.")
     ] = None,
     queries: Annotated[
-        Path | None, typer.Option(help="Queries with user and time; earlier queries form the sessions of hred-qs.")
+        Path | None,
+        typer.Option(help="For hred-qs: queries with user and time. A user's earlier queries form the session."),
     ] = None,
     beams: Annotated[int | None, typer.Option(help="The number of beams for rewriting held-out queries.")] = None,
     settings: Settings = None,

@@ -20,12 +20,16 @@ _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 # The content of a file, by its folder and the end of its name.
 _LAYOUTS = (
-    ("json/", "", "a subset in the layout of the Refairmulate paper"),
-    ("tsv/", "", "all pairs of a group in the layout of the Refairmulate paper"),
-    ("repair/", ".agg.all.tsv", "every original with all its candidates, chosen or not, in the layout of RePair"),
-    ("repair/", ".agg.gold.tsv", "every original with its gold candidates in the layout of RePair"),
-    ("repair/", ".qrels.tsv", "the judgements of the queries of a box, as TREC writes them"),
-    ("repair/", "", "the pairs of a box in the layout of RePair: query, its value, rewritten query, its value"),
+    ("json/", "", "a subset of the pairs, in the layout of the Refairmulate paper"),
+    ("tsv/", "", "all pairs of a group of queries, in the layout of the Refairmulate paper"),
+    (
+        "repair/",
+        ".agg.all.tsv",
+        "every original query with all its candidates, selected or not, in the layout of RePair",
+    ),
+    ("repair/", ".agg.gold.tsv", "every original query with its gold candidates, in the layout of RePair"),
+    ("repair/", ".qrels.tsv", "the judgements of the queries of a box (a subset of RePair), in TREC format"),
+    ("repair/", "", "the pairs of a box in the layout of RePair: query, its score, rewritten query, its score"),
 )
 _TOLD = {
     "title", "description", "collection", "ranker", "measures", "selection", "lexicons", "sources", "recipe", "seeds",
@@ -34,28 +38,31 @@ _TOLD = {
 }  # fmt: skip
 
 NOT_BIAS = (
-    "Lexicon counts are not bias. The measures of lean count words of a lexicon in retrieved documents; a query about "
-    "a named person or about one group may warrant such words, and a text can be unfair without any of them."
+    "Lexicon counts are not bias by themselves. The measures of lean count words of a lexicon in retrieved documents. "
+    "Such words may be appropriate for a query about a named person or about one group, and a text without any such "
+    "word can still be unfair."
 )
 LIMITS = (
-    "A pair is better or worse under the ranker, the collection and the judgements named here. Under another ranker it "
-    "may differ; how documents without a judgement count is part of the signature of a measure.",
-    "Pairs were chosen by the same measures that are reported for them, so the in-sample means of the chosen subsets "
-    "are better than what a system trained on them can be expected to reach.",
-    "A rewritten query may ask for something else than its original; the release holds no human judgement of it.",
+    "The measured values of a pair hold for the ranker, the collection and the judgements named here. They may differ "
+    "with another ranker. The signature of a measure states how documents without a judgement are treated.",
+    "Pairs were selected by the same measures that are reported for them. The in-sample means of the selected subsets "
+    "are therefore better than what a system trained on these subsets can be expected to reach.",
+    "A rewritten query may express another information need than its original. No person has checked this for the "
+    "pairs of this dataset.",
 )
-NO_LICENSE = "No license is stated for this dataset: the license of the queries applies."
+NO_LICENSE = "No license is stated for this dataset, so the license of the queries applies."
 USES = (
-    "Meant for: studying how the wording of a query changes effectiveness and lean of what is retrieved; training and "
-    "comparing models that rewrite or choose queries.",
-    "Not meant for: judging people, groups or documents; deciding about anyone; showing that a system is fair.",
+    "Intended uses: to study how the wording of a query changes the effectiveness and the lean of its results, and to "
+    "train and compare models that rewrite or select queries.",
+    "Not intended: to judge people, groups or documents, to make decisions about people, or to show that a system is "
+    "fair.",
 )
 
 
 def group_limit(groups: Sequence[str]) -> str:
     """The sentence on people and documents that measures of lean do not count; ``groups`` may be empty."""
     counted = f"The measures of lean count these groups: {', '.join(groups)}. " if groups else ""
-    return f"{counted}People and documents outside the groups of the lexicons are not seen by measures of lean."
+    return f"{counted}Measures of lean do not cover people and documents outside the groups of the lexicons."
 
 
 def card(pairs: PairNumbers, facts: Facts, splits: Mapping[str, str], more: Iterable[str] = ()) -> str:
@@ -106,7 +113,7 @@ def _what(pairs: PairNumbers, facts: Facts) -> list[str]:
     return [
         f"# {markdown(facts.title)}", "", markdown(facts.description, 5000), "",
         f"{pairs.every.pairs} pairs of {pairs.every.queries} queries of {code(facts.collection)}: an original query, a "
-        f"reformulation of it, and what {code(facts.ranker)} retrieved for both, measured. {NOT_BIAS}", "",
+        f"reformulation of it, and measured values of what {code(facts.ranker)} retrieves for both. {NOT_BIAS}", "",
         *([] if facts.query_text else _joining()),
     ]  # fmt: skip
 
@@ -118,8 +125,8 @@ def _joining() -> list[str]:
         'pairs = pairs.join(queries, on="query_id")  # queries of the collection: columns query_id and original_text',
     ]  # fmt: skip
     return [
-        "The texts of the original queries are not in this dataset: `original_text` is null in every row. Who has the "
-        "collection can join them by `query_id`:", "",
+        "The texts of the original queries are not in this dataset: `original_text` is null in every row. If you have "
+        "the collection, join the texts by `query_id`:", "",
         *fenced("\n".join(lines), "python"), "",
     ]  # fmt: skip
 
@@ -130,9 +137,9 @@ def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
     return [
         "## Numbers", "", *_held_out(facts), f"Pairs by {by}:", "",
         *numbers.counts_table(pairs), "",
-        "In-sample means (of the data that chose the pairs) over the pairs of a subset that have a value (n). A gain "
-        "is positive where new is better; for a measure that is best at zero the means keep the sign, the gain "
-        "compares the sizes:", "",
+        "In-sample means, measured on the data that selected the pairs, over the n pairs of a subset with a value. A "
+        "gain is positive if the new value is better. For a measure that is best at zero, the means are signed, and "
+        "the gain compares absolute values:", "",
         *numbers.means_table(pairs), "", *_robust(pairs, facts), *methods, "", *outcomes, "",
     ]  # fmt: skip
 
@@ -143,14 +150,15 @@ def _held_out(facts: Facts) -> list[str]:
     if not found:
         return []
     return [
-        "Held-out figures: the selection was repeated with half of the documents; the other half measures what was "
-        "chosen, to half the cutoff. Effectiveness is held out for queries with several relevant documents; a measure "
-        "without a held-out figure is marked in-sample. The change is of the means (of a measure that is best at zero: "
-        "of the distances from zero), with a 95% interval over queries. Documents come first because their halves "
-        "share no passage. By words: half of the words of each group choose by lean and the other half measures; both "
-        "are counted in the same passages, so that this figure is too good. By ranks: the odd ranks choose and the "
-        "even ones measure, and the reverse; passages that move between them make this figure too low. The in-sample "
-        "change is that of the pairs of this dataset, by the data that chose them:", "",
+        "Held-out figures: pairs were selected again with half of the documents and measured on the other half, at "
+        "half the cutoff. Effectiveness is held out for queries with several relevant documents. A measure without a "
+        "held-out figure is marked in-sample. The change is that of the mean, with a 95% interval over queries; for a "
+        "measure that is best at zero, it is that of the mean distance from zero. The main figures are those by "
+        "documents, because the two halves share no passage. By words: pairs are selected by their lean with half of "
+        "the words of each group and measured with the other half. Both halves are counted in the same passages, so "
+        "this figure is too optimistic. By ranks: pairs are selected by the odd ranks and measured on the even ranks, "
+        "and the reverse. Passages that move between odd and even ranks make this figure too low. The in-sample change "
+        "is measured on the same data that selected the pairs of this dataset:", "",
         *found, "",
     ]  # fmt: skip
 
@@ -165,11 +173,11 @@ def _robust(pairs: PairNumbers, facts: Facts) -> list[str]:
         return []
     rankers, measures = (", ".join(map(code, names)) for names in (facts.robust_rankers, facts.robust_measures))
     return [
-        f"Pairs were also searched with other rankers: {rankers} in all. Under a ranker, a rewritten query is better "
-        f"than its original where one of {measures} is better and none is worse. A pair is `robust` where it is worse "
-        "under no ranker and better under one or more; pairs were chosen under the first ranker, so it is mostly the "
-        "others that decide. Shares are of the pairs with a value under every ranker (n), with a 95% interval (Wilson; "
-        "pairs count as independent):", "",
+        f"Both queries of each pair were searched with several rankers: {rankers}. With a ranker, a pair is better if "
+        f"at least one of {measures} is better for the rewritten query than for the original, and none is worse. A "
+        "pair is `robust` if it is worse with no ranker and better with at least one. Pairs were selected with the "
+        "first ranker, so mostly the other rankers decide whether a pair is robust. Shares are of the n pairs with a "
+        "value for every ranker, with a 95% Wilson interval that treats pairs as independent:", "",
         *numbers.robust_table(pairs), "",
     ]  # fmt: skip
 
@@ -182,14 +190,14 @@ def _examples(pairs: PairNumbers, facts: Facts) -> list[str]:
         for row in pairs.examples
     ]
     if not rows:
-        return [f"No pair is in {shown}, so there is no example.", ""]
+        return [f"The subset {shown} has no pair, so there is no example.", ""]
     return [f"The first {shown} pairs:", "", *numbers.table([head, "rewritten", "method", "outcome"], rows), ""]
 
 
 def _columns(pairs: PairNumbers, facts: Facts) -> list[str]:
     about = about_columns(facts)
     rows = [
-        [code(name), str(kind).lower(), markdown(about.get(name, "a column that the run added"))]
+        [code(name), str(kind).lower(), markdown(about.get(name, "a column that the build added"))]
         for name, kind in pairs.schema.items()
         if name != "split"
     ]
@@ -199,7 +207,7 @@ def _columns(pairs: PairNumbers, facts: Facts) -> list[str]:
 def _making(facts: Facts) -> list[str]:
     measures = [[code(one.name), code(one.signature), one.direction.value, code(one.key)] for one in facts.measures]
     lines = [
-        "## How it was made", "", f"Collection {code(facts.collection)}, ranker {code(facts.ranker)}.", "",
+        "## How it was made", "", f"Collection: {code(facts.collection)}. Ranker: {code(facts.ranker)}.", "",
         *numbers.table(["measure", "signature", "better is", "key in other files"], measures), "",
     ]  # fmt: skip
     if facts.rows("lexicons"):
@@ -209,7 +217,7 @@ def _making(facts: Facts) -> list[str]:
             rows = [[markdown(key), _cell(value)] for key, value in facts.mapping(name).items()]
             lines += [*numbers.table([name, ""], rows), ""]
     if facts.mapping("selection"):
-        lines += ["Selection, as it was set:", "", *fenced(_settings(facts.mapping("selection"))), ""]
+        lines += ["Settings of the selection:", "", *fenced(_settings(facts.mapping("selection"))), ""]
     if facts.text("recipe"):
         lines += ["The recipe:", "", *fenced(facts.text("recipe"), "toml"), ""]
     further = {name: value for name, value in facts.stated.items() if name not in _TOLD}
@@ -220,15 +228,15 @@ def _making(facts: Facts) -> list[str]:
 
 def _splitting(pairs: PairNumbers, facts: Facts) -> list[str]:
     echoed = (
-        f" {pairs.echoes} of {pairs.every.pairs} pairs have a rewritten text that is, normalised, an original query of "
-        "another split; leave them out where that matters."
+        f" In {pairs.echoes} of {pairs.every.pairs} pairs, the normalized rewritten query equals an original query of "
+        "another split. Leave these pairs out if this matters to you."
     )
     return [
         "## Splits",
         "",
-        "The split of a query is told from its normalised text (Unicode NFKC, folded case, words only): queries that "
-        "ask the same words are in one split, and no query is in two."
-        + (echoed if facts.query_text else " No rewritten text is, normalised, an original query of these pairs."),
+        "The normalized text of a query (Unicode NFKC, case-folded, words only) determines its split. Queries with the "
+        "same normalized text are in the same split, and no query is in two splits."
+        + (echoed if facts.query_text else " No normalized rewritten query equals an original query of these pairs."),
         "",
     ]
 
@@ -244,7 +252,10 @@ def _license(facts: Facts) -> list[str]:
     if facts.rows("sources"):
         lines += [*_rows_table(facts.rows("sources"), ("name", "license", "note")), ""]
     else:
-        lines += ["The run does not state the licenses of its sources; ask before you pass the texts on.", ""]
+        lines += [
+            "The licenses of the sources are not stated. Ask for permission before you redistribute the texts.",
+            "",
+        ]
     for name in ("citation", "homepage", "contact", "version", "date"):
         if facts.text(name):
             lines += [f"{name.capitalize()}: {markdown(facts.text(name), 2000)}", ""]
@@ -254,12 +265,18 @@ def _license(facts: Facts) -> list[str]:
 def _files(splits: Mapping[str, str], more: Iterable[str]) -> list[str]:
     rows = [[code(file), f"the split {split}"] for split, file in splits.items()]
     rows += [[code(file), _holds(file)] for file in more]
-    rows += [[code("askew.json"), "the facts of the run"], [code("croissant.json"), "metadata for machines"]]
+    rows += [
+        [code("askew.json"), "facts about the build, such as settings and versions"],
+        [code("croissant.json"), "metadata for machines"],
+    ]
     load = ["from datasets import load_dataset", 'pairs = load_dataset("path/to/this/folder")']
-    check = ["sha256sum -c checksums.sha256   # the bytes", "askew verify .                   # and what must hold"]
+    check = [
+        "sha256sum -c checksums.sha256   # checks that no file was changed",
+        "askew verify .                   # also checks the rules of the subsets",
+    ]
     return [
         "## Files", "", *numbers.table(["file", "holds"], rows), "", *fenced("\n".join(load), "python"), "",
-        "To check that nothing was changed and that every rule of the subsets holds:", "",
+        "To check the files:", "",
         *fenced("\n".join(check), "sh"),
     ]  # fmt: skip
 

@@ -71,7 +71,7 @@ def verify(folder: Path) -> Report:
     """Check a released folder."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise ConfigError(f"{folder}: expected the folder of a release")
+        raise ConfigError(f"{folder}: expected the folder of a published dataset")
     report = Report(folder)
     found, refused = files.walk(folder)
     report.files = len(found)
@@ -108,16 +108,16 @@ def read_statement(found: dict[str, Path]) -> Statement:
     if not isinstance(stated, dict) or stated.get("format") != FORMAT:
         form = stated.get("format") if isinstance(stated, dict) else None
         raise DataError(
-            f"askew.json: expected the facts of a release in format {FORMAT}, found {form!r}; write it again: "
+            f"askew.json: expected a release in format {FORMAT}, found format {form!r}; publish the dataset again: "
             "askew publish RECIPE --out NEW_FOLDER"
         )
     try:
         shares = {str(name): float(share) for name, share in stated["split"]["shares"]}
         salt = stated["split"]["salt"]
     except (KeyError, TypeError, ValueError):
-        raise DataError("askew.json: expected split with salt and shares") from None
+        raise DataError("askew.json: expected the field split with the keys salt and shares") from None
     if salt != SALT:
-        raise DataError(f"askew.json: expected the salt {SALT}, found {salt!r}")
+        raise DataError(f"askew.json: expected the salt {SALT} of the split, found {salt!r}")
     return Statement(read_facts(stated.get("facts", {})), check_shares(shares), stated.get("pairs"))
 
 
@@ -127,7 +127,7 @@ def _pairs(found: dict[str, Path], stated: Statement) -> pl.DataFrame:
     schema = parts[0].schema
     for part, name in zip(parts, split_files(stated.shares).values(), strict=True):
         if part.schema != schema:
-            raise DataError(f"{name}: expected the columns of the first split; found {', '.join(part.columns)}")
+            raise DataError(f"{name}: expected the same columns as in the first split; found {', '.join(part.columns)}")
     return pl.concat(parts)
 
 
@@ -185,14 +185,14 @@ def _splits(table: pl.DataFrame, stated: Statement) -> Iterator[str]:
     wrong = named.filter(pl.col("split") != pl.col("stands"))
     if wrong.height:
         first = wrong.row(0, named=True)
-        where = f"query {first['query_id'][:60]!r} is in {first['stands']}, its text belongs to {first['split']}"
-        yield f"splits: {wrong.height} of {table.height} pairs are not in the split of their text; first: {where}"
+        where = f"query {first['query_id'][:60]!r} is in {first['stands']}, but its text belongs to {first['split']}"
+        yield f"splits: {wrong.height} of {table.height} pairs are not in the split of their query text; first: {where}"
 
 
 def _sizes(report: Report, stated: Statement, table: pl.DataFrame) -> Iterator[str]:
     sizes = {split: table.filter(pl.col("split") == split).height for split in stated.shares}
     if stated.pairs != {"splits": sizes, "subsets": report.subsets}:
-        yield "askew.json: the stated numbers of pairs differ from the Parquet rows"
+        yield "askew.json: the stated numbers of pairs differ from those in the Parquet files"
 
 
 def _papers(found: dict[str, Path], table: pl.DataFrame, facts: Facts) -> list[Iterator[str]]:
@@ -228,9 +228,9 @@ def _card(found: dict[str, Path], table: pl.DataFrame, stated: Statement) -> Ite
         ("robust pairs", numbers.robust_table(counted)),
     ):
         if "\n".join(lines) not in text:
-            yield f"README.md: its table of {what} differs from the Parquet rows"
+            yield f"README.md: the table of {what} differs from the Parquet files"
     if "\n".join(numbers.held_out_table(stated.facts)) not in text:
-        yield "README.md: its table of held-out figures differs from askew.json"
+        yield "README.md: the table of held-out figures differs from askew.json"
 
 
 def _croissant(found: dict[str, Path], digests: dict[str, str], table: pl.DataFrame) -> Iterator[str]:

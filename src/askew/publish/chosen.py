@@ -23,7 +23,7 @@ def stated(facts: Facts) -> dict[str, bool]:
 def absent(facts: Facts) -> list[str]:
     """Notes on Pareto fronts: a release lacks candidates that were not chosen, so only chosen pairs are compared."""
     return [
-        f"{subset}: candidates that were not chosen are not in the release, so only chosen ones were compared"
+        f"{subset}: candidates that were not chosen are not in the release, so only chosen pairs were compared"
         for subset in facts.selection.fronts
     ]
 
@@ -37,11 +37,13 @@ def _boxes(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     tested = _tested(pairs, facts)
     for box, criterion in selection.boxes.items():
         inside, met = pairs[box].to_numpy(), criterion.met(new, old)
-        said = f"every {box} pair has {criterion.text!r}"
+        said = f"every {box} pair meets the criterion {criterion.text!r}"
         yield from broken(pairs, inside & ~met, said, *names)
         if not selection.every:
             yield from once(pairs, box, box)
-        yield from broken(pairs, ~inside & met & tested, f"a pair that has {criterion.text!r} is in {box}", *names)
+        yield from broken(
+            pairs, ~inside & met & tested, f"every pair that meets the criterion {criterion.text!r} is in {box}", *names
+        )
 
 
 def _tested(pairs: pl.DataFrame, facts: Facts) -> Flags:
@@ -63,7 +65,7 @@ def _at_least(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset, least in facts.selection.at_least.items():
         chosen = pairs.filter(subset)
         for measure, value in least.items():
-            said = f"every {facts.shown(subset)} pair gains {value:g} of {measure} or more"
+            said = f"every {facts.shown(subset)} pair has a gain of {value:g} or more in {measure}"
             yield from broken(chosen, ~(values(chosen, gain_column(measure)) >= value), said, gain_column(measure))
 
 
@@ -74,7 +76,7 @@ def _smaller_by(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
             names = [old_column(measure), gain_column(measure)]
             old, gain = (values(chosen, name) for name in names)
             smaller = (gain > 0) & (gain >= share * np.abs(old) - CLOSE)
-            said = f"every {facts.shown(subset)} pair is smaller in {measure} by {share:.0%} of the original or more"
+            said = f"every {facts.shown(subset)} pair reduces {measure} by {share:.0%} of the original value or more"
             yield from broken(chosen, ~smaller, said, *names)
 
 
@@ -82,12 +84,12 @@ def _fronts(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset, front in facts.selection.fronts.items():
         chosen, shown = pairs.filter(subset), facts.shown(subset)
         names = [gain_column(measure) for measure in front.measures]
-        said = f"no {shown} pair is dominated by another of its query in {' and '.join(front.measures)}"
+        said = f"no {shown} pair is dominated by another pair of its query in {' and '.join(front.measures)}"
         yield from broken(chosen, dominated(chosen, names[0], names[1]), said, *names)
         if front.original:
             first, second = (values(chosen, name) for name in names)
             beaten = (first <= 0) & (second <= 0) & ((first < 0) | (second < 0))
-            yield from broken(chosen, beaten, f"no {shown} pair is dominated by its original", *names)
+            yield from broken(chosen, beaten, f"no {shown} pair is dominated by its original query", *names)
 
 
 def dominated(pairs: pl.DataFrame, first: str, second: str) -> pl.Series:

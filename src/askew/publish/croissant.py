@@ -88,7 +88,7 @@ def _records(pairs: PairNumbers, facts: Facts, split: str, file: str) -> dict[st
             "@type": "cr:Field",
             "@id": f"{split}/{_slug(name, taken)}",
             "name": name,
-            "description": about.get(name, "a column of the run"),
+            "description": about.get(name, "a column that the build added"),
             "dataType": _TYPES[kind],
             "source": {"fileObject": {"@id": file}, "extract": {"column": name}},
         }
@@ -130,7 +130,8 @@ def _rai(pairs: PairNumbers, facts: Facts) -> dict[str, Any]:
 def _maintenance(facts: Facts) -> str:
     contact = f" Contact: {facts.text('contact')}" if facts.text("contact") else ""
     return one_line(
-        f"Files are named with their SHA-256 in checksums.sha256; a changed release is another release.{contact}"
+        "checksums.sha256 lists the SHA-256 of every file. The files of a release do not change; a change needs a new "
+        f"release.{contact}"
     )
 
 
@@ -144,13 +145,15 @@ def _collection(pairs: PairNumbers, facts: Facts) -> str:
 
 def _dropped(facts: Facts) -> str:
     reasons = "; ".join(f"{reason}: {count}" for reason, count in facts.mapping("dropped").items())
-    return one_line(f"Left out, by reason: {reasons}." if reasons else "The run states nothing that was left out.")
+    return one_line(
+        f"Left out, by reason: {reasons}." if reasons else "The build does not state that anything was left out."
+    )
 
 
 def _annotation(facts: Facts) -> str:
     measures = "; ".join(f"{one.name} = {one.signature} ({one.direction.value} is better)" for one in facts.measures)
     lexicons = "; ".join(map(_lexicon, facts.rows("lexicons"))) or "none stated"
-    how = "Computed from judgements of the collection and words of lexicons."
+    how = "Values are computed from the judgements of the collection and from the words of lexicons."
     return one_line(f"{how} Measures: {measures}. Lexicons: {lexicons}.")
 
 
@@ -166,7 +169,7 @@ def _biases(pairs: PairNumbers, facts: Facts) -> Iterator[str]:
         yield one_line(f"{name} of the original queries: mean {numbers.shown(one.mean)} (n = {one.n}).")
     shown = facts.shown(facts.main)
     for name, (old, new, gain) in pairs.subsets[facts.main].sums.items():
-        means = f"mean {numbers.shown(old.mean)} before, {numbers.shown(new.mean)} after"
+        means = f"mean {numbers.shown(old.mean)} for original, {numbers.shown(new.mean)} for rewritten queries"
         yield one_line(f"{name} of the {shown} pairs: {means} (n = {gain.n}).")
 
 
@@ -175,18 +178,18 @@ def _personal(pairs: PairNumbers, facts: Facts) -> list[str]:
     known = {*about_columns(facts), "split"}
     others = [name for name in pairs.schema if name not in known]
     lines = [
-        f"Query texts may name people. Of {texts} different texts, {mails} look like they hold an address for mail and "
-        f"{digits} hold seven digits or more in a row; no other search for personal information was made.",
-        "No group of a user is known or guessed; the groups of the measures are those that documents mention.",
+        f"Query texts may name people. Of {texts} different texts, {mails} seem to contain an email address, and "
+        f"{digits} contain seven or more digits in a row. No other search for personal information was made.",
+        "The groups of users are neither known nor inferred. The measures count the groups that documents mention.",
     ]
     if "context" in pairs.schema:
         lines.append(
-            f"The column context says who sent the query and when. It is filled in {pairs.contexts} pairs, with "
-            f"{pairs.told.counts()[0]} different texts. It can link the queries of one person: review it before you "
-            "publish the dataset."
+            f"The column context states who sent the query and when. {pairs.contexts} pairs have a value in this "
+            f"column, with {pairs.told.counts()[0]} different texts. The column can link the queries of one person. "
+            "Review it before you publish the dataset."
         )
     if others:
-        lines.append(one_line(f"Columns that the run added; review them before you publish the dataset: {others}."))
+        lines.append(one_line(f"The build added these columns; review them before you publish the dataset: {others}."))
     return lines
 
 
@@ -196,7 +199,7 @@ def croissant_problems(found: Any, digests: Mapping[str, str], columns: list[str
         files = {one["contentUrl"]: one["sha256"] for one in found["distribution"]}
         fields = [[field["name"] for field in records["field"]] for records in found["recordSet"]]
     except (KeyError, TypeError):
-        yield "croissant.json: expected distribution and recordSet as in a release"
+        yield "croissant.json: expected the fields distribution and recordSet in the form that askew publish writes"
         return
     wrong = sorted(str(name)[:60] for name, digest in files.items() if digests.get(name) != digest)
     if wrong:

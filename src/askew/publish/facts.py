@@ -120,7 +120,9 @@ def canonical_json(value: Any) -> str:
         found = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         found.encode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"facts: expected JSON values only, found something else ({_first(error)})") from None
+        raise ConfigError(
+            f"facts: expected only values that JSON allows, found another value ({_first(error)})"
+        ) from None
     return found
 
 
@@ -132,7 +134,7 @@ def read_facts(facts: Mapping[str, Any]) -> Facts:
         if not isinstance(stated.get(name, ""), str):
             raise wrong(name, "a text", stated[name])
     if "date" in stated and not _DATE.fullmatch(stated["date"]):
-        raise wrong("date", "year-month-day such as 2026-01-31", stated["date"])
+        raise wrong("date", "a date in the form 2026-01-31", stated["date"])
     for name in ("seeds", "counts", "dropped", "versions"):
         mapping(stated.get(name, {}), name)
     for name in ("lexicons", "sources", "held_out"):
@@ -155,10 +157,10 @@ def read_facts(facts: Mapping[str, Any]) -> Facts:
 def _subsets(stated: dict[str, Any]) -> tuple[str, ...]:
     found = stated.get("subsets", list(SUBSETS))
     if not isinstance(found, list) or not found or len(set(map(str, found))) < len(found):
-        raise wrong("subsets", "a list of names, each once", found)
+        raise wrong("subsets", "a list of different names", found)
     for name in found:
         if not isinstance(name, str) or not _SUBSET.fullmatch(name) or name in RESERVED:
-            raise wrong("subsets", "names of letters, digits and underscores that no other column has", name)
+            raise wrong("subsets", "names of letters, digits and underscores that are not names of other columns", name)
     return tuple(found)
 
 
@@ -219,7 +221,9 @@ def _measures(stated: Any) -> tuple[MeasureFacts, ...]:
     keys = [one.key for one in found]
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:
-        raise ConfigError(f"facts: two measures have the key {twice[0]!r} in the papers' files; set another 'key'")
+        raise ConfigError(
+            f"facts: two measures have the key {twice[0]!r} in the papers' files; set a different 'key' for one of them"
+        )
     place = {key: i for i, key in enumerate(PUBLISHED)}
     return tuple(sorted(found, key=lambda one: (place.get(one.key, len(place)), one.name)))
 

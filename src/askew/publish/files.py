@@ -96,7 +96,7 @@ def walk(folder: Path) -> tuple[dict[str, Path], list[str]]:
                 elif item.is_file(follow_symlinks=False):
                     found[name] = Path(item.path)
                 else:
-                    refused.append(f"files: {name!r} is not a plain file")
+                    refused.append(f"files: {name!r} is not a regular file")
     return dict(sorted(found.items())), sorted(refused)
 
 
@@ -115,9 +115,9 @@ def read_checksums(text: str) -> tuple[dict[str, str], list[str]]:
         if match is None:
             wrong.append(f"{CHECKSUMS}, line {number}: expected a SHA-256, two blanks and a name")
         elif not _inside(match[2]):
-            wrong.append(f"{CHECKSUMS}, line {number}: {match[2][:60]!r} is no path inside the folder")
+            wrong.append(f"{CHECKSUMS}, line {number}: {match[2][:60]!r} is not a path inside the folder")
         elif match[2] in found:
-            wrong.append(f"{CHECKSUMS}, line {number}: {match[2][:60]!r} is there twice")
+            wrong.append(f"{CHECKSUMS}, line {number}: {match[2][:60]!r} appears twice")
         else:
             found[match[2]] = match[1]
     return found, wrong
@@ -135,9 +135,9 @@ def checksum_problems(stated: Mapping[str, str], found: Mapping[str, str]) -> It
         if name not in found:
             yield f"checksums: {name!r} is missing"
         elif name not in stated:
-            yield f"checksums: {name!r} is extra; {CHECKSUMS} does not name it"
+            yield f"checksums: {name!r} is not listed in {CHECKSUMS}"
         elif stated[name] != found[name]:
-            yield f"checksums: {name!r} was altered; its SHA-256 is not the stated one"
+            yield f"checksums: {name!r} was changed; its SHA-256 differs from the one in {CHECKSUMS}"
 
 
 def read_text(files: Mapping[str, Path], name: str) -> str:
@@ -163,7 +163,7 @@ def read_json(files: Mapping[str, Path], name: str) -> Any:
 def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(items)
     if len(found) != len(items):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key appears twice")
     return found
 
 

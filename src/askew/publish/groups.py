@@ -23,23 +23,23 @@ def stated(facts: Facts) -> dict[str, bool]:
     """The optional rules of the scheme, and whether the facts state what is needed to check them."""
     selection = facts.selection
     return {
-        "labels accepted by group (selection.accepted)": bool(selection.accepted),
-        "new values of Optimal pairs (selection.optimal)": bool(selection.optimal),
-        "labels by outcome (selection.labels)": bool(selection.labels),
-        "groups by old values (selection.groups)": bool(selection.groups),
-        "scores by gains (selection.weights)": bool(selection.weights),
+        "which labels are accepted for each group (selection.accepted)": bool(selection.accepted),
+        "which new values Optimal pairs have (selection.optimal)": bool(selection.optimal),
+        "which label each outcome has (selection.labels)": bool(selection.labels),
+        "which old values each group has (selection.groups)": bool(selection.groups),
+        "how scores follow from gains (selection.weights)": bool(selection.weights),
     }
 
 
 def _subsets(pairs: pl.DataFrame, _: Facts) -> Iterator[Broken]:
     both = pl.col("optimal") | pl.col("effective")
     shown = ("optimal", "effective", "fair", "negative")
-    yield from broken(pairs, pl.col("fair") != both, "Fair is Optimal and Effective together", *shown)
+    yield from broken(pairs, pl.col("fair") != both, "Fair consists of the Optimal and the Effective pairs", *shown)
     yield from broken(pairs, pl.col("negative") & (pl.col("fair") | both), "no Fair pair is a negative sample", *shown)
     for subset in ("optimal", "effective"):
         yield from once(pairs, subset, subset.capitalize())
     yield from broken(
-        pairs.filter("fair"), pl.col("text") == pl.col("original_text"), "a Fair pair has two different texts", "text"
+        pairs.filter("fair"), pl.col("text") == pl.col("original_text"), "the two texts of a Fair pair differ", "text"
     )
 
 
@@ -64,7 +64,9 @@ def _optimal(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     chosen = pairs.filter("optimal")
     for measure, value in facts.selection.optimal.items():
         wrong = ~np.isclose(values(chosen, new_column(measure)), value, rtol=CLOSE, atol=CLOSE)
-        yield from broken(chosen, wrong, f"every Optimal pair has new {measure} = {value:g}", new_column(measure))
+        yield from broken(
+            chosen, wrong, f"every Optimal pair has the new value {value:g} of {measure}", new_column(measure)
+        )
 
 
 def _labels(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:

@@ -15,8 +15,8 @@ from askew.publish.rules import CLOSE, Broken, broken, values
 from askew.publish.selection import SIGNS
 
 _NO_TEXTS = (
-    "query_text = false: the texts of the original queries are not here, so not checked: one text for each query, two "
-    "different texts in a pair, splits by text"
+    "query_text = false: the texts of the original queries are not in this dataset, so three rules were not checked: a "
+    "query has one text, the two texts of a pair differ, and the text determines the split"
 )
 
 
@@ -52,19 +52,21 @@ def _of_the_scheme(facts: Facts) -> tuple[groups.Rule, ...]:
 
 def unchecked(facts: Facts) -> list[str]:
     """Notes on rules that cannot be checked, because the facts do not state them or the release lacks the data."""
-    stated = {"outcomes by gains (selection.effectiveness, bias, outcomes)": _has_outcomes(facts)}
+    stated = {"how outcomes follow from gains (selection.effectiveness, bias, outcomes)": _has_outcomes(facts)}
     stated |= groups.stated(facts) if facts.scheme == REFAIRMULATE else chosen.stated(facts)
-    missing = [f"not stated, so not checked: {what}" for what, there in stated.items() if not there]
+    missing = [
+        f"not checked, because askew.json does not state it: {what}" for what, there in stated.items() if not there
+    ]
     return [*([] if facts.query_text else [_NO_TEXTS]), *missing, *chosen.absent(facts)]
 
 
 def _identities(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     twice = pl.struct("query_id", "variant_id").is_duplicated()
-    yield from broken(pairs, twice, "a query has each variant once")
+    yield from broken(pairs, twice, "each variant id appears once per query")
     more = [name for name in ("group", "context") if name in pairs.columns]
     for name in ("original_text", *more, *(old_column(one.name) for one in facts.measures)):
         same = pl.col(name).eq_missing(pl.col(name).first()).over("query_id")
-        yield from broken(pairs, ~same, f"a query has one {name}", name)
+        yield from broken(pairs, ~same, f"all pairs of a query have the same {name}", name)
 
 
 def _gains(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
@@ -72,7 +74,7 @@ def _gains(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         names = pair_columns(one.name)
         old, new, gain = (values(pairs, name) for name in names)
         right = np.isclose(gain, one.direction.gain(old, new), rtol=CLOSE, atol=CLOSE, equal_nan=True)
-        yield from broken(pairs, ~right, f"the gain of {one.name} follows from old and new", *names)
+        yield from broken(pairs, ~right, f"the gain of {one.name} follows from the old and the new value", *names)
 
 
 def _has_outcomes(facts: Facts) -> bool:
@@ -100,5 +102,5 @@ def _robust(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         return
     names = [gain_column(name) for name in facts.robust_measures]
     sign = joint_signs([values(pairs, name) for name in names], facts.selection.tolerance)
-    said = f"a robust pair is worse in no measure under {facts.robust_rankers[0]}"
+    said = f"a robust pair is worse in no measure with {facts.robust_rankers[0]}"
     yield from broken(pairs, pairs["robust"].fill_null(False).to_numpy() & (sign < 0), said, *names)

@@ -23,49 +23,54 @@ from askew.publish.selection import GROUPS
 
 TEXTS = ("query_id", "variant_id", "original_text", "text", "method", "outcome")
 # In the order of ``pair_columns``.
-_SIDES = ("{} of the original query", "{} of the rewritten query", "gain of {}: how much better new is than old")
+_SIDES = (
+    "{} of the original query",
+    "{} of the rewritten query",
+    "gain of {}: how much better the new value is than the old one",
+)
 _HELD_OUT_GAIN = (
-    "gain of {} in the half of the documents that did not choose the pair, to half the cutoff: the mean over the "
-    "choices by one half that chose it; null where none did or the other half has no value"
+    "held-out gain of {}: if half of the documents selects the pair, its gain in the other half, at half the cutoff. "
+    "It is the mean over all such selections; null if no half selected the pair or the other half has no value"
 )
 _FOR_MEASURES = ("old_", "new_", "gain_", held_out_gain_column(""))
 _ABOUT = {
-    "query_id": "the query, as its collection names it",
-    "variant_id": "the rewritten query; unique within its query",
+    "query_id": "the id of the query in its collection",
+    "variant_id": "the id of the rewritten query; unique among those of the same query",
     "original_text": "the original query",
     "text": "the rewritten query",
-    "method": "what made the rewritten query",
-    "group": "of the query: 1 effective without lean, 2 effective with lean, 3 not effective without lean, 4 neither",
-    "label": "the label of the selection",
-    "outcome": "the change of effectiveness and lean, by name",
-    "score": "the score of the selection; larger is better",
+    "method": "the method that made the rewritten query",
+    "group": "group of the original query: 1 effective and without lean, 2 only effective, 3 only without lean, "
+    "4 neither",
+    "label": "the label that the selector gave to the pair",
+    "outcome": "the outcome: the name of the change of effectiveness and lean",
+    "score": "the score by which the selector ranks pairs; larger is better",
 }
 _OF_GROUPS = ("group", "label", "score")
 _MAYBE = {
-    "doc_id": "the document it was made from, if any",
-    "context": "who asked the query and when, as its collection says it",
+    "doc_id": "the document that the rewritten query was made from, if any",
+    "context": "who sent the query and when, as stated in its collection",
 }
 _MADE = {
-    "kind": "the kind of reformulation, where its method has kinds",
-    "p_same": "the probability that it asks for the same thing as the original, where the filter equivalence ran",
-    "p_natural": "the probability that a person could type it, where the filter equivalence ran",
-    "source_judged": "a document that it was made from is judged relevant to the query",
+    "kind": "the kind of reformulation, if its method has kinds",
+    "p_same": "the probability that both queries have the same meaning, if the filter equivalence was used",
+    "p_natural": "the probability that a person could type the rewritten query, if the filter equivalence was used",
+    "source_judged": "whether a document that the rewritten query was made from is judged relevant to the query",
 }
 _SUBSETS = {
-    "optimal": "in the subset Optimal",
-    "effective": "in the subset Effective",
-    "fair": "in the subset Fair (Optimal and Effective together)",
-    "negative": "a negative sample",
+    "optimal": "whether the pair is in the subset Optimal",
+    "effective": "whether the pair is in the subset Effective",
+    "fair": "whether the pair is in the subset Fair (Optimal and Effective together)",
+    "negative": "whether the pair is a negative sample",
 }
 _FURTHER = {
-    "accepted": "its label is accepted for its group",
-    "valid": "it may become Effective",
-    "perfect": "the rewritten query itself is effective and without lean",
-    "is_best": "the one candidate of its query that the selection puts first",
-    "optimal_score": "the score that the published files have of an Optimal pair",
+    "accepted": "whether the label of the pair is accepted for the group of its query",
+    "valid": "whether the pair may be selected for the subset Effective",
+    "perfect": "whether the rewritten query itself is effective and without lean",
+    "is_best": "whether the pair is the one that the selector ranks first for its query",
+    "optimal_score": "the score of an Optimal pair in the files published with the paper",
 }
-_WITHHELD = "the original query: null in every row, for its text is not in this dataset; join it by query_id"
-_ROBUST = "worse under none of the rankers and better under one or more; null where it is not known under all of them"
+_WITHHELD = "the original query; null in every row, because its text is not in this dataset. Join it by query_id"
+_ROBUST = "whether the pair is worse with no ranker and better with at least one; null if a ranker has no value for it"
 _FIRST = ("query_id", "variant_id", "original_text", "text", "method")
 # At most this many rows of each split are in memory while a file is written.
 _ROW_GROUP = 1 << 14
@@ -104,11 +109,11 @@ def _about_subset(subset: str, facts: Facts) -> str:
     if facts.scheme == REFAIRMULATE:
         return _SUBSETS[subset]
     if facts.scheme == BOXES:
-        return f"in the box {subset}: {facts.selection.boxes[subset].text}"
+        return f"whether the pair is in the box {subset}: {facts.selection.boxes[subset].text}"
     front = facts.selection.fronts.get(subset)
     if front is not None:
-        return f"no other pair of its query is as good in {' and '.join(front.measures)} and better in one of them"
-    return _FURTHER.get(subset, f"in the subset {subset}")
+        return f"whether the pair is Pareto-optimal among those of its query, by {' and '.join(front.measures)}"
+    return _FURTHER.get(subset, f"whether the pair is in the subset {subset}")
 
 
 def canonical(pairs: pl.DataFrame, facts: Facts) -> pl.DataFrame:
@@ -131,11 +136,13 @@ def _check_columns(pairs: pl.DataFrame, facts: Facts) -> None:
             f"pairs: expected the column {missing[0]!r} (missing: {len(missing)}); found {', '.join(pairs.columns)}"
         )
     if "split" in pairs.columns:
-        raise DataError("pairs: the column 'split' is set by publish; leave it out")
+        raise DataError("pairs: remove the column 'split'; it is added when the pairs are published")
     stated = measure_columns(facts)
     for name in pairs.columns:
         if name.startswith(_FOR_MEASURES) and name not in stated:
-            raise ConfigError(f"facts, measures: expected the measure of the column {name!r} of the pairs, found none")
+            raise ConfigError(
+                f"facts, measures: the pairs have the column {name!r}, but its measure is not listed; add it"
+            )
 
 
 def _typed(pairs: pl.DataFrame, name: str, facts: Facts) -> pl.Expr:
@@ -154,7 +161,7 @@ def _typed(pairs: pl.DataFrame, name: str, facts: Facts) -> pl.Expr:
     else:
         right, expr = found in _PLAIN or found.is_numeric(), _other(name, found)
     if not right:
-        raise DataError(f"pairs, column {name!r}: its type {found} does not fit; see askew.publish.pairs")
+        raise DataError(f"pairs, column {name!r}: the type {found} is not allowed; askew.publish.pairs lists the types")
     return expr
 
 
@@ -176,11 +183,11 @@ def _check_values(pairs: pl.DataFrame, facts: Facts) -> None:
     for name in TEXTS:
         empty = int((pairs[name].str.strip_chars() == "").sum())
         if empty:
-            raise DataError(f"pairs, column {name!r}: expected a text in every row, found {empty} empty ones")
+            raise DataError(f"pairs, column {name!r}: expected a text in every row, found {empty} empty texts")
     numbers = pairs.select(pl.selectors.float().is_infinite().any())
     infinite = [name for name in numbers.columns if numbers[name][0]]
     if infinite:
-        raise DataError(f"pairs, column {infinite[0]!r}: expected finite numbers")
+        raise DataError(f"pairs, column {infinite[0]!r}: expected finite numbers, found infinite ones")
     wrong = pairs.filter(~pl.col("group").is_in(GROUPS)) if facts.scheme == REFAIRMULATE else pairs.clear()
     if wrong.height:
         raise DataError(f"pairs, column 'group': expected 1 to 4, found {wrong['group'][0]}")
@@ -190,13 +197,13 @@ def check_withheld(pairs: pl.DataFrame, facts: Facts) -> None:
     """Raise if a pair has the text of an original query, or if an unknown text column might contain one."""
     told = pairs["original_text"].count()
     if told:
-        raise DataError(f"pairs, column 'original_text': expected no text (query_text: false), found {told}")
+        raise DataError(f"pairs, column 'original_text': expected no texts, because query_text is false; found {told}")
     known = {*about_columns(facts), "split"} - {"context"}
     for name, kind in pairs.schema.items():
         if kind == pl.String and name not in known:
             raise DataError(
-                f"pairs, column {name!r}: it may have the text of a query or a passage, and query_text is false; "
-                "leave it out"
+                f"pairs, column {name!r}: the column may contain the text of a query or a passage, but query_text is "
+                "false; remove the column"
             )
 
 

@@ -113,7 +113,10 @@ class _Writing:
             named += 0 if self.facts.query_text else named_by_text(block)
         _refuse([*found.lines(), *self.originals.leaks()])
         if named:
-            raise DataError(f"pairs: {named} query ids are the texts of their queries; give the queries other ids")
+            raise DataError(
+                f"pairs: {named} query ids are the texts of their queries, which must not be published; give the "
+                "queries other ids"
+            )
 
     def _write(self, folder: Path, more: dict[str, int], stack: ExitStack) -> PairNumbers:
         splits = split_files(self.shares)
@@ -144,7 +147,9 @@ def split_files(shares: Mapping[str, float]) -> dict[str, str]:
 def _refuse(broken: list[str]) -> None:
     if broken:
         more = f"\n... and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
-        raise DataError("pairs: not published, because these rules are broken:\n" + "\n".join(broken[:_SHOWN]) + more)
+        raise DataError(
+            "pairs: nothing was published, because the pairs break these rules:\n" + "\n".join(broken[:_SHOWN]) + more
+        )
 
 
 def _describe(folder: Path, numbers: PairNumbers, facts: Facts, shares: dict[str, float]) -> None:

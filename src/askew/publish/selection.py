@@ -103,14 +103,14 @@ class _Reader:
     def tolerance(self) -> float:
         found = self.stated.get("tolerance", 0.0)
         if not is_number(found) or found < 0:
-            raise wrong("selection.tolerance", "a number of zero or more", found)
+            raise wrong("selection.tolerance", "a number that is 0 or more", found)
         return float(found)
 
     def outcomes(self) -> dict[str, tuple[str, str]]:
         found = self.part("outcomes")
         for name, signs in found.items():
             if not isinstance(signs, list) or len(signs) != 2 or any(sign not in SIGNS for sign in signs):
-                raise wrong(f"selection.outcomes.{name}", "two of better, same, worse", signs)
+                raise wrong(f"selection.outcomes.{name}", "two values, each better, same or worse", signs)
         return {name: (signs[0], signs[1]) for name, signs in found.items()}
 
     def labels(self, outcomes: Collection[str]) -> dict[str, Label]:
@@ -165,7 +165,7 @@ class _Reader:
             if not isinstance(written, str):
                 raise wrong(f"selection.boxes.{box}", "a criterion such as 'refined > original'", written)
         if found and len(self.measures("measure")) != 1:
-            raise wrong("selection.measure", "the one measure of the boxes", self.stated.get("measure"))
+            raise wrong("selection.measure", "the one measure that defines the boxes", self.stated.get("measure"))
         return {box: Criterion.parse(written) for box, written in found.items()}
 
 

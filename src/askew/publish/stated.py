@@ -21,7 +21,7 @@ def wrong(where: str, expected: str, found: Any) -> ConfigError:
 def mapping(value: Any, where: str) -> dict[str, Any]:
     """Return the value as a dictionary, or raise if it is no mapping with texts as keys."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise wrong(where, "a mapping with texts as keys", value)
+        raise wrong(where, "a mapping whose keys are texts", value)
     return dict(value)
 
 

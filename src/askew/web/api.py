@@ -129,7 +129,7 @@ async def compare(
     site: Here, q: s.Asked, to: Annotated[s.QueryText, Query(description="The reformulated query.")], k: s.Count = TOP,
     query_id: s.QueryId = "",
 ) -> Response:  # fmt: skip
-    """Both result lists, the ranks of each document in both, and the gains by the original query's judgements."""
+    """Both result lists, the ranks of each document in both, and the gains by the judgements of the original query."""
     return await _explored(
         site, ("compare", q, to, k, query_id), lambda one: as_json(Comparison, one.compare(q, to, k, query_id))
     )
@@ -137,7 +137,7 @@ async def compare(
 
 @router.post("/text", responses=_documented(MeasuredText), summary="Measure a text")
 async def text(site: Here, body: s.TextBody) -> Response:
-    """The words of a text that name a group, who they point to, and the lean of a list with this text as only result.
+    """The words of a text that name a group, whom they refer to, and the lean of a list with this text as only result.
 
     With a query, also whether each word is off topic.
     """

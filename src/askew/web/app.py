@@ -23,8 +23,8 @@ from askew.web.work import Busy
 
 _ABOUT = (
     "Search a collection, measure the bias (lean) of the results toward the groups that `setting.groups` names, find "
-    "reformulations that lean less and retrieve as well. Errors are `{error: {code, message}}`. Counting words of a "
-    "lexicon is not bias."
+    "reformulations that lean less and retrieve as well. Errors are `{error: {code, message}}`. Counts of lexicon "
+    "words are not bias by themselves."
 )
 
 

@@ -74,14 +74,16 @@ class Connections:
         """Whether an address may open one more connection. A waiting connection may be closed to make room for it."""
         client = client_key(address)
         if self._count[client] >= self._per_address and not self._shared.hold(address):
-            return self._close_longest(self._waiting_of.get(client), "closed early: too many from one address")
+            return self._close_longest(
+                self._waiting_of.get(client), "closed early: too many connections from one address"
+            )
         if len(self._open) >= self._most:
-            return self._close_longest(self._waiting, "closed early: too many are open")
+            return self._close_longest(self._waiting, "closed early: too many connections are open")
         return True
 
     def _close_longest(self, waiting: OrderedDict[Held, None] | None, why: str) -> bool:
         if not waiting:
-            self.notices.add(f"refused: {self._most:,} are open, or {self._per_address:,} from one address")
+            self.notices.add(f"refused: {self._most:,} connections are open, or {self._per_address:,} from one address")
             return False
         longest = next(iter(waiting))
         self.notices.add(why)
@@ -140,9 +142,11 @@ class Connections:
 
     def scarce(self) -> None:
         """Free a file descriptor for a new connection, if possible."""
-        self.notices.add("delayed: no file descriptors are left; raise the limit (ulimit -n) before askew serve")
+        self.notices.add(
+            "delayed: no file descriptors are left; raise the limit (ulimit -n) before you start askew serve"
+        )
         if self._waiting:
-            self._close_longest(self._waiting, "closed early: too many are open")
+            self._close_longest(self._waiting, "closed early: too many connections are open")
         self.notices.write()
 
 
@@ -191,7 +195,7 @@ def connections_possible(wanted: int) -> int:
     found = wanted if soft == resource.RLIM_INFINITY else min(wanted, soft - used)
     if found < LEAST:
         raise ConfigError(
-            f"askew serve needs {used + LEAST} file descriptors or more, and this process may open {soft}; "
-            f"raise the limit first: ulimit -n {max(1024, used + LEAST)}"
+            f"askew serve needs {used + LEAST} file descriptors or more, but this process may open only {soft}; "
+            f"raise the limit: ulimit -n {max(1024, used + LEAST)}"
         )
     return found

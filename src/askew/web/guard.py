@@ -85,7 +85,7 @@ class Guard:
     def _failure(self, error: Exception) -> Problem:
         """Log the kind and place of an error. Its message may contain a query, so it is not logged."""
         if isinstance(error, OSError) and error.errno in SCARCE:
-            _log.error("no file descriptors are left; raise the limit (ulimit -n) before askew serve")
+            _log.error("no file descriptors are left; raise the limit (ulimit -n) before you start askew serve")
             return Problem(503, CODES[503], MESSAGES[503], {"retry-after": "1"})
         what = str(error) if isinstance(error, LaneFailed) else f"{type(error).__name__} at {place_of(error)}"
         _log.error("internal error: %s", what)
@@ -109,7 +109,11 @@ class Guard:
         name, given = host_of(f"//{headers.get('host', '')}"), self._settings
         known = is_loopback(name) or name in (*self._hosts, given.host.strip("[]").lower())
         if not known and (given.loopback or given.allowed_hosts):
-            raise Problem(421, CODES[421], "this service does not answer for this host name; --allowed-host adds one")
+            raise Problem(
+                421,
+                CODES[421],
+                "this service does not answer requests for this host name; --allowed-host adds a host name",
+            )
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         """Reject POST requests from pages of other sites (cross-site request forgery)."""
@@ -117,9 +121,9 @@ class Guard:
             return
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         if site is not None and site not in ("same-origin", "none"):
-            raise Problem(403, CODES[403], "only pages of this service may post to it")
+            raise Problem(403, CODES[403], "only pages of this service may send POST requests to it")
         if site is None and origin is not None and not self._is_own(origin, headers):
-            raise Problem(403, CODES[403], "only pages of this service may post to it")
+            raise Problem(403, CODES[403], "only pages of this service may send POST requests to it")
 
     def _is_own(self, origin: str, headers: Headers) -> bool:
         """Whether an origin is this service. A proxy may change the Host header, so allowed host names count too."""
@@ -138,7 +142,7 @@ class Guard:
 
     def _ask_for_token(self, scope: Scope) -> Response:
         if wants_json(scope) or scope["method"] != "GET":
-            problem = Problem(401, CODES[401], "a token is needed: Authorization: Bearer TOKEN",
+            problem = Problem(401, CODES[401], "a token is needed: send the header Authorization: Bearer TOKEN",
                               {"www-authenticate": "Bearer"})  # fmt: skip
             return self._show(scope, problem)
         query = scope["query_string"].decode("latin-1")

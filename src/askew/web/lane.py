@@ -93,7 +93,7 @@ class Lane:
         if late:
             return Problem(503, "too_long", f"measuring took longer than {self._seconds:g} s and was stopped; send "
                            "fewer queries or documents, or use askew measure on your own machine")  # fmt: skip
-        return Problem(503, CODES[503], "the process that measures runs has ended, often because memory ran out; "
+        return Problem(503, CODES[503], "the process that measures runs has ended, probably because memory ran out; "
                        "send fewer queries or documents")  # fmt: skip
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -107,7 +107,9 @@ class Lane:
             _asked(self._process, (self._sources, self._seconds))
         except (OSError, EOFError):
             self._stop()
-            raise Problem(503, CODES[503], "the process that measures runs did not start; the log says why") from None
+            raise Problem(
+                503, CODES[503], "the process that measures runs did not start; the log of the service has the reason"
+            ) from None
         return self._process
 
     def _stop(self) -> None:

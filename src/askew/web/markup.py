@@ -44,7 +44,7 @@ def _attribute(key: str, value: Value) -> str:
         return f" {name}"
     text = number(value) if isinstance(value, float) else str(value)
     if name in _ADDRESSES and not _LOCAL.fullmatch(text):
-        raise ValueError(f"only addresses of this service are allowed: {name}={text!r}")
+        raise ValueError(f"only addresses of this service are allowed, found {name}={text!r}")
     return f' {name}="{escape(text)}"'
 
 

@@ -80,7 +80,7 @@ def serve(settings: Settings, ready: Told, verbose: bool = False) -> None:
     held = listen(settings)
     possible = connections_possible(settings.limits.connections)
     if possible < settings.limits.connections:
-        _log.warning("at most %d connections: the limit on open files allows no more (ulimit -n)", possible)
+        _log.warning("at most %d connections are possible, because of the limit on open files (ulimit -n)", possible)
     wrong: list[BaseException] = []
 
     def failed(error: BaseException) -> None:

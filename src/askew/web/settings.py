@@ -88,7 +88,9 @@ class Settings:
                 "variable ASKEW_TOKEN, or give --token-file"
             )
         if self.token is not None and len(self.token) < LEAST_TOKEN:
-            raise ConfigError(f"the token should have {LEAST_TOKEN} characters or more, found {len(self.token)}")
+            raise ConfigError(
+                f"the token needs {LEAST_TOKEN} characters or more, found {len(self.token)}; set a longer one"
+            )
 
     @property
     def loopback(self) -> bool:

@@ -35,11 +35,13 @@ class Upload:
     def of(cls, name: str, data: bytes, what: str) -> Upload:
         """Make an upload with a safe name. Data that cannot be lines of text is refused without parsing it."""
         if data.startswith(_PACKED):
-            raise DataError(f"upload: the {what} is compressed or Parquet; upload plain TREC lines")
+            raise DataError(
+                f"upload: the {what} is compressed or in Parquet format; upload a plain text file in TREC format"
+            )
         if not data.strip():
             raise DataError(f"upload: the {what} is empty")
         if data.count(b"\n") > MOST_LINES:
-            raise DataError(f"upload: at most {MOST_LINES:,} lines are accepted here; askew measure has no limit")
+            raise DataError(f"upload: at most {MOST_LINES:,} lines are accepted; use askew measure for larger files")
         digest = hashlib.sha256(what.encode() + b"\0" + data).hexdigest()[:16]
         return cls(digest, _NAME.sub("_", Path(name.replace("\\", "/")).name)[-60:] or "upload", what, data)
 

@@ -50,7 +50,9 @@ def axis(label: str, values: Iterable[float], zero: bool = False, most: int = 6)
     """An axis that includes all values and begins and ends at a round number; with ``zero`` it also includes zero."""
     found = [*values, *([0.0] if zero else [])]
     if not all(map(math.isfinite, found)):
-        raise DataError(f"chart, {label!r}: expected finite numbers, found others; leave them out and count them")
+        raise DataError(
+            f"chart, {label!r}: expected finite numbers, found infinite or missing ones; leave these out and count them"
+        )
     low, high = (min(found), max(found)) if found else (0.0, 1.0)
     # Values that differ only by the rounding error count as one value.
     if high - low <= 1e-9 * max(abs(low), abs(high)):

@@ -58,9 +58,9 @@ def counted_section(files: PageParts, found: CountedParts) -> Section:
     caption = f"Parts of {found.measure} for {found.queries:,} queries"
     shown = files.table(table("counted", caption, head, rows), found.data)
     told = (
-        f"The words that the measure counts, by the reason of the mention (why) and the person it refers to (who). "
-        f"Parts are estimates ({found.resolver}); the parts of who are corrected for known errors. Nets add up to the "
-        "mean of the measure. On topic includes mentions that present one group as the default, because too few of "
-        "these are labeled to estimate their share."
+        "The table divides the counted words by why a group is mentioned (why) and by who is mentioned (who). "
+        f"Parts are estimated by a model ({found.resolver}); the parts by who are corrected for its known errors. The "
+        'net values of all parts add up to the mean of the measure. The part "on topic" includes mentions that present '
+        "one group as the default, because too few of them are labeled for a separate estimate."
     )
     return Section("counted", "What the measure of lean counts", [paragraph(told), shown])

@@ -50,26 +50,27 @@ def making_section(
         [one.step, n.count(one.rows_in), n.count(one.rows_out), why or n.NONE, one.key]
         for one, why in zip(steps, reasons, strict=True)
     ]
-    note = "The key of a step identifies its settings and inputs: the same key means the same table."
+    note = "The key of a step identifies its settings and inputs. Steps with the same key have the same output."
     counts = [
         {**vars(one), "dropped": sum(one.dropped.values()), "reasons": why}
         for one, why in zip(steps, reasons, strict=True)
     ]
-    told = [Column("measure", CODE), *(Column(label, WORDS) for label in ("better", "part in the choice"))]
+    told = [Column("measure", CODE), *(Column(label, WORDS) for label in ("better", "role in the selection"))]
     lines = [[one.name, one.better, one.part, one.signature] for one in measures]
     return Section("run", "How it was computed", [
         files.table(table("steps", "Steps of the run", head, rows, note), pl.DataFrame(counts)),
         files.table(table("measures", "Measures", [*told, Column("signature", CODE)], lines),
                     pl.DataFrame([vars(one) for one in measures])),
-        folded("The recipe, with every change from the command line", recipe),
+        folded("The recipe, including changes from the command line", recipe),
     ])  # fmt: skip
 
 
 LIMITS = (
-    "A pair is better or worse under this ranker, this collection and these judgements.",
+    "The measured values of a pair hold for this ranker, this collection and these judgements.",
     "The best of many candidates is chosen by a measured score, so this score is better than it would be on new data. "
     "Held-out measures and other rankers give a more reliable estimate.",
-    "A reformulated query may express another information need than its original. No person has judged that here.",
+    "A reformulated query may express another information need than its original. No person has checked this for "
+    "the pairs of this report.",
 )
 
 

@@ -17,8 +17,8 @@ from askew.publish.page.table import CODE, WORDS, Column, columns, table
 
 Row = dict[str, Any]
 _WHICH = {
-    "original better": "the original is better than its best candidate (as published)",
-    "none better": "no candidate is better (Eq. 1)",
+    "original better": "the original query is better than its best candidate (as published)",
+    "none better": "no candidate is better than the original query (Eq. 1)",
 }
 
 
@@ -45,7 +45,7 @@ def refined_section(files: PageParts, found: Refined, measure: str, ranker: str,
 
 def _queries(files: PageParts, found: pl.DataFrame, collection: str) -> Markup:
     row = found.row(0, named=True)
-    head = columns("collection", "queries", "mean words", "documents", "judgements for a query", "users", kind=CODE)
+    head = columns("collection", "queries", "mean words", "documents", "judgements per query", "users", kind=CODE)
     cells = [collection, n.count(row["queries"]), n.mean(row["mean_words"], 2), n.count(row["documents"]),
              n.mean(row["judgements"], 2), n.count(row["users"])]  # fmt: skip
     return files.table(table("queries", "The collection (RePair, Table 2)", head, [cells]), found)
@@ -69,28 +69,30 @@ def _boxes(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
         for row in found.iter_rows(named=True)
     ]  # fmt: skip
     note = (
-        "Refined: originals with a candidate in the box; words, before, after and change are computed for them and "
-        "their best candidate. Value 1: the oracles of RePair. Shares are of all originals, with Wilson's intervals."
+        "Refined: original queries with a candidate in the box. The columns mean words, before, after and change are "
+        "computed for these queries and their best candidates. Value 1: queries whose best candidate has the value 1 "
+        "(the oracles of RePair). Shares are of all original queries, with Wilson intervals."
     )
     return files.table(table("boxes", f"Boxes by {measure} (RePair, Table 4)", head, rows, note), found)
 
 
 def _buckets(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
     if not len(found):
-        return paragraph("No original has a candidate.")
+        return paragraph("No original query has a candidate.")
     rows = [
         [n.count(row["bucket"]), n.count(row["queries"]), n.mean(row["old_mean"]), n.mean(row["new_mean"])]
         for row in found.iter_rows(named=True)
     ]
-    caption = f"Mean {measure} of originals in buckets of equal size, lowest first"
-    note = "Best candidates: the best candidate of each original, also if it is in no box."
+    caption = f"Mean {measure} of the original queries in buckets of equal size, lowest values first"
+    note = "Best candidates: the best candidate of each original query, even if it is in no box."
     given = table("buckets", caption, columns("bucket", "queries", "originals", "best candidates"), rows, note)
-    told = "Bars for each bucket: the mean of its originals, and the mean of their best candidates."
+    told = "The bars show, for each bucket, the mean of its original queries and the mean of their best candidates."
     about = About("buckets", f"Mean {measure} by bucket", told)
     series = {"originals": found["old_mean"].to_list(), "best candidates": found["new_mean"].to_list()}
     drawn = bars(about, [f"bucket {row[0]}" for row in rows], series, f"mean {measure}")
     return figures(
-        tag("div", files.table(given, found)), files.chart(about, drawn, "Buckets in the order of the originals.")
+        tag("div", files.table(given, found)),
+        files.chart(about, drawn, "Buckets are ordered by the values of their original queries."),
     )
 
 
@@ -102,8 +104,9 @@ def _hard(files: PageParts, found: pl.DataFrame, measure: str, ranker: str) -> M
         head += [Column("other ranker", CODE), *map(Column, told)]
     rows = [_hard_row(row) for row in found.iter_rows(named=True)]
     note = (
-        "Queries with a candidate. Means are over the queries that both rankers scored. Other: under the other ranker. "
-        "Improved: the best candidate is better than its original under the other ranker. Intervals by Wilson."
+        "Only queries with a candidate are counted. Means are over the queries that both rankers scored. Other: "
+        "measured with the other ranker. Improved: with the other ranker, the best candidate is better than the "
+        "original query. Intervals are Wilson intervals."
     )
     return files.table(table("hard", f"Hard queries by {measure} (RePair, Table 5)", head, rows, note), found)
 

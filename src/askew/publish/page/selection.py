@@ -23,25 +23,25 @@ from askew.publish.page.table import Group, Table, columns, table
 _COUNTS = ("improved pairs", "unchanged pairs", "worsened pairs")
 _BEFORE_AFTER = columns("measure", "pairs", "before", "after", "change", "95% interval", *_COUNTS)
 _METHOD = (
-    f"Change: the relative change of the mean, in percent. 95% intervals are given from {n.FEWEST} queries on. They "
-    "are valid for every distribution if the measure has bounds; otherwise they are studentized."
+    f"Change: the relative change of the mean, in percent. 95% intervals need at least {n.FEWEST} queries. They "
+    "hold for every distribution if the measure has bounds; otherwise they are studentized and approximate."
 )
 _IN_SAMPLE = (
-    "In-sample: the pairs are measured on the data by which they were chosen, so their gains are larger than on data "
-    "that were not used for the choice."
+    "In-sample: the pairs are measured on the same data that selected them, so their gains are larger than on other "
+    "data."
 )
 _HELD_OUT = (
-    "Held out: pairs are chosen by half of the documents and measured on the other half, to half the cutoff. "
-    "Effectiveness is held out for queries with several relevant documents. The split by documents comes first because "
-    "its halves share no passage. All splits are used in both directions: a pair counts once for each choice that "
-    "selects it, and the interval is over queries. By words: pairs are chosen by half of the words of each group and "
-    "measured by the other half. Both are counted in the same passages, so this figure is too good. By ranks: pairs "
-    "are chosen by the odd ranks and measured on the even ones, and the reverse. Passages that move between odd and "
-    "even ranks make this figure too low."
+    "Held out: pairs are selected with half of the documents and measured on the other half, at half the cutoff. "
+    "Effectiveness is held out for queries with several relevant documents. The main figures use the split by "
+    "documents, because its halves share no passage. Each half of a split is used once to select and once to measure. "
+    "A pair counts once for each selection that contains it. The interval is over queries. By words: pairs are "
+    "selected with half of the words of each group and measured with the other half. Both halves are counted in the "
+    "same passages, so this figure is too optimistic. By ranks: pairs are selected by the odd ranks and measured on "
+    "the even ranks, and the reverse. Passages that move between odd and even ranks make this figure too low."
 )
 _ONLY_IN_SAMPLE = (
-    'In-sample in the column "figures": the measure has no held-out figure. Effectiveness has none if no query with '
-    "a chosen pair has two relevant documents."
+    'In-sample in the column "figures" means that the measure has no held-out figure. Effectiveness has no held-out '
+    "figure if no query with a selected pair has two or more relevant documents."
 )
 _QUERIES = ("improved_queries", "unchanged_queries", "worsened_queries")
 Row = dict[str, Any]
@@ -95,9 +95,9 @@ def held_out_sentence(row: Row, label: str) -> str:
     ends = n.interval_of(row, "held_out_queries")
     interval = "" if ends == n.NONE else f" {ends}"
     return (
-        f"Held out, {label} of the subset {row['subset']} changes by {n.change(row['change'])}{interval} "
-        f"(by words {n.change(row['words_change'])}; by ranks {n.change(row['ranks_change'])}; "
-        f"in-sample {n.change(row['in_sample_change'])})."
+        f"Measured on held-out documents, {label} of the subset {row['subset']} changes by "
+        f"{n.change(row['change'])}{interval} (held out by words: {n.change(row['words_change'])}; by ranks: "
+        f"{n.change(row['ranks_change'])}; in-sample: {n.change(row['in_sample_change'])})."
     )
 
 
@@ -148,7 +148,7 @@ def _change_figure(
     told = {name: column for name, column in series.items() if any(column)}
     if not told:
         return Markup()
-    words = f"The change in percent of the mean of each measure, with 95% intervals, for {', '.join(told)}."
+    words = f"The change of the mean of each measure in percent, with 95% intervals, for {', '.join(told)}."
     about = About(name, title, words)
     return files.chart(about, dots(about, list(labels.values()), told, "change of the mean, %"), "With 95% intervals.")
 
@@ -162,17 +162,17 @@ def against_section(
         "measure", "queries", "original", "by effectiveness", "chosen", "change", "95% interval", "p", "p (Holm)"
     )
     note = (
-        f"The change is from the candidate with the best {measure} (the first one of equals) to the chosen one, for "
-        "the same queries. p: the null hypothesis is that the mean difference is 0. p (Holm): corrected for the number "
-        "of measures."
+        f"The change is from the candidate with the best {measure} (the first of several) to the selected candidate, "
+        "over the same queries. p: the null hypothesis is that the mean difference is 0. p (Holm): corrected for the "
+        "number of measures."
     )
-    caption = "Original, chosen by effectiveness alone, chosen"
+    caption = "Original queries, candidates selected by effectiveness alone, and selected pairs"
     given = table("against-effectiveness", caption, head, rows, note, labels_note(labels.values()))
     most = max(found.get_column("queries").to_list(), default=0)
     intro = paragraph(
-        f"For every query of the subset {subset}, the chosen pair is compared with the candidate that a selection by "
-        f"{measure} alone would choose, as in Matches Made in Heaven. For {agree:,} of {most:,} queries that candidate "
-        "was also chosen here."
+        f"For every query of the subset {subset}, the selected pair is compared with the candidate that has the best "
+        f"{measure}, as the dataset Matches Made in Heaven selects it. For {agree:,} of {most:,} queries, both are the "
+        "same candidate."
     )
     return Section("against", "Against effectiveness alone", [intro, files.table(given, found)])
 
@@ -199,19 +199,23 @@ def cross_section(
         for part in found.partition_by("ranker", "subset", maintain_order=True)
     ]
     notes = [_METHOD, labels_note(labels.values(), ranker)]
-    given = Table("cross-ranker", "The same pairs under other rankers", _BEFORE_AFTER, groups, notes)
-    role = f"; {', '.join(across)} took part in the choice" if across else ", which had no part in the choice"
+    given = Table("cross-ranker", "The same pairs with other rankers", _BEFORE_AFTER, groups, notes)
+    role = (
+        f". The selection of the pairs also used {', '.join(across)}"
+        if across
+        else ", which was not used to select them"
+    )
     intro = paragraph(
-        f"The pairs were chosen by the results of {ranker}. Here both queries of each pair are searched with another "
+        f"The pairs were selected by the results of {ranker}. Here both queries of each pair are searched with another "
         f"ranker{role}."
     )
     drawn = []
     for part in found.partition_by("subset", maintain_order=True):
         subset, rankers = part.item(0, "subset"), part.get_column("ranker").unique(maintain_order=True)
         series = {ranker: _intervals(part.filter(ranker=ranker), labels) for ranker in rankers}
-        title = f"Change of the means under other rankers: {subset}"
+        title = f"Change of the means with other rankers: {subset}"
         drawn.append(_change_figure(files, slug(subset, files.charts, "cross-ranker"), title, series, labels))
-    return Section("rankers", "Under other rankers", [intro, files.table(given, found), figures(*drawn)])
+    return Section("rankers", "Other rankers", [intro, files.table(given, found), figures(*drawn)])
 
 
 def _cross_line(row: Row) -> str:
@@ -235,7 +239,7 @@ def improved_section(
             drawn.append(_improved_figure(files, row, gains[row["measure"]], labels[row["measure"]]))
     labels_of = [label for side in _QUERIES for label in (side.replace("_", " "), "95% interval")]
     head = columns("measure", "queries", *labels_of)
-    note = "Shares of queries with Wilson's 95% intervals; a query with several pairs counts with its mean gain."
+    note = "Shares of queries, with 95% Wilson intervals. A query with several pairs counts with their mean gain."
     caption = f"Queries of the subset {subset} that improve, stay unchanged and worsen"
     given = table("improved-worsened", caption, head, rows, note, labels_note(labels.values()))
     return Section("improved-worsened", "Improved and worsened queries", [files.table(given, shares), figures(*drawn)])
@@ -245,6 +249,6 @@ def _improved_figure(files: PageParts, row: Row, gains: Floats, label: str) -> M
     said = {side: side.partition("_")[0] for side in _QUERIES}
     improved, unchanged, worsened = (f"{said[side]} {n.share(row[f'{side}_share'])}" for side in _QUERIES)
     words = f"{improved}, {unchanged}, {worsened} of {row['queries']:,} queries."
-    told = f"The gain of each query from the highest to the lowest; above zero is better. {words}"
+    told = f"The gains of the queries, from the highest to the lowest. A gain above zero is an improvement. {words}"
     about = About(slug(row["measure"], files.charts, "improved-worsened"), f"Gains on {label}", told)
     return files.chart(about, sorted_gains(about, gains, "gain", [improved, worsened]), words)

@@ -35,7 +35,7 @@ def tradeoff_section(
     """Effectiveness (the first of ``sides``) against lean: pairs as points, and the means of each method."""
     effectiveness, lean = sides
     about = About("tradeoff", "Gains of pairs on both measures", f"Each point is a pair. Points further right are "
-                  f"better by {lean.label}, higher points are better by {effectiveness.label}. {words}")  # fmt: skip
+                  f"better by {lean.label}; higher points are better by {effectiveness.label}. {words}")  # fmt: skip
     gains = f"gain on {lean.label}", f"gain on {effectiveness.label}"
     drawn = files.chart(about, scatter(about, clouds, *gains, size=3, opacity=0.55, zero=True), words)
     body = [figures(drawn, _method_figure(files, methods, sides)), *_method_tables(files, methods, sides, subset)]
@@ -60,12 +60,12 @@ def _method_figure(files: PageParts, methods: pl.DataFrame, sides: tuple[Side, S
     front = front_of(new_x, new_y, sides[1].direction, sides[0].direction)
     groups = [Points("after", new_x, new_y, _short(both["method"].to_list())), Points("before", old_x, old_y)]
     lines = [*moves, *([Line("Pareto front", new_x[front], new_y[front], 2)] if len(both) > 1 else [])]
-    told = f"For each method the means of {sides[0].label} and {sides[1].label}, before and after, over its candidates."
+    told = f"For each method, means of {sides[0].label} and {sides[1].label} over its candidates, before and after."
     about = About("methods", "Means of methods over all their candidates", told)
     drawn = scatter(about, groups, f"mean of {sides[1].label}", f"mean of {sides[0].label}", lines, size=5)
     words = (
-        "Candidates that were not chosen are included. Thin lines connect the mean of the original queries (before) "
-        "with the mean of their candidates (after). The thick line is the Pareto front."
+        "The means include candidates that were not selected. Thin lines connect the mean of the original queries "
+        "(before) with the mean of their candidates (after). The thick line is the Pareto front."
     )
     return files.chart(about, drawn, words)
 
@@ -92,13 +92,15 @@ def _method_tables(files: PageParts, methods: pl.DataFrame, sides: Sequence[Side
         for row in found.iter_rows(named=True)
     ]  # fmt: skip
     head = columns("method", "candidates", "queries", "chosen for", "share", "95% interval", kind=CODE)
-    note = f"Chosen for: the queries with a pair of the method in the subset {subset}. Intervals by Wilson."
+    note = f"Chosen for: number of queries with a pair of the method in the subset {subset}, with 95% Wilson intervals."
     shares = found.select("method", "pairs", "method_queries", "won", "won_share", "won_low", "won_high")
     used = files.table(table("methods-chosen", "How often each method is chosen", head, rows, note), shares)
     told = columns("method", "candidates", "before", "after", "change", "95% interval", "chosen", "before", "after",
                    "change", "95% interval", kind=CODE)  # fmt: skip
     groups = [Group(side.label, _method_rows(methods.filter(measure=side.measure))) for side in sides]
-    note = "First for all candidates of a method, then for the chosen ones. Intervals are over queries."
+    note = (
+        "First columns: all candidates of a method. Last columns: its selected candidates. Intervals are over queries."
+    )
     return [used, files.table(Table("methods", "Effect of each method", told, groups, [note]), methods)]
 
 
@@ -125,7 +127,7 @@ def outcomes_section(files: PageParts, found: pl.DataFrame, measures: str) -> Se
         cells = {row["outcome"]: _outcome_cell(row) for row in part.iter_rows(named=True)}
         rows = [[words, *(cells[f"{side}-{lean}"] for lean in _COLUMNS)] for side, words in _ROWS.items()]
         groups.append(Group(f"{part.item(0, 'of')}: {part.item(0, 'n'):,} pairs", rows))
-    note = f"By {measures}. Number of pairs, their share and its 95% interval over queries."
+    note = f"Outcomes are decided by {measures}. Each cell has the number of pairs, their share and its 95% interval."
     given = Table("outcomes", "Nine outcomes", columns("", *_COLUMNS.values()), groups, [note])
     return Section("outcomes", "Outcomes", [files.table(given, found)])
 
@@ -138,7 +140,7 @@ def examples_section(files: PageParts, tables: Mapping[str, pl.DataFrame], measu
     """The texts of a few pairs; ``tables`` maps captions to pairs, ``measures`` maps measures to labels."""
     head = [Column("original", QUOTE), Column("reformulated", QUOTE), Column("method", CODE)]
     head += [Column(label) for label in measures.values()]
-    body = [paragraph("These are extreme pairs, not typical ones. Scores are before → after.")]
+    body = [paragraph("These pairs are extreme, not typical. Scores are given as original query → reformulation.")]
     for number, (caption, rows) in enumerate(tables.items(), 1):
         cells = [_example_row(row, list(measures)) for row in rows.iter_rows(named=True)]
         body.append(files.table(table(f"examples-{number}", caption, head, cells)))

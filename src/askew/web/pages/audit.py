@@ -52,14 +52,16 @@ def _verdict(found: AuditFacts) -> Markup:
     elif found.verdict in found.groups:
         words = f"The results lean toward {found.verdict}: the mean of {found.deciding} is {figures}."
     else:
-        words = f"On average, no lean toward a group can be shown: the mean of {found.deciding} is {figures}."
+        words = f"The mean lean does not differ significantly from 0: the mean of {found.deciding} is {figures}."
     return p.notice(tag("p", tag("strong", words)), *([tag("p", found.reading)] if found.reading else []))
 
 
 def _sections(found: AuditFacts) -> list[Section]:
     parts = [html_table(t.parts_table(one, place)) for place, one in enumerate(found.parts, start=1)]
-    worst = html_table(t.worst_table(found)) if found.worst else paragraph("No query leans by this measure.")
-    tried = html_table(t.tried_table(found)) if found.tried else paragraph("None was tried.")
+    worst = (
+        html_table(t.worst_table(found)) if found.worst else paragraph("The lean of every query is 0 by this measure.")
+    )
+    tried = html_table(t.tried_table(found)) if found.tried else paragraph("No reformulation was tried.")
     ways = [listed(t.sensitivity_said(found)), html_table(t.sensitivity_table(found))]
     return [
         Section("worst", f"Worst queries ({len(found.worst)})", [worst]),

@@ -52,7 +52,7 @@ def verdict_notice(found: Comparison) -> Markup:
         words = (
             "One of the two queries has no results, so there is nothing to compare."
             if not (found.old.results and found.new.results)
-            else "A measure is not defined for one of the two queries."
+            else "A measure that decides the verdict has no value for one of the two queries."
         )
         return p.notice(tag("p", words), role="status")
     kept = f"{found.agreement:.0%} of the original query's top {TOP} documents are kept"
@@ -91,7 +91,7 @@ def _values(found: Comparison) -> Markup:
         ]
         for one in found.old.values
     ]
-    return p.data_table("Measures of both lists; a positive gain is an improvement", head, rows, "gains")
+    return p.data_table("Measures of both result lists; a positive gain is an improvement", head, rows, "gains")
 
 
 def _leans(found: Comparison) -> Markup:
@@ -102,7 +102,7 @@ def _leans(found: Comparison) -> Markup:
     ]  # fmt: skip
     pictures = tag("div", *both, class_="pictures")
     note = picture_note([found.old.lean])
-    return tag("div", tag("h2", "Bias (lean) of both lists"), pictures, note, p.legend(setting))
+    return tag("div", tag("h2", "Bias (lean) of both result lists"), pictures, note, p.legend(setting))
 
 
 def _sides(found: Comparison) -> Markup:

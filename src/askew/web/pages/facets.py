@@ -19,10 +19,14 @@ _LABELS = {
 }  # fmt: skip
 # The groups of original queries, by the numbers that the selector gives them.
 GROUPS = {
-    "1": "effective, does not lean", "2": "effective, leans", "3": "not effective, does not lean",
-    "4": "not effective, leans",
+    "1": "effective, without lean", "2": "effective, with lean", "3": "not effective, without lean",
+    "4": "not effective, with lean",
 }  # fmt: skip
-_SUBSETS = {CHOSEN: "chosen for any subset", EVERY: "all pairs", "source_judged": "made from a relevant document"}
+_SUBSETS = {
+    CHOSEN: "selected for at least one subset",
+    EVERY: "all pairs",
+    "source_judged": "made from a relevant document",
+}
 # The number of values of a facet that are shown; others are folded.
 _MORE = 6
 
@@ -93,7 +97,7 @@ def _more(table: ShownPairs, asked: PairFilter) -> Markup:
     measure = p.choice(
         "measure", "Another measure", [("", "none"), *((one, one) for one in table.measures)], asked.measure
     )
-    least = p.text_input("least", "Its gain at least", _number(asked.least), "short", inputmode="decimal")
+    least = p.text_input("least", "Minimum gain in this measure", _number(asked.least), "short", inputmode="decimal")
     opened = asked.measure or asked.least is not None
     parts = tag("summary", "More filters"), tag("div", measure, least, class_="filters")
     return tag("details", *parts, open="") if opened else tag("details", *parts)

@@ -47,16 +47,17 @@ def gain_chart(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
 def _caption(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
     signs = [
         join([tag("span", "●", class_=f"dot-{kind}", aria_hidden="true"), f" {words}"])
-        for kind, words in (("better", "nothing lost, something gained"), ("worse", "nothing gained, something lost"),
-                            ("mixed", "one gained, the other lost, or no change"))
+        for kind, words in (("better", "gain in lean or effectiveness, no loss"),
+                            ("worse", "loss in lean or effectiveness, no gain"),
+                            ("mixed", "gain in one and loss in the other, or no change"))
     ]  # fmt: skip
     words: list[object] = [
-        "In-sample gains of the pairs that pass the filters; larger circles have more pairs. Rings are all pairs. ",
+        "In-sample gains of the pairs that match the filters. Larger circles have more pairs. Rings show all pairs. ",
         join(signs, "; "),
         ". ",
     ]
     if cells.unknown:
-        words.append(f"{n.count(cells.unknown)} pairs without a value on both sides are not drawn. ")
+        words.append(f"{n.count(cells.unknown)} pairs that lack a gain in lean or effectiveness are not drawn. ")
     words.append(tag("span", "Drag a rectangle to select pairs. ", class_="with-script"))
     if any(getattr(asked, name) is not None for name in BOUNDS):
         words.append(element("a", "Clear the rectangle", href=clear))

@@ -9,7 +9,9 @@ from askew.web.pages.shell import Page
 
 def login_page(place: str, wrong: bool = False) -> Page:
     """Show a box for the token. A typed token is never shown again."""
-    words = [p.notice(tag("p", "Wrong token. Check it and try again."), kind="warn", role="alert")] if wrong else []
+    words = (
+        [p.notice(tag("p", "Wrong token. Check the token and try again."), kind="warn", role="alert")] if wrong else []
+    )
     box = element(
         "input",
         type="password",
@@ -28,5 +30,8 @@ def login_page(place: str, wrong: bool = False) -> Page:
         method="post",
         class_="ask",
     )
-    why = tag("p", "Other machines can reach this service. Enter the token that it was started with.")
+    why = tag(
+        "p",
+        "This service needs a token, because other machines can reach it. Enter the token of the service.",
+    )
     return Page("Token", (tag("h1", "Token needed"), why, *words, form))

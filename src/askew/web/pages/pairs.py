@@ -19,7 +19,7 @@ from askew.web.pages.gain_chart import gain_chart, without_bounds
 from askew.web.pages.shell import Page
 from askew.web.schemas import PairFilter
 
-_LEAD = "Pairs of an original query and its reformulation, with what the reformulation gains."
+_LEAD = "Pairs of an original query and a reformulation, with the gains of the reformulation in effectiveness and lean."
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,10 @@ def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
     told = tag("strong", f"{n.count(found.total)} of {n.count(table.manifest.rows_out)} pairs")
     body.append(tag("p", tag("span", told), _downloads(given), class_="downloads", role="status", id="pairs"))
     if found.rows:
-        words = "The measures of the selection decide the outcome. If a side has several, none may be worse."
+        words = (
+            "The outcome is decided by the measures of the selection. Effectiveness (or lean) is better only if none "
+            "of its measures is worse."
+        )
         body += [_table(view, asked, given), tag("p", words, class_="note")]
         body.append(p.pager("/pairs", given, found.page, found.pages))
     else:
@@ -57,9 +60,11 @@ def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
 
 def _nothing(found: PairPage, asked: PairFilter) -> Markup:
     words = (
-        "No pair matches these filters. Remove one, or " if not found.total else "There is no such page. Go back, or "
+        "No pair matches these filters. Remove a filter, or "
+        if not found.total
+        else "There is no such page. Go back, or "
     )
-    clear = element("a", "show the chosen pairs", href=address("/pairs", {"dataset": asked.dataset}))
+    clear = element("a", "show the selected pairs", href=address("/pairs", {"dataset": asked.dataset}))
     return p.notice(tag("p", words, clear, "."), role="status")
 
 
@@ -83,22 +88,22 @@ def _figures(table: ShownPairs) -> Markup:
     """Show the held-out change of each chosen subset, and beside it the in-sample change."""
     if table.held_out is None or not table.held_out.rows:
         words = (
-            "There are no held-out figures for these pairs: all gains below are in-sample, measured on the data that "
-            "the pairs were chosen by."
+            "There are no held-out figures for these pairs. All gains below are in-sample: measured on the same data "
+            "that selected the pairs."
         )
         return tag("p", words, class_="note") if table.chosen else Markup()
     # The union of the other subsets is last in the list of subsets, and shown first here.
     subsets = [name for name in reversed(table.chosen) if any(row["subset"] == name for row in table.held_out.rows)]
     first, *rest = (_subset_figures(table, name, table.held_out.rows) for name in subsets)
     note = (
-        "Held out: pairs are chosen by half of the documents and measured on the other half. In-sample: measured on "
-        "the data that the pairs were chosen by, which overestimates gains. A change is called better or worse if its "
-        "interval excludes zero."
+        "Held out: pairs are selected with half of the documents and measured on the other half. In-sample: pairs are "
+        "measured on the same data that selected them, which overestimates gains. A change is called better or worse "
+        "if its interval excludes zero."
     )
     parts = [first, tag("p", note, class_="note")]
     if rest:
         parts.append(tag("details", tag("summary", "The other subsets"), *rest))
-    return tag("section", *parts, aria_label="What the chosen pairs gain")
+    return tag("section", *parts, aria_label="Gains of the selected pairs")
 
 
 def _subset_figures(table: ShownPairs, subset: str, every: Sequence[Mapping[str, Any]]) -> Markup:
@@ -109,7 +114,7 @@ def _subset_figures(table: ShownPairs, subset: str, every: Sequence[Mapping[str,
         ("mean of", "words"), ("change, held out", "number"), ("95% interval", "number"), ("in-sample", "number"),
     ]  # fmt: skip
     pairs = n.count(rows[0]["pairs"])
-    caption = f"Subset {value_words('subset', subset)}, {pairs} pairs: from original to reformulated queries"
+    caption = f"Subset {value_words('subset', subset)}, {pairs} pairs: change from original to reformulated queries"
     drawn = [_figure(row, names.get(row["measure"], "")) for row in rows]
     return p.data_table(caption, head, drawn, f"figures-{_slug(subset)}")
 
@@ -174,8 +179,8 @@ def _heads(
 
 
 _MEANS = {
-    "p_same": "the probability that the reformulation asks for the same thing",
-    "p_natural": "the probability that a person could type it",
+    "p_same": "the probability that the reformulation has the same meaning as the original query",
+    "p_natural": "the probability that a person could type the reformulation",
 }
 
 

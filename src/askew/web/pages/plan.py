@@ -23,15 +23,15 @@ _LONGEST = 34
 _DOES = {
     "classify": "Classify queries", "reformulate": "Write reformulations", "filter": "Filter reformulations",
     "retrieve": "Search", "evaluate": "Measure", "select": "Choose pairs", "held-out": "Held-out figures",
-    "annotate": "Count words of groups", "annotate-halves": "Count half of the words",
+    "annotate": "Count group words", "annotate-halves": "Count half of the group words",
 }  # fmt: skip
 
 
 def plan_page(nodes: Sequence[StepNode], unfinished: Mapping[str, Mapping[str, int]], note: str) -> Page:
     """Show all steps of a store."""
     lead = (
-        "How the dataset was made: the steps of the store, how many rows each reads and writes, and why rows were "
-        "dropped."
+        "How the dataset was made: the steps of the store, how many rows each step reads and writes, and why rows "
+        "were dropped."
     )
     chain = _chain(nodes)
     drawn = tag("div", _picture(chain), class_="scroll plan", tabindex="0", role="region", aria_label="The steps")

@@ -29,7 +29,7 @@ def compared(query: str, to: str, k: int, query_id: str | None = None) -> str:
 def own_box(query: str, k: int, query_id: str | None) -> Markup:
     """Make a box for the user's own reformulation. With scripts, the verdict is shown while typing."""
     box = p.text_input("to", "Your own reformulation", "", "wide", required=True, autocomplete="off",
-                       placeholder="Type the query in other words")  # fmt: skip
+                       placeholder="Type a reformulation")  # fmt: skip
     live = address("/verdict", {"q": query, "query_id": query_id})
     told = tag("div", class_="verdict-live", role="status", aria_live="polite")
     form = element(
@@ -51,7 +51,7 @@ def waiting_section(answer: Answer, k: int) -> Markup:
         body = p.notice(tag("p", tag("strong", "No reformulation needed. "), _why_not(answer), " ", link, "."))
         return _section(body, own_box(answer.query, k, answer.query_id))
     fetched = address("/reformulations", {"q": answer.query, "k": k if k != TOP else None})
-    words = tag("p", tag("span", "Reformulations take a few seconds. ", class_="loading"),
+    words = tag("p", tag("span", "Finding reformulations takes a few seconds. ", class_="loading"),
                 element("a", "Show reformulations", href=here))  # fmt: skip
     waiting = tag("div", words, class_="waiting", role="status", data_load=fetched)
     return _section(waiting, own_box(answer.query, k, answer.query_id))
@@ -76,11 +76,11 @@ def fragment(found: Alternatives, k: int, sort: str) -> Markup:
     body = [tag("p", one, class_="note") for one in found.notes]
     if found.leans is False:
         value = n.mean(found.original.values.get(found.lean), 3)
-        words = f"The results do not lean: {found.lean} is {value}, at most {found.threshold:g} from balance."
+        words = f"The results do not lean: {found.lean} is {value}, at most {found.threshold:g} away from 0 (balanced)."
         body.append(p.notice(tag("p", tag("strong", "No reformulation needed. "), words)))
     ordered = found.ordered()
     if not ordered:
-        words = "No reformulation that asks for the same thing was found. Type your own below."
+        words = "No reformulation with the same meaning was found. Type your own reformulation below."
         body.append(p.notice(tag("p", words), role="status"))
     best, rest = ordered[:BEST], ordered[BEST:]
     if best:
@@ -101,7 +101,7 @@ def _card(found: Alternatives, one: Variant, k: int) -> Markup:
     link = element("a", text, href=compared(found.query, one.text, k, found.query_id), data_key=one.variant_id)
     verdict_words = p.outcome_words(one.outcome, one.lean_verdict if found.proxy else None)
     gained, lost = (_listed(found, one, sign) for sign in (Verdict.BETTER, Verdict.WORSE))
-    nothing = "nothing that is measured" if not found.proxy else "no results of the top 10" if one.kept == 1 else ""
+    nothing = "nothing in any measure" if not found.proxy else "no results of the top 10" if one.kept == 1 else ""
     kept = [] if one.kept is None else [f"keeps {one.kept:.0%} of the top {TOP}"]
     facts = [*([] if one.same is None else [f"same meaning {one.same:.0%}"]), *kept,
              "in the dataset" if one.stored else f"by {one.method}"]  # fmt: skip
@@ -125,7 +125,9 @@ def _listed(found: Alternatives, one: Variant, sign: Verdict) -> Markup | str:
 def _details(found: Alternatives, k: int, sort: str) -> list[Markup]:
     body = []
     if found.candidates:
-        label = "agreement (a proxy, not effectiveness)" if found.proxy else found.effectiveness
+        label = (
+            "agreement with the original results (a proxy for effectiveness)" if found.proxy else found.effectiveness
+        )
         chart = scatter(found, lambda one: compared(found.query, one.text, k, found.query_id), label)
         body.append(tag("div", chart, class_="chart"))
         if found.proxy:
@@ -161,7 +163,7 @@ def _table(found: Alternatives, k: int, sort: str) -> Markup:
         link = element("a", text, href=compared(found.query, one.text, k, found.query_id), data_key=one.variant_id)
         front = tag("span", "Pareto-optimal", class_="chip front") if one.front else ""
         rows.append(_row(found, one, tag("span", link, tag("span", one.method, class_="chip"), front)))
-    caption = "Value, and gain over the original query; a positive gain is an improvement"
+    caption = "Values, and gains over the original query; a positive gain is an improvement"
     return p.data_table(caption, head, rows, "candidates")
 
 

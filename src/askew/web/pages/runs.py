@@ -17,8 +17,8 @@ from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
 
 MISSING = (
-    ("error", "stop with an error"), ("zero", "count it as naming no group"),
-    ("drop", "leave it out; later documents move up"), ("skip", "leave it out after the cutoff"),
+    ("error", "stop with an error"), ("zero", "count as a document that names no group"),
+    ("drop", "remove; later documents move up"), ("skip", "remove after the cutoff is applied"),
 )  # fmt: skip
 _LEAD = "Effectiveness and bias (lean) of runs, as means and query by query."
 
@@ -48,7 +48,9 @@ def runs_page(known: Mapping[str, str], chosen: RunsForm, found: Audit | None, p
     if found is not None:
         body += _found(found, chosen)
     elif not problem:
-        words = "Tick one run to measure it, or two to compare the second with the first. Or upload your own."
+        words = (
+            "Select one run to measure it, or two runs to compare the second with the first, or upload your own runs."
+        )
         body.append(p.notice(tag("p", words), role="status"))
     return Page("Runs", tuple(body), "/runs", note)
 
@@ -61,7 +63,7 @@ def _choose(known: Mapping[str, str], chosen: RunsForm) -> Markup:
                                                checked=name in chosen.runs), shown(words)))
         for name, words in known.items()
     ]  # fmt: skip
-    missing = p.choice("missing", "Documents whose text is missing", MISSING, chosen.missing)
+    missing = p.choice("missing", "Ranked documents without text", MISSING, chosen.missing)
     group = tag("fieldset", element("legend", "Runs"), element_list(boxes))
     return element("form", group, missing, *p.kept(qrels=chosen.qrels, measure=chosen.measure),
                    element("button", "Measure", type="submit"), action="/runs", method="get", class_="ask",
@@ -74,15 +76,15 @@ def element_list(items: Sequence[Markup]) -> Markup:
 
 
 def _upload(opened: bool) -> Markup:
-    runs = p.field("TREC runs, four at most", element("input", type="file", id="f-files", name="files", multiple=True,
+    runs = p.field("TREC runs, at most four", element("input", type="file", id="f-files", name="files", multiple=True,
                                                      required=True), "files", "wide")  # fmt: skip
     qrels = p.field("Judgements, if you have them", element("input", type="file", id="f-qrels", name="qrels"), "qrels",
                     "wide")  # fmt: skip
-    words = tag("p", "A TREC run has lines of query, Q0, document, rank, score, tag. Documents are looked up in the "
-                "open collection. Files are kept only in memory, and only for a while.", class_="note")  # fmt: skip
+    words = tag("p", "Each line of a TREC run has query, Q0, document, rank, score and tag. Documents are looked up in "
+                "the open collection. Files are kept only in memory, for a limited time.", class_="note")  # fmt: skip
     form = element("form", runs, qrels, element("button", "Upload and measure", type="submit"), action="/runs",
                    method="post", enctype="multipart/form-data", class_="ask", aria_label="Upload runs")  # fmt: skip
-    return tag("details", tag("summary", "Upload runs of your own"), form, words, open="" if opened else None)
+    return tag("details", tag("summary", "Upload your own runs"), form, words, open="" if opened else None)
 
 
 def _found(found: Audit, chosen: RunsForm) -> list[Markup]:
@@ -133,8 +135,8 @@ def _comparison(found: Audit) -> Markup:
         rows.append([tag("code", one.text), gain, ends, n.p_value(holm), counts, n.count(result.n)])
     caption = f"{shown(report.new)} against {shown(report.old)}: a positive gain is an improvement"
     note = (
-        f"Gain of the mean. p: null hypothesis: {report.nulls['p']}; corrected by Holm for the number of measures. "
-        f"A gain has a color where that p is below {SIGNIFICANT}."
+        f"The gain is that of the mean. The null hypothesis of p: {report.nulls['p']}; p is corrected by Holm's method "
+        f"for the number of measures. A gain is colored if its corrected p is below {SIGNIFICANT}."
     )
     return tag("section", p.data_table(caption, head, rows, "comparison"), tag("p", note, class_="note"))
 
@@ -156,7 +158,7 @@ def _figures(found: Audit, measure: str) -> list[Markup]:
         share = np.arange(1, len(values) + 1) / max(len(values), 1)
         lines.append(Line(shown(run.name), values, share, place))
     about = About("distribution", f"Distribution of {measure} over queries",
-                  "For each value, the share of queries with this value or less; one line for each run.")  # fmt: skip
+                  "For each value, the share of queries with at most this value. One line for each run.")  # fmt: skip
     picture = steps(about, lines, measure, "share of queries", room=values_room)
     drawn.append(_figure(picture, about.title, about.description))
     if found.comparison is not None:
@@ -186,5 +188,5 @@ def _worst(worst: Sequence[Worst], run: str, measure: str, place: int) -> Markup
         if one.text:
             name = element("a", tag("bdi", shown(one.text), dir="auto"), href=address("/", {"q": one.text}))
         rows.append([name, n.mean(one.value, 3), *([p.gain_cell(one.gain)] if compared else [])])
-    caption = f"Where {run} is worse: largest losses" if compared else f"Worst queries of {run}"
+    caption = f"Queries with the largest losses of {run}" if compared else f"Queries with the worst values of {run}"
     return tag("section", p.data_table(caption, head, rows, f"worst-{place}"))

@@ -20,9 +20,9 @@ COUNTS = ("10", "20", "50")
 # On a phone, reformulations are shown after this many results.
 FIRST = 3
 _RULES = {
-    "named person": "it names a person",
+    "named person": "the query names a person",
     "fixed name": "the word is part of a name",
-    "biology": "it is about bodies, birth or breeding",
+    "biology": "the query is about bodies, birth or breeding",
 }
 
 
@@ -50,17 +50,17 @@ def form(query: str, k: int, focus: bool = False) -> Markup:
 def empty_page(examples: Sequence[str], reason: str, note: str) -> Page:
     """Show the page without a query."""
     if reason:
-        words = p.notice(tag("p", "Nothing can be searched here: ", reason), kind="warn")
+        words = p.notice(tag("p", "Search is not available: ", reason), kind="warn")
         return Page("Search", (tag("h1", "Search"), words), "/", note)
     tried = [tag("h2", "Examples"), _chips(examples)] if examples else []
     how = tag(
         "ol",
         tag("li", "Enter a query."),
         tag("li", "See which words of the results name a group, and the bias (lean) of each result."),
-        tag("li", "See reformulations, or type your own, and compare one with the original query."),
+        tag("li", "See reformulations or type your own, and compare a reformulation with the original query."),
         class_="how",
     )
-    lead = tag("p", "Search, measure the bias (lean) of the results, reformulate.", class_="lead")
+    lead = tag("p", "Search, measure the bias (lean) of the results, and reformulate the query.", class_="lead")
     head = (tag("h1", "Search", class_="hidden"), lead, form("", TOP, focus=True))
     return Page("Search", (*head, *tried, tag("h2", "How it works"), how), "/", note)
 
@@ -79,7 +79,7 @@ def refused_page(query: str, k: int, message: str, note: str = "") -> Page:
 def nothing_page(answer: Answer, k: int, why: str, examples: Sequence[str], note: str) -> Page:
     """Show that a query has no results: the reason, and example queries."""
     head = [tag("h1", "Search", class_="hidden"), form(answer.query, k, focus=True)]
-    words = p.notice(tag("p", f"Nothing was found: {why}."), role="status")
+    words = p.notice(tag("p", f"No results were found: {why}."), role="status")
     tried = [tag("h2", "Queries of this collection"), _chips(examples)] if examples else []
     return Page(answer.query, (*head, words, *tried), "/", note)
 
@@ -110,9 +110,11 @@ def _warrant(answer: Answer, k: int) -> list[Markup]:
     words = join([tag("em", word) for word in warrant.words], ", ")
     told: list[object] = [tag("strong", "The query names a group: "), words, ". "]
     if warrant.status == "no rules":
-        told.append("There are no rules for these groups, so it is not decided whether the query has a reason.")
+        told.append(
+            "There are no rules for these groups, so askew cannot say whether the query has a reason to name the group."
+        )
     else:
-        tried = f"No rule finds a reason for it ({', '.join(warrant.rules)})"
+        tried = f"No rule finds a reason to name the group ({', '.join(warrant.rules)})"
         told.append(f"{tried}. The group may have been added, or it may be what the user wants.")
     if answer.without_group is not None:
         given = {"q": answer.query, "to": answer.without_group, "k": k if k != TOP else None}
@@ -126,7 +128,7 @@ def _reasons(warrant: Warrant) -> list[object]:
         join([_RULES[one.rule], " (", join([tag("em", word) for word in one.words], ", "), ")"])
         for one in warrant.reasons
     ]
-    first = [tag("strong", "A reason to lean. "), "By rule: "]
+    first = [tag("strong", "The query has a reason to lean. "), "By rule: "]
     return [*first, join(rules, "; "), ". Results that lean may be what is wanted."]
 
 
@@ -136,7 +138,7 @@ def _lean(answer: Answer) -> Markup:
         lean += [tag("p", tag("strong", answer.lean.meaning)), lean_picture(answer.lean, answer.setting)]
         lean.append(picture_note([answer.lean]))
         lean += [tag("p", answer.lean.scope)] if answer.lean.scope else []
-    words = f"Marked in the top {len(answer.results)}: {p.counted(answer.mentions, answer.setting)}."
+    words = f"Marked words in the top {len(answer.results)}: {p.counted(answer.mentions, answer.setting)}."
     lean += [tag("p", words), p.legend(answer.setting), parts_line(answer.parts, answer.parts_of)]
     return tag("section", *lean, class_="results-lean", aria_label="Lean")
 
@@ -165,7 +167,7 @@ def _value_table(caption: str, values: Sequence[Value]) -> Markup:
 
 def _signatures(values: Sequence[Value]) -> Markup:
     items = [tag("li", tag("code", one.signature)) for one in values]
-    note = tag("p", "Two numbers with the same signature can be compared.", class_="note")
+    note = tag("p", "Values with the same signature can be compared.", class_="note")
     return tag("details", tag("summary", "Details of the measures"), note, tag("ul", *items, class_="signatures"))
 
 

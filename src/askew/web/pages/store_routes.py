@@ -72,7 +72,7 @@ def _pairs(site: Site, opened: Opening, asked: s.ChosenFilter) -> Page:
 async def selection(site: Here, ending: str, asked: Filter) -> Response:
     """Download the pairs that match."""
     if ending not in _WRITERS:
-        raise DataError(f"a selection can be downloaded as {' or '.join(_WRITERS)}, not {ending!r}")
+        raise DataError(f"pairs can be downloaded as {' or '.join(_WRITERS)}, not {ending!r}")
     opened = await site.opened()
     folder = tempfile.TemporaryDirectory(prefix="askew-selection-")
     path = Path(folder.name) / f"pairs.{ending}"
@@ -156,10 +156,10 @@ def _run(opened: Opening, sent: Mapping[str, Upload], name: str) -> Run:
     if name in opened.runs:
         return read_run(opened.runs[name])
     if not name.startswith(_UPLOAD):
-        raise ConfigError("there is no such run: choose one from the list, or upload it again")
+        raise ConfigError("this run was not found: choose a run from the list, or upload the run again")
     found = _sent(sent, name.removeprefix(_UPLOAD)).run()
     if found is None:
-        raise ConfigError("this upload is not a run: upload it again")
+        raise ConfigError("this upload is not a run: upload a run")
     return found
 
 
@@ -174,7 +174,7 @@ def _judgements(sent: Mapping[str, Upload], digest: str) -> QrelsFile | None:
 
 def _sent(sent: Mapping[str, Upload], digest: str) -> Upload:
     if digest not in sent:
-        raise ConfigError("this upload is not kept any more: upload the file again")
+        raise ConfigError("this upload is no longer kept: upload the file again")
     return sent[digest]
 
 
