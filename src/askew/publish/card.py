@@ -63,7 +63,7 @@ def card(pairs: PairNumbers, facts: Facts, splits: Mapping[str, str], more: Iter
     parts = (
         _head(pairs, facts, splits), _what(pairs, facts), _numbers(pairs, facts), _examples(pairs, facts),
         _columns(pairs, facts), _making(facts), _splitting(pairs, facts), _uses(facts), _license(facts),
-        _files(splits, more),
+        _files(pairs, splits, more),
     )  # fmt: skip
     return "\n".join(line for part in parts for line in part) + "\n"
 
@@ -105,7 +105,8 @@ def language(facts: Facts) -> str:
 def _what(pairs: PairNumbers, facts: Facts) -> list[str]:
     return [
         f"# {markdown(facts.title)}", "", markdown(facts.description, 5000), "",
-        f"{pairs.every.pairs} pairs of {pairs.every.queries} queries of {code(facts.collection)}: an original query, a "
+        f"{numbers.counted(pairs.every.pairs, 'pair', 'pairs')} of "
+        f"{numbers.counted(pairs.every.queries, 'query', 'queries')} of {code(facts.collection)}: an original query, a "
         f"reformulation of it, and what {code(facts.ranker)} retrieved for both, measured. {NOT_BIAS}", "",
         *([] if facts.query_text else _joining()),
     ]  # fmt: skip
@@ -128,7 +129,7 @@ def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
     methods, outcomes = (_counted(pairs, facts, column) for column in ("method", "outcome"))
     by = "subset, split and group of the query" if facts.scheme == REFAIRMULATE else "subset and split"
     return [
-        "## Numbers", "", *_held_out(facts), f"Pairs by {by}:", "",
+        "## Numbers", "", *_held_out(pairs), f"Pairs by {by}:", "",
         *numbers.counts_table(pairs), "",
         "In-sample means (of the data that chose the pairs) over the pairs of a subset that have a value (n). A gain "
         "is positive where new is better; for a measure that is best at zero the means keep the sign, the gain "
@@ -137,21 +138,27 @@ def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
     ]  # fmt: skip
 
 
-def _held_out(facts: Facts) -> list[str]:
+def _held_out(pairs: PairNumbers) -> list[str]:
     """The section of held-out results, which comes before all other numbers of the card."""
-    found = numbers.held_out_table(facts)
-    if not found:
+    stated = numbers.held_out_rows(pairs)
+    if not stated:
         return []
+    missing = f"a dash where there are fewer than {numbers.FEWEST}, or the interval has no end"
+    given = (
+        f", with a 95% interval over queries ({missing})."
+        if numbers.has_intervals(stated)
+        else f". No change has an interval: there are fewer than {numbers.FEWEST} queries, or it has no end."
+    )
     return [
         "Held-out figures: the selection was repeated with half of the documents; the other half measures what was "
         "chosen, to half the cutoff. Effectiveness is held out for queries with several relevant documents; a measure "
         "without a held-out figure is marked in-sample. The change is of the means (of a measure that is best at zero: "
-        "of the distances from zero), with a 95% interval over queries. Documents come first because their halves "
+        f"of the distances from zero){given} Documents come first because their halves "
         "share no passage. By words: half of the words of each group choose by lean and the other half measures; both "
         "are counted in the same passages, so that this figure is too good. By ranks: the odd ranks choose and the "
         "even ones measure, and the reverse; passages that move between them make this figure too low. The in-sample "
         "change is that of the pairs of this dataset, by the data that chose them:", "",
-        *found, "",
+        *numbers.held_out_table(pairs), "",
     ]  # fmt: skip
 
 
@@ -183,7 +190,9 @@ def _examples(pairs: PairNumbers, facts: Facts) -> list[str]:
     ]
     if not rows:
         return [f"No pair is in {shown}, so there is no example.", ""]
-    return [f"The first {shown} pairs:", "", *numbers.table([head, "rewritten", "method", "outcome"], rows), ""]
+    only = pairs.subsets[facts.main].pairs == 1
+    said = f"The only {shown} pair:" if only else f"The first {shown} pairs:"
+    return [said, "", *numbers.table([head, "rewritten", "method", "outcome"], rows), ""]
 
 
 def _columns(pairs: PairNumbers, facts: Facts) -> list[str]:
@@ -223,12 +232,15 @@ def _splitting(pairs: PairNumbers, facts: Facts) -> list[str]:
         f" {pairs.echoes} of {pairs.every.pairs} pairs have a rewritten text that is, normalised, an original query of "
         "another split; leave them out where that matters."
     )
+    if not facts.query_text:
+        echoed = " No rewritten text is, normalised, an original query of these pairs."
+    elif not pairs.echoes:
+        echoed = " No rewritten text is, normalised, an original query of another split."
     return [
         "## Splits",
         "",
         "The split of a query is told from its normalised text (Unicode NFKC, folded case, words only): queries that "
-        "ask the same words are in one split, and no query is in two."
-        + (echoed if facts.query_text else " No rewritten text is, normalised, an original query of these pairs."),
+        f"ask the same words are in one split, and no query is in two.{echoed}",
         "",
     ]
 
@@ -251,8 +263,12 @@ def _license(facts: Facts) -> list[str]:
     return lines + ([f"By {markdown(', '.join(creators(facts)), 2000)}.", ""] if creators(facts) else [])
 
 
-def _files(splits: Mapping[str, str], more: Iterable[str]) -> list[str]:
-    rows = [[code(file), f"the split {split}"] for split, file in splits.items()]
+def _files(pairs: PairNumbers, splits: Mapping[str, str], more: Iterable[str]) -> list[str]:
+    sizes = pairs.every.splits
+    rows = [
+        [code(file), f"the split {split}" + ("" if sizes[split] else ", without rows")]
+        for split, file in splits.items()
+    ]
     rows += [[code(file), _holds(file)] for file in more]
     rows += [[code("askew.json"), "the facts of the run"], [code("croissant.json"), "metadata for machines"]]
     load = ["from datasets import load_dataset", 'pairs = load_dataset("path/to/this/folder")']
