@@ -16,6 +16,7 @@ from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.core.measure import Direction
+from askew.core.pages import pages
 
 if TYPE_CHECKING:
     from askew.app.measure.measure import MeasureReport
@@ -108,7 +109,8 @@ def _print_parts(report: MeasureReport) -> None:
         say_wrapped(
             f"Parts are estimates ({report.parts[0].resolver}). Parts by person (who) are corrected for known errors. "
             "Intervals are bootstrapped over queries and documents. On topic includes mentions that present one group "
-            "as the default, because too few of these are labeled to estimate them. Accuracy: docs/warrant.md."
+            "as the default, because too few of these are labeled to estimate them. For their accuracy see "
+            f"{pages('warrant')}."
         )
 
 
@@ -153,7 +155,8 @@ def say_intervals(studentized: Sequence[str]) -> None:
     """Print below a table which intervals are approximate."""
     if studentized:
         say_wrapped(
-            f"{', '.join(studentized)}: no bounds, so the interval is studentized and approximate (docs/statistics.md)"
+            f"{', '.join(studentized)}: no upper bound, so the interval is studentized and approximate; see "
+            f"{pages('statistics')}"
         )
 
 

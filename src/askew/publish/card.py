@@ -14,6 +14,7 @@ from askew.publish import numbers
 from askew.publish.escape import code, fenced, markdown, yaml_text
 from askew.publish.facts import REFAIRMULATE, Facts
 from askew.publish.numbers import PairNumbers
+from askew.publish.page.numerals import FEWEST
 from askew.publish.pairs import about_columns
 
 _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]*")
@@ -143,11 +144,11 @@ def _held_out(pairs: PairNumbers) -> list[str]:
     stated = numbers.held_out_rows(pairs)
     if not stated:
         return []
-    missing = f"a dash where there are fewer than {numbers.FEWEST}, or the interval has no end"
+    missing = f"a dash where there are fewer than {FEWEST}, or the interval has no end"
     given = (
         f", with a 95% interval over queries ({missing})."
         if numbers.has_intervals(stated)
-        else f". No change has an interval: there are fewer than {numbers.FEWEST} queries, or it has no end."
+        else f". No change has an interval: there are fewer than {FEWEST} queries, or it has no end."
     )
     return [
         "Held-out figures: the selection was repeated with half of the documents; the other half measures what was "

@@ -10,12 +10,13 @@ from typing import Any
 
 import polars as pl
 
+from askew.core.figures import IN_SAMPLE
 from askew.core.measure import gain_column, old_column, pair_columns
 from askew.core.shares import wilson
 from askew.publish.distinct import DistinctTexts
 from askew.publish.escape import code
 from askew.publish.exact import ExactSum
-from askew.publish.facts import IN_SAMPLE, REFAIRMULATE, Facts
+from askew.publish.facts import REFAIRMULATE, Facts
 from askew.publish.page.numerals import FEWEST
 from askew.publish.selection import GROUPS
 

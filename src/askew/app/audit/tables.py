@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from askew.app.audit.facts import AuditedMean, AuditFacts, PartsFacts, TriedFacts
+from askew.core.pages import pages
 from askew.publish.page import numerals as n
 from askew.publish.page.counted import part_name
 from askew.publish.page.document import code, facts, paragraph
@@ -14,7 +15,7 @@ from askew.publish.page.table import CODE, NAME, QUOTE, WORDS, Column, Group, Ta
 LEAD = "Bias (lean) of the results of a search engine, where it comes from, and what reduces it."
 LIMITS = (
     "The parts of the lean and the probability that a reformulation asks for the same thing are estimates of models; "
-    "docs/warrant.md and docs/models.md state their accuracy.",
+    f"{pages('warrant', 'models')} state their accuracy.",
     "The worst queries, the suggested reformulations and the reranked order are selected by the deciding measure or "
     "the words that it counts, so this measure improves by construction. Compare the other measures, and audit again "
     "after a change.",
