@@ -44,3 +44,8 @@ def test_a_build_has_the_note(tmp_path):
         "RR@10, AP@10: grades of 1 or more count as relevant, and the judgements have grades up to 2; "
         "to change this, set rel, as in RR(rel=2)@10"
     ]
+
+
+def test_a_build_that_stops_before_the_scores_has_no_note(tmp_path):
+    ready, _ = plan("demo", store=tmp_path, until="kept")
+    assert not [note for note in ready.notes if "relevant" in note]

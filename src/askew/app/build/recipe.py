@@ -177,8 +177,12 @@ class Build:
         """Notes to show before anything runs: files, the classifier that auto stands for, relevant grades, groups."""
         files = self.resources.collection.notes("queries", "judgements")
         chosen = [f"classify: classifier {self.chosen_classifier}"] if self.chosen_classifier else []
-        grades = note_on_grades(self.evaluate.asked, self.resources.judgements.table["relevance"].unique().to_pylist())
-        return [*files, *chosen, *grades, *self._notes_on_groups()]
+        return [*files, *chosen, *self._note_on_grades(), *self._notes_on_groups()]
+
+    def _note_on_grades(self) -> list[str]:
+        if all(step.stage is not self.evaluate for step in self.plan.steps):
+            return []
+        return note_on_grades(self.evaluate.asked, self.resources.judgements.table["relevance"].unique().to_pylist())
 
     def _notes_on_groups(self) -> list[str]:
         """For groups of the user: the sign of the measures, and which of them rely on a model of other groups."""
