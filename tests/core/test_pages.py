@@ -35,9 +35,8 @@ def test_no_message_names_a_file_of_the_documentation():
 @pytest.mark.parametrize("name", TITLES)
 def test_a_page_is_named_by_its_own_title(name):
     title = (DOCS / f"{name}.md").read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
-    assert pages(name) == f'the page "{title}" of the documentation'
+    assert pages(name) == f'"{title}" in the documentation'
 
 
 def test_several_pages_are_named_together():
-    named = 'the pages "Statistics" and "Shipped models" of the documentation'
-    assert pages("statistics", "models") == named
+    assert pages("statistics", "models") == '"Statistics" and "Shipped models" in the documentation'

@@ -155,8 +155,7 @@ def say_intervals(studentized: Sequence[str]) -> None:
     """Print below a table which intervals are approximate."""
     if studentized:
         say_wrapped(
-            f"{', '.join(studentized)}: no upper bound, so the interval is studentized and approximate; see "
-            f"{pages('statistics')}"
+            f"{', '.join(studentized)}: no upper bound: studentized, approximate interval (see {pages('statistics')})"
         )
 
 

@@ -10,4 +10,4 @@ TITLES = {
 def pages(*names: str) -> str:
     """One or more pages by their titles, for a sentence; the names are those of the files."""
     titles = " and ".join(f'"{TITLES[name]}"' for name in names)
-    return f"the page{'' if len(names) == 1 else 's'} {titles} of the documentation"
+    return f"{titles} in the documentation"
