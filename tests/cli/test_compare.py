@@ -102,7 +102,7 @@ def test_a_margin_can_be_given_for_a_measure_with_blanks_in_its_text(askew):
 
 def test_a_loss_of_a_measure_without_bounds_cannot_be_ruled_out(askew):
     command = ["compare", "old.run", "new.run", *ALL.split(), "--measures", "RR@10 ARaB(tf)@10", "--margin"]
-    askew([*command, "ARaB(tf)@10=1"]).refused(2, "ARaB(tf)@10 has no bounds", "ARaB(bool)@10")
+    askew([*command, "ARaB(tf)@10=1"]).refused(2, "ARaB(tf)@10 has no upper bound", "ARaB(bool)@10")
 
 
 def test_unchanged_results_rule_out_a_loss_only_where_the_queries_are_many_enough(askew):

@@ -36,6 +36,15 @@ def test_a_smaller_batch_than_what_fitted_is_taken_as_it_is():
     assert device.tried == [16, 8, 4]
 
 
+def test_a_size_that_did_not_fit_is_not_kept():
+    device = Device(0)
+    with pytest.raises(StageError):
+        halving(device, 4, lambda size: device.encode(["a"], size))
+    device.room = 10
+    halving(device, 4, lambda size: device.encode(["a"], size))
+    assert device.tried == [4, 2, 1, 4]
+
+
 def test_rows_that_do_not_fit_together_are_done_in_halves_in_order():
     tried = []
 

@@ -7,8 +7,9 @@ import tomllib
 import polars as pl
 import pytest
 
-from askew.app.build.facade import build
-from askew.app.build.recipe import Recipe
+from askew.app.build.facade import build, plan
+from askew.app.build.recipe import Recipe, read_recipe
+from askew.core.groups import Groups
 from askew.core.lexicon import load_lexicon
 
 QUERIES = {
@@ -131,3 +132,68 @@ def test_a_build_of_the_published_groups_has_no_such_notes(collection, tmp_path)
     sections = {name: value for name, value in recipe.sections.items() if name != "groups"}
     notes = build(Recipe("plain", sections), store=tmp_path / "store").notes
     assert not [note for note in notes if "positive leans" in note or "trained on other groups" in note]
+
+
+AGES = Groups.load("age", ["old", "young"])
+GENERIC = [f"ARaB({kind},who=generic)@10" for kind in ("tf", "tc", "bool")]
+PLAIN = [f"ARaB({kind})@10" for kind in ("tf", "tc", "bool")]
+
+
+def measured(ready):
+    """The measures of a planned build, those that select, and what its store would record of both."""
+    recorded = ready.recipe.sections
+    assert [one.text for one in ready.evaluate.asked] == recorded["evaluate"]["measures"]
+    return recorded["evaluate"]["measures"], list(ready.select.selector.measures())
+
+
+@pytest.mark.parametrize("name", ["demo", "refairmulate"])
+@pytest.mark.parametrize(
+    "given", [{"groups": AGES}, {"settings": {"groups": {"lexicon": "age", "names": ["old", "young"]}}}]
+)
+def test_a_shipped_recipe_does_not_rely_on_a_model_of_other_groups(name, given, tmp_path):
+    ready, _ = plan(name, store=tmp_path, **given)
+    measures, select = measured(ready)
+    assert select == ["RR@10", *PLAIN] and set(PLAIN) < set(measures) and len(set(measures)) == len(measures)
+    assert not [text for text in measures if "who=" in text]
+    assert not [note for note in ready.notes if "trained on other groups" in note]
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        None,
+        Groups.load("gender"),
+        Groups.load("gender", ["male", "female"]),
+        {"female": ["actress"], "male": ["actor"]},
+    ],
+)
+def test_a_shipped_recipe_keeps_its_measures_for_the_groups_that_the_model_knows(groups, tmp_path):
+    ready, _ = plan("demo", groups=groups, store=tmp_path)
+    assert measured(ready) == (read_recipe("demo").table("evaluate")["measures"], ["RR@10", *GENERIC])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"select": {"bias": " ".join(GENERIC)}},
+        {"evaluate": {"measures": ["RR@10", *GENERIC]}},
+    ],
+)
+def test_measures_that_the_user_names_are_kept_with_the_note(settings, tmp_path):
+    ready, _ = plan("demo", groups=AGES, settings=settings, store=tmp_path)
+    assert measured(ready)[1] == ["RR@10", *GENERIC]
+    (note,) = [note for note in ready.notes if "trained on other groups" in note]
+    assert "name measures without who= in select.bias" in note
+
+
+def test_the_default_measures_of_a_selector_do_not_rely_on_a_model_of_other_groups(collection, tmp_path):
+    sections = dict(recipe_of(collection, "").sections)
+    sections["select"] = {"selector": "refairmulate"}
+    sections["evaluate"] = {"measures": ["RR@10", *PLAIN, *GENERIC]}
+    ready, _ = plan(Recipe("ages", sections), store=tmp_path)
+    assert measured(ready)[1] == ["RR@10", *PLAIN] and ready.recipe.table("select")["bias"] == " ".join(PLAIN)
+    (note,) = [note for note in ready.notes if "trained on other groups" in note]
+    assert "select.bias" not in note
+    plain = {name: value for name, value in sections.items() if name != "groups"}
+    ready, _ = plan(Recipe("plain", plain), store=tmp_path)
+    assert measured(ready)[1] == ["RR@10", *GENERIC] and "bias" not in ready.recipe.table("select")

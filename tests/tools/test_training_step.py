@@ -73,3 +73,9 @@ def test_the_learning_rate_rises_over_the_warmup_and_falls_to_zero(pace):
     found = [pace(step, 100, 0.1) for step in range(101)]
     assert found[0] == pytest.approx(0.1, abs=0.01) and max(found) == found[9] and found[9] > 0.9
     assert found[9:] == sorted(found[9:], reverse=True) and found[100] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("pace", [linear_pace, cosine_pace])
+def test_without_a_warmup_the_learning_rate_begins_at_its_full_value(pace):
+    found = [pace(step, 100, 0.0) for step in range(101)]
+    assert found[0] == 1.0 and found == sorted(found, reverse=True)

@@ -177,11 +177,14 @@ def _print_reach(report: CompareReport) -> None:
         ("detectable\ngain", [number(r.detectable) for r in rows]),
     ]
     print_tables("sensitivity at this number of queries", "measure", texts, columns)
-    say_wrapped("smallest margin: the smallest mean loss that n queries can rule out (at 95%) if both runs are equal")
+    say_wrapped(
+        "smallest margin: the smallest mean loss that n queries can rule out (at 95%), which they can if no result "
+        "changes; a smaller --margin needs more queries"
+    )
     say_wrapped("loss not ruled out: the upper 95% limit of the mean loss")
     say_wrapped("detectable gain: the smallest true mean gain with an 80% chance of p < 0.05")
     if any(r.smallest_margin is None for r in rows):
-        say_wrapped("-: the measure has no bounds, so no loss can be ruled out")
+        say_wrapped("-: the measure has no upper bound, so no loss can be ruled out")
 
 
 def _change(asked: MeasureRequest, relative: float | None) -> str:

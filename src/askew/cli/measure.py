@@ -16,6 +16,7 @@ from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.core.measure import Direction
+from askew.core.pages import pages
 
 if TYPE_CHECKING:
     from askew.app.measure.measure import MeasureReport
@@ -114,7 +115,7 @@ def _print_parts(report: MeasureReport) -> None:
             f"Parts are estimated by a model ({report.parts[0].resolver}). Parts by who is mentioned are corrected for "
             "its known errors. Intervals are bootstrapped over queries and documents. The part on topic includes "
             "mentions that present one group as the default: too few of them are labeled for a separate estimate. "
-            "Accuracy: docs/warrant.md."
+            f"For the accuracy of the model see {pages('warrant')}."
         )
 
 
@@ -159,7 +160,7 @@ def say_intervals(studentized: Sequence[str]) -> None:
     """Print below a table which intervals are approximate."""
     if studentized:
         say_wrapped(
-            f"{', '.join(studentized)}: no bounds, so the interval is studentized and approximate (docs/statistics.md)"
+            f"{', '.join(studentized)}: no upper bound: studentized, approximate interval (see {pages('statistics')})"
         )
 
 

@@ -15,15 +15,18 @@ _FITS: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 def halving(model: Any, batch_size: int, work: Callable[[int], Made]) -> Made:
     """Call ``work`` with a batch size; as long as it runs out of memory, call it again with half the size."""
-    size = min(batch_size, _FITS.get(model, batch_size))
+    size = first = min(batch_size, _FITS.get(model, batch_size))
     while True:
         try:
-            return work(size)
+            made = work(size)
         except RuntimeError as error:
             _refuse_other(error, size)
+        else:
+            if size < first:
+                _FITS[model] = size
+            return made
         _free()
         size //= 2
-        _FITS[model] = size
 
 
 def halved(rows: Sequence[int], work: Callable[[Sequence[int]], list[Made]]) -> list[Made]:

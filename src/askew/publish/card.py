@@ -14,6 +14,7 @@ from askew.publish import numbers
 from askew.publish.escape import code, fenced, markdown, yaml_text
 from askew.publish.facts import REFAIRMULATE, Facts
 from askew.publish.numbers import PairNumbers
+from askew.publish.page.numerals import FEWEST
 from askew.publish.pairs import about_columns
 
 _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]*")
@@ -70,7 +71,7 @@ def card(pairs: PairNumbers, facts: Facts, splits: Mapping[str, str], more: Iter
     parts = (
         _head(pairs, facts, splits), _what(pairs, facts), _numbers(pairs, facts), _examples(pairs, facts),
         _columns(pairs, facts), _making(facts), _splitting(pairs, facts), _uses(facts), _license(facts),
-        _files(splits, more),
+        _files(pairs, splits, more),
     )  # fmt: skip
     return "\n".join(line for part in parts for line in part) + "\n"
 
@@ -112,7 +113,8 @@ def language(facts: Facts) -> str:
 def _what(pairs: PairNumbers, facts: Facts) -> list[str]:
     return [
         f"# {markdown(facts.title)}", "", markdown(facts.description, 5000), "",
-        f"{pairs.every.pairs} pairs of {pairs.every.queries} queries of {code(facts.collection)}: an original query, a "
+        f"{numbers.counted(pairs.every.pairs, 'pair', 'pairs')} of "
+        f"{numbers.counted(pairs.every.queries, 'query', 'queries')} of {code(facts.collection)}: an original query, a "
         f"reformulation of it, and measured values of what {code(facts.ranker)} retrieves for both. {NOT_BIAS}", "",
         *([] if facts.query_text else _joining()),
     ]  # fmt: skip
@@ -135,7 +137,7 @@ def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
     methods, outcomes = (_counted(pairs, facts, column) for column in ("method", "outcome"))
     by = "subset, split and group of the query" if facts.scheme == REFAIRMULATE else "subset and split"
     return [
-        "## Numbers", "", *_held_out(facts), f"Pairs by {by}:", "",
+        "## Numbers", "", *_held_out(pairs), f"Pairs by {by}:", "",
         *numbers.counts_table(pairs), "",
         "In-sample means, measured on the data that selected the pairs, over the n pairs of a subset with a value. A "
         "gain is positive if the new value is better. For a measure that is best at zero, the means are signed, and "
@@ -144,22 +146,28 @@ def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
     ]  # fmt: skip
 
 
-def _held_out(facts: Facts) -> list[str]:
+def _held_out(pairs: PairNumbers) -> list[str]:
     """The section of held-out results, which comes before all other numbers of the card."""
-    found = numbers.held_out_table(facts)
-    if not found:
+    stated = numbers.held_out_rows(pairs)
+    if not stated:
         return []
+    given = (
+        "Its 95% interval is over queries; a dash means that the data do not determine the interval, or that there are "
+        f"fewer than {FEWEST} queries."
+        if numbers.has_intervals(stated)
+        else f"No change has an interval: the data do not determine it, or there are fewer than {FEWEST} queries."
+    )
     return [
         "Held-out figures: pairs were selected again with half of the documents and measured on the other half, at "
         "half the cutoff. Effectiveness is held out for queries with several relevant documents. A measure without a "
-        "held-out figure is marked in-sample. The change is that of the mean, with a 95% interval over queries; for a "
-        "measure that is best at zero, it is that of the mean distance from zero. The main figures are those by "
-        "documents, because the two halves share no passage. By words: pairs are selected by their lean with half of "
-        "the words of each group and measured with the other half. Both halves are counted in the same passages, so "
-        "this figure is too optimistic. By ranks: pairs are selected by the odd ranks and measured on the even ranks, "
-        "and the reverse. Passages that move between odd and even ranks make this figure too low. The in-sample change "
-        "is measured on the same data that selected the pairs of this dataset:", "",
-        *found, "",
+        "held-out figure is marked in-sample. The change is that of the mean; for a measure that is best at zero, it "
+        f"is that of the mean distance from zero. {given} The main figures are those by documents, because the two "
+        "halves share no passage. By words: pairs are selected by their lean with half of the words of each group and "
+        "measured with the other half. Both halves are counted in the same passages, so this figure is too optimistic. "
+        "By ranks: pairs are selected by the odd ranks and measured on the even ranks, and the reverse. Passages that "
+        "move between odd and even ranks make this figure too low. The in-sample change is measured on the same data "
+        "that selected the pairs of this dataset:", "",
+        *numbers.held_out_table(pairs), "",
     ]  # fmt: skip
 
 
@@ -191,7 +199,9 @@ def _examples(pairs: PairNumbers, facts: Facts) -> list[str]:
     ]
     if not rows:
         return [f"The subset {shown} has no pair, so there is no example.", ""]
-    return [f"The first {shown} pairs:", "", *numbers.table([head, "rewritten", "method", "outcome"], rows), ""]
+    only = pairs.subsets[facts.main].pairs == 1
+    said = f"The only {shown} pair:" if only else f"The first {shown} pairs:"
+    return [said, "", *numbers.table([head, "rewritten", "method", "outcome"], rows), ""]
 
 
 def _columns(pairs: PairNumbers, facts: Facts) -> list[str]:
@@ -231,12 +241,15 @@ def _splitting(pairs: PairNumbers, facts: Facts) -> list[str]:
         f" In {pairs.echoes} of {pairs.every.pairs} pairs, the normalized rewritten query equals an original query of "
         "another split. Leave these pairs out if this matters to you."
     )
+    if not facts.query_text:
+        echoed = " No normalized rewritten query equals an original query of these pairs."
+    elif not pairs.echoes:
+        echoed = " No normalized rewritten query equals an original query of another split."
     return [
         "## Splits",
         "",
         "The normalized text of a query (Unicode NFKC, case-folded, words only) determines its split. Queries with the "
-        "same normalized text are in the same split, and no query is in two splits."
-        + (echoed if facts.query_text else " No normalized rewritten query equals an original query of these pairs."),
+        f"same normalized text are in the same split, and no query is in two splits.{echoed}",
         "",
     ]
 
@@ -262,8 +275,12 @@ def _license(facts: Facts) -> list[str]:
     return lines + ([f"By {markdown(', '.join(creators(facts)), 2000)}.", ""] if creators(facts) else [])
 
 
-def _files(splits: Mapping[str, str], more: Iterable[str]) -> list[str]:
-    rows = [[code(file), f"the split {split}"] for split, file in splits.items()]
+def _files(pairs: PairNumbers, splits: Mapping[str, str], more: Iterable[str]) -> list[str]:
+    sizes = pairs.every.splits
+    rows = [
+        [code(file), f"the split {split}" + ("" if sizes[split] else ", without rows")]
+        for split, file in splits.items()
+    ]
     rows += [[code(file), _holds(file)] for file in more]
     rows += [
         [code("askew.json"), "facts about the build, such as settings and versions"],

@@ -10,12 +10,14 @@ from typing import Any
 
 import polars as pl
 
+from askew.core.figures import IN_SAMPLE
 from askew.core.measure import gain_column, old_column, pair_columns
 from askew.core.shares import wilson
 from askew.publish.distinct import DistinctTexts
 from askew.publish.escape import code
 from askew.publish.exact import ExactSum
 from askew.publish.facts import REFAIRMULATE, Facts
+from askew.publish.page.numerals import FEWEST
 from askew.publish.selection import GROUPS
 
 _MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
@@ -133,26 +135,52 @@ def counts_table(found: PairNumbers) -> list[str]:
     return table(["subset", "pairs", "queries", *found.splits, *(f"group {group}" for group in groups)], rows)
 
 
-def means_table(found: PairNumbers) -> list[str]:
-    """A table of the mean old value, new value and gain of each measure in each subset; n counts pairs."""
+def means_table(found: PairNumbers, whole: bool = False) -> list[str]:
+    """A table of the mean old value, new value and gain of each measure in each subset; n counts pairs.
+
+    Subsets without pairs are left out, unless the table is ``whole``, as in cards of earlier versions.
+    """
     rows = [
         [name, code(measure), sums[2].n, *(shown(one.mean) for one in sums)]
         for name, subset in found.shown()
+        if subset.pairs or whole
         for measure, sums in subset.sums.items()
     ]
     return table(["subset", "measure", "n", "mean old", "mean new", "mean gain"], rows)
 
 
-def held_out_table(facts: Facts) -> list[str]:
-    """A table of the held-out and in-sample change of each measure in each subset; empty if the facts state none."""
+def held_out_rows(found: PairNumbers) -> list[dict[str, Any]]:
+    """The stated held-out figures of the subsets with pairs, without intervals of too few queries."""
     rows = []
-    for row in facts.rows("held_out"):
+    for row in found.facts.rows("held_out"):
+        subset = found.subsets[row["subset"]]
+        queries = subset.queries if row["figures"] == IN_SAMPLE else row.get("held_out_queries", FEWEST)
+        if subset.pairs:
+            rows.append(row if queries >= FEWEST else {**row, "low": None, "high": None})
+    return rows
+
+
+def held_out_table(found: PairNumbers, whole: bool = False) -> list[str]:
+    """A table of the held-out and in-sample change of each measure in each subset; empty without figures.
+
+    A ``whole`` table has all stated figures, as in cards of earlier versions.
+    """
+    facts, rows = found.facts, list[list[Any]]()
+    stated = facts.rows("held_out") if whole else held_out_rows(found)
+    for row in stated:
         means = (_stated(row.get(name)) for name in ("old_mean", "new_mean"))
         beside = (_change(row.get(name)) for name in ("words_change", "ranks_change", "in_sample_change"))
         named = facts.shown(row["subset"]), code(row["measure"]), row["figures"]
         rows.append([*named, *means, _change(row.get("change")), _ends(row), *beside])
     head = ["subset", "measure", "figures", "mean old", "mean new", "change", "95% interval"]
+    if not (whole or has_intervals(stated)):
+        head, rows = head[:-1], [[*row[:6], *row[7:]] for row in rows]
     return table([*head, "change by words", "change by ranks", "in-sample change"], rows) if rows else []
+
+
+def has_intervals(stated: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether any of the held-out figures has an interval."""
+    return any(_ends(row) != "-" for row in stated)
 
 
 def _stated(value: float | None) -> str:
@@ -191,6 +219,11 @@ def size_category(rows: int) -> str:
     """The size category of Hugging Face for a number of rows."""
     names = ["n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B"]
     return names[min(max(len(str(rows)) - 3, 0), len(names) - 1)]
+
+
+def counted(n: int, one: str, several: str) -> str:
+    """A number with its noun."""
+    return f"{n} {one if n == 1 else several}"
 
 
 def shown(value: float) -> str:

@@ -98,7 +98,7 @@ def check_directions(effectiveness: Sequence[str], bias: Sequence[str], directio
                 f"refairmulate: expected an effectiveness measure for which higher is better, found {name}"
             )
     for name in bias:
-        if directions[name] is Direction.UP:
+        if directions[name] not in (Direction.ZERO, Direction.DOWN):
             raise ConfigError(
                 f"refairmulate: expected a bias measure that is best at zero, found {name}; "
                 "the selectors pareto and epsilon accept any measure"

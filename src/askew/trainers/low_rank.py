@@ -77,12 +77,17 @@ class Pace:
 
 def linear_pace(step: int, steps: int, warmup: float) -> float:
     """The share of the learning rate at a step: a linear warm-up, times a linear decay over all steps."""
-    return min(1.0, (step + 1) / (warmup * steps)) * max(0.0, 1 - step / steps)
+    return _warmed_up(step, steps, warmup) * max(0.0, 1 - step / steps)
 
 
 def cosine_pace(step: int, steps: int, warmup: float) -> float:
     """The share of the learning rate at a step: a linear warm-up, times a cosine decay over all steps."""
-    return min(1.0, (step + 1) / (warmup * steps)) * 0.5 * (1 + math.cos(math.pi * step / steps))
+    return _warmed_up(step, steps, warmup) * 0.5 * (1 + math.cos(math.pi * step / steps))
+
+
+def _warmed_up(step: int, steps: int, warmup: float) -> float:
+    """The share of the learning rate that a linear warm-up has reached; all of it if the warm-up is below one step."""
+    return min(1.0, (step + 1) / max(1.0, warmup * steps))
 
 
 def fit_epochs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from askew.app.audit.facts import AuditedMean, AuditFacts, PartsFacts, TriedFacts
+from askew.core.pages import pages
 from askew.publish.page import numerals as n
 from askew.publish.page.counted import part_name
 from askew.publish.page.document import code, facts, paragraph
@@ -16,7 +17,7 @@ LEAD = (
 )
 LIMITS = (
     "Models estimate the parts of the lean and the probability that a reformulation asks for the same thing; "
-    "docs/warrant.md and docs/models.md state the accuracy of these models.",
+    f"{pages('warrant', 'models')} state the accuracy of these models.",
     "The worst queries, the suggested reformulations and the reranked order are selected by the deciding measure or "
     "by the words that it counts, so this measure improves by construction. Compare the other measures, and audit the "
     "engine again after a change.",

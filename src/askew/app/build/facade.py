@@ -11,10 +11,20 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from askew.app.build.all_mentions import names_classes, with_all_mentions
 from askew.app.build.live import engine_notes
 from askew.app.build.other_rankers import other_rankers
 from askew.app.build.pairs import judged_note
-from askew.app.build.recipe import Build, Recipe, prepare, read_recipe, with_groups, with_settings
+from askew.app.build.recipe import (
+    Build,
+    Recipe,
+    groups_of,
+    prepare,
+    read_recipe,
+    shipped_recipes,
+    with_groups,
+    with_settings,
+)
 from askew.app.build.release import release
 from askew.app.build.report import Reported, report_of
 from askew.app.build.rows import step_parts
@@ -148,7 +158,11 @@ def plan(
     if collection is not None:
         chosen = with_settings(chosen, {"collection": {"source": _source(collection, held)}})
     chosen = with_groups(chosen, None if groups is None else Groups.of(groups))
-    return prepare(with_settings(chosen, settings or {}), held, until), held
+    changed = with_settings(chosen, settings or {})
+    # The measures of a recipe of askew are defaults, those of a file or of settings are requested.
+    if str(recipe) in shipped_recipes() and not names_classes(settings or {}):
+        changed = Recipe(changed.name, with_all_mentions(changed.sections, groups_of(changed)))
+    return prepare(changed, held, until), held
 
 
 def build(

@@ -17,6 +17,7 @@ import pyarrow as pa
 from askew.app.build import crossfit
 from askew.app.build.across import StepScores
 from askew.app.build.again import ChosenPairs, Hard, read_subsets
+from askew.app.build.all_mentions import sure_bias
 from askew.app.build.live import asks_engine, engine_ranker, here_only
 from askew.app.build.origin import origin_of
 from askew.app.build.pairs import Select
@@ -26,6 +27,7 @@ from askew.app.build.runs import RetrieveStage
 from askew.app.build.scores import Evaluate
 from askew.app.build.variants import ORIGINAL, Keep, ReformulateStage
 from askew.app.scoring.comparable import PUBLISHED, is_signed, note_on_resolver, sign_of
+from askew.app.scoring.query_notes import note_on_grades
 from askew.app.search.classify import make_classifier
 from askew.app.search.compose import is_engine, make_ranker
 from askew.app.search.reformulate import FirstPass, make_filter, make_reformulator
@@ -37,6 +39,7 @@ from askew.core.lexicon import load_lexicon
 from askew.core.shipped import DATA
 from askew.engine.plan import Plan, Step
 from askew.engine.store import Store
+from askew.measures.catalogue import MeasureRequest
 from askew.plugins.kinds import RankerPlugin, SelectorPlugin, Stage
 from askew.plugins.methods import ReformulatorPlugin
 from askew.plugins.registry import check, from_spec, made_type, names, refuse_other_groups, settings_of
@@ -174,17 +177,26 @@ class Build:
 
     @property
     def notes(self) -> list[str]:
-        """Notes to show before anything runs: the files of the collection, and the classifier that auto stands for."""
+        """Notes to show before anything runs: files, the classifier that auto stands for, relevant grades, groups."""
+        files = self.resources.collection.notes("queries", "judgements")
         chosen = [f"classify: classifier {self.chosen_classifier}"] if self.chosen_classifier else []
-        return [*self.resources.collection.notes("queries", "judgements"), *chosen, *self._notes_on_groups()]
+        return [*files, *chosen, *self._note_on_grades(), *self._notes_on_groups()]
+
+    def _note_on_grades(self) -> list[str]:
+        if all(step.stage is not self.evaluate for step in self.plan.steps):
+            return []
+        return note_on_grades(self.evaluate.asked, self.resources.judgements.table["relevance"].unique().to_pylist())
 
     def _notes_on_groups(self) -> list[str]:
         """For groups of the user: the sign of the measures, and which of them rely on a model of other groups."""
         signed = [one for one in self.evaluate.asked if is_signed(one) and not set(one.groups) <= PUBLISHED]
         notes = note_on_resolver(self.evaluate.asked)
-        if notes and self.select is not None:
+        if self.select is not None and note_on_resolver(self._selecting(self.select)):
             notes[0] += "; to select pairs without it, name measures without who= in select.bias"
         return [*([sign_of(signed[0])] if signed else []), *notes]
+
+    def _selecting(self, select: Select) -> list[MeasureRequest]:
+        return [one for one in self.evaluate.asked if one.text in select.selector.measures()]
 
     @property
     def select(self) -> Select | None:
@@ -228,6 +240,7 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     steps.append(Step("runs", retrieve, "kept"))
     steps.append(Step("scores", evaluate, "runs"))
     if recipe.sections.get("select"):
+        recipe = _with_bias(recipe, groups)
         others, across = _across(recipe, resources, evaluate, steps)
         select = _select(recipe, evaluate, across)
         steps += [*others, Step("pairs", select, "scores"), *_held_out(recipe, resources, evaluate, select)]
@@ -452,6 +465,14 @@ def selector_of(recipe: Recipe) -> SelectorPlugin:
     given = {name: value for name, value in recipe.table("select").items() if name not in (*_HOW, *_AROUND)}
     made: SelectorPlugin = from_spec("selector", given)
     return made
+
+
+def _with_bias(recipe: Recipe, groups: Groups | None) -> Recipe:
+    """Name the bias measures in [select] if the default of the selector relies on a model of other groups."""
+    given = recipe.table("select")
+    if "bias" in given or (bias := sure_bias(selector_of(recipe), groups)) is None:
+        return recipe
+    return Recipe(recipe.name, {**recipe.sections, "select": {**given, "bias": bias}})
 
 
 def reformulate_methods(recipe: Recipe, groups: Groups | None) -> dict[str, ReformulatorPlugin]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from askew.app.audit.facts import audits_of
+from askew.app.build.all_mentions import with_all_mentions
 from askew.app.build.recipe import Recipe, groups_of, prepare, read_recipe, reformulate_methods, with_groups
 from askew.app.build.resources import Resources
 from askew.app.explore.counting import ExplorerCounts, counting_of
@@ -223,9 +224,10 @@ def _counting(sources: Sources, plan: RecordedPlan | None) -> ExplorerCounts:
 
 def demo_recipe(groups: Groups | None) -> Recipe:
     """Return the recipe of the demo for these groups, with measures that can compare them."""
-    recipe = read_recipe(DEMO)
+    shipped = read_recipe(DEMO)
     if groups is None:
-        return recipe
+        return shipped
+    recipe = Recipe(DEMO, with_all_mentions(shipped.sections, groups))
     measures, select = comparable(recipe.table("evaluate")["measures"], groups), recipe.table("select")
     if bias := [text for text in split_measures(select["bias"]) if text in measures]:
         select["bias"] = " ".join(bias)

@@ -255,8 +255,8 @@ def _refuse_unused(asked: list[MeasureRequest], margin: Margin) -> None:
             )
         if not bounded[text].finite:
             raise ConfigError(
-                f"margin=: {text} has no bounds, so no sample can rule out a loss of its mean; leave out its margin, "
-                "or compare by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
+                f"margin=: {text} has no upper bound, so no sample can rule out a loss of its mean; leave out its "
+                "margin, or compare by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
             )
     for one in asked:
         limit = _margin_for(one, margin)

@@ -11,7 +11,13 @@ import pyarrow as pa
 
 from askew.app.measure.values import MeasureReport, RunScores
 from askew.app.scoring.lists import ScoredLists
-from askew.app.scoring.query_notes import judgement_notes, left_out_by_judgements, unanswered_note, without_relevant
+from askew.app.scoring.query_notes import (
+    judgement_notes,
+    left_out_by_judgements,
+    note_on_grades,
+    unanswered_note,
+    without_relevant,
+)
 from askew.app.scoring.relevance import RelevanceSource
 from askew.app.scoring.requested import CountKey, fields_of, key_of, keys_of, reads_as_published, texts_of
 from askew.app.scoring.scorer import Scorer
@@ -110,7 +116,9 @@ class MeasureJob:
         self.background = None if background is None else as_run(background, "background", form, self.published)
         self.notes += self.background.notes if self.background else []
         self.qrels = None if qrels is None else as_judgements(qrels)
-        self.notes += self.qrels.notes if self.qrels else []
+        if self.qrels is not None:
+            self.notes += self.qrels.notes
+            self.notes += [] if self._brief else note_on_grades(self.asked, self.qrels.lines["relevance"].unique())
 
     def restrict(self, queries: str | Path | Sequence[str] | None, label: str | None) -> None:
         """Restrict the runs to the requested queries, and collect the notes on the runs."""

@@ -71,8 +71,12 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), *names[-1:]])
 
 
+def is_doubtful(one: MeasureRequest, is_divided: bool = False) -> bool:
+    """Whether a measure counts or is divided by classes of words that the resolvers were not trained on."""
+    return (is_divided or one.measure.param("who", ANY) != ANY) and not set(one.groups) <= set(LEARNED)
+
+
 def note_on_resolver(asked: Sequence[MeasureRequest], divided: Sequence[MeasureRequest] = ()) -> list[str]:
     """A note if a resolver estimates classes of words that it was not trained on, with unknown accuracy."""
-    estimated = [one for one in asked if one in divided or one.measure.param("who", ANY) != ANY]
-    others = ", ".join(one.text for one in estimated if not set(one.groups) <= set(LEARNED))
+    others = ", ".join(one.text for one in asked if is_doubtful(one, one in divided))
     return [f"{others}: classes are estimated by a model that was trained on other groups"] if others else []

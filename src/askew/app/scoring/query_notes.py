@@ -1,14 +1,33 @@
-"""Notes on queries without retrieved documents, without a relevant document, or without a judgement."""
+"""Notes on judgements: grades that count as relevant, queries without documents, relevant ones or a judgement."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from askew.core.measure import Measure
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.effectiveness import relevance_level
 from askew.plugins.kinds import Judgements
+
+
+def note_on_grades(asked: Sequence[MeasureRequest], grades: Iterable[int]) -> list[str]:
+    """A note on the grades that count as relevant, if there are several above zero and a measure does not name one."""
+    positive = sorted({grade for grade in grades if grade > 0})
+    by_level: dict[int, list[str]] = {}
+    for one in asked:
+        level = one.measure.param("rel") if "judgements" in one.family.reads else None
+        if isinstance(level, int) and Measure.parse(one.text).param("rel") is None:
+            by_level.setdefault(level, []).append(one.text)
+    if len(positive) < 2:
+        return []
+    return [
+        f"{', '.join(texts)}: grades of {level} or more count as relevant, and the judgements have grades up to "
+        f"{positive[-1]}; to change this, set rel, as in "
+        f"{Measure.parse(texts[0])(rel=next(grade for grade in positive if grade != level)).text}"
+        for level, texts in by_level.items()
+    ]
 
 
 def unanswered_note(name: str, asked: Sequence[MeasureRequest], unanswered: Sequence[str], judged: int) -> list[str]:

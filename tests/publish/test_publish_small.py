@@ -1,0 +1,75 @@
+"""The card of a dataset with few pairs promises nothing that it does not have."""
+
+import polars as pl
+from toy_release import choose, facts, frame, resign, row
+
+from askew.publish import numbers
+from askew.publish.checking import verify
+from askew.publish.facts import read_facts
+from askew.publish.release import publish
+
+
+def held_out(subset, queries, **more):
+    return {
+        "subset": subset, "measure": "RR@10", "figures": "held-out", "held_out_queries": queries, "old_mean": 0.5,
+        "new_mean": 0.6, "change": 20.0, "low": -97.5, "high": 3900.0, **more,
+    }  # fmt: skip
+
+
+def card_of(tmp_path, stated=(), queries=1):
+    """The card of a dataset with one Effective pair and one negative pair for each query."""
+    old, better, worse = (0.5, 0.5, 1.0), (1.0, 0.25, 1.0), (0.0, 0.5, 1.0)
+    rows = [choose([row(f"q{i}", "v0", old, better), row(f"q{i}", "v1", old, worse)]) for i in range(queries)]
+    publish(frame([one for some in rows for one in some]), facts(held_out=list(stated)), tmp_path / "out")
+    return (tmp_path / "out" / "README.md").read_text()
+
+
+def test_numbers_of_one_are_singular(tmp_path):
+    card = card_of(tmp_path)
+    assert "\n2 pairs of 1 query of `toy`:" in card
+    assert "\nThe only Fair pair:\n" in card and "The first Fair pairs" not in card
+
+
+def test_a_subset_without_pairs_has_a_line_of_counts_and_no_means(tmp_path):
+    card = card_of(tmp_path, [held_out("optimal", 9), held_out("effective", 9)])
+    assert "| Optimal | 0 | 0 |" in card
+    assert "| Optimal | `RR@10` |" not in card and "| Effective | `RR@10` | held-out |" in card
+
+
+def test_a_card_with_all_rows_as_earlier_versions_wrote_it_still_verifies(tmp_path):
+    stated = [held_out("optimal", 1), held_out("effective", 1)]
+    card_of(tmp_path, stated)
+    folder = tmp_path / "out"
+    assert verify(folder).ok
+    table = pl.concat([pl.read_parquet(path) for path in sorted((folder / "data").iterdir())])
+    pairs = numbers.PairNumbers.of(
+        table.with_columns(split=pl.lit("train")), read_facts(facts(held_out=stated)), ["train", "dev", "test"]
+    )
+    text = (folder / "README.md").read_text()
+    for made in (numbers.means_table, numbers.held_out_table):
+        new, old = "\n".join(made(pairs)), "\n".join(made(pairs, whole=True))
+        assert new in text and new != old
+        text = text.replace(new, old)
+    (folder / "README.md").write_text(text)
+    resign(folder)
+    assert verify(folder).ok
+
+
+def test_an_interval_of_fewer_than_five_queries_is_not_given_and_not_promised(tmp_path):
+    card = card_of(tmp_path, [held_out("effective", 4), held_out("fair", 1)])
+    assert "3900" not in card and "95% interval" not in card
+    assert "No change has an interval: there are fewer than 5 queries, or it has no end." in card
+
+
+def test_intervals_are_explained_where_some_are_missing(tmp_path):
+    stated = [held_out("effective", 5), held_out("fair", 4), held_out("negative", 0, figures="in-sample")]
+    card = card_of(tmp_path, stated, queries=5)
+    assert "| +20.0% | -97.5 to +3900.0 |" in card and card.count("3900") == 2
+    assert "with a 95% interval over queries (a dash where there are fewer than 5, or the interval has no end)" in card
+
+
+def test_a_split_without_rows_is_named_as_such_and_no_leak_is_a_plain_sentence(tmp_path):
+    card = card_of(tmp_path)
+    assert sum(f"| the split {split}, without rows |" in card for split in ("train", "dev", "test")) == 2
+    assert "0 of 2 pairs" not in card
+    assert "No rewritten text is, normalised, an original query of another split." in card
