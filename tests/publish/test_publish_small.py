@@ -58,18 +58,18 @@ def test_a_card_with_all_rows_as_earlier_versions_wrote_it_still_verifies(tmp_pa
 def test_an_interval_of_fewer_than_five_queries_is_not_given_and_not_promised(tmp_path):
     card = card_of(tmp_path, [held_out("effective", 4), held_out("fair", 1)])
     assert "3900" not in card and "95% interval" not in card
-    assert "No change has an interval: there are fewer than 5 queries, or it has no end." in card
+    assert "No change has an interval: the data do not determine it, or there are fewer than 5 queries." in card
 
 
 def test_intervals_are_explained_where_some_are_missing(tmp_path):
     stated = [held_out("effective", 5), held_out("fair", 4), held_out("negative", 0, figures="in-sample")]
     card = card_of(tmp_path, stated, queries=5)
     assert "| +20.0% | -97.5 to +3900.0 |" in card and card.count("3900") == 2
-    assert "with a 95% interval over queries (a dash where there are fewer than 5, or the interval has no end)" in card
+    assert "Its 95% interval is over queries; a dash means that the data do not determine the interval, or" in card
 
 
 def test_a_split_without_rows_is_named_as_such_and_no_leak_is_a_plain_sentence(tmp_path):
     card = card_of(tmp_path)
     assert sum(f"| the split {split}, without rows |" in card for split in ("train", "dev", "test")) == 2
     assert "0 of 2 pairs" not in card
-    assert "No rewritten text is, normalised, an original query of another split." in card
+    assert "No normalized rewritten query equals an original query of another split." in card
