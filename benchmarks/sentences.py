@@ -3,7 +3,7 @@
     python benchmarks/sentences.py --seed 1 --out sheet.jsonl     60 sentences, half of the docs, half of the program
     python benchmarks/sentences.py --tally readings.jsonl         the share that needs no second reading
 
-Sentences of the docs are those outside of code blocks and tables. Sentences of the program are those that users see:
+Sentences of the docs are those outside of code blocks and tables; a link is shown as its title in brackets. Sentences of the program are those that users see:
 help texts, messages, page texts, and docstrings of public names and of commands. Each row has an id, the sentence, what
 its paragraph says before it, and its file with the heading or the function. ``--tally`` reads rows with the fields
 ``id``, ``reader``, ``clear`` and ``note``.
@@ -43,7 +43,7 @@ def of_docs() -> Iterator[dict[str, str]]:
     """Sentences of README, the contributors' files and the documentation."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
     for page in pages:
-        text = _LINK.sub(r"\1", _FENCE.sub("\n\n", page.read_text(encoding="utf-8")))
+        text = _LINK.sub(r"[\1]", _FENCE.sub("\n\n", page.read_text(encoding="utf-8")))
         for part in re.split(r"^(?=#)", text, flags=re.MULTILINE):
             heading, *lines = part.splitlines() or [""]
             kept = (line for line in lines if not line.startswith(("|", "    ", ":::")))
