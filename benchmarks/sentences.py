@@ -3,10 +3,10 @@
     python benchmarks/sentences.py --seed 1 --out sheet.jsonl     60 sentences, half of the docs, half of the program
     python benchmarks/sentences.py --tally readings.jsonl         the share that needs no second reading
 
-Sentences of the docs are those outside of code blocks and tables; a link is shown as its title in brackets. Sentences of the program are those that users see:
-help texts, messages, page texts, and docstrings of public names and of commands. Each row has an id, the sentence, what
-its paragraph says before it, and its file with the heading or the function. ``--tally`` reads rows with the fields
-``id``, ``reader``, ``clear`` and ``note``.
+Sentences of the docs are those outside of code blocks and tables; a link is shown as its title in brackets. Sentences
+of the program are those that users see: help texts, messages, page texts, and docstrings of public names and of
+commands. Each row has an id, the sentence, what its paragraph says before it, and its file with the heading or the
+function. ``--tally`` reads rows with the fields ``id``, ``reader``, ``clear`` and ``note``.
 """
 
 from __future__ import annotations
