@@ -67,7 +67,7 @@ def test_an_error_is_one_line(askew, files, store):
     askew("bench nowhere -m qld").refused(3, "nowhere")
     files.text("o/report.html", "mine")
     askew("bench demo -m qld --out o").refused(2, "o/report.html")
-    askew("bench docs.tsv -m qld").refused(3, "there are no queries")
+    askew("bench docs.tsv -m qld").refused(3, "it has no queries")
 
 
 def test_a_hostile_run_name_is_printed_without_control_characters(askew, files, store):
