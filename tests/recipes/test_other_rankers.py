@@ -53,7 +53,8 @@ def test_the_command_has_a_line_for_each_subset_and_other_ranker(askew_cli, pair
     lines = [" ".join(line.split()) for line in said.splitlines() if line.startswith("with the ranker qld")]
     assert len(lines) == 3
     row = pairs.other_rankers.row(by_predicate=(pl.col("subset") == "fair") & (pl.col("measure") == LEAN), named=True)
-    assert lines[2].startswith(f"with the ranker qld: |{LEAN}| {row['change']:+.1f}% [{row['low']:+.0f}, {row['high']:+.0f}], ")
+    change = f"{row['change']:+.1f}% [{row['low']:+.0f}, {row['high']:+.0f}]"
+    assert lines[2].startswith(f"with the ranker qld: |{LEAN}| {change}, ")
     assert "RR@10" in lines[2]
     assert "another ranker" in said
     found = json.loads(askew_cli(["run", "demo", *QLD, "--store", str(folder), "--json"]).out)
