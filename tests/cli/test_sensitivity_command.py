@@ -34,7 +34,7 @@ def test_a_page_and_a_folder_are_written(askew, files):
     ("command", "code", "words"),
     [
         ("sensitivity old.run --docs docs.tsv", 2, "give two runs or more, found 1"),
-        ("sensitivity old.run new.run", 2, "give the documents with --docs"),
+        ("sensitivity old.run new.run", 2, "needs the texts of the documents: give them with --docs"),
         (f"{COMMAND} --signs loud", 2, "--signs: expected one or more of"),
         (f"{COMMAND} --lexicons nothing", 2, "unknown lexicon 'nothing'"),
         (f"{COMMAND} --html .", 2, "--html .: expected a file, found a folder"),

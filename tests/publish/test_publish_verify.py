@@ -251,7 +251,10 @@ CAREFUL = {
         edit_json("croissant.json", lambda v: v["recordSet"][0]["field"].pop() and None),
         "croissant.json: the fields of a record set differ from the columns",
     ),
-    "metadata of another kind": (edit_json("croissant.json", lambda _: [1]), "croissant.json: expected the fields"),
+    "metadata of another kind": (
+        edit_json("croissant.json", lambda _: [1]),
+        "croissant.json: expected the fields distribution",
+    ),
     "the counts of the facts": (
         edit_json("askew.json", lambda v: v["pairs"]["subsets"].update(fair=1)),
         "askew.json: the stated numbers of pairs differ from those in the Parquet files",
@@ -261,7 +264,10 @@ CAREFUL = {
         "askew.json: expected a release in format 2, found format 1; publish the dataset again: askew publish RECIPE",
     ),
     "facts that are a list": (edit_json("askew.json", lambda _: [1]), "askew.json: expected a release in format 2"),
-    "no shares": (edit_json("askew.json", lambda v: v.pop("split") and None), "askew.json: expected the field split"),
+    "no shares": (
+        edit_json("askew.json", lambda v: v.pop("split") and None),
+        "askew.json: expected the field split with the keys salt",
+    ),
     "other shares": (
         edit_json("askew.json", lambda v: v["split"].update(shares=[["train", 0.1], ["dev", 0.1], ["test", 0.8]])),
         "are not in the split of their query text",

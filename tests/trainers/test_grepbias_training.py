@@ -235,7 +235,7 @@ def test_the_penalty_brings_the_versions_of_a_document_together(folder, tiny, tm
 
 
 def test_settings_that_make_no_sense_are_told(folder, tmp_path):
-    with pytest.raises(ConfigError, match="expected method head, lora, full"):
+    with pytest.raises(ConfigError, match="expected one of the methods head, lora, full"):
         AdapterJob(method="tail")
     with pytest.raises(
         ConfigError, match="expected method= to be full or lora, pairs= to be batch or query, and rank= to be above 0"

@@ -175,7 +175,10 @@ def calibrate_command(
     seed: o.Seed = defaults.CALIBRATION_SEED,
     as_json: o.AsJson = False,
 ) -> None:
-    """Choose the threshold of the semantic filter on labeled pairs. Print the precision, the recall and the choice."""
+    """Choose the threshold of the semantic filter by labeled pairs.
+
+    Print the precision-recall curve, its area (average precision) and the chosen threshold.
+    """
     from askew.app.search.calibrate import calibrate_filter
 
     found = calibrate_filter(labeled, similarity, rule, least, seed, o.read_settings(settings))
