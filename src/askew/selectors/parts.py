@@ -38,11 +38,14 @@ class PairParts:
     @cached_property
     def query_numbers(self) -> list[npt.NDArray[np.int32]]:
         """For each part the numbers of its queries, in the order of the rows."""
-        ids = [frame["query_id"].rle().struct.field("value") for frame in self.frames(["query_id"])]
+        ids = [_compact(pl.DataFrame(frame["query_id"].unique())) for frame in self.frames(["query_id"])]
         if not ids:
             return []
-        numbers = pl.concat(ids).rank("dense").to_numpy().astype(np.int32) - 1
-        return np.split(numbers, np.cumsum([len(one) for one in ids])[:-1])
+        # Read again instead of kept: a step that repeats its queries has many more rows than queries.
+        known = pl.concat(ids).unique().sort("query_id").with_row_index(QUERY)
+        runs = (frame["query_id"].rle().struct.field("value") for frame in self.frames(["query_id"]))
+        found = (one.to_frame("query_id").join(known, on="query_id", how="left", maintain_order="left") for one in runs)
+        return [one[QUERY].to_numpy().astype(np.int32) for one in found]
 
     @cached_property
     def queries(self) -> int:
