@@ -30,7 +30,7 @@ def command(
         ),
     ],
     queries: Annotated[str, typer.Option(help="A file of queries (id TAB text, JSON Lines), irds:ID, or demo.")],
-    settings: o.Settings = None,
+    method_settings: o.Settings = None,
     docs: Annotated[
         Path | None,
         typer.Option(help="The documents, if the engine returns no texts. The formats are those of askew measure."),
@@ -94,7 +94,7 @@ def command(
     from askew.app.audit.audit import audit
     from askew.measures.borrowed import quiet_programs
 
-    own, of_methods = _split(o.read_settings(settings))
+    own, of_methods = _split(o.read_settings(method_settings))
     how = AuditSettings(
         k=k, worst=worst, tries=tries, methods=methods, method_settings=of_methods, missing=missing, resolver=resolver,
         out=out, store=store, keep_queries=keep_queries,
