@@ -80,7 +80,7 @@ class ReformulationTrial:
         unknown = [name for name in own if name not in {*self.names, _EQUIVALENCE}]
         if unknown:
             known = ", ".join(self.names)
-            raise ConfigError(f"method_settings=: {unknown[0]!r} is not a method of this audit; its methods are {known}")
+            raise ConfigError(f"method_settings=: {unknown[0]!r} is not a method of this audit, which has {known}")
         self._methods = [make_reformulator({"method": name, **own.get(name, {})}, groups) for name in self.names]
         reading = next((one.method for one in self._methods if one.reads), None)
         if reading is not None:
