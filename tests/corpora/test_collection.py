@@ -442,7 +442,7 @@ def test_only_a_folder_has_splits(source):
 
 
 def test_a_file_has_no_splits(tmp_path):
-    with pytest.raises(ConfigError, match="can only be chosen for a folder; give the folder"):
+    with pytest.raises(ConfigError, match="can be chosen only for a collection that is a folder; give the folder"):
         open_collection(fill(tmp_path, {"a.tsv": DOCS}) / "a.tsv", split="test")
 
 
