@@ -78,7 +78,8 @@ class Tools:
     ) -> BriefComparison:
         """Compare your own reformulation with the query: verdicts on effectiveness and lean, and all measures.
 
-        `outcome` is null if the query has no judgements. In that case, the verdict is only about lean: `lean` is less, same or more.
+        `outcome` is null if the query has no judgements. In that case, the verdict is only about lean: `lean` is less,
+        same or more.
         """
         return self._ask(lambda explorer: BriefComparison.of(explorer.compare(query, reformulation, 1)))
 

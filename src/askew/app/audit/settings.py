@@ -19,8 +19,8 @@ class AuditSettings:
     that the report shows. At most ``tries`` reformulations of each worst query are searched with the engine.
     ``methods`` names the reformulators. The default is ``reduce``; if the extra of ``rewrite`` is installed, the
     default is ``reduce`` and ``rewrite``. A reformulation is suggested only if it reduces the lean of the query by at
-    least the share ``reduction`` and keeps at least the share ``agree`` of its top results. ``method_settings`` maps
-    the name of a reformulator, or of the filter ``equivalence``, to its settings:
+    least the share ``reduction`` and keeps at least the share ``agree`` of the top results of the query.
+    ``method_settings`` maps the name of a reformulator, or of the filter ``equivalence``, to its settings:
     ``{"equivalence": {"model": "light"}}``. ``missing`` decides how a result without a text is treated. ``resolver``
     names the method that estimates the parts of the lean.
 
