@@ -35,8 +35,9 @@ _HELD_OUT = (
     "A pair is an original query and its reformulation. Held out: pairs are selected by their gains on half of the "
     "documents of the collection, and measured on the other half, at half the cutoff. Effectiveness has a held-out "
     "figure only for queries with several relevant documents. The main figures use the split by "
-    "documents, because its halves share no passage. Each half of a split is used once to select pairs and once to "
-    "measure them. A pair that both halves select counts twice. The 95% interval treats the queries as the sample. "
+    "documents, because its halves share no passage. The documents are split at random several times. Each half of a "
+    "split is used once to select pairs and once to measure them. A pair counts once for each half that selects it. "
+    "The 95% interval treats the queries as the sample. "
     'The column "by words": pairs are selected by the lean with half of the words of each group, and measured with the '
     "other half of the words. Both halves of the words are counted in the same passages, so the figure by words is too "
     'optimistic. The column "by ranks": pairs are selected by the lean at the odd ranks and measured at the even '
