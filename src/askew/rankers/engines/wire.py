@@ -162,7 +162,7 @@ def status_error(origin: str, reply: Reply, has_secret: bool) -> EngineError:
         where = f"{to.scheme}://{to.netloc.rpartition('@')[2]}" if to.netloc else "another path on this host"
         return EngineError(f"{said}: it redirects to {where}, which is not followed; give that address in url=")
     hint = {
-        401: "the engine rejected the secret that was sent (auth_env= or auth_file=)"
+        401: "the engine rejected the secret of the request; check the secret"
         if has_secret
         else "the engine needs a secret: give auth_env= or auth_file=",
         403: "the secret does not give permission to search"
