@@ -329,7 +329,7 @@ def test_one_query_alone_has_no_interval_and_no_verdict(tmp_path):
     found = audited(queries=["lawyer"], settings=light(out=tmp_path / "a"))
     assert found.verdict is None and found["ARaB(tf)@10"].low is None
     assert "1 queries are few" in found.next_steps[-1]
-    assert "There is no verdict on which group" in (tmp_path / "a" / "report.html").read_text()
+    assert "This audit has no verdict on the group" in (tmp_path / "a" / "report.html").read_text()
 
 
 def test_a_report_is_a_table_in_python(report):

@@ -152,7 +152,9 @@ def test_a_template_is_no_engine_but_says_which(askew, server):
 
 
 def test_a_setting_of_a_method_that_does_not_take_part_is_refused(askew, server):
-    askew(command(server, "--set", "stem.porter.x=1")).refused(2, "--set: 'stem.porter' is not a method of this audit")
+    askew(command(server, "--set", "stem.porter.x=1")).refused(
+        2, "--set: 'stem.porter' is not one of the reformulators of this audit"
+    )
     askew(command(server, "--set", "equivalence.modle=light")).refused(2, "modle")
     assert server.queries == []
 

@@ -319,7 +319,7 @@ def test_an_unclosed_bracket_is_called_that_and_one_too_many_is_not(askew):
         ("RR(rel=x)@10", "rel"),
         ("ARaB(tf,kind=tc)@10", "given twice"),
         ("ARaB(sign=abs,sign=abs)@10", "given twice"),
-        ("ARaB(tf,tc)@10", "too many positional values"),
+        ("ARaB(tf,tc)@10", "too many values without a parameter name"),
         ("ARaB(digits=x)@10", "digits"),
         ("ARaB(digits=1e400)@10", "digits"),
         ("LexiconShare(scale=1e999)@10", "scale"),

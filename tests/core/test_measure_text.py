@@ -104,7 +104,7 @@ def test_the_measure_wins_over_the_option_and_the_option_over_the_preset():
         ("ARAB(tf)@10", "did you mean 'ARaB'"),
         ("ARaB(tff)@10", "kind must be one of tc, tf, bool"),
         ("ARaB(kid=tf)@10", "did you mean 'kind'"),
-        ("ARaB(tf, tc)@10", "too many positional values"),
+        ("ARaB(tf, tc)@10", "too many values without a parameter name"),
         ("ARaB(tf, kind=tc)@10", "given twice"),
         ("nDGC@10", "did you mean '[nN]DCG'"),
         ("ARaB(lexicon=rekabsaz2022)@10", "did you mean 'rekabsaz202"),

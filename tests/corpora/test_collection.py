@@ -123,7 +123,7 @@ def test_a_collection_is_a_collection_already_and_may_take_other_fields():
     demo = open_collection("demo")
     assert open_collection(demo) == demo
     assert open_collection(demo, ["title"]).fields == ("title",)
-    with pytest.raises(ConfigError, match="name the split when you open the source of this collection"):
+    with pytest.raises(ConfigError, match="open the folder of this collection again, and name the split there"):
         open_collection(demo, split="test")
 
 
@@ -303,7 +303,7 @@ def test_a_file_is_documents_only(tmp_path):
     collection = open_collection(path)
     assert documents(collection) == DOC_ROWS
     assert (collection.id, collection.files, collection.size) == (str(path), (path,), len(DOCS))
-    with pytest.raises(DataError, match="it is a single file of documents; give a folder"):
+    with pytest.raises(DataError, match="this collection is a single file of documents; give a folder"):
         _ = collection.queries
 
 
@@ -364,7 +364,8 @@ def test_the_judged_queries_are_those_of_the_split(tmp_path):
 def test_judgements_of_other_queries_are_an_error_that_shows_both(tmp_path):
     collection = open_collection(beir(tmp_path, **{"qrels/test.tsv": f"{HEADER}7\td1\t1\n"}))
     expected = (
-        "none of its 2 queries has judgements. The query ids in the judgements are 7; those of the queries are q1"
+        "none of its 2 queries has judgements. The first query ids in the judgements are 7; the first ids of the "
+        "queries are q1"
     )
     with pytest.raises(DataError, match=expected):
         collection.judged_queries()
@@ -434,12 +435,14 @@ def test_a_folder_without_splits_has_none_to_choose(tmp_path):
 
 @pytest.mark.parametrize("source", ["demo", {"d1": "x"}, ["x"]])
 def test_only_a_folder_has_splits(source):
-    with pytest.raises(ConfigError, match=r"a split \('test'\) can only be chosen for a folder"):
+    with pytest.raises(
+        ConfigError, match=r"a split \(found 'test'\) can be chosen only for a collection that is a folder"
+    ):
         open_collection(source, split="test")
 
 
 def test_a_file_has_no_splits(tmp_path):
-    with pytest.raises(ConfigError, match="can only be chosen for a folder; give the folder"):
+    with pytest.raises(ConfigError, match="can be chosen only for a collection that is a folder; give the folder"):
         open_collection(fill(tmp_path, {"a.tsv": DOCS}) / "a.tsv", split="test")
 
 
@@ -569,7 +572,7 @@ def test_documents_in_memory_come_in_many_shapes(kind):
     assert (collection.id, collection.files, collection.size) == ("in memory", (), 0)
     assert documents(collection) == documents(collection) == DOC_ROWS
     assert (collection.has_queries, collection.has_judgements) == (False, False)
-    with pytest.raises(DataError, match="it has only documents in memory"):
+    with pytest.raises(DataError, match="this collection has only documents in memory"):
         _ = collection.queries
 
 

@@ -236,7 +236,9 @@ def test_a_part_under_the_name_of_other_rows_is_an_error(tmp_path):
         part = writer.write(pa.table({"x": [1]}), 0, 1, 1, {})
         folder = store.folder("evens", "k")
         (folder / part.file).rename(folder / part.file.replace("01-", "02-"))
-        with pytest.raises(StoreError, match="its rows are not the rows in its file name"):
+        with pytest.raises(
+            StoreError, match="the row numbers in the file differ from the row numbers in the file name"
+        ):
             writer.done()
 
 

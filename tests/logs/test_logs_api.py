@@ -96,7 +96,7 @@ def test_a_report_writes_what_the_command_writes(report, tmp_path):
 
 
 def test_a_review_needs_a_log_that_was_analyzed_for_one(report, tmp_path):
-    with pytest.raises(ConfigError, match=r"analyze the log with LogSettings\(review=FILE\)"):
+    with pytest.raises(ConfigError, match=r"analyze it again with LogSettings\(review=FILE\)"):
         report.review(tmp_path / "terms.tsv")
     path = tmp_path / "terms.tsv"
     found = analyze_log(ROWS, settings=LogSettings(review=str(path)))

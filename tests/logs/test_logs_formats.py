@@ -113,14 +113,14 @@ GOOD = pa.table({"user": ["u"], "time": [1], "query": ["boots"]})
         (object(), "lacks an attribute"),
         (broken(name="Two words"), "the name must have only lower-case letters"),
         (broken(__doc__=""), "says what it reads"),
-        (broken(endings=(".xml",)), "end in one of the endings of the format"),
+        (broken(endings=(".xml",)), "end in one of the file name endings of the format"),
         (broken(read=rows(GOOD, columns=("user", "time", "query", "color"))), "unknown columns: color"),
         (broken(read=rows(GOOD, columns=("user", "query"))), "a row must have a time"),
         (
             broken(read=rows(GOOD, columns=("user", "time", "query", "topic"))),
-            "must have the columns that the format announces",
+            "must have all columns that the format lists",
         ),
-        (broken(read=rows(GOOD.set_column(1, "time", pa.array(["never"])))), "none of the rows can be read"),
+        (broken(read=rows(GOOD.set_column(1, "time", pa.array(["never"])))), "no row of the log file can be read"),
         (broken(read=rows(*[GOOD.append_column("line", pa.array([5]))] * 2)), "in ascending order without repeats"),
     ],
 )

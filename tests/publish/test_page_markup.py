@@ -77,12 +77,12 @@ def test_markup_is_not_escaped_twice_and_text_between_it_is():
 
 def test_an_element_or_attribute_that_could_run_or_load_something_is_refused():
     for name in ("script", "iframe", "object", "a b", "p><script"):
-        with pytest.raises(ValueError, match="no page of ours"):
+        with pytest.raises(ValueError, match="a page of askew must not have"):
             tag(name)
-    with pytest.raises(ValueError, match="no page of ours"):
+    with pytest.raises(ValueError, match="a page of askew must not have"):
         tag("p", onclick="x")
     for address in ("javascript:alert(1)", "https://example.org", "//example.org"):
-        with pytest.raises(ValueError, match="loads nothing"):
+        with pytest.raises(ValueError, match="must not load other files"):
             tag("a", "x", href=address)
     assert tag("a", "x", href="#here") == '<a href="#here">x</a>'
 

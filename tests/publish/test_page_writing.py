@@ -98,5 +98,5 @@ def test_where_a_report_cannot_go_is_told_before_any_work(tmp_path):
 
 
 def test_a_name_outside_the_report_is_a_mistake_of_ours(tmp_path):
-    with pytest.raises(ValueError, match="no report of ours"):
+    with pytest.raises(ValueError, match="a report of askew must not have a file"):
         write_report(tmp_path, {"../x.html": b""})

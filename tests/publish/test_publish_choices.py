@@ -63,8 +63,8 @@ def test_a_subset_of_which_nothing_is_stated_is_told_as_not_checked(tmp_path):
     report = verify(tmp_path / "out")
     assert report.ok
     assert (
-        "not checked, because askew.json does not state it: the criterion for pairs of front (selection)"
-        in report.notes
+        "a rule was not checked, because askew.json does not state the criterion of the subset front (in the section "
+        "selection)" in report.notes
     )
 
 
@@ -85,22 +85,22 @@ def smaller_facts(share):
 
 
 BROKEN = {
-    "every gold pair meets the criterion 'refined >= original and refined > 0': broken by 1 of 3": (
+    "every pair in the subset gold meets the criterion 'refined >= original and refined > 0': broken by 1 of 3": (
         lambda: (at(boxed_pairs(), 1, **{"new_RR_10": 0.25}), boxed_facts())
     ),
-    "every diamond pair meets the criterion 'refined > original and refined == 1': broken by 1": (
+    "every pair in the subset diamond meets the criterion 'refined > original and refined == 1': broken by 1": (
         lambda: (at(boxed_pairs(), 1, diamond=True), boxed_facts())
     ),
-    "every far pair meets the criterion 'refined - original >= 0.5': broken by 1": (
+    "every pair in the subset far meets the criterion 'refined - original >= 0.5': broken by 1": (
         lambda: (at(boxed_pairs(), 2, far=True), boxed_facts())
     ),
-    "every pair that meets the criterion 'refined - original >= 0.5' is in far: broken by 1": (
+    "every pair that meets the criterion 'refined - original >= 0.5' is in the subset far: broken by 1": (
         lambda: (at(boxed_pairs(), 0, far=False), boxed_facts())
     ),
     "a query has at most one gold pair: broken by 2": (
         lambda: (at(boxed_pairs(), 1, query_id="q1", variant_id="v9"), boxed_facts())
     ),
-    "no front pair is dominated by another pair of its query in RR@10 and ARaB(tf)@10: broken by 1 of 3": (
+    "by RR@10 and ARaB(tf)@10, no front pair is dominated by another pair of the same query: broken by 1 of 3": (
         lambda: (at(front_pairs(), 1, **{"new_ARaB_tf_10": 0.5}), front_facts())
     ),
     "no front pair is dominated by its original query: broken by 1 of 3": (
@@ -121,7 +121,7 @@ BROKEN = {
     "a query has at most one is_best pair: broken by 2 of 2": (
         lambda: (at(epsilon_pairs(), 1, query_id="q1", variant_id="v1"), epsilon_facts())
     ),
-    "the outcome follows from the gains: broken by 1 of 3": (
+    "the outcome of a pair is the one that its gains determine: broken by 1 of 3": (
         lambda: (at(front_pairs(), 0, outcome="worse-worse"), front_facts())
     ),
 }
@@ -213,7 +213,7 @@ def test_the_outcome_of_several_measures_is_worse_where_one_is(tmp_path):
     assert verify(tmp_path / "out").ok
     with pytest.raises(DataError, match="the label follows from the outcome: broken by 1"):
         publish(plain_groups([hurt]), several_bias(), tmp_path / "other")
-    with pytest.raises(DataError, match="the outcome follows from the gains: broken by 1"):
+    with pytest.raises(DataError, match="the outcome of a pair is the one that its gains determine: broken by 1"):
         publish(plain_groups([hurt | {"outcome": "better-better"}]), several_bias(), tmp_path / "other")
 
 
@@ -239,7 +239,7 @@ def test_a_pair_whose_lean_is_not_known_has_no_outcome(tmp_path):
     unknown = {"new_ARaB_tf_10": None, "gain_ARaB_tf_10": None}
     pairs = front_pairs().head(1).with_columns(pl.lit(v, pl.Float64).alias(k) for k, v in unknown.items())
     stated = facts(subsets=["front"], selection=front_facts()["selection"] | {"fronts": {}})
-    with pytest.raises(DataError, match="the outcome follows from the gains"):
+    with pytest.raises(DataError, match="the outcome of a pair is the one that its gains determine"):
         publish(pairs, stated, tmp_path / "out")
     publish(pairs.with_columns(outcome=pl.lit(None, pl.String)), stated, tmp_path / "out")
     assert verify(tmp_path / "out").ok
@@ -266,7 +266,10 @@ def test_robust_pairs_are_counted_with_n_share_and_interval(tmp_path):
 
 
 def test_a_robust_pair_that_is_worse_under_the_ranker_of_the_release_is_refused(tmp_path):
-    with pytest.raises(DataError, match="a robust pair is worse in no measure with bm25: broken by 1 of 3"):
+    with pytest.raises(
+        DataError,
+        match="a robust pair is not worse than its original query in any measure: broken by 1 of 3",
+    ):
         robust_release(tmp_path, [True, False, True])
 
 

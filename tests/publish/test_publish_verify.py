@@ -278,7 +278,7 @@ CAREFUL = {
     ),
     "another direction": (
         edit_json("askew.json", lambda v: v["facts"]["measures"]["RR@10"].update(direction="down")),
-        "the gain of RR@10 follows from the old and the new value: broken by",
+        "the gain in RR@10 is computed from the old and the new value: broken by",
     ),
     "an unknown direction": (
         edit_json("askew.json", lambda v: v["facts"]["measures"]["RR@10"].update(direction="left")),
@@ -358,19 +358,22 @@ BROKEN = {
         "optimal",
         {"new_ARaB_tf_10": pl.lit(None)},
     ),
-    "the gain of RR@10 follows from the old and the new value: broken by 1 of 200": (
+    "the gain in RR@10 is computed from the old and the new value: broken by 1 of 200": (
         "fair",
         {"gain_RR_10": pl.lit(0.123)},
     ),
-    "the gain of LexiconShare@10 follows from the old and the new value: broken by 1": (
+    "the gain in LexiconShare@10 is computed from the old and the new value: broken by 1": (
         "",
         {"gain_LexiconShare_10": pl.lit(None)},
     ),
-    "the gain of ARaB(tf)@10 follows from the old and the new value: broken by 1": (
+    "the gain in ARaB(tf)@10 is computed from the old and the new value: broken by 1": (
         "negative",
         {"new_ARaB_tf_10": pl.lit(7.0)},
     ),
-    "the outcome follows from the gains: broken by 1 of 200": ("fair", {"outcome": pl.lit("worse-worse")}),
+    "the outcome of a pair is the one that its gains determine: broken by 1 of 200": (
+        "fair",
+        {"outcome": pl.lit("worse-worse")},
+    ),
     "the label follows from the outcome: broken by 1 of 200": ("effective", {"label": pl.lit(4)}),
     "the group follows from the old values: broken by 5 of 200": ("", {}),
     "the score is the weighted sum of the gains: broken by 1 of 179": ("effective", {"score": pl.lit(9.0)}),
@@ -416,7 +419,7 @@ def test_each_line_names_the_values_of_its_first_pair(tmp_path, monkeypatch):
 def test_gains_within_the_tolerance_count_as_the_same(tmp_path):
     pairs = toy_pairs().filter(pl.col("outcome") == "same-same")
     shifted = pairs.with_columns(pl.col("new_RR_10") - 1e-4, pl.col("gain_RR_10") - 1e-4, pl.col("score") - 1e-4)
-    with pytest.raises(DataError, match="the outcome follows from the gains"):
+    with pytest.raises(DataError, match="the outcome of a pair is the one that its gains determine"):
         publish(shifted, facts(), tmp_path / "out")
     stated = facts()
     stated["selection"] = {**stated["selection"], "tolerance": 1e-3}
@@ -429,7 +432,7 @@ def test_what_the_facts_do_not_state_is_told_as_not_checked(tmp_path):
     report = verify(tmp_path / "out")
     assert report.ok
     what = "which labels are accepted for each group (selection.accepted)"
-    assert f"not checked, because askew.json does not state it: {what}" in report.notes
+    assert f"a rule was not checked, because askew.json does not state {what}" in report.notes
 
 
 def test_the_report_ends_with_the_verdict(folder):

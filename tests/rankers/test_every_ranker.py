@@ -97,5 +97,5 @@ class _Careless:
 
 
 def test_the_contract_can_fail():
-    with pytest.raises(AssertionError, match="every text must have a list of documents"):
+    with pytest.raises(AssertionError, match="every query must have a result list"):
         check_ranker(_Careless())

@@ -80,7 +80,7 @@ class TestDense:
         header = ranker.folder / "header.json"
         facts = json.loads(header.read_text())
         write_sealed(header, {**facts, "weights": "other@000"})
-        with pytest.raises(ConfigError, match="made with the model other@000"):
+        with pytest.raises(ConfigError, match="built with the model other@000"):
             build("ranker", "dense", {"index": ranker.folder})
 
     def test_cut_vectors_are_refused(self, ranker):

@@ -89,5 +89,5 @@ def test_a_ranker_that_took_part_in_the_choice_is_named_so(tmp_path, capsys):
     show_summary(found.summary.to_dicts(), found.other_rankers.to_dicts())
     assert "with the ranker qld (also used to select the pairs): " in capsys.readouterr().out
     page = found.report(tmp_path / "out").html.read_text()
-    assert "which was not used to select them" not in page
-    assert "The selection of the pairs also used qld" in page
+    assert "which was not used to select the pairs" not in page
+    assert "The selection of the pairs also used the results of qld" in page

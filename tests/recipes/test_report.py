@@ -152,11 +152,12 @@ def test_every_table_has_a_caption_and_every_picture_a_title_and_a_description(p
 
 def test_the_held_out_figures_come_before_the_in_sample_ones(page):
     said = " ".join(Seen(page).captions)
-    assert said.index("Means before and after, for each subset, held out") < said.index("for each subset, in-sample")
+    assert said.index("(after), by subset, held out") < said.index("(after), by subset, in-sample")
     said = " ".join(Seen(page).words)
-    assert "pairs are selected with half of the documents" in said
-    assert "By words:" in said and "By ranks:" in said
-    assert re.search(r"changes by \S+ \(held out by words: \S+; by ranks: \S+; in-sample: \S+\)", said)
+    assert "pairs are selected by their gains on half of the documents" in said
+    assert 'column "by words":' in said and 'column "by ranks":' in said
+    assert re.search(r"by \S+, measured on held-out documents\.", said)
+    assert re.search(r": held out by words \S+; held out by ranks \S+; in-sample \S+\.", said)
 
 
 def test_the_head_says_what_was_chosen_by_what_and_what_is_reported_only(page):

@@ -280,7 +280,7 @@ SELECT = '[select]\nselector = "refairmulate-paper"\neffectiveness = "RR@10"\nbi
             "keep should be one or more of",
         ),
         ("[retrieve]", '[classify]\nclassifier = "lexical"\nabstain_below = 2\n[retrieve]', "abstain_below"),
-        ('method = "reduce"', 'method = "rewrite"\nsamples = 0', "expected samples= and count= to be 1 or more"),
+        ('method = "reduce"', 'method = "rewrite"\nsamples = 0', "expected samples= to be 1 or more"),
         ('method = "reduce"', 'method = "rewrite"\ntemperature = inf', "temperature"),
         ("[[reformulate]]", "[reformulate]", "expected [[reformulate]]"),
         ("[collection]", "[collection", "not a valid TOML file"),

@@ -120,7 +120,7 @@ def test_settings_that_make_no_sense_are_refused(settings):
 
 
 def test_passages_that_are_not_there_are_one_clear_line():
-    with pytest.raises(ConfigError, match="expected the passages"):
+    with pytest.raises(ConfigError, match="expected passages"):
         BertQe().reformulate(QueryBatch(("q",), ("nurse",)))
 
 

@@ -214,7 +214,7 @@ def test_a_damaged_matrix_or_vocabulary_is_one_line_that_says_where(tmp_path):
 
 def test_a_vocabulary_goes_with_a_matrix_only(tmp_path):
     path = write_text(tmp_path / "v.txt", ["fig"], np.ones((1, 2)))
-    with pytest.raises(ConfigError, match=r"a vocabulary is only for an \.npy file"):
+    with pytest.raises(ConfigError, match=r"vocabulary= is only for vectors in an \.npy file"):
         read_vectors(path, tmp_path / "vocab.txt")
 
 

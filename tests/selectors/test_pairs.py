@@ -112,7 +112,7 @@ def test_an_original_without_a_score_takes_its_variants_with_it():
     rows = {"a": [(math.nan, 1.0), (1.0, 1.0)], "b": [(0.5, 1.0), (1.0, 1.0)], "c": [(0.5, math.nan), (1.0, 1.0)]}
     pairs = make_pairs(scored(rows, NAMES), TWO)
     assert pairs.table["query_id"].to_list() == ["b"]
-    assert pairs.dropped == {NO_EFFECTIVENESS: 1, "no score for the original": 1}
+    assert pairs.dropped == {NO_EFFECTIVENESS: 1, "no score for the original query": 1}
 
 
 def test_a_measure_that_is_only_reported_may_be_missing():
@@ -149,7 +149,7 @@ def test_wrong_tables_are_refused():
         make_pairs(good.drop("RR_10"), TWO)
     with pytest.raises(DataError, match=r"column 'RR_10' of numbers for the measure RR@10, found String"):
         make_pairs(good.with_columns(pl.col("RR_10").cast(pl.String)), TWO)
-    with pytest.raises(DataError, match="text in every row, found none in row 1"):
+    with pytest.raises(DataError, match="expected a value in the column 'text' of every row, found none in row 1"):
         make_pairs(good.with_columns(text=pl.Series(["a", None])), TWO)
     with pytest.raises(DataError, match=r"query 'q': expected a finite score of RR@10, found inf"):
         make_pairs(good.with_columns(pl.Series("RR_10", [0.5, math.inf])), TWO)

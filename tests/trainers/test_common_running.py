@@ -124,7 +124,9 @@ def test_a_loss_that_is_no_number_stops_before_it_changes_a_weight_and_keeps_the
         return error * wrong if len(calls) == 6 else error
 
     trainer = make_trainer(tmp_path, loss=loss)
-    with pytest.raises(TrainingStopped, match=r"stopped after step 5: .*checkpoint-4; try a learning_rate below 0.05"):
+    with pytest.raises(
+        TrainingStopped, match=r"stopped after step 5: .*checkpoint-4. Train again with a learning_rate below 0.05"
+    ):
         run(trainer, PACE, {"data": "d"})
     assert all(np.isfinite(value).all() for value in weights_of(trainer).values())
     assert (tmp_path / "checkpoint-4" / MARK).is_file()
@@ -143,7 +145,7 @@ def test_weights_that_are_no_numbers_are_never_marked_as_a_good_checkpoint(tmp_p
         return error
 
     trainer = make_trainer(tmp_path, loss=loss)
-    with pytest.raises(TrainingStopped, match="last good checkpoint: none yet"):
+    with pytest.raises(TrainingStopped, match="last good checkpoint is: none yet"):
         run(trainer, PACE, {"data": "d"})
 
 

@@ -230,7 +230,7 @@ def test_a_generator_is_trained_measured_and_feeds_docquery(models, tmp_path):
     use = "--method docquery --set docquery.model=FOLDER --set 'docquery.prefix=ask : ' --set docquery.context=true"
     assert made.use == use
     card = (tmp_path / "out" / "README.md").read_text()
-    assert "shows memorization, not generalization" in card
+    assert "show memorization, not generalization" in card
     assert not (tmp_path / "out" / "checkpoints").exists()
     reads = DocQueryReformulator(str(tmp_path / "out"), count=1, prefix="ask : ", context=True, device="cpu")
     assert reads.reformulate(asked(f"book {PASSAGES[2]}")).texts == ["fast cars"]
@@ -303,5 +303,5 @@ def test_no_pairs_and_no_held_out_pairs_are_told(models, tmp_path):
     with pytest.raises(DataError, match="expected pairs of texts, found none"):
         fit_texts([], [], text, Schedule(), tmp_path / "w", "cpu")
     source = write_collection(tmp_path, 2)  # both are in the part train
-    with pytest.raises(DataError, match="expected held-out pairs, found none"):
+    with pytest.raises(DataError, match="expected held-out pairs of a query and a passage, found none"):
         train_generator(source, tmp_path / "out", GeneratorJob(text=text), "cpu")

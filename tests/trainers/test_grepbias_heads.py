@@ -177,7 +177,7 @@ def test_alphas_are_chosen_for_the_least_gap_among_those_that_cost_little():
     assert found.alphas[0] > 0
     assert found.lean < found.lean_without
     assert found.accuracy >= found.accuracy_without - 0.02
-    with pytest.raises(DataError, match=r"expected zeros \(no penalty\) as the first setting"):
+    with pytest.raises(DataError, match=r"expected the first row of the grid to have only zeros \(no penalty\)"):
         choose_alphas(rows, how, grid[1:])
 
 
@@ -216,5 +216,5 @@ def test_on_the_diagonal_the_alphas_of_a_fold_are_chosen_by_the_other_folds():
 
 def test_rows_without_both_genders_cannot_tell_the_gap():
     rows = toy_rows(6)
-    with pytest.raises(DataError, match="in a male and a female version, found none"):
+    with pytest.raises(DataError, match="with a male and a female version of a relevant document, found none"):
         relative_gap(np.zeros((len(rows), 1)), replace(rows, gender=np.full(len(rows), "N")))

@@ -184,7 +184,7 @@ def test_a_head_that_is_damaged_or_of_another_encoder_is_told(folder, tiny, tmp_
         read_head(tmp_path)
     facts = {"model": tiny, "layout": "joint", "with_title": True, "weights": [0.1] * 9, "bias": 0.0}
     (tmp_path / "head.json").write_text(json.dumps(facts), encoding="utf-8")
-    with pytest.raises(ConfigError, match="expected an encoder with 9 features, found 16"):
+    with pytest.raises(ConfigError, match="need an encoder with 9 features, found 16"):
         read_head(tmp_path).logits(["about job"], ["he"])
 
 

@@ -109,7 +109,7 @@ def test_the_checkpoint_of_another_training_is_refused(tmp_path):
 
 def test_a_loss_that_is_no_number_stops_with_the_last_good_checkpoint(tmp_path):
     pace = Schedule(20.0, 5, 1e38, 1, 0.0, 0.0, "constant", 1, 1)
-    with pytest.raises(TrainingStopped, match=r"expected a finite loss.*last good checkpoint: "):
+    with pytest.raises(TrainingStopped, match=r"expected a finite loss.*last good checkpoint is: "):
         fit_words("acg", pairs_of(), SIZES, pace, tmp_path, device="cpu")
 
 

@@ -111,7 +111,7 @@ def test_labels_are_those_of_the_selection_or_of_effectiveness():
 
 def test_a_dataset_without_negatives_is_refused():
     found = toy(fair=[True] * 4, negative=[False] * 4)
-    with pytest.raises(DataError, match="expected negative pairs as well as chosen pairs, found none"):
+    with pytest.raises(DataError, match="expected negative pairs, found none"):
         labels_for(found, "refairmulate")
     with pytest.raises(DataError, match="expected the column 'negative'"):
         labels_for(toy(fair=[True] * 4), "refairmulate")
@@ -151,7 +151,7 @@ def test_parts_number_their_queries_and_rows():
     part = QuerySubset.of(toy(), np.array(["train", "test"]), "test")
     assert part.queries.tolist() == [1] and part.rows.tolist() == [2, 3] and part.query.tolist() == [0, 0]
     assert part.best(np.array([1.0, 2.0])).tolist() == [3]
-    with pytest.raises(DataError, match="none of the 2 queries is in the part 'dev'"):
+    with pytest.raises(DataError, match="none of the 2 queries is in the split 'dev'"):
         QuerySubset.of(toy(), np.array(["train", "test"]), "dev")
 
 

@@ -279,7 +279,7 @@ def test_rules_of_warrant_are_only_for_the_groups_they_were_written_for(two, ser
     assert (age.words, age.reasons, age.rules, age.status) == (("old",), (), (), "no rules")
     own = WarrantRules(Groups({"female": ["lady"], "male": ["lad"]})).look("prostate screening for a lad")
     assert own.words == ("lad",) and own.status == "warranted"
-    assert "There are no rules for these groups" in served(two).get("/", params={"q": QUERY}).text
+    assert "askew has no rules for these groups" in served(two).get("/", params={"q": QUERY}).text
 
 
 def test_a_word_of_a_group_that_is_not_compared_is_not_marked():

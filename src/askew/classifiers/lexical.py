@@ -59,7 +59,7 @@ class LexicalClassifier:
         if LABEL in self._lexicon.groups:
             where = f"the lexicon {self._lexicon.name!r}"
             raise ConfigError(
-                f"lexical: rename the group {LABEL!r} of {where}; this label is for texts without a group"
+                f"lexical: rename the group {LABEL!r} of {where}; askew uses this name for texts that name no group"
             )
         listed = load_lexicon(NAMES) if names else None
         self._names = listed if listed and set(listed.groups) & set(self._lexicon.groups) else None
@@ -75,7 +75,7 @@ class LexicalClassifier:
         }  # fmt: skip
 
     def classify(self, texts: Sequence[str]) -> Classified:
-        """Return the group that each text names most often."""
+        """Return for each text the group that the text names most often, or neutral."""
         counts = self._counter.count(texts)
         first, second = _two_highest(counts)
         probabilities = _probabilities(counts, second)

@@ -25,38 +25,46 @@ def command(
     engine: Annotated[
         str,
         typer.Argument(
-            help="The engine: the name of a ranker (http, opensearch, callable, bm25) with its settings in --set, "
-            "http:SETTINGS.toml, callable:FILE.py:FUNCTION, or a URL that contains {query} and {k}."
+            help="The engine, in one of four forms: a URL that contains {query} and {k}; http:SETTINGS.toml; "
+            "callable:FILE.py:FUNCTION; or the name of a ranker (http, opensearch, callable, bm25), whose settings are "
+            "given with --set."
         ),
     ],
     queries: Annotated[str, typer.Option(help="A file of queries (id TAB text, JSON Lines), irds:ID, or demo.")],
     method_settings: o.Settings = None,
     docs: Annotated[
         Path | None,
-        typer.Option(help="The documents, if the engine returns no texts. The formats are those of askew measure."),
+        typer.Option(
+            help="The texts of the documents; needed if the engine returns only ids. The file formats are those of "
+            "askew measure --docs."
+        ),
     ] = None,
     qrels: o.Qrels = None,
     measures: o.Measures = None,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
-    k: Annotated[int, typer.Option("-k", "--k", help="The number of results per query.")] = DEFAULTS.k,
-    worst: Annotated[int, typer.Option(help="The number of queries that lean most to show and reformulate.")] = (
-        DEFAULTS.worst
-    ),
+    k: Annotated[
+        int, typer.Option("-k", "--k", help="The number of results to request and measure per query.")
+    ] = DEFAULTS.k,
+    worst: Annotated[
+        int, typer.Option(help="How many of the queries with the largest lean to show and reformulate.")
+    ] = (DEFAULTS.worst),
     tries: Annotated[int, typer.Option(help="The maximum number of reformulations to try per query.")] = DEFAULTS.tries,
     methods: Annotated[
         list[str] | None,
         typer.Option(
             "--method",
             "-m",
-            help="A reformulator; may be repeated. Default: reduce, and also rewrite if it is installed.",
+            help="A reformulator; may be repeated. Default: reduce, and also rewrite if its extra is installed.",
         ),
     ] = None,
     missing: o.Missing = None,
     resolver: Annotated[
         str, typer.Option(help="The model that estimates the parts of the lean: light, or neural (slow).")
     ] = (DEFAULTS.resolver),
-    baseline: Annotated[Path | None, typer.Option(help="The audit.json of an earlier audit to compare with.")] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Compare this audit with an earlier audit: the path of its audit.json.")
+    ] = None,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
@@ -80,7 +88,8 @@ def command(
         str,
         typer.Option(
             "--store",
-            help="Without --out: the folder that keeps the answers of the engine until the audit is complete.",
+            help="The folder in which the answers of the engine are kept until the audit is complete. Used only if "
+            "--out is not given.",
         ),
     ] = o.DEFAULT_STORE,
     as_json: o.AsJson = False,

@@ -23,10 +23,10 @@ Methods = Annotated[
     list[str] | None,
     typer.Option(
         "--method", "-m",
-        help="A method to compare. It is a ranker (qld, dense), fusion:bm25,dense, a reranker such as greedy@3 (or "
-        "mmr, detconstsort, fairtopk), rerank:MODEL, reformulate:METHOD (with :one-search, :oracle or :SELECTOR at "
-        "the end), run:FILE, or FILE.py:CLASS. METHOD+greedy reranks the results of METHOD. METHOD@A,B,C runs "
-        "METHOD at the strengths A, B and C. May be repeated.",
+        help="A method to compare; may be repeated. Rankers: qld, dense, fusion:bm25,dense. Rerankers: greedy@3, mmr, "
+        "detconstsort, fairtopk, rerank:MODEL. Reformulators: reformulate:NAME, also with the ending :one-search, "
+        ":oracle or :SELECTOR. Your own: run:FILE, FILE.py:CLASS. METHOD+greedy reranks the results of METHOD. "
+        "METHOD@A,B,C runs METHOD once for each of the strengths A, B and C.",
     ),
 ]  # fmt: skip
 
@@ -40,12 +40,12 @@ def bench_command(
     ] = None,
     methods: Methods = None,
     base: Annotated[
-        str, typer.Option(help="The ranker that all methods start from and are compared with.")
+        str, typer.Option(help="The base ranker: methods change its results, and are compared with it.")
     ] = DEFAULTS.base,
     measures: o.Measures = None,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
-    k: Annotated[int, typer.Option("-k", "--k", help="The number of documents per query.")] = DEFAULTS.k,
+    k: Annotated[int, typer.Option("-k", "--k", help="The number of documents to retrieve per query.")] = DEFAULTS.k,
     agree: Annotated[
         float,
         typer.Option(help="For reformulate: the share of the original query's top 10 that a reformulation must keep."),
@@ -58,7 +58,7 @@ def bench_command(
         ),
     ] = DEFAULTS.equivalence,
     sweep: Annotated[
-        bool, typer.Option("--sweep", help="Run each method that has a strength at several strengths.")
+        bool, typer.Option("--sweep", help="Run each method that has a strength once for each strength in its list.")
     ] = DEFAULTS.sweep,
     queries: Annotated[
         Path | None,
@@ -100,7 +100,7 @@ def bench_command(
 
     if (collection is None) == (not from_scores):
         raise ConfigError(
-            "bench: expected either a collection or --from with the folder of an earlier bench; give one of them"
+            "bench: expected either a collection, or --from with the folder of an earlier bench; found both or neither"
         )
     if from_scores:
         _print_again(show_bench(from_scores, out), as_json, seconds, out)
@@ -190,8 +190,8 @@ def _legend(report: BenchReport) -> list[str]:
     from askew.app.bench.labels import marks_note
 
     cell = (
-        "Each cell has the mean, its change relative to the base with a 95% interval, p, and the numbers of "
-        "improved/worsened queries. The null hypothesis of p is that the mean gain is 0; p is corrected by Holm's "
-        f"method over all {report.tests} tests."
+        "Each cell has the mean of the measure, its change in percent relative to the base ranker with a 95% interval, "
+        "p, and the numbers of improved/worsened queries. p tests the null hypothesis that the mean gain is 0. p is "
+        f"corrected by Holm's method over all {report.tests} tests."
     )
     return [cell, *marks_note(report), *report.rules]

@@ -21,14 +21,16 @@ def command(
     collection: Annotated[str, typer.Argument(help="A collection: a folder, a file of documents, irds:ID, or demo.")],
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
-    words: Annotated[int | None, typer.Option(help="The number of frequent words per group to examine.")] = None,
+    words: Annotated[
+        int | None, typer.Option(help="How many of the most frequent words of each group to examine.")
+    ] = None,
     sample: Annotated[
-        int | None, typer.Option(help="The number of sampled documents in which the words are examined.")
+        int | None, typer.Option(help="The number of documents to sample; group words are examined in these documents.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the sample.")] = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Check a collection: judged and unanswerable queries, coverage of the groups, and misleading group words.
+    """Check a collection before you measure: its judgements, how often it names the groups, and misleading words.
 
     Example: askew check demo --groups age
     """
@@ -51,7 +53,7 @@ def _say_words(found: CheckReport) -> None:
 
     if "real" in found.classes and found.words:
         say("")
-        say(f"Whom frequent words refer to, estimated in {found.sampled:,} documents that name a group:")
+        say(f"Whom frequent group words refer to, estimated in {found.sampled:,} documents that name a group:")
         for group in dict.fromkeys(one.group for one in found.words):
             words = [one for one in found.words if one.group == group]
             shares = [(who, [f"{one.who[who] / one.mentions:.0%}" for one in words]) for who in found.classes]
@@ -60,9 +62,12 @@ def _say_words(found: CheckReport) -> None:
     doubtful = sorted((one for one in found.words if one.doubtful), key=lambda one: -one.doubtful)
     say("")
     if not doubtful:
-        say(f"In {found.sampled:,} documents, no frequent group word is estimated to be {' or '.join(DOUBTFUL)}.")
+        say(
+            f"In {found.sampled:,} sampled documents, no mention of a frequent group word is estimated to be of the "
+            f"class {' or '.join(DOUBTFUL)}."
+        )
     else:
-        say(f"Mentions estimated not to refer to a person of the group, in {found.sampled:,} documents:")
+        say(f"Group words that are estimated not to refer to a person of the group, in {found.sampled:,} documents:")
         rows = [(one, who) for one in doubtful for who in one.examples]
         columns = [
             ("group", [one.group for one, _ in rows]),

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 def command(
     runs: Annotated[
-        list[Path], typer.Argument(help="One or more runs: TREC, TSV, JSON Lines or Parquet; may be gzipped.")
+        list[Path],
+        typer.Argument(help="One or more run files in TREC, TSV, JSON Lines or Parquet format; may be gzipped."),
     ],
     docs: o.Docs = None,
     qrels: o.Qrels = None,
@@ -51,12 +52,12 @@ def command(
     decompose: Annotated[
         bool,
         typer.Option(
-            help="Also divide ARaB into parts: by topic (off topic, on topic, asked for by the query), and by who is "
-            "mentioned."
+            help="Also divide the value of ARaB into parts, in two ways: by topic (off topic, on topic, asked for by "
+            "the query), and by the kind of person that a word refers to."
         ),
     ] = False,
     resolver: Annotated[
-        str, typer.Option(help="With --decompose: the model, light or neural (slow).")
+        str, typer.Option(help="The model that estimates the parts of --decompose: light, or neural (slow).")
     ] = defaults.RESOLVER,
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
@@ -112,9 +113,10 @@ def _print_parts(report: MeasureReport) -> None:
         print_tables(safe(title), head[0], [row[0] for row in rows], columns)
     if report.parts:
         say_wrapped(
-            f"Parts are estimated by a model ({report.parts[0].resolver}). Parts by who is mentioned are corrected for "
-            "its known errors. Intervals are bootstrapped over queries and documents. The part on topic includes "
-            "mentions that present one group as the default: too few of them are labeled for a separate estimate. "
+            f"Parts are estimated by a model ({report.parts[0].resolver}). The parts by who is mentioned are corrected "
+            "for known errors of the model. Intervals are bootstrapped over queries and documents. The part on topic "
+            "includes mentions that present one group as the default, because too few such mentions are labeled for a "
+            "separate estimate. "
             f"For the accuracy of the model see {pages('warrant')}."
         )
 
@@ -182,7 +184,7 @@ def say_what_changed(asked: Sequence[MeasureRequest], preset: str | None) -> Non
         if changed:
             say_wrapped(f"{', '.join(texts)}: {changed}")
     if preset:
-        say_wrapped(f"preset {preset} (see askew show preset {preset})")
+        say_wrapped(f"preset: {preset} (details: askew show preset {preset})")
 
 
 def _changed(asked: MeasureRequest) -> str:

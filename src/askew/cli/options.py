@@ -26,7 +26,9 @@ Queries = Annotated[
 Label = Annotated[
     str | None, typer.Option(help="With --queries: use only queries with this label, such as n (neutral).")
 ]
-Background = Annotated[Path | None, typer.Option(help="A run whose documents are the background of NFaiRR.")]
+Background = Annotated[
+    Path | None, typer.Option(help="A run file. NFaiRR normalizes by the documents of this run (its background).")
+]
 Measures = Annotated[
     str | None, typer.Option(help="The measures, such as 'RR@10 ARaB(tf)@10 NFaiRR@10'; see askew list measures.")
 ]
@@ -38,28 +40,54 @@ GroupNames = Annotated[
     str | None,
     typer.Option(
         "--groups",
-        help="The groups to count: a lexicon by name or file (age), some of its groups (age:old,young), or groups of "
-        "--lexicon.",
+        help="The groups whose words are counted: all groups of a lexicon, given by name or file (age); some groups of "
+        "a lexicon (age:old,young); or, with --lexicon, some groups of that lexicon (old,young).",
     ),
 ]
 Tokens = Annotated[str | None, typer.Option(help="Tokenizer: unclipped, word, ...; see askew list tokenizers.")]
 Missing = Annotated[
-    str | None, typer.Option(help="How to treat a ranked document without text: error, zero, drop or skip.")
+    str | None,
+    typer.Option(
+        help="How to treat a ranked document without text: error (stop), zero (it names no group), drop (remove it "
+        "before the cutoff) or skip (remove it after the cutoff)."
+    ),
 ]
-Unjudged = Annotated[str | None, typer.Option(help="How to treat a query without judgements: error, zero or absent.")]
-Unanswered = Annotated[str | None, typer.Option(help="How to treat a judged query without results: zero or absent.")]
+Unjudged = Annotated[
+    str | None,
+    typer.Option(
+        help="How to treat a query without judgements: error (stop), zero (its effectiveness is 0) or absent (left "
+        "out)."
+    ),
+]
+Unanswered = Annotated[
+    str | None,
+    typer.Option(
+        help="How to treat a judged query without results: zero (its effectiveness is 0) or absent (left out)."
+    ),
+]
 NoRelevant = Annotated[
-    str | None, typer.Option(help="How to treat a judged query without relevant documents: absent (left out) or zero.")
+    str | None,
+    typer.Option(
+        help="How to treat a judged query without relevant documents: absent (left out) or zero (its effectiveness is "
+        "0)."
+    ),
 ]
 Order = Annotated[
     str | None,
-    typer.Option(help="Rank documents by score (as trec_eval) or by their order in the file (as published scripts)."),
+    typer.Option(
+        help="score: rank the documents of a run by score, as trec_eval does. file: keep the order of the lines in the "
+        "run file, as the published bias scripts do."
+    ),
 ]
 Fields = Annotated[str | None, typer.Option(help="Fields that make up a document's text, such as title,text.")]
 RunFormat = Annotated[str, typer.Option(help="Format of the runs: auto, trec, tsv, jsonl or parquet.")]
 StorePath = Annotated[
     str,
-    typer.Option("--store", envvar="ASKEW_STORE", help="Where finished steps are kept: a folder, or a URL (s3://...)."),
+    typer.Option(
+        "--store",
+        envvar="ASKEW_STORE",
+        help="The folder or URL (s3://...) in which the results of finished steps are kept.",
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Random seed.")]
 Settings = Annotated[
@@ -71,7 +99,9 @@ Settings = Annotated[
 OwnSettings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="A setting of one method or filter, such as --set extract.count=5.", metavar="OWNER.NAME=VALUE"
+        "--set",
+        help="A setting of one method or filter, such as --set extract.count=5 for the method extract.",
+        metavar="OWNER.NAME=VALUE",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -32,13 +32,14 @@ _BATCH = 65_536
 
 @dataclass(frozen=True)
 class Collection:
-    """Documents with their queries and judgements, if there are any. Opening a collection reads nothing.
+    """Documents, and also queries and judgements if the collection has them. No file is read before it is needed.
 
     ``files`` are the document files; it is empty for collections in memory and for collections of ir_datasets.
     ``fields`` are the fields that form the text of a document by default. ``hint`` is the part of an error message
     that says where to find queries or judgements. ``titled`` puts the title before the text if no fields are named, as
-    BEIR does. ``note_on`` returns a note that says which of several query or judgement files is read. ``source`` is
-    the name or path that opens the same collection again; it is empty for a collection in memory.
+    BEIR does. If a folder has several query or judgement files, ``note_on`` returns a note that names the file that
+    is read. ``source`` is the name or path that opens the same collection again; it is empty for a collection in
+    memory.
     """
 
     id: str
@@ -117,9 +118,9 @@ class Collection:
         kept = queries.filter(pc.is_in(queries["query_id"], value_set=judged))
         if not kept.num_rows:
             raise DataError(
-                f"collection {self.id}: none of its {queries.num_rows} queries has judgements. The query ids in "
-                f"the judgements are {listing(judged[:3].to_pylist())}; those of the queries are "
-                f"{listing(queries['query_id'][:3].to_pylist())}. Check that the ids are the same"
+                f"collection {self.id}: none of its {queries.num_rows} queries has judgements. The first query ids in "
+                f"the judgements are {listing(judged[:3].to_pylist())}; the first ids of the queries are "
+                f"{listing(queries['query_id'][:3].to_pylist())}. Use the same query ids in both files"
             )
         return kept
 
@@ -170,7 +171,7 @@ def open_collection(source: object, fields: Sequence[str] = (), split: str | Non
 
 def _opened(source: object, named: tuple[str, ...], split: str | None) -> Collection:
     if isinstance(source, Collection):
-        _refuse_split(source.id, split, "name the split when you open the source of this collection")
+        _refuse_split(source.id, split, "open the folder of this collection again, and name the split there")
         return replace(source, fields=named or source.fields)
     if isinstance(source, str) and source == "demo":
         _refuse_split(source, split, "leave it out")
@@ -191,7 +192,9 @@ def _as_fields(fields: Sequence[str]) -> tuple[str, ...]:
 
 def _refuse_split(name: str, split: str | None, do: str) -> None:
     if split is not None:
-        raise ConfigError(f"collection {name}: a split ({split!r}) can only be chosen for a folder; {do}")
+        raise ConfigError(
+            f"collection {name}: a split (found {split!r}) can be chosen only for a collection that is a folder; {do}"
+        )
 
 
 def _from_path(source: str | os.PathLike[str], fields: tuple[str, ...], split: str | None) -> Collection:
@@ -215,8 +218,8 @@ def _from_path(source: str | os.PathLike[str], fields: tuple[str, ...], split: s
         raise DataError(
             f"collection {path}: no such file or folder; expected 'demo', 'irds:ID', a folder or a file of documents"
         )
-    _refuse_split(str(path), split, "give the folder that contains the file")
-    hint = "it is a single file of documents; give a folder that also has queries.* and qrels.*"
+    _refuse_split(str(path), split, "give the folder that contains this file as the collection")
+    hint = "this collection is a single file of documents; give a folder that also has queries.* and qrels.*"
     files = tuple(document_files(path))
     return Collection(str(path), partial(_read_files, files, path, False), files=files, fields=fields, hint=hint)
 
@@ -230,7 +233,7 @@ def _from_folder(folder: Path, fields: tuple[str, ...], split: str | None) -> Co
         partial(_read_judgements, layout) if layout.judgements else None,
         layout.documents,
         fields,
-        "expected queries.* and qrels.* (or qrels/) in the folder",
+        "expected files queries.* and qrels.* (or a folder qrels/) in the folder of the collection",
         layout.titled,
         layout.note,
     )
@@ -250,7 +253,9 @@ def _from_irds(dataset_id: str, fields: tuple[str, ...]) -> Collection:
 
 
 def _from_memory(source: object, fields: tuple[str, ...]) -> Collection:
-    hint = "it has only documents in memory; give a folder with queries.* and qrels.*"
+    hint = (
+        "this collection has only documents in memory; give queries= and qrels=, or a folder with queries.* and qrels.*"
+    )
     return Collection("in memory", partial(_read_memory, held_in_memory(source)), fields=fields, hint=hint)
 
 

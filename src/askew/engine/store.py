@@ -68,7 +68,7 @@ class Store:
         )
         if not folders:
             raise StoreError(
-                f"store {self.files.where}: it needs a local folder for its cache; set ASKEW_CACHE to a folder"
+                f"store {self.files.where}: a remote store needs a local cache folder; set ASKEW_CACHE to a folder"
             )
         return folders[0]
 
@@ -336,12 +336,12 @@ def _read_part(file: str, data: bytes) -> tuple[Part, dict[str, str]]:
     name = _PART.fullmatch(file)
     digest = hashlib.sha256(data).hexdigest()
     if name is None or digest[:16] != name[3]:
-        raise ValueError("its digest differs from the digest in its file name")
+        raise ValueError("the digest of the file differs from the digest in the file name")
     metadata = pq.read_metadata(pa.BufferReader(data))
     facts = json.loads(metadata.metadata[_META])
     start, stop = int(name[1]), int(name[2])
     if (facts["start"], facts["stop"]) != (start, stop):
-        raise ValueError("its rows are not the rows in its file name")
+        raise ValueError("the row numbers in the file differ from the row numbers in the file name")
     part = Part(file, start, stop, metadata.num_rows, facts["kept"], facts["dropped"], digest, len(data))
     return part, columns_of(metadata.schema.to_arrow_schema())
 

@@ -76,7 +76,10 @@ class EquivalenceFilter:
         return {"model": self._judge.id, **self.thresholds}
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
-        """Return ``other meaning`` or ``not natural`` for each pair below a threshold, else None."""
+        """Return for each reformulation None if it is kept, else ``other meaning`` or ``not natural``.
+
+        A reformulation is kept if neither probability (same, natural) is below its threshold.
+        """
         return [self.reason(one) for one in self.score(originals, candidates)]
 
     def reason(self, scores: Mapping[str, float]) -> str | None:
@@ -96,7 +99,7 @@ class EquivalenceFilter:
         """The probabilities of all pairs, by output (same, natural)."""
         if len(originals) != len(candidates):
             sizes = f"{len(originals)} queries and {len(candidates)} reformulations"
-            raise ConfigError(f"equivalence: expected a reformulation for each query, found {sizes}")
+            raise ConfigError(f"equivalence: expected exactly one reformulation for each query, found {sizes}")
         if not len(originals):
             return {output: np.zeros(0) for output in OUTPUTS}
         return self._judge.probabilities(originals, candidates)

@@ -53,11 +53,17 @@ class _Running:
     reads = frozenset({"mentions"})
     parameters = {
         "kind": Parameter(
-            "tf", "value of a document for a group: count (tc), ln(1 + count) (tf) or presence (bool)", KINDS
+            "tf",
+            "value of a document for a group: its number n of words that name the group (tc), ln(1 + n) (tf), or 1 if "
+            "n > 0 (bool)",
+            KINDS,
         ),
         "groups": Parameter("auto", f"{DIFFERENCE}; or one group alone"),
         "sign": Parameter(
-            "signed", "signed, or the absolute value for each query (abs) or each running mean (running-abs)", SIGNS
+            "signed",
+            "keep the sign of the lean (signed), use the absolute value of each query (abs), or use the absolute value "
+            "of each running mean (running-abs)",
+            SIGNS,
         ),
         **relevance_parameters(),
         **lean_parameters("rekabsaz2020"),

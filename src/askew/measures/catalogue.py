@@ -123,7 +123,7 @@ class MeasureRequest:
         return min(low, round(low, digits)), max(high, round(high, digits))
 
     def check(self) -> None:
-        """Raise ConfigError if the measure cannot be computed on this installation, whatever the data."""
+        """Raise ConfigError if this installation cannot compute the measure, for example if a package is missing."""
         if hasattr(self.family, "check"):
             self.family.check(self.measure)
 
@@ -219,7 +219,8 @@ class Catalogue:
         if _LEXICON_ID.fullmatch(text) and text.partition("@")[0] not in shipped_lexicons():
             given = "none" if self.groups is None else self.groups.lexicon.id
             raise DataError(
-                f"lexicon {text!r} was requested, but lexicon= is {given}; give the file of the requested lexicon"
+                f"a measure requests the lexicon {text!r}, but lexicon= is {given}; set lexicon= to the file of the "
+                "requested lexicon"
             )
         return load_lexicon(text)
 
@@ -284,7 +285,8 @@ def _named(measure: Measure, family: MeasureFamily) -> dict[str, Value]:
     if len(measure.positional) > len(family.positional):
         takes = ", ".join(family.positional) or "none"
         raise ConfigError(
-            f"measure {measure.name}: too many positional values; the parameters that may be positional are: {takes}"
+            f"measure {measure.name}: too many values without a parameter name; values without a name are accepted for "
+            f"these parameters: {takes}"
         )
     named: dict[str, Any] = dict(zip(family.positional, measure.positional, strict=False))
     for key, value in measure.params:

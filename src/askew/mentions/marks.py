@@ -37,7 +37,9 @@ class Marker:
         self, lexicon: Lexicon, tokens: str = TOKENIZER, overlap: str = "all", names: Sequence[str] | None = None
     ) -> None:
         if not can_mark(tokens):
-            raise ConfigError(f"marking words: expected one of the tokenizers {', '.join(_KNOWN)}, found {tokens!r}")
+            raise ConfigError(
+                f"group words can be marked only with one of the tokenizers {', '.join(_KNOWN)}, found {tokens!r}"
+            )
         self.lexicon, self._tokenize = lexicon, _KNOWN[tokens]
         counted = lexicon.exclusive() if overlap == "first" else lexicon
         self._vocabulary = build_vocabulary(counted, self._tokenize, tokens)

@@ -93,11 +93,11 @@ def class_probabilities(resolver: Resolver, texts: Sequence[str], text_of: Ints,
 
 
 def resolve_mentions(mentions: Sequence[tuple[str, int]], resolver: str | None = None) -> list[str]:
-    """Estimate who each mention refers to: real, fictional, generic, name or other.
+    """Estimate the class of person that each mention refers to: real, fictional, generic, name or other.
 
-    A mention is a text and the character position at which its word begins. ``resolver`` is ``light`` or ``neural``;
-    the default is ``neural`` if its extra is installed, otherwise ``light``. The classes are estimates; the
-    documentation gives their accuracy.
+    A mention is a pair: a text, and the position of the first character of the word in this text. ``resolver`` is
+    ``light`` or ``neural``; the default is ``neural`` if its extra is installed, otherwise ``light``. The classes are
+    estimates; the documentation gives their accuracy.
     """
     texts = list(dict.fromkeys(text for text, _ in mentions))
     number = {text: place for place, text in enumerate(texts)}

@@ -55,7 +55,8 @@ def load_classifier(name: str, revision: str | None = None, device: str | None =
         made_for = config.architectures or []
         if not any(_HEAD in one for one in made_for):
             raise ConfigError(
-                f"model {name!r}: expected a class that ends in {_HEAD}, found {', '.join(made_for) or 'none'}"
+                f"model {name!r}: expected a model architecture whose name ends in {_HEAD}, found "
+                f"{', '.join(made_for) or 'none'}"
             )
         model = AutoModelForSequenceClassification.from_pretrained(place, revision=revision, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(place, revision=revision, trust_remote_code=False)

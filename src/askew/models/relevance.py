@@ -135,7 +135,8 @@ class RelevanceHead:
         rows = encode_pairs(queries, documents, self.model, self.layout, None, device)
         if rows.shape[1] != len(self.weights):
             raise ConfigError(
-                f"head: expected an encoder with {len(self.weights)} features, found {rows.shape[1]} in {self.model!r}"
+                f"head: its weights need an encoder with {len(self.weights)} features, found {rows.shape[1]} features "
+                f"in the encoder {self.model!r}"
             )
         return np.asarray(rows.astype(np.float64) @ np.array(self.weights) + self.bias)
 

@@ -17,7 +17,9 @@ def stated(facts: Facts) -> dict[str, bool]:
     """For each subset, whether the facts state a criterion for its pairs."""
     selection = facts.selection
     known = {*selection.boxes, *selection.at_least, *selection.fronts}
-    return {f"the criterion for pairs of {subset} (selection)": subset in known for subset in facts.subsets}
+    return {
+        f"the criterion of the subset {subset} (in the section selection)": subset in known for subset in facts.subsets
+    }
 
 
 def absent(facts: Facts) -> list[str]:
@@ -37,12 +39,15 @@ def _boxes(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     tested = _tested(pairs, facts)
     for box, criterion in selection.boxes.items():
         inside, met = pairs[box].to_numpy(), criterion.met(new, old)
-        said = f"every {box} pair meets the criterion {criterion.text!r}"
+        said = f"every pair in the subset {box} meets the criterion {criterion.text!r}"
         yield from broken(pairs, inside & ~met, said, *names)
         if not selection.every:
             yield from once(pairs, box, box)
         yield from broken(
-            pairs, ~inside & met & tested, f"every pair that meets the criterion {criterion.text!r} is in {box}", *names
+            pairs,
+            ~inside & met & tested,
+            f"every pair that meets the criterion {criterion.text!r} is in the subset {box}",
+            *names,
         )
 
 
@@ -84,7 +89,7 @@ def _fronts(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset, front in facts.selection.fronts.items():
         chosen, shown = pairs.filter(subset), facts.shown(subset)
         names = [gain_column(measure) for measure in front.measures]
-        said = f"no {shown} pair is dominated by another pair of its query in {' and '.join(front.measures)}"
+        said = f"by {' and '.join(front.measures)}, no {shown} pair is dominated by another pair of the same query"
         yield from broken(chosen, dominated(chosen, names[0], names[1]), said, *names)
         if front.original:
             first, second = (values(chosen, name) for name in names)

@@ -15,8 +15,9 @@ from askew.publish.rules import CLOSE, Broken, broken, values
 from askew.publish.selection import SIGNS
 
 _NO_TEXTS = (
-    "query_text = false: the texts of the original queries are not in this dataset, so three rules were not checked: a "
-    "query has one text, the two texts of a pair differ, and the text determines the split"
+    "query_text = false: the texts of the original queries are not in this dataset. Three rules were therefore not "
+    "checked: a query has one text; the original query and the reformulation of a pair differ; queries with the same "
+    "text are in the same split"
 )
 
 
@@ -52,10 +53,14 @@ def _of_the_scheme(facts: Facts) -> tuple[groups.Rule, ...]:
 
 def unchecked(facts: Facts) -> list[str]:
     """Notes on rules that cannot be checked, because the facts do not state them or the release lacks the data."""
-    stated = {"how outcomes follow from gains (selection.effectiveness, bias, outcomes)": _has_outcomes(facts)}
+    stated = {
+        "how the gains of a pair determine its outcome (selection: effectiveness, bias, outcomes)": _has_outcomes(facts)
+    }
     stated |= groups.stated(facts) if facts.scheme == REFAIRMULATE else chosen.stated(facts)
     missing = [
-        f"not checked, because askew.json does not state it: {what}" for what, there in stated.items() if not there
+        f"a rule was not checked, because askew.json does not state {what}"
+        for what, there in stated.items()
+        if not there
     ]
     return [*([] if facts.query_text else [_NO_TEXTS]), *missing, *chosen.absent(facts)]
 
@@ -74,7 +79,7 @@ def _gains(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         names = pair_columns(one.name)
         old, new, gain = (values(pairs, name) for name in names)
         right = np.isclose(gain, one.direction.gain(old, new), rtol=CLOSE, atol=CLOSE, equal_nan=True)
-        yield from broken(pairs, ~right, f"the gain of {one.name} follows from the old and the new value", *names)
+        yield from broken(pairs, ~right, f"the gain in {one.name} is computed from the old and the new value", *names)
 
 
 def _has_outcomes(facts: Facts) -> bool:
@@ -93,7 +98,9 @@ def _outcomes(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for name, wanted in selection.outcomes.items():
         fits = np.logical_and.reduce([sign == 1 - SIGNS.index(one) for sign, one in zip(signs, wanted, strict=True)])
         right |= fits & (pairs["outcome"] == name).fill_null(False).to_numpy()
-    yield from broken(pairs, ~right, "the outcome follows from the gains", "outcome", *sides[0], *sides[1])
+    yield from broken(
+        pairs, ~right, "the outcome of a pair is the one that its gains determine", "outcome", *sides[0], *sides[1]
+    )
 
 
 def _robust(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
@@ -102,5 +109,7 @@ def _robust(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         return
     names = [gain_column(name) for name in facts.robust_measures]
     sign = joint_signs([values(pairs, name) for name in names], facts.selection.tolerance)
-    said = f"a robust pair is worse in no measure with {facts.robust_rankers[0]}"
+    said = (
+        f"with the ranker {facts.robust_rankers[0]}, a robust pair is not worse than its original query in any measure"
+    )
     yield from broken(pairs, pairs["robust"].fill_null(False).to_numpy() & (sign < 0), said, *names)

@@ -41,7 +41,8 @@ def check_weights(header: dict[str, Any], folder: Path) -> None:
     now = identify(header["model"], header["revision"])
     if now != header["weights"]:
         raise ConfigError(
-            f"index {folder}: made with the model {header['weights']}, but it is now {now}; build the index again"
+            f"index {folder}: the index was built with the model {header['weights']}, but the installed model is "
+            f"{now}; build the index again"
         )
 
 

@@ -38,7 +38,9 @@ class CrossEncoderRanker:
         if depth < 1:
             raise ConfigError(f"crossencoder: expected depth= to be 1 or more, found {depth}")
         if (index is None) == (texts is None):
-            raise ConfigError("crossencoder: expected either an index with texts, or the texts")
+            raise ConfigError(
+                "crossencoder: expected either index= (an index with stored texts) or texts=, found both or neither"
+            )
         self._first, self._depth, self._batch = first, depth, batch_size
         self.doc_ids = first.doc_ids
         if texts is not None:

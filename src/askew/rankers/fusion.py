@@ -32,14 +32,14 @@ class FusionRanker:
             raise ConfigError(f"fusion: expected two rankers or more, found {len(rankers)}")
         if method not in ("rrf", "combsum") or normalize not in ("minmax", "none"):
             raise ConfigError(
-                "fusion: expected method= to be rrf or combsum and normalize= to be minmax or none, "
-                f"found {method} and {normalize}"
+                "fusion: expected method= to be rrf or combsum, and normalize= to be minmax or none; found "
+                f"method={method} and normalize={normalize}"
             )
         if not constant > 0 or depth < 1:
             raise ConfigError(f"fusion: expected constant > 0 and depth >= 1, found {constant} and {depth}")
         self._weights = list(weights) if weights is not None else [1.0] * len(rankers)
         if len(self._weights) != len(rankers) or min(self._weights) < 0:
-            raise ConfigError(f"fusion: expected {len(rankers)} weights of zero or more, found {self._weights}")
+            raise ConfigError(f"fusion: expected {len(rankers)} weights, each 0 or more, found {self._weights}")
         self._rankers, self._method, self._constant = list(rankers), method, constant
         self._normalize, self._depth = normalize, depth
         every = pa.concat_arrays([ranker.doc_ids.cast(pa.string()) for ranker in rankers])

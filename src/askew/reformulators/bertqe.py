@@ -50,7 +50,7 @@ class BertQe:
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """Return one candidate for each of the best chunks of a query: the query followed by the chunk."""
         if asked.passages is None:
-            raise ConfigError("bertqe: expected the passages that a first search retrieved for the queries, found none")
+            raise ConfigError("bertqe: expected passages that a search with the original queries retrieved, found none")
         found = Candidates()
         for row, (text, passages) in enumerate(zip(asked.texts, asked.passages, strict=True)):
             query, chunks = one_line(text), self._cut(passages[: self._documents])

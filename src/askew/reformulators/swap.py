@@ -54,8 +54,9 @@ class SwapReformulator:
         self._fits = not self._counted or set(found.groups) <= set(self._counted)
         if pairs is not None and not self._fits:
             raise ConfigError(
-                f"swap: the list of pairs {found.name!r} exchanges words of {' and '.join(found.groups)}, but the "
-                f"counted groups are {', '.join(self._counted)}; give a list with words of two of these groups"
+                f"swap: the list of word pairs {found.name!r} exchanges words of the groups "
+                f"{' and '.join(found.groups)}, but the counted groups are {', '.join(self._counted)}; give a list "
+                "with words of two of the counted groups"
             )
         self._rewriter = Rewriter(found, names)
 
@@ -70,7 +71,7 @@ class SwapReformulator:
         """One candidate for each mode that changes the query."""
         found = Candidates()
         if not self._fits:
-            found.reject(f"no list of word pairs for {' and '.join(self._counted)}", len(asked))
+            found.reject(f"no list of word pairs for the groups {' and '.join(self._counted)}", len(asked))
             return found
         modes = _MODES if self._mode == "all" else (self._mode,)
         for row, text in enumerate(asked.texts):

@@ -56,7 +56,9 @@ def vocabulary_of(path: Path, vocabulary: Path | None = None) -> Path | None:
     if _head(path).startswith(_NUMPY_MAGIC):
         return vocabulary or path.parent / "vocab.txt"
     if vocabulary is not None:
-        raise ConfigError(f"vectors {path}: a vocabulary is only for an .npy file, found {vocabulary}")
+        raise ConfigError(
+            f"vectors {path}: vocabulary= is only for vectors in an .npy file; leave out vocabulary={vocabulary}"
+        )
     return None
 
 

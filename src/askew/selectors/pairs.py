@@ -31,7 +31,7 @@ from askew.core.ranking import Floats, Ints
 ORIGINAL = "original"
 COLUMNS = ("query_id", "variant_id", "text", "method")
 SAME, REPEATED, UNSCORED = "same as the original", "repeated text", "no score"
-UNSCORED_ORIGINAL = "no score for the original"
+UNSCORED_ORIGINAL = "no score for the original query"
 # A judged query without any relevant document has no effectiveness, so nothing can be gained or lost on it.
 NO_EFFECTIVENESS = "no effectiveness for the query (no relevant document)"
 
@@ -75,7 +75,10 @@ class PairTable:
         added = [pl.Series(name, values) for name, values in columns.items()]
         taken = [name for name in columns if name in self.table.columns]
         if taken:
-            raise DataError(f"selection: the table has a column {taken[0]!r} already; rename that column")
+            raise DataError(
+                f"selection: the table of pairs must not have a column {taken[0]!r}, which the selection adds; rename "
+                "it"
+            )
         return replace(self, table=self.table.hstack(added))
 
 
@@ -128,14 +131,16 @@ def check_scored(scored: pl.DataFrame, measures: Sequence[str], directions: Mapp
     for name in ("query_id", "text", "method"):
         if scored.get_column(name).null_count():
             row = scored.get_column(name).is_null().arg_max()
-            raise DataError(f"selection: expected a {name} in every row, found none in row {row}")
+            raise DataError(f"selection: expected a value in the column {name!r} of every row, found none in row {row}")
     for name in measures:
         column = column_of(name)
         if column not in scored.columns or not scored.schema[column].is_numeric():
             found = scored.schema.get(column, "nothing")
             raise DataError(f"selection: expected a column {column!r} of numbers for the measure {name}, found {found}")
         if name not in directions:
-            raise ConfigError(f"selection: expected a direction for {name} (which values are better), found none")
+            raise ConfigError(
+                f"selection: expected a direction for the measure {name} (which values are better), found none"
+            )
 
 
 def split(scored: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
@@ -148,14 +153,16 @@ def split(scored: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
     if ids.n_unique() < len(ids):
         query = ids.filter(ids.is_duplicated())[0]
         raise DataError(
-            f"query {query!r}: expected exactly one variant whose method is {ORIGINAL!r}, found {(ids == query).sum()}"
+            f"query {query!r}: expected exactly one row whose method is {ORIGINAL!r} (the original query), found "
+            f"{(ids == query).sum()}"
         )
     numbered = originals.select("query_id").with_row_index("_query")
     found = variants.select("query_id").join(numbered, on="query_id", how="left", maintain_order="left")
     missing = found.filter(pl.col("_query").is_null())
     if len(missing):
         raise DataError(
-            f"query {missing.item(0, 0)!r}: expected exactly one variant whose method is {ORIGINAL!r}, found none"
+            f"query {missing.item(0, 0)!r}: expected exactly one row whose method is {ORIGINAL!r} (the original "
+            "query), found none"
         )
     return originals, variants, found.get_column("_query").to_numpy().astype(np.int64)
 

@@ -110,7 +110,9 @@ def read_accept(text: str) -> dict[int, frozenset[int]]:
     read = parts(text, "accept")
     unknown = [group for group in read if group not in map(str, GROUPS)]
     if unknown:
-        raise ConfigError(f"accept: expected the group numbers {', '.join(map(str, GROUPS))}, found {unknown[0]!r}")
+        raise ConfigError(
+            f"accept: expected the number of a selection group ({', '.join(map(str, GROUPS))}), found {unknown[0]!r}"
+        )
     return {int(group): whole_numbers(labels, LABELS, f"accept, group {group}") for group, labels in read.items()}
 
 

@@ -46,17 +46,19 @@ def check_filter(kept_by: FilterPlugin, pairs: Sequence[Triple] = TOY_PAIRS) -> 
     )
     json.dumps(dict(kept_by.settings()), sort_keys=True)
     reasons = _answers(kept_by, pairs)
-    assert len(reasons) == len(pairs), "every pair must have a result: a reason or None"
+    assert len(reasons) == len(pairs), (
+        "every pair of a query and a candidate must have a result: None (kept) or the reason for dropping the candidate"
+    )
     for reason in reasons:
         one_line = reason is None or (reason == " ".join(reason.split()) and reason)
         assert one_line, f"a reason must be one line of words, found {reason!r}"
-    assert _answers(kept_by, pairs) == reasons, "two calls must give the same result"
+    assert _answers(kept_by, pairs) == reasons, "two calls with the same pairs must give the same result"
     renamed = [(original, candidate, row * 31 + 5) for original, candidate, row in pairs]
-    assert _answers(kept_by, renamed) == reasons, "the result must not depend on the row numbers"
+    assert _answers(kept_by, renamed) == reasons, "the result must not depend on the row numbers of the queries"
     _check_company(kept_by, pairs, reasons)
     kept = [pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None]
-    assert not any(_answers(kept_by, kept)), "candidates that were kept must also be kept in a second check"
-    assert kept_by.check([], [], []) == [], "the result for no pairs must be empty"
+    assert not any(_answers(kept_by, kept)), "a second check of only the kept candidates must keep all of them"
+    assert kept_by.check([], [], []) == [], "a check of an empty list of pairs must return an empty list"
     return reasons
 
 
@@ -64,7 +66,9 @@ def _check_company(kept_by: FilterPlugin, pairs: Sequence[Triple], reasons: list
     for row in {row for _, _, row in pairs}:
         own = [i for i, pair in enumerate(pairs) if pair[2] == row]
         alone = _answers(kept_by, [pairs[i] for i in own])
-        assert alone == [reasons[i] for i in own], f"the result for query {row} must not depend on the other queries"
+        assert alone == [reasons[i] for i in own], (
+            f"the results for the candidates of query {row} must not depend on the other queries"
+        )
     for pair, reason in zip(pairs, reasons, strict=True):
         if reason != DUPLICATE:
             assert _answers(kept_by, [pair]) == [reason], f"{pair}: other candidates may matter only as duplicates"
@@ -92,8 +96,10 @@ def check_classifier(
     found = classifier.classify(list(texts))
     _check_classified(found, classifier.labels, len(texts))
     again = classifier.classify(tuple(texts))
-    assert np.array_equal(found.probabilities, again.probabilities), "two calls must give the same probabilities"
-    assert np.array_equal(found.chosen, again.chosen), "two calls must give the same labels"
+    assert np.array_equal(found.probabilities, again.probabilities), (
+        "two calls with the same texts must give the same probabilities"
+    )
+    assert np.array_equal(found.chosen, again.chosen), "two calls with the same texts must give the same labels"
     for i, text in enumerate(texts):
         alone = classifier.classify([text])
         near = np.allclose(alone.probabilities[0], found.probabilities[i], rtol=0, atol=tolerance)
@@ -106,7 +112,7 @@ def check_classifier(
 
 
 def _check_classified(found: Classified, labels: tuple[str, ...], texts: int) -> None:
-    assert found.labels == labels, "the result must have the labels of the classifier"
+    assert found.labels == labels, "the labels of the result must be the labels of the classifier"
     assert found.probabilities.shape == (texts, len(labels)), "each text must have a probability for each label"
     assert found.chosen.shape == (texts,), "``chosen`` must have a value for each text"
     assert ((found.probabilities >= 0) & (found.probabilities <= 1)).all(), "a probability must be from 0 to 1"

@@ -49,13 +49,19 @@ def check_measure_family(family: MeasureFamily) -> None:
 
     A query for which the measure is not defined has NaN, which is reported; any other value must be finite.
     """
-    assert isinstance(family, MeasureFamily), "the family lacks an attribute: see askew.plugins.kinds.MeasureFamily"
+    assert isinstance(family, MeasureFamily), (
+        "the measure family lacks an attribute: see askew.plugins.kinds.MeasureFamily"
+    )
     (asked,) = Catalogue(overrides={"background": "self"}).complete([f"{family.name}@3"])
     assert asked.direction in Direction
-    assert str(Measure.parse(asked.signature)) == asked.signature, "parsing the signature must give the same signature"
+    assert str(Measure.parse(asked.signature)) == asked.signature, (
+        "a signature that is parsed and written again must not change"
+    )
     first = _scores(family.name, TOY_RUN)
-    assert set(first) == set(TOY_RUN), "every query of the run must have a value or a reason"
-    assert all(value is None or math.isfinite(value) for value in first.values()), "a value must be a finite number"
+    assert set(first) == set(TOY_RUN), "the measure must return a value or NaN for every query of the run"
+    assert all(value is None or math.isfinite(value) for value in first.values()), (
+        "the value of a query must be a finite number or NaN"
+    )
     shuffled = {query: dict(_shuffled(docs)) for query, docs in _shuffled(TOY_RUN)}
     assert _scores(family.name, shuffled) == first, "the values must not depend on the order of the lines in the run"
 
@@ -66,14 +72,16 @@ def check_stage(stage: Stage, rows: pa.Table) -> None:
     json.dumps(dict(stage.settings()), sort_keys=True)
     whole, dropped = stage.run(rows)
     again, _ = stage.run(rows)
-    assert whole.equals(again), "the same rows must give the same result"
+    assert whole.equals(again), "two runs of the stage on the same rows must give the same result"
     used = getattr(stage, "rows_used", None)
     kept = used(whole) if used is not None else whole.num_rows
     assert kept + sum(dropped.values()) == rows.num_rows, (
         "the numbers of kept and dropped rows must add up to the number of input rows"
     )
     halves = [stage.run(part)[0] for part in (rows.slice(0, rows.num_rows // 2), rows.slice(rows.num_rows // 2))]
-    assert pa.concat_tables(halves).equals(whole), "the result must not depend on the size of the shards"
+    assert pa.concat_tables(halves).equals(whole), (
+        "the result of the stage must not depend on the number of rows per shard"
+    )
 
 
 def toy_documents() -> pa.Table:
@@ -87,14 +95,16 @@ TOY_QUERIES = ["who is his brother", "mother and sister", "", "station", "zzzz",
 def check_ranker(ranker: RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIES)) -> None:
     """Check that a ranker answers every text in order, alone as in a batch, and with at most k documents."""
     assert isinstance(ranker, RankerPlugin), "the ranker lacks an attribute: see askew.plugins.kinds.RankerPlugin"
-    assert re.fullmatch(r"\S+", ranker.id), "the id is written as one column of a run, so it must have no blanks"
+    assert re.fullmatch(r"\S+", ranker.id), (
+        "the id of a ranker must have no blanks, because it is written as one column of a TREC run"
+    )
     before = ranker.doc_ids.to_pylist()
     whole = ranker.search(list(queries), 3)
     _check_documents(before, ranker)
     _check_hits(whole, len(queries), 3, len(ranker.doc_ids))
     again = ranker.search(pa.array(list(queries)), 3)
     assert np.array_equal(whole.docs, again.docs), (
-        "the same texts must give the same result, given as a list or as a column"
+        "a list and a pyarrow array of the same query texts must give the same documents"
     )
     most = min(1000, getattr(ranker, "most", None) or 1000)
     for i, text in enumerate(queries):
@@ -105,43 +115,42 @@ def check_ranker(ranker: RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIE
             alone.scores,
             whole.docs[part],
             whole.scores[part],
-            "the list must not depend on the other texts",
+            "the documents for a query must not depend on the other queries of the call",
         )
         first = ranker.search([text], 1)
-        assert len(first.docs) == min(1, len(alone.docs)), "k=1 must give the first document of the list"
-        _same_list(
-            first.docs, first.scores, alone.docs[:1], alone.scores[:1], "k=1 must give the first document of the list"
-        )
+        top = "a search with k=1 must return the top document of a search with k=3"
+        assert len(first.docs) == min(1, len(alone.docs)), top
+        _same_list(first.docs, first.scores, alone.docs[:1], alone.scores[:1], top)
     _check_hits(ranker.search(list(queries), most), len(queries), most, len(ranker.doc_ids))
     _check_documents(before, ranker)
-    assert len(ranker.search([], 3)) == 0, "the result for no texts must be empty"
+    assert len(ranker.search([], 3)) == 0, "a search for an empty list of queries must return an empty result"
     for wrong in (0, -1):
         try:
             ranker.search(list(queries), wrong)
         except ConfigError:
             continue
-        raise AssertionError(f"k={wrong} must raise ConfigError")
+        raise AssertionError(f"a search with k={wrong} must raise ConfigError")
 
 
 def _check_documents(before: list[str], ranker: RankerPlugin) -> None:
     """Check the document ids: a live engine adds the documents that it returns, but ordinals never change."""
     now = ranker.doc_ids.to_pylist()
-    assert len(set(now)) == len(now), "the document ids must be distinct"
-    assert now[: len(before)] == before, "the position of a document in ``doc_ids`` must not change"
+    assert len(set(now)) == len(now), "the document ids in ``doc_ids`` must be distinct"
+    assert now[: len(before)] == before, "a search must not change the position of a document in ``doc_ids``"
 
 
 def _check_hits(hits: Hits, queries: int, k: int, documents: int) -> None:
-    assert len(hits) == queries, "every text must have a list of documents, which may be empty"
+    assert len(hits) == queries, "every query must have a result list, which may be empty"
     assert np.isfinite(hits.scores).all(), "a score must be a finite number"
     for i in range(queries):
         part = slice(int(hits.offsets[i]), int(hits.offsets[i + 1]))
         docs, scores = hits.docs[part], hits.scores[part]
-        assert len(docs) <= k, "a list must have at most k documents"
+        assert len(docs) <= k, "a result list must have at most k documents"
         assert ((docs >= 0) & (docs < documents)).all(), "``docs`` must have positions in ``doc_ids``"
-        assert len(set(docs.tolist())) == len(docs), "a list must not have a document twice"
+        assert len(set(docs.tolist())) == len(docs), "a result list must not contain a document twice"
         falls, ties = scores[:-1] > scores[1:], scores[:-1] == scores[1:]
         assert (falls | ties & (docs[:-1] < docs[1:])).all(), (
-            "the best score must come first, and equal scores must be in the order of the collection"
+            "a result list must be in descending order of score; equal scores must be in the order of ``doc_ids``"
         )
 
 
@@ -184,23 +193,29 @@ def check_reformulator(
     asked = asked or toy_asked()
     found = reformulator.reformulate(asked)
     assert len(found.rows) == len(found.texts) == len(found.doc_ids), (
-        "each candidate must have a row, a text and a document id"
+        "``rows``, ``texts`` and ``doc_ids`` must have one value for each candidate reformulation"
     )
-    assert all(0 <= row < len(asked) for row in found.rows), "a candidate must belong to a query of the batch"
+    assert all(0 <= row < len(asked) for row in found.rows), "``rows`` must have positions of queries in the batch"
     for text in found.texts:
-        assert text == text.strip() and text, "a candidate must not be empty, or begin or end with a blank"
-        assert not re.search(r"[\n\t\r\0]", text), "a candidate must be one line"
+        assert text == text.strip() and text, (
+            "a candidate reformulation must not be empty, and must not begin or end with a blank"
+        )
+        assert not re.search(r"[\n\t\r\0]", text), (
+            "a candidate reformulation must not contain a line break, a tab or a NUL character"
+        )
     again = reformulator.reformulate(asked)
     assert (again.rows, again.texts, again.doc_ids) == (found.rows, found.texts, found.doc_ids), (
-        "two calls must give the same candidates"
+        "two calls with the same queries must give the same candidate reformulations"
     )
     if batches:
         for row in range(len(asked)):
             alone = reformulator.reformulate(_only(asked, row))
             together = [text for at, text in zip(found.rows, found.texts, strict=True) if at == row]
-            assert alone.texts == together, f"query {row} must get the same candidates alone as in a batch"
+            assert alone.texts == together, (
+                f"query {row}: the candidate reformulations must not depend on the other queries of the batch"
+            )
     assert len(reformulator.reformulate(QueryBatch((), (), (), asked.statistics))) == 0, (
-        "no queries must give no candidates"
+        "a batch without queries must give no candidate reformulations"
     )
     return found
 
@@ -237,7 +252,7 @@ def check_log_format(form: LogFormat, path: Path, columns: Mapping[str, str] | N
     assert re.fullmatch(r"[a-z0-9-]+", form.name), "the name must have only lower-case letters, digits and hyphens"
     assert (type(form).__doc__ or "").strip(), "the class needs a docstring whose first line says what it reads"
     assert path.name.lower().removesuffix(".gz").endswith(form.endings), (
-        "the name of the file must end in one of the endings of the format"
+        "the name of the log file must end in one of the file name endings of the format"
     )
     source = file_source(path, form, columns)
     has = source.open(None).columns
@@ -247,20 +262,24 @@ def check_log_format(form: LogFormat, path: Path, columns: Mapping[str, str] | N
     )
     found, again = (list(read_rows(source)) for _ in range(2))
     kept = [row for batch in found for row in batch.table.drop_columns(_ids_of(batch.table)).to_pylist()]
-    assert kept, "none of the rows can be read: " + ", ".join(str(dict(batch.rejected.counts)) for batch in found)
+    assert kept, "no row of the log file can be read; rejected rows by reason: " + ", ".join(
+        str(dict(batch.rejected.counts)) for batch in found
+    )
     for batch in found:
         assert set(batch.table.column_names) >= has - {"line"}, (
-            "each table must have the columns that the format announces"
+            "each batch of rows must have all columns that the format lists in ``columns``"
         )
         assert batch.rows == batch.table.num_rows + batch.rejected.total, (
-            "the numbers of kept and rejected rows must add up to the number of rows"
+            "in each batch, the numbers of kept and rejected rows must add up to the number of rows read"
         )
     lines = [row["line"] for row in kept]
     assert lines == sorted(set(lines)), (
         "``line`` must be the position of a row in the file, in ascending order without repeats"
     )
     rows = [row for batch in again for row in batch.table.drop_columns(_ids_of(batch.table)).to_pylist()]
-    assert rows == kept, "reading twice must give the same rows; only ids may differ, because their key is random"
+    assert rows == kept, (
+        "two readings of a file must give the same rows, except for user and session ids, which are hashed at random"
+    )
     return kept
 
 

@@ -199,8 +199,8 @@ def _bad_loss(loss: float, step: int, work: Path, pace: Schedule) -> str:
     whole = [folder for folder in work.glob("checkpoint-*") if (folder / MARK).is_file()]
     kept = str(max(whole, key=_step)) if whole else "none yet"
     return (
-        f"training stopped after step {step}: expected a finite loss, found {loss}; last good checkpoint: {kept}; "
-        f"try a learning_rate below {pace.learning_rate:g} and another output folder"
+        f"training stopped after step {step}: expected a finite loss, found {loss}. The last good checkpoint is: "
+        f"{kept}. Train again with a learning_rate below {pace.learning_rate:g} and another output folder"
     )
 
 
@@ -217,8 +217,8 @@ def _smaller(pace: Schedule) -> str:
     half = pace.batch_size // 2
     again = -(-pace.batch_size * pace.accumulate // half)
     return (
-        f"out of memory with batch_size {pace.batch_size}: try batch_size={half} and accumulate={again}, "
-        "which gives the same training with less memory"
+        f"out of memory with batch_size {pace.batch_size}: try batch_size={half} and accumulate={again}; training with "
+        "these settings has the same effective batch size and needs less memory"
     )
 
 

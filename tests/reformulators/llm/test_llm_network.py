@@ -111,7 +111,7 @@ def test_on_failure_error_names_the_query_and_the_reason(make, server):
 
 def test_an_endpoint_that_fails_again_and_again_is_an_error_and_not_a_long_list(make, server):
     server.script = lambda body, nth: fails(500)
-    with pytest.raises(DataError, match="3 queries in a row have failed"):
+    with pytest.raises(DataError, match="3 consecutive queries have failed"):
         make(attempts=1, give_up_after=3, concurrency=1).reformulate(asked_of(*"abcdefgh"))
     assert 3 <= len(server.bodies) < 8
     found = make(attempts=1, give_up_after=0).reformulate(asked_of(*(f"n{i}" for i in range(40))))
@@ -263,7 +263,7 @@ def test_rests_double_from_one_attempt_to_the_next(server):
 def test_an_endpoint_that_asks_for_too_long_a_rest_is_left(make, server):
     server.script = lambda body, nth: fails(429, Retry_After="86400")
     found = make(max_wait_s=30.0).reformulate(asked_of("a"))
-    assert found.rejected == {"failed: the endpoint requires a wait longer than max_wait_s": 1}
+    assert found.rejected == {"failed: the endpoint asks to wait longer than the setting max_wait_s allows": 1}
     assert len(server.bodies) == 1
 
 

@@ -164,7 +164,9 @@ def read_audit(folder: Path) -> AuditFacts:
         why = error.strerror or str(error)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         why = str(error).partition("\n")[0][:200] or type(error).__name__
-    raise DataError(f"audit {path}: expected an {FILE} that askew audit --out wrote; it cannot be read ({why})")
+    raise DataError(
+        f"audit {path}: expected the file {FILE} of a folder that askew audit --out wrote; cannot read it ({why})"
+    )
 
 
 def audits_of(folder: Path) -> dict[str, Path]:

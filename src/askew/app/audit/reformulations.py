@@ -79,17 +79,19 @@ class ReformulationTrial:
         own = settings.method_settings
         unknown = [name for name in own if name not in {*self.names, _EQUIVALENCE}]
         if unknown:
-            known = ", ".join(self.names)
-            raise ConfigError(f"method_settings=: {unknown[0]!r} is not a method of this audit, which has {known}")
+            raise ConfigError(
+                f"method_settings=: {unknown[0]!r} is not one of the reformulators of this audit: {', '.join(self.names)}"
+            )
         self._methods = [make_reformulator({"method": name, **own.get(name, {})}, groups) for name in self.names]
         reading = next((one.method for one in self._methods if one.reads), None)
         if reading is not None:
             raise ConfigError(
-                f"methods=: {reading!r} needs an index of a collection, and an audit has none; leave this method out"
+                f"methods=: {reading!r} cannot be used in an audit, because it needs an index of a collection; leave "
+                "it out"
             )
         self._rules = make_filter({"filter": "rules"}, groups)
         judge = make_filter({"filter": _EQUIVALENCE, **own.get(_EQUIVALENCE, {})})
-        assert isinstance(judge, EquivalenceFilter), "the name is ours"
+        assert isinstance(judge, EquivalenceFilter), "the filter equivalence must be the shipped one"
         self._judge = judge
 
     def run(

@@ -16,11 +16,11 @@ LEAD = (
     "How much the results of a search engine lean (the measured bias), where the lean comes from, and what reduces it."
 )
 LIMITS = (
-    "Models estimate the parts of the lean and the probability that a reformulation asks for the same thing; "
-    f"{pages('warrant', 'models')} state the accuracy of these models.",
+    "The parts of the lean, and the probability that a reformulation asks for the same thing as the query, are "
+    f"estimates of models. {pages('warrant', 'models')} state the accuracy of these models.",
     "The worst queries, the suggested reformulations and the reranked order are selected by the deciding measure or "
-    "by the words that it counts, so this measure improves by construction. Compare the other measures, and audit the "
-    "engine again after a change.",
+    "by the words that the deciding measure counts. The deciding measure therefore improves by construction. Compare "
+    "the other measures, and audit the engine again after a change.",
     "The share of results kept states how much of the result list stays the same, not how relevant the results are.",
     "Every query was sent to the engine once. If the engine returns other results for the same query later, the "
     "numbers on this page change.",
@@ -73,12 +73,15 @@ def parts_table(found: PartsFacts, place: int) -> Table:
         for one in found.parts
     ]  # fmt: skip
     head = columns("part", "share", "95% interval", "net", "95% interval")
-    caption = f"Parts of {found.measure} = {n.mean(found.value)} ({found.mentions:,} mentions)"
+    caption = (
+        f"Parts of the mean of {found.measure}, which is {n.mean(found.value)} ({found.mentions:,} mentions of groups)"
+    )
     note = (
         "Why: the reason why a counted word is in a result. Who: the kind of person that the word refers to. The parts "
-        f'are estimates ({found.resolver}). The estimates of the rows "who" are corrected for known errors. The net '
-        'values of each kind add up to the mean. The part "on topic" includes mentions that present one group as the '
-        "default, because too few such mentions are labeled to estimate them separately."
+        f'are estimates ({found.resolver}). The estimates of the rows "who" are corrected for known errors of the '
+        'model. The net values of the rows "why" add up to the mean, and so do those of the rows "who". The part '
+        '"on topic" includes mentions that present one group as the default, because too few such mentions are '
+        "labeled to estimate them separately."
     )
     return table("parts" if place == 1 else f"parts-{place}", caption, head, rows, note)
 
@@ -95,8 +98,8 @@ def worst_table(found: AuditFacts) -> Table:
     head = [Column("query", QUOTE), Column("lean"), *(Column(f"{group} words") for group in found.groups),
             Column("groups named in the query", NAME), Column("suggested reformulation", QUOTE)]  # fmt: skip
     note = (
-        "Words: number of words in the results that name the group. The queries are shown as texts if the audit kept "
-        "the texts (askew audit --keep-queries), else as ids."
+        "Words: for each group, the number of words in the results that name the group. A query is shown as its text "
+        "if the audit kept the texts (askew audit --keep-queries), and otherwise as its id."
     )
     return table("worst", f"The {len(rows)} queries with the largest lean by {found.deciding}", head, rows, note)
 
@@ -114,15 +117,15 @@ def tried_table(found: AuditFacts, texts: Mapping[str, str] | None = None) -> Ta
     by = (
         "is not measured, because there are no judgements"
         if found.effectiveness is None
-        else f"by {found.effectiveness}"
+        else f"is measured by {found.effectiveness}"
     )
     model = f" ({found.model})" if found.model else ""
     least = "enough" if found.agree is None else f"at least {n.share(found.agree, 0)}"
     less = "less" if found.reduction is None else f"at least {n.share(found.reduction, 0)} less"
     note = (
-        f"Lean is measured by {found.deciding}, effectiveness {by}. P(same): probability that the reformulation asks "
-        f"for the same thing as the query{model}. Suggested: the reformulation leans {less}, keeps {least} of the "
-        "results and, if there are judgements, loses no effectiveness."
+        f"Lean is measured by {found.deciding}. Effectiveness {by}. P(same): probability that the reformulation asks "
+        f"for the same thing as the query{model}. Suggested: yes if the reformulation leans {less} than the query, "
+        f"keeps {least} of the results and, if there are judgements, loses no effectiveness."
     )
     groups = [Group(shown(names.get(query, query)), rows) for query, rows in grouped.items()]
     caption = "Reformulations of the worst queries, searched with the same engine"
@@ -141,7 +144,12 @@ def dropped_note(found: AuditFacts) -> list[Markup]:
     """The number of candidates that were not tried, by reason."""
     dropped = [f"{reason}: {count:,}" for reason, count in sorted(found.dropped.items())]
     return (
-        [paragraph(f"Candidate reformulations that were not tried, by reason: {'; '.join(dropped)}.", kind="note")]
+        [
+            paragraph(
+                f"Candidate reformulations that were not sent to the engine, by reason: {'; '.join(dropped)}.",
+                kind="note",
+            )
+        ]
         if dropped
         else []
     )
@@ -155,17 +163,22 @@ def sensitivity_table(found: AuditFacts) -> Table:
     ]
     head = [Column("measure, word list, tokenizer", CODE), Column("mean"), Column("95% interval"),
             Column("leans toward", NAME)]  # fmt: skip
-    return table("sensitivity", "The same results with other measures, word lists and tokenizers", head, rows)
+    return table("sensitivity", "The lean of the same results by other measures, word lists and tokenizers", head, rows)
 
 
 def sensitivity_said(found: AuditFacts) -> list[str]:
     """How often the verdict is the same, and reformulations lean less, with other measures, word lists, tokenizers."""
     one, said = found.sensitivity, list[str]()
     if one.of:
-        said.append(f"The verdict ({found.verdict}) is the same in {one.holds} of {one.of} combinations below.")
+        said.append(
+            f"The verdict ({found.verdict}) is the same in {one.holds} of {one.of} combinations of measure, word list "
+            "and tokenizer."
+        )
     if one.compared:
         said.append(
-            f"The suggested reformulations lean less in {one.less} of {one.compared} combinations of measure, word "
-            "list, tokenizer and sign."
+            f"The suggested reformulations lean less than their queries in {one.less} of {one.compared} combinations "
+            "of measure, word list, tokenizer and sign (signed or absolute values)."
         )
-    return said or ["There is no verdict on which group the results lean toward: compare the means."]
+    return said or [
+        "This audit has no verdict on the group toward which the results lean. Compare the means in the table."
+    ]

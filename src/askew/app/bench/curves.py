@@ -63,8 +63,8 @@ def _figure(
     about = About(
         slug(f"{mark} {lean} {title}", files.charts, before="pareto"), f"{title}: {effect} against {lean}",
         f"Each point is a method: the mean of {labels[effect]} on the vertical axis, the mean of {labels[lean]} on the "
-        "horizontal axis. One line joins the Pareto-optimal methods. Each other line joins the strengths of one "
-        "method.",
+        "horizontal axis. One line joins the Pareto-optimal methods. Each other line joins the points of one "
+        "method with different strengths.",
     )  # fmt: skip
     axes = f"mean of {labels[lean]}", f"mean of {labels[effect]}"
     drawn = scatter(about, groups, *axes, lines, size=4.5, height=340, bands=bands, room=room)

@@ -213,7 +213,7 @@ def make_plugin(method: MitigationMethod) -> Any:
     settings = dict(method.settings)
     if method.strength is not None and "strength" not in inspect.signature(plugin_of(method.name)).parameters:
         raise ConfigError(
-            f"methods= {method.text}: {method.name} does not take a strength; leave out @{method.strength:g}"
+            f"methods= {method.text}: the method {method.name} has no strength; leave out @{method.strength:g}"
         )
     if not _FILE.fullmatch(method.name):
         return build("mitigation", method.name, settings, f"method {method.text}")
@@ -253,8 +253,9 @@ def _rerank(model: str) -> _Read:
             f"methods= {RERANK}:{model}: {model} is a method of its own, not a model; write {model} without {RERANK}:"
         )
     raise DataError(
-        f"methods= {RERANK}:{model}: expected the folder of a cross-encoder (from askew train ranker), a folder "
-        f"with {HEAD} (from askew train adapter), or a hub id such as org/name; found no such folder"
+        f"methods= {RERANK}:{model}: there is no folder {model}. Give the folder of a cross-encoder (askew train "
+        f"ranker writes one), a folder that contains {HEAD} (askew train adapter writes one), or a hub id such as "
+        "org/name"
     )
 
 
@@ -266,16 +267,16 @@ def _reformulate(rest: str) -> _Read:
     check_name("reformulator", method, names("reformulator"))
     if strength is not None and (choice not in ("", ORACLE) or strength < 1 or strength % 1):
         raise ConfigError(
-            f"methods= {REFORMULATE}:{rest}: expected the number of candidates to search, as in "
-            f"{REFORMULATE}:{method}@5; found @{strength:g}"
+            f"methods= {REFORMULATE}:{rest}: expected the number of candidate reformulations to search after @, a "
+            f"whole number from 1, as in {REFORMULATE}:{method}@5; found @{strength:g}"
         )
     if choice in ("", ORACLE, ONE_SEARCH) or (Path(choice) / SELECTOR).is_file():
         return method, choice, strength
     if difflib.get_close_matches(choice.lower(), [ORACLE, ONE_SEARCH], cutoff=0.6):
         raise UnknownName("choice", choice, [ORACLE, ONE_SEARCH, "FOLDER"])
     raise DataError(
-        f"methods= {REFORMULATE}:{rest}: expected {ORACLE}, {ONE_SEARCH} or the folder of a selector (from askew train "
-        f"selector) after {method!r}; found no {SELECTOR} in {choice!r}"
+        f"methods= {REFORMULATE}:{rest}: after {method!r}, expected {ORACLE}, {ONE_SEARCH} or the folder of a selector "
+        f"(askew train selector writes one); found {choice!r}, which is not a folder with a file {SELECTOR}"
     )
 
 

@@ -120,7 +120,7 @@ class SearchedReformulations:
                 kept, dropped = self._filters.run(table)
             kept, starts = _surest_first(kept)
             refused = sum(dropped.values())
-            words = f"reformulator {method.name}: {written:,} reformulations, of which the filters refuse {refused:,}"
+            words = f"reformulator {method.name}: the filters dropped {refused:,} of {written:,} reformulations"
             notes = [words] if written else []
             self._made[key] = MadeCandidates(kept, starts, time.perf_counter() - start, calls.texts, notes)
         return self._made[key]

@@ -198,14 +198,14 @@ def labels_for(built: Built, learns: str) -> npt.NDArray[np.int8]:
         for name in ("fair", "negative"):
             if name not in built.table.columns:
                 raise DataError(
-                    f"pairs: expected the column {name!r}, which marks a subset of pairs; build with the selector "
-                    "refairmulate"
+                    f"pairs: expected the column {name!r}, which marks a subset of pairs; build the dataset with "
+                    "the selector refairmulate"
                 )
         fair, negative = (built.table[name].to_numpy().astype(bool) for name in ("fair", "negative"))
         if not (negative & ~fair).any():
             raise DataError(
-                "pairs: expected negative pairs as well as chosen pairs, found none; a selector cannot be trained on "
-                "positive examples alone, so build with a selector that marks negative pairs (refairmulate)"
+                "pairs: expected negative pairs, found none. A selector cannot be trained on positive examples alone. "
+                "Build the dataset with the selector refairmulate, which marks negative pairs"
             )
         return np.where(fair, POSITIVE, np.where(negative, NEGATIVE, NEITHER)).astype(np.int8)
     sign = signs(built.gain(EFFECTIVENESS))
@@ -213,7 +213,9 @@ def labels_for(built: Built, learns: str) -> npt.NDArray[np.int8]:
         return np.where(sign == 1, POSITIVE, np.where(sign == -1, NEGATIVE, NEITHER)).astype(np.int8)
     if learns == "no-loss":
         return np.where(sign == UNKNOWN_SIGN, NEITHER, np.where(sign >= 0, POSITIVE, NEGATIVE)).astype(np.int8)
-    raise ConfigError(f"selector: learns should be refairmulate, effectiveness or no-loss; found {learns!r}")
+    raise ConfigError(
+        f"selector: the setting learns should be refairmulate, effectiveness or no-loss; found {learns!r}"
+    )
 
 
 @dataclass(frozen=True)
@@ -231,7 +233,8 @@ class QuerySubset:
         rows = np.flatnonzero(parts[built.query] == name)
         if not len(queries):
             raise DataError(
-                f"selector: none of the {len(parts)} queries is in the part {name!r}; build pairs of more queries"
+                f"selector: none of the {len(parts)} queries is in the split {name!r}; build a dataset with more "
+                "queries"
             )
         return cls(queries, rows, np.searchsorted(queries, built.query[rows]))
 

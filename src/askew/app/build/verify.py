@@ -44,7 +44,7 @@ class Verified:
     def lines(self) -> list[str]:
         """Return the report as lines, the verdict last."""
         counted = ", ".join(f"{count:,} {name}" for name, count in self.counts.items())
-        state = f"{len(self.wrong)} damaged" if self.wrong else "every byte is as it was written"
+        state = f"{len(self.wrong)} damaged" if self.wrong else "no damage found"
         verdict = self.verdict or f"{counted}: {state}"
         return [*self.wrong, *self.notes, *self.repaired, f"{self.path}: {self.kind}, {verdict}"]
 
@@ -91,7 +91,8 @@ def _index(folder: Path, repair: bool) -> Verified:
     elif indexes.read_source(folder) is None:
         command = indexes.rebuild_command(folder, found.kind)
         done.notes.append(
-            f"index {folder}: it has no record of its source documents; delete the index and run: {command}"
+            f"index {folder}: it cannot be repaired, because it does not record which documents it was built from; "
+            f"delete the index and run: {command}"
         )
         return done
     else:
@@ -183,13 +184,16 @@ def _builds(store: Store, done: Verified) -> list[Build]:
             build = prepare(Recipe(name, origin["sections"]), store, until=origin["steps"][-1][0])
             same = [list(one) for one in build.plan.keys().items()] == origin["steps"]
         except (AskewError, KeyError, IndexError, TypeError) as error:
-            done.notes.append(f"recipe {name}: not used for the repair, because it cannot be run again ({error})")
+            done.notes.append(
+                f"recipe {name}: the repair did not use this recipe, because it cannot be run again ({error})"
+            )
             continue
         if same:
             found.append(build)
         else:
             done.notes.append(
-                f"recipe {name}: not used for the repair, because its collection or askew has changed since the build"
+                f"recipe {name}: the repair did not use this recipe, because its collection or the version of askew "
+                "has changed since the build"
             )
     return found
 

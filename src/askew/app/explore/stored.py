@@ -67,4 +67,4 @@ class StoredPairs:
 
 
 def _no_passages() -> FirstPass:
-    raise AssertionError("replayed reformulations read no passages")
+    raise AssertionError("stored reformulations need no passages")

@@ -15,7 +15,7 @@ from askew.logs.discovery import Decision
 
 @dataclass(repr=False)
 class LogReport:
-    """The tables of a log by name. They have no user ids, and no text that fewer than ``min_users`` users typed."""
+    """The analysis of a query log as tables. No table has user ids or texts typed by fewer than ``min_users`` users."""
 
     settings: dict[str, Any]
     counts: dict[str, int]
@@ -50,7 +50,10 @@ class LogReport:
         from askew.app.logs.writing import write_review
 
         if self.decisions is None:
-            raise ConfigError("review: no keyphrases were collected; analyze the log with LogSettings(review=FILE)")
+            raise ConfigError(
+                "review: the log was analyzed without collecting keyphrases; analyze it again with "
+                "LogSettings(review=FILE)"
+            )
         write_review(self.decisions, Path(path))
         return Path(path)
 

@@ -94,8 +94,8 @@ def axes_of(
     for base in bases:
         if "mentions" not in find_family(base.name).reads:
             raise ConfigError(
-                f"sensitivity: {base.name} is not a measure of lean, because it reads no lexicon; leave it out of "
-                "measures="
+                f"sensitivity: {base.name} is not a measure of lean, because it counts no words of a lexicon; leave "
+                f"{base.name} out of measures="
             )
     usual = {
         "tokens": defaults.SENSITIVITY_TOKENS, "sign": defaults.SENSITIVITY_SIGNS,

@@ -102,7 +102,7 @@ def count_needed(
     if found and source.store is not None:
         most = max(int(mentions.known.sum()) for mentions in found.values())
         which = f" ({', '.join(f'{key[0]}, {key[1]}' for key in found)})" if rest else ""
-        notes.append(f"the counts of {most} documents were read from {source.store.files.where}{which}")
+        notes.append(f"the word counts of {most} documents were read from the store {source.store.files.where}{which}")
     malformed = [_malformed_lines(source, manifest) for manifest in manifests[:1]]
     if rest:
         streamed, lines = _count_streaming(source, doc_ids, needed, rest, lexicons, progress)

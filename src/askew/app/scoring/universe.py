@@ -129,7 +129,10 @@ def only_queries(run: Run, wanted: list[str]) -> Run:
     absent = [query for query in wanted if query not in present]
     kept = run.lines.filter(pl.col("query_id").is_in(wanted))
     if kept.height == 0:
-        raise DataError(f"run {run.name}: it has none of the {len(wanted)} requested queries; check queries=")
+        raise DataError(
+            f"run {run.name}: expected results for some of the {len(wanted)} requested queries, found none; check "
+            "queries="
+        )
     notes = list(run.notes)
     if absent:
         notes.append(

@@ -25,11 +25,11 @@ ABSTAINS = "abstains"
 
 @dataclass(frozen=True)
 class Classification:
-    """The labels of queries.
+    """The result of ``classify``: a label for each query.
 
     ``table`` has query_id, text, label and probability. ``counts`` has the number of queries per label. ``judged``
-    is the number of queries that came with a label, ``right`` the number of these queries that the classifier gave the
-    same label. ``classifier`` is the name of the classifier that was used.
+    is the number of queries that already had a label in the input. ``right`` is the number of these queries for which
+    the classifier returned that label. ``classifier`` is the name of the classifier that was used.
     """
 
     table: pl.DataFrame
@@ -59,8 +59,8 @@ def make_classifier(spec: Mapping[str, Any], groups: Groups | None = None) -> Cl
     made: ClassifierPlugin = from_spec("classifier", named_classifier(spec, groups), groups=groups)
     if groups is not None and (other := set(made.labels) - {LABEL, *groups.names}):
         raise ConfigError(
-            f"the classifier {made.name!r} has the group {sorted(other)[0]!r}, but the groups are "
-            f"{', '.join(groups.names)}: choose a classifier of these groups"
+            f"the classifier {made.name!r} has labels for the group {sorted(other)[0]!r}, but the requested groups are "
+            f"{', '.join(groups.names)}: choose a classifier for the requested groups"
         )
     return made
 
@@ -68,12 +68,12 @@ def make_classifier(spec: Mapping[str, Any], groups: Groups | None = None) -> Cl
 def classify(
     queries: object, classifier: str = defaults.CLASSIFIER, *, groups: GroupsLike | None = None, **settings: Any
 ) -> Classification:
-    """Label each query with the group that it is about, or neutral; compare with the labels that the queries have.
+    """Label each query with the group that it is about, or neutral. Labels in the input are compared with the result.
 
     ``queries`` is a collection, a file, ``{id: text}``, a data frame or a list of texts. ``settings`` are the settings
-    of the classifier (``askew show classifier NAME``). ``auto`` is the classifier query-groups if its model is
-    installed and the groups are female and male; otherwise it is lexical. ``classifier`` of the result is the name of
-    the classifier that was used.
+    of the classifier (``askew show classifier NAME``). The classifier ``auto`` stands for ``query-groups`` if the model
+    of ``query-groups`` is installed and the groups are female and male, and otherwise for ``lexical``. The attribute
+    ``classifier`` of the result names the classifier that was used.
     """
     made = make_classifier({"classifier": classifier, **settings}, None if groups is None else Groups.of(groups))
     asked = as_queries(queries)

@@ -53,7 +53,8 @@ def _replayed(settings: Spec, queries: pa.Table | None) -> dict[str, Any]:
     table = read_queries(Path(settings["queries"])) if "queries" in settings else queries
     if table is None:
         raise ConfigError(
-            f"replay {path}: a run has only the ids of its queries; give the texts of the queries as well"
+            f"replay {path}: a run has only the ids of its queries; give a file with the texts of the queries "
+            "(queries=)"
         )
     run: dict[str, dict[str, float]] = {}
     for query, doc, score in read_run(Path(path)).lines.select("query_id", "doc_id", "score").iter_rows():
@@ -96,5 +97,5 @@ def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], s
 
 def _only(found: Sequence[Spec], name: str, what: str) -> Spec:
     if len(found) != 1:
-        raise ConfigError(f"the ranker {name!r} needs exactly one {what} that it can use; found {len(found)}")
+        raise ConfigError(f"the ranker {name!r} needs exactly one suitable {what}; found {len(found)}")
     return found[0]

@@ -41,7 +41,10 @@ from askew.trainers.rewriting.scores import bounds_of, pair_scores
 
 SHOWN = ("rougeL", "bleu_sentence", "f1")
 NO_TEXT_OF_QUERY, NO_TEXT_OF_PASSAGE = "no text of the query", "no text of the passage"
-HELD_OUT, SEEN = "held-out pairs", "the training pairs, as in RePair: this shows memorization, not generalization"
+HELD_OUT, SEEN = (
+    "held-out pairs",
+    "the training pairs, as in RePair (these values show memorization, not generalization)",
+)
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,10 @@ def train_generator(
         return _usable_here(found_before(out, found, left_out_notes(left_out)), given)
     test_read, wanted = (side[: given.most_test] for side in pairs.of("test"))
     if not test_read:
-        raise DataError("generator: expected held-out pairs, found none; give more queries, or split=query")
+        raise DataError(
+            "generator: expected held-out pairs of a query and a passage, found none; give a collection with more "
+            "judged queries, or set split=query"
+        )
     prompts = prompts_for(test_read, kind, given.settings, domain)
     before = TextModel.load(given.text, device).losses(prompts, wanted)
     made = fit_generator(pairs, given.settings, given.text, given.pace, out / WORK, domain, device, identity, progress)
@@ -222,7 +228,7 @@ def _card(
         tables=(
             CardTable(f"Measured on {where}", ("measure", "mean over queries [95%]", "queries"), rows),
             CardTable("Use: askew reformulate QUERIES --docs DOCS --out FILE", ("with these options",), (
-                (use or "not possible, because this model writes passages",),)),
+                (use or "this model cannot reformulate queries, because it writes passages",),)),
         ),
         limits=(
             "The model invents facts and repeats the lean of its training data. Filter and measure the texts that it "

@@ -240,7 +240,9 @@ def thinned(one: Line, most: int = COLUMNS) -> Line:
 
 def _path(plot: Plot, one: Line, stepped: bool = False) -> Markup:
     if len(one.x) != len(one.y):
-        raise DataError(f"chart, line {one.name!r}: expected as many x as y, found {len(one.x)} and {len(one.y)}")
+        raise DataError(
+            f"chart, line {one.name!r}: expected as many x values as y values, found {len(one.x)} and {len(one.y)}"
+        )
     xs, ys = (np.round(scale.places(values), 1) for scale, values in ((plot.x, one.x), (plot.y, one.y)))
     words = [
         f"H{number(x)}V{number(y)}" if stepped else f"L{number(x)} {number(y)}" for x, y in zip(xs, ys, strict=True)

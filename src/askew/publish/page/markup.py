@@ -50,7 +50,7 @@ def number(value: float) -> str:
 def tag(name: str, /, *children: object, **attributes: Value) -> Markup:
     """An element. Children that are not ``Markup`` are escaped; ``aria_label`` is aria-label, ``class_`` is class."""
     if not _NAME.fullmatch(name) or name in _REFUSED:
-        raise ValueError(f"no page of ours has an element {name!r}")
+        raise ValueError(f"a page of askew must not have an HTML element {name!r}")
     head = name + "".join(_attribute(key, value) for key, value in attributes.items() if value is not None)
     if name in _EMPTY and not children:
         return Markup(f"<{head}/>")
@@ -61,9 +61,9 @@ def _attribute(key: str, value: Value) -> str:
     name = key.rstrip("_").replace("_", "-")
     text = number(value) if isinstance(value, float) else str(value)
     if not _ATTRIBUTE.fullmatch(name) or name.lower().startswith("on"):
-        raise ValueError(f"no page of ours has an attribute {name!r}")
+        raise ValueError(f"a page of askew must not have an HTML attribute {name!r}")
     if name in _ADDRESSES and not (name == "href" and text.startswith("#")):
-        raise ValueError(f"a page of ours loads nothing: {name}={text!r}")
+        raise ValueError(f"a page of askew must not load other files, found {name}={text!r}")
     return f' {name}="{escape(text)}"'
 
 

@@ -23,25 +23,29 @@ from askew.publish.page.table import Group, Table, columns, table
 _COUNTS = ("improved pairs", "unchanged pairs", "worsened pairs")
 _BEFORE_AFTER = columns("measure", "pairs", "before", "after", "change", "95% interval", *_COUNTS)
 _METHOD = (
-    f"Change: the relative change of the mean, in percent. 95% intervals need at least {n.FEWEST} queries. They "
-    "hold for every distribution if the measure has bounds; otherwise they are studentized and approximate."
+    "Change: the relative change of the mean from before to after, in percent. A 95% interval is given if there are at "
+    f"least {n.FEWEST} queries. The intervals of bounded measures are valid for every distribution; the intervals of "
+    "other measures are studentized and approximate."
 )
 _IN_SAMPLE = (
-    "In-sample: the pairs are measured on the same data that selected them, so their gains are larger than on other "
-    "data."
+    "A pair is an original query and its reformulation. In-sample: the pairs are selected and measured on the same "
+    "data, so their gains are larger than on other data."
 )
 _HELD_OUT = (
-    "Held out: pairs are selected with half of the documents and measured on the other half, at half the cutoff. "
-    "Effectiveness is held out for queries with several relevant documents. The main figures use the split by "
-    "documents, because its halves share no passage. Each half of a split is used once to select and once to measure. "
-    "A pair counts once for each selection that contains it. The interval is over queries. By words: pairs are "
-    "selected with half of the words of each group and measured with the other half. Both halves are counted in the "
-    "same passages, so this figure is too optimistic. By ranks: pairs are selected by the odd ranks and measured on "
-    "the even ranks, and the reverse. Passages that move between odd and even ranks make this figure too low."
+    "A pair is an original query and its reformulation. Held out: pairs are selected by their gains on half of the "
+    "documents of the collection, and measured on the other half, at half the cutoff. Effectiveness has a held-out "
+    "figure only for queries with several relevant documents. The main figures use the split by "
+    "documents, because its halves share no passage. The documents are split at random several times. Each half of a "
+    "split is used once to select pairs and once to measure them. A pair counts once for each half that selects it. "
+    "The 95% interval treats the queries as the sample. "
+    'The column "by words": pairs are selected by the lean with half of the words of each group, and measured with the '
+    "other half of the words. Both halves of the words are counted in the same passages, so the figure by words is too "
+    'optimistic. The column "by ranks": pairs are selected by the lean at the odd ranks and measured at the even '
+    "ranks, and the reverse. Passages that move between odd and even ranks make the figure by ranks too low."
 )
 _ONLY_IN_SAMPLE = (
-    'In-sample in the column "figures" means that the measure has no held-out figure. Effectiveness has no held-out '
-    "figure if no query with a selected pair has two or more relevant documents."
+    'The value "in-sample" in the column "figures" means that the measure has no held-out figure. Effectiveness '
+    "has no held-out figure if no query with a selected pair has two or more relevant documents."
 )
 _QUERIES = ("improved_queries", "unchanged_queries", "worsened_queries")
 Row = dict[str, Any]
@@ -56,11 +60,23 @@ def subsets_section(
         for part in summary.partition_by("subset", maintain_order=True)
     ]
     notes = [_METHOD, _IN_SAMPLE, labels_note(labels.values())]
-    given = Table("subsets", "Means before and after, for each subset, in-sample", _BEFORE_AFTER, groups, notes)
+    given = Table(
+        "subsets",
+        "Means for original queries (before) and reformulations (after), by subset, in-sample",
+        _BEFORE_AFTER,
+        groups,
+        notes,
+    )
     what = [listed([f"{name}: {words}" for name, words in about.items()])] if about else []
     series = {subset: _intervals(summary.filter(subset=subset), labels) for subset in shown}
-    drawn = [_change_figure(files, "subsets-change", "Change of the means", series, labels)]
-    return Section("subsets", "Before and after, in-sample", [*what, files.table(given, summary), figures(*drawn)])
+    drawn = [
+        _change_figure(
+            files, "subsets-change", "Change of the means from original query to reformulation", series, labels
+        )
+    ]
+    return Section(
+        "subsets", "Before and after reformulation, in-sample", [*what, files.table(given, summary), figures(*drawn)]
+    )
 
 
 def held_out_section(
@@ -78,7 +94,13 @@ def held_out_section(
     notes = [_METHOD, _HELD_OUT, labels_note(labels.values())]
     if (chosen["figures"] == IN_SAMPLE).any():
         notes.insert(2, _ONLY_IN_SAMPLE)
-    given = Table("held-out", "Means before and after, for each subset, held out", head, groups, notes)
+    given = Table(
+        "held-out",
+        "Means for original queries (before) and reformulations (after), by subset, held out",
+        head,
+        groups,
+        notes,
+    )
     part = chosen.filter(subset=main)
     series = {
         HELD_OUT: _intervals(part.filter(figures=HELD_OUT), labels),
@@ -86,8 +108,10 @@ def held_out_section(
         "by ranks": _intervals(_renamed(part, "ranks_"), labels),
         IN_SAMPLE: _intervals(_renamed(part, "in_sample_"), labels),
     }
-    drawn = _change_figure(files, "held-out-change", f"Change of the means: {main}", series, labels)
-    return Section("held-out", "Before and after, held out", [files.table(given, chosen), figures(drawn)])
+    drawn = _change_figure(
+        files, "held-out-change", f"Change of the means from original query to reformulation: {main}", series, labels
+    )
+    return Section("held-out", "Before and after reformulation, held out", [files.table(given, chosen), figures(drawn)])
 
 
 def held_out_sentence(row: Row, label: str) -> str:
@@ -95,9 +119,10 @@ def held_out_sentence(row: Row, label: str) -> str:
     ends = n.interval_of(row, "held_out_queries")
     interval = "" if ends == n.NONE else f" {ends}"
     return (
-        f"Measured on held-out documents, {label} of the subset {row['subset']} changes by "
-        f"{n.change(row['change'])}{interval} (held out by words: {n.change(row['words_change'])}; by ranks: "
-        f"{n.change(row['ranks_change'])}; in-sample: {n.change(row['in_sample_change'])})."
+        f"In the subset {row['subset']}, reformulation changes the mean of {label} by "
+        f"{n.change(row['change'])}{interval}, measured on held-out documents. Measured in other ways, the change is: "
+        f"held out by words {n.change(row['words_change'])}; held out by ranks {n.change(row['ranks_change'])}; "
+        f"in-sample {n.change(row['in_sample_change'])}."
     )
 
 
@@ -148,7 +173,10 @@ def _change_figure(
     told = {name: column for name, column in series.items() if any(column)}
     if not told:
         return Markup()
-    words = f"The change of the mean of each measure in percent, with 95% intervals, for {', '.join(told)}."
+    words = (
+        "The change of the mean of each measure from original query to reformulation, in percent, with 95% intervals. "
+        f"Shown: {', '.join(told)}."
+    )
     about = About(name, title, words)
     return files.chart(about, dots(about, list(labels.values()), told, "change of the mean, %"), "With 95% intervals.")
 
@@ -162,17 +190,20 @@ def against_section(
         "measure", "queries", "original", "by effectiveness", "chosen", "change", "95% interval", "p", "p (Holm)"
     )
     note = (
-        f"The change is from the candidate with the best {measure} (the first of several) to the selected candidate, "
-        "over the same queries. p: the null hypothesis is that the mean difference is 0. p (Holm): corrected for the "
-        "number of measures."
+        f"Change: from the candidate with the best {measure} to the selected candidate of the same query. If several "
+        f"candidates have the best {measure}, the first is used. p: the null hypothesis is that the mean difference "
+        "is 0. p (Holm): p after Holm's correction for the number of measures."
     )
-    caption = "Original queries, candidates selected by effectiveness alone, and selected pairs"
+    caption = (
+        "Means for the original queries, for candidates selected by effectiveness alone, and for the selected pairs"
+    )
     given = table("against-effectiveness", caption, head, rows, note, labels_note(labels.values()))
     most = max(found.get_column("queries").to_list(), default=0)
     intro = paragraph(
-        f"For every query of the subset {subset}, the selected pair is compared with the candidate that has the best "
-        f"{measure}, as the dataset Matches Made in Heaven selects it. For {agree:,} of {most:,} queries, both are the "
-        "same candidate."
+        f"For every query of the subset {subset}, the selected reformulation is compared with the candidate "
+        f"reformulation that has the best {measure}. The dataset Matches Made in Heaven selects by effectiveness alone "
+        f"in this way. For {agree:,} of {most:,} queries, the selected reformulation is the candidate with the best "
+        f"{measure}."
     )
     return Section("against", "Against effectiveness alone", [intro, files.table(given, found)])
 
@@ -199,21 +230,21 @@ def cross_section(
         for part in found.partition_by("ranker", "subset", maintain_order=True)
     ]
     notes = [_METHOD, labels_note(labels.values(), ranker)]
-    given = Table("cross-ranker", "The same pairs with other rankers", _BEFORE_AFTER, groups, notes)
+    given = Table("cross-ranker", "The selected pairs, searched with other rankers", _BEFORE_AFTER, groups, notes)
     role = (
-        f". The selection of the pairs also used {', '.join(across)}"
+        f". The selection of the pairs also used the results of {', '.join(across)}"
         if across
-        else ", which was not used to select them"
+        else ", which was not used to select the pairs"
     )
     intro = paragraph(
-        f"The pairs were selected by the results of {ranker}. Here both queries of each pair are searched with another "
-        f"ranker{role}."
+        f"The pairs were selected by the results of {ranker}. In this section, the original query and the "
+        f"reformulation of each pair are searched with another ranker{role}."
     )
     drawn = []
     for part in found.partition_by("subset", maintain_order=True):
         subset, rankers = part.item(0, "subset"), part.get_column("ranker").unique(maintain_order=True)
         series = {ranker: _intervals(part.filter(ranker=ranker), labels) for ranker in rankers}
-        title = f"Change of the means with other rankers: {subset}"
+        title = f"Change of the means from original query to reformulation with other rankers: {subset}"
         drawn.append(_change_figure(files, slug(subset, files.charts, "cross-ranker"), title, series, labels))
     return Section("rankers", "Other rankers", [intro, files.table(given, found), figures(*drawn)])
 
@@ -239,8 +270,11 @@ def improved_section(
             drawn.append(_improved_figure(files, row, gains[row["measure"]], labels[row["measure"]]))
     labels_of = [label for side in _QUERIES for label in (side.replace("_", " "), "95% interval")]
     head = columns("measure", "queries", *labels_of)
-    note = "Shares of queries, with 95% Wilson intervals. A query with several pairs counts with their mean gain."
-    caption = f"Queries of the subset {subset} that improve, stay unchanged and worsen"
+    note = (
+        "Shares of queries, with 95% Wilson intervals. If a query has several reformulations, the mean of their gains "
+        "counts."
+    )
+    caption = f"Queries of the subset {subset} that the reformulation improves, leaves unchanged or worsens"
     given = table("improved-worsened", caption, head, rows, note, labels_note(labels.values()))
     return Section("improved-worsened", "Improved and worsened queries", [files.table(given, shares), figures(*drawn)])
 

@@ -34,8 +34,9 @@ def tradeoff_section(
 ) -> Section:
     """Effectiveness (the first of ``sides``) against lean: pairs as points, and the means of each method."""
     effectiveness, lean = sides
-    about = About("tradeoff", "Gains of pairs on both measures", f"Each point is a pair. Points further right are "
-                  f"better by {lean.label}; higher points are better by {effectiveness.label}. {words}")  # fmt: skip
+    about = About("tradeoff", "Gains of pairs in effectiveness and lean", "Each point is a pair of an original query "
+                  f"and its reformulation. Points further right are better by {lean.label}; higher points are "
+                  f"better by {effectiveness.label}. {words}")  # fmt: skip
     gains = f"gain on {lean.label}", f"gain on {effectiveness.label}"
     drawn = files.chart(about, scatter(about, clouds, *gains, size=3, opacity=0.55, zero=True), words)
     body = [figures(drawn, _method_figure(files, methods, sides)), *_method_tables(files, methods, sides, subset)]
@@ -60,8 +61,11 @@ def _method_figure(files: PageParts, methods: pl.DataFrame, sides: tuple[Side, S
     front = front_of(new_x, new_y, sides[1].direction, sides[0].direction)
     groups = [Points("after", new_x, new_y, _short(both["method"].to_list())), Points("before", old_x, old_y)]
     lines = [*moves, *([Line("Pareto front", new_x[front], new_y[front], 2)] if len(both) > 1 else [])]
-    told = f"For each method, means of {sides[0].label} and {sides[1].label} over its candidates, before and after."
-    about = About("methods", "Means of methods over all their candidates", told)
+    told = (
+        f"For each method: the means of {sides[0].label} and {sides[1].label} for its candidate reformulations (after) "
+        "and for their original queries (before)."
+    )
+    about = About("methods", "Means of each method over all its candidate reformulations", told)
     drawn = scatter(about, groups, f"mean of {sides[1].label}", f"mean of {sides[0].label}", lines, size=5)
     words = (
         "The means include candidates that were not selected. Thin lines connect the mean of the original queries "
@@ -92,14 +96,19 @@ def _method_tables(files: PageParts, methods: pl.DataFrame, sides: Sequence[Side
         for row in found.iter_rows(named=True)
     ]  # fmt: skip
     head = columns("method", "candidates", "queries", "chosen for", "share", "95% interval", kind=CODE)
-    note = f"Chosen for: number of queries with a pair of the method in the subset {subset}, with 95% Wilson intervals."
+    note = (
+        f"Chosen for: the number of queries for which a reformulation by the method is in the subset {subset}. Share: "
+        "chosen for / queries, with a 95% Wilson interval."
+    )
     shares = found.select("method", "pairs", "method_queries", "won", "won_share", "won_low", "won_high")
-    used = files.table(table("methods-chosen", "How often each method is chosen", head, rows, note), shares)
+    used = files.table(table("methods-chosen", "For how many queries each method is chosen", head, rows, note), shares)
     told = columns("method", "candidates", "before", "after", "change", "95% interval", "chosen", "before", "after",
                    "change", "95% interval", kind=CODE)  # fmt: skip
     groups = [Group(side.label, _method_rows(methods.filter(measure=side.measure))) for side in sides]
     note = (
-        "First columns: all candidates of a method. Last columns: its selected candidates. Intervals are over queries."
+        "The columns from candidates to the first 95% interval are for all candidate reformulations of a method. The "
+        "columns from chosen to the last 95% interval are for its selected reformulations. The intervals treat the "
+        "queries as the sample."
     )
     return [used, files.table(Table("methods", "Effect of each method", told, groups, [note]), methods)]
 
@@ -127,7 +136,10 @@ def outcomes_section(files: PageParts, found: pl.DataFrame, measures: str) -> Se
         cells = {row["outcome"]: _outcome_cell(row) for row in part.iter_rows(named=True)}
         rows = [[words, *(cells[f"{side}-{lean}"] for lean in _COLUMNS)] for side, words in _ROWS.items()]
         groups.append(Group(f"{part.item(0, 'of')}: {part.item(0, 'n'):,} pairs", rows))
-    note = f"Outcomes are decided by {measures}. Each cell has the number of pairs, their share and its 95% interval."
+    note = (
+        f"A pair is an original query and its reformulation. The outcome of a pair is decided by {measures}. Each cell "
+        "has the number of pairs with this outcome, their share of all pairs, and the 95% interval of the share."
+    )
     given = Table("outcomes", "Nine outcomes", columns("", *_COLUMNS.values()), groups, [note])
     return Section("outcomes", "Outcomes", [files.table(given, found)])
 
@@ -140,7 +152,12 @@ def examples_section(files: PageParts, tables: Mapping[str, pl.DataFrame], measu
     """The texts of a few pairs; ``tables`` maps captions to pairs, ``measures`` maps measures to labels."""
     head = [Column("original", QUOTE), Column("reformulated", QUOTE), Column("method", CODE)]
     head += [Column(label) for label in measures.values()]
-    body = [paragraph("These pairs are extreme, not typical. Scores are given as original query → reformulation.")]
+    body = [
+        paragraph(
+            "These pairs of an original query and its reformulation have extreme gains; they are not typical. Scores "
+            "are given as: score of the original query → score of the reformulation."
+        )
+    ]
     for number, (caption, rows) in enumerate(tables.items(), 1):
         cells = [_example_row(row, list(measures)) for row in rows.iter_rows(named=True)]
         body.append(files.table(table(f"examples-{number}", caption, head, cells)))

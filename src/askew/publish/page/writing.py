@@ -34,7 +34,7 @@ def write_report(out: Path, files: Mapping[str, bytes]) -> list[Path]:
     """
     strange = [name for name in files if not _OURS.fullmatch(name)]
     if strange:
-        raise ValueError(f"no report of ours has a file {strange[0]!r}")
+        raise ValueError(f"a report of askew must not have a file with the name {strange[0]!r}")
     known = _known(out)
     for name, data in files.items():
         _refuse_foreign(out / name, data, known.get(name))

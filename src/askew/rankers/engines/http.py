@@ -132,8 +132,8 @@ class HttpEngine:
         for name in (*in_url, *self._params, *self._headers, *text_names(self._body)):
             if _may_be_secret(name):
                 raise ConfigError(
-                    f"http: {name!r} looks like a secret; settings must not contain one; give auth_env= or auth_file= "
-                    "with auth_scheme=, or headers_env="
+                    f"http: {name!r} looks like a secret, and settings must not contain secrets. Give the secret in "
+                    "one of two ways: with auth_scheme= and either auth_env= or auth_file=; or with headers_env="
                 )
 
     def __repr__(self) -> str:

@@ -47,7 +47,7 @@ def _hint(state: str, asked: FullText | Vectors) -> str:
         if state == "42704":
             return f"there is no text search configuration {asked.language!r}; check language="
         return (
-            "the server refused a query"
+            "the PostgreSQL server refused a query"
             if state[:2] in ("22", "54")
             else "the server refused the search; check the settings"
         )

@@ -162,7 +162,7 @@ def status_error(origin: str, reply: Reply, has_secret: bool) -> EngineError:
         where = f"{to.scheme}://{to.netloc.rpartition('@')[2]}" if to.netloc else "another path on this host"
         return EngineError(f"{said}: it redirects to {where}, which is not followed; give that address in url=")
     hint = {
-        401: "the engine rejected the secret"
+        401: "the engine rejected the secret of the request; check the secret"
         if has_secret
         else "the engine needs a secret: give auth_env= or auth_file=",
         403: "the secret does not give permission to search"
@@ -171,7 +171,7 @@ def status_error(origin: str, reply: Reply, has_secret: bool) -> EngineError:
         404: "there is nothing at this path; check url= and the name of the index",
     }.get(
         status,
-        "the engine refused the query; if it refuses all queries, check the settings"
+        "the engine refused the query; if it refuses all queries, check the settings of the engine"
         if reply.is_of_the_query
         else "the engine refused the request",
     )
@@ -187,7 +187,8 @@ def checked_url(url: str) -> SplitResult:
         is_sound = False
     if not is_sound or not url.isprintable() or " " in url:
         raise ConfigError(
-            "url= should be an address such as http://localhost:9200 (http or https), found something else"
+            "url= should be an http or https address such as http://localhost:9200; the given text is not such an "
+            "address"
         )
     if "@" in parts.netloc or parts.fragment:
         raise ConfigError("url= should have no user name, password or #fragment; give a secret with auth_env=")
@@ -209,7 +210,8 @@ def _checked_proxy(named: str) -> SplitResult:
     if not is_sound:
         raise ConfigError(
             "the environment variable HTTP_PROXY or HTTPS_PROXY should be an address such as "
-            "http://proxy.example:3128, found something else; to use no proxy for a host, add the host to NO_PROXY"
+            "http://proxy.example:3128; the given text is not such an address. To use no proxy for a host, add the "
+            "host to NO_PROXY"
         )
     return parts
 

@@ -106,14 +106,15 @@ class Asker:
         self._account.add(failures=1)
         if self._strict:
             raise DataError(
-                f"llm: no answer for the query {request.query_id!r}: {trouble.reason} "
-                f"(attempts allowed: {self._endpoint.attempts}); to skip such queries, set on_failure='count'"
+                f"llm: no answer for the query {request.query_id!r}: {trouble.reason} (attempts allowed: "
+                f"{self._endpoint.attempts}). To count queries without an answer and continue, set on_failure='count'"
             )
         with self._lock:
             self._failed_in_a_row = self._failed_in_a_row + 1 if trouble.again else 0
             row = self._failed_in_a_row
         if self._give_up_after and row >= self._give_up_after:
             raise DataError(
-                f"llm: {row} queries in a row have failed, the last with: {trouble.reason}. The endpoint seems to be "
-                "down. Run again later: cached answers are not requested again. The setting give_up_after is this limit"
+                f"llm: {row} consecutive queries have failed; the last error is: {trouble.reason}. The endpoint seems "
+                "to be down. Run the same command later: cached answers are not requested again. To change the allowed "
+                "number of consecutive failures, set give_up_after"
             )

@@ -79,8 +79,8 @@ def _checked_url(base_url: Address) -> Address:
         )
     if parts.query or parts.fragment:
         raise ConfigError(
-            f"llm: expected base_url without ?parameters and #fragment, found some after {base_url!r}; put a key "
-            "in an environment variable"
+            f"llm: expected base_url without ?parameters and without #fragment, found one of them after {base_url!r}; "
+            "put a key in an environment variable"
         )
     sound = parts.scheme in ("http", "https") and parts.hostname and port_is_sound and whole.isprintable()
     if not sound or " " in whole:
@@ -119,7 +119,7 @@ class ChatClient:
                 if attempt == self._endpoint.attempts or not trouble.again:
                     raise
                 self._rest(trouble, attempt, key)
-        raise AssertionError("the loop must make at least one attempt")
+        raise AssertionError("attempts must be 1 or more")
 
     def _once(self, http: httpx.Client, content: bytes) -> Completion:
         import httpx
@@ -168,7 +168,7 @@ class ChatClient:
         """Wait as long as the endpoint requests, and at least for the backoff time."""
         end = self._endpoint
         if trouble.wait is not None and trouble.wait > end.max_wait_s:
-            raise Trouble("the endpoint requires a wait longer than max_wait_s", again=trouble.again)
+            raise Trouble("the endpoint asks to wait longer than the setting max_wait_s allows", again=trouble.again)
         if trouble.wait:
             self._pace.hold(trouble.wait)
         self._sleep(back_off(end.backoff_s, end.max_wait_s, attempt, end.seed, key))

@@ -69,7 +69,7 @@ def choose_alphas(
 def _least_lean(held_out: Floats, rows: HeadInputs, alphas: Floats, most_loss: float) -> ChosenAlphas:
     """The setting with the least held-out lean among those that lose at most ``most_loss`` of accuracy."""
     if alphas[0].any():
-        raise DataError("alphas: expected zeros (no penalty) as the first setting of the grid")
+        raise DataError("alphas: expected the first row of the grid to have only zeros (no penalty)")
     accuracy = ((held_out > 0) == rows.relevant[:, None]).mean(0)
     lean = relative_gap(held_out, rows)
     allowed = np.flatnonzero(accuracy >= accuracy[0] - most_loss)
@@ -97,7 +97,7 @@ def relative_gap(logits: Floats, rows: HeadInputs) -> Floats:
     pairs = same_query_pairs(rows.query, rows.relevant, rows.gender)
     chosen = pairs.take(np.flatnonzero((pairs.kind == KINDS.index("MF")) & rows.relevant[pairs.left]))
     if len(chosen) == 0:
-        raise DataError("alphas: expected relevant documents in a male and a female version, found none")
+        raise DataError("alphas: expected queries with a male and a female version of a relevant document, found none")
     gaps = np.sqrt(((logits[chosen.left] - logits[chosen.right]) ** 2).mean(0))
     return np.asarray(gaps / np.maximum(logits.std(0), 1e-12))
 

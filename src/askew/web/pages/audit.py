@@ -59,7 +59,9 @@ def _verdict(found: AuditFacts) -> Markup:
 def _sections(found: AuditFacts) -> list[Section]:
     parts = [html_table(t.parts_table(one, place)) for place, one in enumerate(found.parts, start=1)]
     worst = (
-        html_table(t.worst_table(found)) if found.worst else paragraph("The lean of every query is 0 by this measure.")
+        html_table(t.worst_table(found))
+        if found.worst
+        else paragraph(f"The lean of every query is 0 by {found.deciding}.")
     )
     tried = html_table(t.tried_table(found)) if found.tried else paragraph("No reformulation was tried.")
     ways = [listed(t.sensitivity_said(found)), html_table(t.sensitivity_table(found))]
@@ -67,7 +69,7 @@ def _sections(found: AuditFacts) -> list[Section]:
         Section("worst", f"Worst queries ({len(found.worst)})", [worst]),
         Section("reformulations", f"Reformulations ({len(found.tried)})", [tried, *t.dropped_note(found)], folded=True),
         Section("lean", "Lean by each measure", [html_table(t.means_table(found))], folded=True),
-        *([Section("parts", "What the measure counts", parts, folded=True)] if parts else []),
+        *([Section("parts", "Parts of the lean", parts, folded=True)] if parts else []),
         Section("sensitivity", "Sensitivity", ways, folded=True),
         Section("limits", "Limits", [listed([*t.LIMITS, *found.notes])], folded=True),
     ]  # fmt: skip

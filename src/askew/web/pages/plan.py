@@ -61,7 +61,7 @@ def _picture(nodes: Sequence[StepNode]) -> Markup:
         drawn += _box(node, place)
     height = _TOP + len(nodes) * (_HIGH + _BETWEEN)
     told = "; ".join(f"{_does(one)} reads {one.rows_in:,} rows and writes {one.rows_out:,}" for one in nodes)
-    return picture(About("plan", "The steps of the store", told), _WIDTH, height, *drawn)
+    return picture(About("plan", "The steps that computed the dataset", told), _WIDTH, height, *drawn)
 
 
 def _does(node: StepNode) -> str:

@@ -160,7 +160,7 @@ async def log_in(
     if not site.access.is_token(token):
         wait = site.rate.take(client_of(request.scope), _GUESS)
         if wait:
-            raise too_many(wait, "too many wrong tokens from your address")
+            raise too_many(wait, "too many attempts with a wrong token from your IP address")
         return html(login.login_page(next_, wrong=True), 401)
     reply = RedirectResponse(next_ if is_local(next_) else "/", 303)
     # The connection from the proxy has no TLS, but the connection from the browser to the proxy has.

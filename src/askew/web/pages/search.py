@@ -111,10 +111,10 @@ def _warrant(answer: Answer, k: int) -> list[Markup]:
     told: list[object] = [tag("strong", "The query names a group: "), words, ". "]
     if warrant.status == "no rules":
         told.append(
-            "There are no rules for these groups, so askew cannot say whether the query has a reason to name the group."
+            "askew has no rules for these groups, so it cannot say whether the query has a reason to name the group."
         )
     else:
-        tried = f"No rule finds a reason to name the group ({', '.join(warrant.rules)})"
+        tried = f"None of the rules ({', '.join(warrant.rules)}) finds a reason for the query to name the group"
         told.append(f"{tried}. The group may have been added, or it may be what the user wants.")
     if answer.without_group is not None:
         given = {"q": answer.query, "to": answer.without_group, "k": k if k != TOP else None}
@@ -128,7 +128,7 @@ def _reasons(warrant: Warrant) -> list[object]:
         join([_RULES[one.rule], " (", join([tag("em", word) for word in one.words], ", "), ")"])
         for one in warrant.reasons
     ]
-    first = [tag("strong", "The query has a reason to lean. "), "By rule: "]
+    first = [tag("strong", "The query has a reason for results that lean. "), "By rule: "]
     return [*first, join(rules, "; "), ". Results that lean may be what is wanted."]
 
 
@@ -167,7 +167,7 @@ def _value_table(caption: str, values: Sequence[Value]) -> Markup:
 
 def _signatures(values: Sequence[Value]) -> Markup:
     items = [tag("li", tag("code", one.signature)) for one in values]
-    note = tag("p", "Values with the same signature can be compared.", class_="note")
+    note = tag("p", "Values of a measure can be compared if their signatures are the same.", class_="note")
     return tag("details", tag("summary", "Details of the measures"), note, tag("ul", *items, class_="signatures"))
 
 
