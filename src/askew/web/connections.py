@@ -83,7 +83,10 @@ class Connections:
 
     def _close_longest(self, waiting: OrderedDict[Held, None] | None, why: str) -> bool:
         if not waiting:
-            self.notices.add(f"refused: {self._most:,} connections are open, or {self._per_address:,} from one address")
+            self.notices.add(
+                f"refused: a new connection, because {self._most:,} connections are open in all, or "
+                f"{self._per_address:,} from the same address"
+            )
             return False
         longest = next(iter(waiting))
         self.notices.add(why)
