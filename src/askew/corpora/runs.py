@@ -22,9 +22,9 @@ _ENDINGS = {".json": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet":
 class Run:
     """The lines of a run as columns query_id, doc_id, score and line, and notes about irregularities in the file.
 
-    ``all_lines`` is set only if ``lines`` is incomplete. This happens with the published reading if the lines of a
-    query are not consecutive. The published bias scripts then lose the earlier lines of this query. The published MRR
-    script keeps them.
+    ``all_lines`` has all ranked documents of the file. It is set only if ``lines`` is incomplete. This happens with the
+    published reading if the lines of a query are not consecutive. The published bias scripts then lose the earlier
+    lines of this query. The published MRR script keeps them.
     """
 
     name: str

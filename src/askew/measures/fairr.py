@@ -38,7 +38,9 @@ from askew.plugins.kinds import Inputs, Parameter
 
 _FEW_COLUMNS = 24
 _NEUTRALITY = {
-    "threshold": Parameter(1, "a document with at most this many mentions is fully neutral", number="any", least=0),
+    "threshold": Parameter(
+        1, "a document with at most this many mentions of the groups is fully neutral", number="any", least=0
+    ),
     "groups": Parameter("all", "the groups that are compared, joined by '+'"),
     "targets": TARGETS,
     "neutrality_digits": Parameter(

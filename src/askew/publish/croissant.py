@@ -189,8 +189,8 @@ def _personal(pairs: PairNumbers, facts: Facts) -> list[str]:
     if "context" in pairs.schema:
         lines.append(
             f"The column context states who sent the query and when. {pairs.contexts} pairs have a value in this "
-            f"column; the number of distinct values is {pairs.told.counts()[0]}. The column can link the queries of one "
-            "person. Review it before you publish the dataset."
+            f"column; the number of distinct values is {pairs.told.counts()[0]}. The column can link the queries of "
+            "one person. Review this column before you publish the dataset."
         )
     if others:
         lines.append(one_line(f"The build added these columns; review them before you publish the dataset: {others}."))

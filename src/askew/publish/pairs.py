@@ -52,7 +52,7 @@ _MAYBE = {
     "context": "who sent the query and when, as stated in its collection",
 }
 _MADE = {
-    "kind": "the kind of reformulation, if its method has kinds",
+    "kind": "the kind of the rewritten query, if its method makes rewritten queries of several kinds",
     "p_same": "the probability that the original and the rewritten query have the same meaning, if the filter named "
     "equivalence was used",
     "p_natural": "the probability that a person could type the rewritten query, if the filter named equivalence "
@@ -154,7 +154,7 @@ def _check_columns(pairs: pl.DataFrame, facts: Facts) -> None:
     for name in pairs.columns:
         if name.startswith(_FOR_MEASURES) and name not in stated:
             raise ConfigError(
-                f"facts, measures: the pairs have the column {name!r}, but its measure is not listed; list it"
+                f"facts, measures: the pairs have the column {name!r}, but its measure is not listed; add this measure"
             )
 
 
@@ -213,7 +213,9 @@ def check_withheld(pairs: pl.DataFrame, facts: Facts) -> None:
     """Raise if a pair has the text of an original query, or if an unknown text column might contain one."""
     told = pairs["original_text"].count()
     if told:
-        raise DataError(f"pairs, column 'original_text': expected no texts, because query_text is false; found {told}")
+        raise DataError(
+            f"pairs, column 'original_text': expected no texts, because query_text is false; found {told} texts"
+        )
     known = {*about_columns(facts), "split"} - {"context"}
     for name, kind in pairs.schema.items():
         if kind == pl.String and name not in known:

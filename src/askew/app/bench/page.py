@@ -27,8 +27,8 @@ _LIMITS = (
     "measure by construction. Compare the other measures.",
     "A Pareto front is computed from means over the queries of this bench. Two methods on the front may differ only by "
     "chance: see the intervals in the section Changes.",
-    "If only one document of a query is judged, a measure of effectiveness ignores the rest of the top 10. The share "
-    "of the top 10 that is kept shows how much the rest changes.",
+    "If only one document of a query is judged, a measure of effectiveness ignores the rest of the top 10. The column "
+    "'top 10 kept' shows how much the rest of the top 10 changes.",
     "Evaluate a method with a trained model only on queries that the model was not trained on.",
     "A reformulated query may ask for different information. This report includes no human check of the meaning.",
 )

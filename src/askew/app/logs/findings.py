@@ -90,7 +90,10 @@ def _association(report: LogReport) -> Iterator[str]:
     row = _row(report, "association", topic="overall")
     if row is None or row["rho"] is None or row["low"] is None:
         return
-    figures = f"Spearman's correlation {_number(row, 'rho')} over {n.count(row['n'])} queries"
+    figures = (
+        f"over {n.count(row['n'])} queries, Spearman's correlation of the association with a group and the share of "
+        f"this group among the added groups is {_number(row, 'rho')}"
+    )
     if row["low"] <= 0 <= row["high"]:
         yield f"Which group people add is not clearly associated with the words of the query: {figures}."
     elif row["rho"] > 0:

@@ -331,7 +331,8 @@ def _card(
         limits=(
             "Similarity to a target query is not effectiveness. Search with the rewritten queries and measure the run.",
             "The values that RePair publishes as rouge-1 are those of the measure rougeL on the box platinum. The "
-            "values that RePair publishes as bleu are those of bleu_sentence for T5 and of bleu_mean for the other models.",
+            "values that RePair publishes as bleu are those of bleu_sentence for T5 and of bleu_mean for the other "
+            "models.",
             "Words are stemmed as in Lucene. The published evaluation scripts use the stemmer of NLTK, which gives "
             "other stems for a few words.",
         ),
