@@ -75,7 +75,7 @@ def command(
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
 ) -> None:
-    """Compare two runs query by query: for each measure the gain, its interval, its p-value and its effect size.
+    """Compare two runs query by query: for each measure the gain, its interval, a Holm-corrected p and the effect size.
 
     A gain is positive if the new run is better: higher for effectiveness and neutrality, nearer to zero for lean.
     With --margin, a test also shows whether a mean loss of the margin or more can be ruled out.
@@ -178,8 +178,8 @@ def _print_reach(report: CompareReport) -> None:
     ]
     print_tables("sensitivity at this number of queries", "measure", texts, columns)
     say_wrapped(
-        "smallest margin: the smallest mean loss that n queries can rule out (at 95%): the limit if both runs have the "
-        "same results. A smaller --margin needs more queries"
+        "smallest margin: the smallest mean loss that n queries can rule out (at 95%), even if both runs have equal "
+        "results. A smaller --margin needs more queries"
     )
     say_wrapped("loss not ruled out: the upper 95% limit of the mean loss")
     say_wrapped("detectable gain: the smallest true mean gain with an 80% chance of p < 0.05")

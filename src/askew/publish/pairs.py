@@ -77,8 +77,8 @@ _WITHHELD = (
     "the texts by query_id"
 )
 _ROBUST = (
-    "whether the pair is better with at least one ranker and worse with no ranker; null if a ranker has no value for "
-    "the pair"
+    "whether the pair is better with at least one ranker and not worse with any ranker; null if a ranker has no value "
+    "for the pair"
 )
 _FIRST = ("query_id", "variant_id", "original_text", "text", "method")
 # At most this many rows of each split are in memory while a file is written.
