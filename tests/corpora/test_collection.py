@@ -429,7 +429,7 @@ def test_a_split_that_is_not_there_is_an_error_at_once(tmp_path):
 
 
 def test_a_folder_without_splits_has_none_to_choose(tmp_path):
-    with pytest.raises(ConfigError, match="it has no splits, so not the split 'test'"):
+    with pytest.raises(ConfigError, match="expected the split 'test', found no splits"):
         open_collection(fill(tmp_path, {"docs.tsv": DOCS, "qrels.txt": QRELS}), split="test")
 
 

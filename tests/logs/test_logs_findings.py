@@ -68,7 +68,7 @@ def test_what_was_not_measured_is_replaced_by_what_was(report):
     fewer = findings(without(report, "association", "kinds"))
     assert len(fewer) == MOST and fewer[2].startswith("Groups are added most to queries about")
     least = findings(without(report, "association", "kinds", "topics", "clicks", "ranks"))
-    assert len(least) == 2 and least[1].startswith("Half of the people")
+    assert len(least) == 2 and least[1].startswith("Half of the reformulations")
 
 
 def test_a_log_without_a_group_says_so(tmp_path):

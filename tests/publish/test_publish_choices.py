@@ -288,7 +288,7 @@ def test_who_asked_and_when_travels_along_and_is_told_as_personal(tmp_path):
     publish(front_pairs().with_columns(said), front_facts(), tmp_path / "out")
     assert verify(tmp_path / "out").ok
     told = json.loads(contents(tmp_path / "out")["croissant.json"])["rai:personalSensitiveInformation"]
-    assert any("2 pairs have a value in this column, with 1 different texts" in line for line in told)
+    assert any("2 pairs have a value in this column; the number of distinct values is 1" in line for line in told)
     assert "| `context` | string | who sent" in (tmp_path / "out" / "README.md").read_text()
     with pytest.raises(DataError, match="all pairs of a query have the same context: broken by 1"):
         other = front_pairs().with_columns(pl.Series("context", ["u1", "u2", None]))
@@ -307,7 +307,7 @@ def test_held_out_gains_are_published_null_where_no_part_chose_the_pair_and_expl
     assert rows["held_out_gain_RR_10"].to_list() == [0.5, None, -0.25]
     lines = (out / "README.md").read_text().splitlines()
     (explained,) = [one for one in lines if one.startswith("| `held_out_gain_RR_10` | float64 |")]
-    assert "if half of the documents selects the pair, its gain in the other half" in explained
+    assert "if one half selects the pair, this is the gain of the pair on the other half" in explained
     assert verify(out).ok
 
 

@@ -400,9 +400,14 @@ def test_the_rai_fields_say_what_was_measured(tmp_path):
     publish(frame(rows), facts(), tmp_path / "out")
     found = json.loads((tmp_path / "out" / "croissant.json").read_text())
     assert "ARaB(tf)@10 of the original queries: mean 0.2500 (n = 1)." in found["rai:dataBiases"]
-    assert "Of 2 different texts, 1 seem to contain an email address" in found["rai:personalSensitiveInformation"][0]
+    assert (
+        "Of 2 distinct query texts, 1 seem to contain an email address" in found["rai:personalSensitiveInformation"][0]
+    )
     assert "and 1 contain seven or more digits" in found["rai:personalSensitiveInformation"][0]
-    assert found["rai:dataPreprocessingProtocol"] == "Left out, by reason: same as the original: 3."
+    assert (
+        found["rai:dataPreprocessingProtocol"]
+        == "Number of rows that the build left out, by step and reason: same as the original: 3."
+    )
     assert all(found[f"rai:{name}"] for name in ("dataCollection", "dataLimitations", "dataUseCases"))
 
 

@@ -27,7 +27,7 @@ def card_of(tmp_path, stated=(), queries=1):
 def test_numbers_of_one_are_singular(tmp_path):
     card = card_of(tmp_path)
     assert "\n2 pairs of 1 query of `toy`:" in card
-    assert "\nThe only Fair pair:\n" in card and "The first Fair pairs" not in card
+    assert "\nThe only pair of the subset Fair:\n" in card and "The first pairs of the subset" not in card
 
 
 def test_a_subset_without_pairs_has_a_line_of_counts_and_no_means(tmp_path):
@@ -58,14 +58,14 @@ def test_a_card_with_all_rows_as_earlier_versions_wrote_it_still_verifies(tmp_pa
 def test_an_interval_of_fewer_than_five_queries_is_not_given_and_not_promised(tmp_path):
     card = card_of(tmp_path, [held_out("effective", 4), held_out("fair", 1)])
     assert "3900" not in card and "95% interval" not in card
-    assert "No change has an interval: the data do not determine it, or there are fewer than 5 queries." in card
+    assert "The table has no interval for a change, because" in card and "there are fewer than 5 queries." in card
 
 
 def test_intervals_are_explained_where_some_are_missing(tmp_path):
     stated = [held_out("effective", 5), held_out("fair", 4), held_out("negative", 0, figures="in-sample")]
     card = card_of(tmp_path, stated, queries=5)
     assert "| +20.0% | -97.5 to +3900.0 |" in card and card.count("3900") == 2
-    assert "Its 95% interval is over queries; a dash means that the data do not determine the interval, or" in card
+    assert "The 95% interval of a change is over queries. A dash instead of an interval means that the data do" in card
 
 
 def test_a_split_without_rows_is_named_as_such_and_no_leak_is_a_plain_sentence(tmp_path):

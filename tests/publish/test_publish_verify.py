@@ -245,7 +245,8 @@ CAREFUL = {
     "a mean of the card": (edit_text("README.md", "| 0.4500 |", "| 0.4600 |"), "README.md: the table of means"),
     "a file's digest in the metadata": (
         edit_json("croissant.json", lambda v: v["distribution"][0].update(sha256="0" * 64)),
-        "croissant.json: 1 files have a different SHA-256 or are missing; first: 'data/dev-00000-of-00001.parquet'",
+        "croissant.json: number of listed files that are missing or have another SHA-256: 1; first: "
+        "'data/dev-00000-of-00001.parquet'",
     ),
     "a field of the metadata": (
         edit_json("croissant.json", lambda v: v["recordSet"][0]["field"].pop() and None),

@@ -127,7 +127,7 @@ def test_shards_of_different_analyzers_are_refused(tmp_path):
     (tmp_path / "plain").mkdir()
     parts = make_shards(tmp_path, [table(["a1"])])
     parts += make_shards(tmp_path / "plain", [table(["b1"], first=1)], "plain")
-    with pytest.raises(ConfigError, match="analyzer 'plain', but the first shard with 'english'"):
+    with pytest.raises(ConfigError, match="analyzer 'plain', but the first shard was made with the analyzer 'english'"):
         merge_shards(parts, tmp_path / "merged")
 
 

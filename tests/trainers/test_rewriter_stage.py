@@ -138,7 +138,9 @@ def test_a_query_stands_on_one_side_whatever_its_case_and_marks():
     sides = {name: {normal(text) for text in part.originals} for name, part in parts.items()}
     assert not sides["train"] & sides["test"] and not sides["dev"] & sides["test"]
     assert sum(len(part) for part in parts.values()) == 120
-    with pytest.raises(DataError, match="expected pairs in the test part, found none among 1"):
+    with pytest.raises(
+        DataError, match=r"expected pairs of queries in the test part, found none among all pairs \(1\)"
+    ):
         split_pairs(Rewrites(["1"], [train_text()], ["b"]), SHARES)
 
 

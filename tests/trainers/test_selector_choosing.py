@@ -142,7 +142,7 @@ def test_a_chance_of_one_kind_is_refused(labels):
 
 
 def test_a_feature_that_is_no_number_is_refused():
-    with pytest.raises(DataError, match="finite features"):
+    with pytest.raises(DataError, match="finite values of all features"):
         Chance.fit(("a",), np.array([[np.nan], [1.0]]), np.array([0, 1]))
 
 
@@ -153,30 +153,55 @@ def test_lists_are_compared_by_rank():
         np.array([[8.0, 2.0, 1.0, 1.0], [5.0, 5.0, 1.0, 0.0], [0.0] * 4]),
     )
     found = dict(zip(LISTS, agreement(old, new).T.tolist(), strict=True))
-    assert found["the top document stays at rank 1"] == [1, 0, 0]
-    assert found["the top document stays in the list"] == [1, 1, 0]
+    assert found["whether the top document of the original query is at rank 1 for the reformulation"] == [1, 0, 0]
+    assert found["whether the top document of the original query is in the result list of the reformulation"] == [
+        1,
+        1,
+        0,
+    ]
     # 7 stands first, third, nowhere (counted as fifth); the new firsts stood first, second, nowhere.
-    assert found["1 / new rank of the old top document"] == pytest.approx([1, 1 / 3, 1 / 5])
-    assert found["1 / old rank of the new top document"] == pytest.approx([1, 1 / 2, 1 / 5])
-    assert found["share of documents in both lists"] == [0.5, 0.5, 0]
-    assert found["lead of the old top document"] == [0.25] * 3
-    assert found["lead of the old top document if it stays at rank 1"] == [0.25, 0, 0]
-    assert found["lead of the new top document"] == [0.75, 0, 0]
-    assert found["score of the new top document"] == [8, 5, 0]
+    assert found[
+        "1 / rank of the top document of the original query in the result list of the reformulation"
+    ] == pytest.approx([1, 1 / 3, 1 / 5])
+    assert found[
+        "1 / rank of the top document of the reformulation in the result list of the original query"
+    ] == pytest.approx([1, 1 / 2, 1 / 5])
+    assert found["share of the results of the original query that are also results of the reformulation"] == [
+        0.5,
+        0.5,
+        0,
+    ]
+    assert found["relative score difference of ranks 1 and 2 for the original query"] == [0.25] * 3
+    assert found[
+        "relative score difference of ranks 1 and 2 for the original query if its top document stays at rank 1, else 0"
+    ] == [0.25, 0, 0]
+    assert found["relative score difference of ranks 1 and 2 for the reformulation"] == [0.75, 0, 0]
+    assert found["score of the top document of the reformulation"] == [8, 5, 0]
 
 
 def test_nearness_is_compared_between_the_lists():
     similar = np.array([0.9])
     old, new = np.array([[0.5, 0.8]]), np.array([[0.7, -1.0]])
     found = dict(zip(CLOSE, closeness(similar, old, new)[0].tolist(), strict=True))
-    assert found["similarity of query and candidate"] == 0.9
-    assert found["highest similarity minus that of the old top document"] == pytest.approx(0.3)
-    assert found["highest similarity minus that of the new top document"] == pytest.approx(0.1)
-    assert found["highest similarity, new list minus old list"] == pytest.approx(-0.1)
-    assert found["old top document is the most similar of both lists"] == 0
-    assert found["new top document is the most similar of both lists"] == 0
+    assert found["similarity of the original query and the reformulation"] == 0.9
+    assert found[
+        "highest similarity of a result to the original query, minus that of the top document of the original query"
+    ] == pytest.approx(0.3)
+    assert found[
+        "highest similarity of a result to the original query, minus that of the top document of the reformulation"
+    ] == pytest.approx(0.1)
+    assert found[
+        "highest similarity to the original query: results of the reformulation minus those of the original query"
+    ] == pytest.approx(-0.1)
+    assert (
+        found["whether no result is more similar to the original query than the top document of the original query"]
+        == 0
+    )
+    assert (
+        found["whether no result is more similar to the original query than the top document of the reformulation"] == 0
+    )
     second = 1 / np.log2(3)
     # The document that is not there counts nothing.
-    assert found["weighted mean similarity, new list minus old list"] == pytest.approx(
-        (0.7 - 0.5 - 0.8 * second) / (1 + second)
-    )
+    assert found[
+        "weighted mean similarity to the original query: results of the reformulation minus those of the original query"
+    ] == pytest.approx((0.7 - 0.5 - 0.8 * second) / (1 + second))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from askew.measures.catalogue import MeasureRequest
 
 _BEST_AT_ZERO = (
-    "measures that are best at 0: the gain is the mean decrease of the distance from 0; there is no change in percent, "
-    "because positive and negative values cancel in a mean"
+    "measures that are best at 0: the gain is the mean decrease of the distance from 0. The change in percent is not "
+    "shown, because positive and negative values cancel in a mean"
 )
 
 
@@ -70,12 +70,12 @@ def command(
         ),
     ] = None,
     unpaired: Annotated[
-        str, typer.Option(help="How to treat a query that only one run has: error or drop.")
+        str, typer.Option(help="How to treat a query that is in only one of the two runs: error or drop.")
     ] = defaults.UNPAIRED,
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
 ) -> None:
-    """Compare two runs query by query: gains with intervals and Holm-corrected tests, and effect sizes.
+    """Compare two runs query by query: for each measure the gain, its interval, a Holm-corrected p and the effect size.
 
     A gain is positive if the new run is better: higher for effectiveness and neutrality, nearer to zero for lean.
     With --margin, a test also shows whether a mean loss of the margin or more can be ruled out.
@@ -178,8 +178,8 @@ def _print_reach(report: CompareReport) -> None:
     ]
     print_tables("sensitivity at this number of queries", "measure", texts, columns)
     say_wrapped(
-        "smallest margin: the smallest mean loss that n queries can rule out (at 95%), which they can if no result "
-        "changes; a smaller --margin needs more queries"
+        "smallest margin: the smallest mean loss that n queries can rule out (at 95%), even if both runs have equal "
+        "results. A smaller --margin needs more queries"
     )
     say_wrapped("loss not ruled out: the upper 95% limit of the mean loss")
     say_wrapped("detectable gain: the smallest true mean gain with an 80% chance of p < 0.05")

@@ -20,10 +20,13 @@ from askew.core.measure import split_measures
 if TYPE_CHECKING:
     from askew.app.explore.opening import Sources
 
-StoreFolder = Annotated[
-    Path | None, typer.Argument(help="The store of a build (askew run). Default: the embedded demo.")
+StoreFolder = Annotated[Path | None, typer.Argument(help="The store that askew run wrote. Default: the embedded demo.")]
+Index = Annotated[
+    Path | None,
+    typer.Option(
+        help="An index that askew index wrote and that has the texts of the documents. Default: the index of the store."
+    ),
 ]
-Index = Annotated[Path | None, typer.Option(help="An index with texts (askew index). Default: the index of the store.")]
 CollectionName = Annotated[
     str | None,
     typer.Option("--collection", help="The collection of queries and judgements: a folder, irds:ID, or demo."),
@@ -56,7 +59,7 @@ BehindProxy = Annotated[
     list[str] | None,
     typer.Option(
         help="The address or network of a TLS proxy, such as 127.0.0.1. Its X-Forwarded-For header is trusted, and "
-        "cookies are sent over TLS only. Needs a token; may be repeated."
+        "cookies are sent over TLS only. This option needs a token. It may be repeated."
     ),
 ]
 RateLimit = Annotated[float, typer.Option("--rate", help="The number of requests per second that a client may send.")]

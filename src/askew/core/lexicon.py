@@ -105,7 +105,9 @@ def load_lexicon(spec: str | Path | Lexicon) -> Lexicon:
     if name in shipped_lexicons():
         lexicon = _from_toml(_SHIPPED / f"{name}.toml")
         if "@" in text and text != lexicon.id:
-            raise DataError(f"lexicon {text!r} was requested, but this version of askew ships {lexicon.id!r}")
+            raise DataError(
+                f"lexicon {text!r} was requested, but this version of askew ships {lexicon.id!r}; request this one"
+            )
         return lexicon
     path = Path(text)
     if not path.suffix:

@@ -120,7 +120,7 @@ def find_layout(folder: Path, split: str | None = None) -> Layout:
 def _check_split(folder: Path, split: str, found: dict[str, list[_Found]]) -> None:
     named = [name for name in _splits(one for files in found.values() for one in files) if name]
     if not named:
-        raise ConfigError(f"collection {folder}: it has no splits, so not the split {split!r}; leave out split=")
+        raise ConfigError(f"collection {folder}: expected the split {split!r}, found no splits; leave out split=")
     check_name("split", split, named, str(folder))
 
 

@@ -22,8 +22,9 @@ _ENDINGS = {".json": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet":
 class Run:
     """The lines of a run as columns query_id, doc_id, score and line, and notes about irregularities in the file.
 
-    ``all_lines`` is set only if ``lines`` is incomplete. This happens with the published reading if the lines of a
-    query are not consecutive: the published bias scripts lose the earlier lines, but the published MRR script does not.
+    ``all_lines`` has all ranked documents of the file. It is set only if ``lines`` is incomplete. This happens with the
+    published reading if the lines of a query are not consecutive. The published bias scripts then lose the earlier
+    lines of this query. The published MRR script keeps them.
     """
 
     name: str
@@ -117,7 +118,8 @@ def _read_published(blocks: Iterable[tuple[int, str]], path: Path) -> Run:
     if not rows.height:
         raise DataError(
             f"run {path}: none of its {ignored} lines has 6 columns separated by single blanks or single TABs. "
-            "The published scripts read no other lines. Write the run in TREC format, or measure it without a preset"
+            "The published scripts ignore all lines that do not have this form. Write the run in TREC format, or "
+            "measure it without a preset"
         )
     kept = _last_blocks(rows)
     run = Run(path.name, trec_columns(kept, path), may_repeat=True)

@@ -105,7 +105,7 @@ class RulesFilter:
         }  # fmt: skip
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
-        """Return the first rule that each candidate breaks, or None."""
+        """Return one value for each candidate: the first rule that the candidate breaks, or None if it breaks none."""
         # The model of names is for English.
         certainty = self._certainty if self._language_name in ("any", "en") else math.inf
         known: dict[str, _Original] = {}

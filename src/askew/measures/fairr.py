@@ -38,7 +38,9 @@ from askew.plugins.kinds import Inputs, Parameter
 
 _FEW_COLUMNS = 24
 _NEUTRALITY = {
-    "threshold": Parameter(1, "a document with at most this many mentions is fully neutral", number="any", least=0),
+    "threshold": Parameter(
+        1, "a document with at most this many mentions of the groups is fully neutral", number="any", least=0
+    ),
     "groups": Parameter("all", "the groups that are compared, joined by '+'"),
     "targets": TARGETS,
     "neutrality_digits": Parameter(
@@ -50,7 +52,8 @@ _NEUTRALITY = {
     ),
     "malformed": Parameter(
         "zero",
-        "with reading=published: a document line without two columns is an empty text (zero) or no text (missing)",
+        "with reading=published: a line of the document file that does not have two columns is read as a document with "
+        "an empty text (zero), or as a document without a text (missing)",
         ("zero", "missing"),
         quiet=True,
     ),
@@ -119,11 +122,16 @@ class _NFaiRR(_FaiRR):
         **_NEUTRALITY,
         "background": Parameter(
             "run",
-            "the run that gives the ideal: the background run (run; default if given) or the measured run (self)",
+            "the run whose documents make the ideal ranking: the background run (run; the default if a background run "
+            "is given) or the measured run (self)",
             ("run", "self"),
         ),
         "depth": Parameter(
-            200, "how many documents of each query in the background run count", number="whole", least=1, most=LARGEST
+            200,
+            "how many top-ranked documents of the background run are used for each query",
+            number="whole",
+            least=1,
+            most=LARGEST,
         ),
         "unmatched": Parameter(
             "error", "a query that is not in the background run is an error, or is left out", ("error", "absent")

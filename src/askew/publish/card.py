@@ -21,16 +21,33 @@ _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 # The content of a file, by its folder and the end of its name.
 _LAYOUTS = (
-    ("json/", "", "a subset of the pairs, in the layout of the Refairmulate paper"),
-    ("tsv/", "", "all pairs of a group of queries, in the layout of the Refairmulate paper"),
+    ("json/", "", "a subset of the pairs of original and rewritten query, in the layout of the Refairmulate paper"),
+    (
+        "tsv/",
+        "",
+        "all pairs whose original query is in one group (column group), in the layout of the Refairmulate paper",
+    ),
     (
         "repair/",
         ".agg.all.tsv",
-        "every original query with all its candidates, selected or not, in the layout of RePair",
+        "every original query with all its rewritten queries, selected or not, in the layout of RePair",
     ),
-    ("repair/", ".agg.gold.tsv", "every original query with its gold candidates, in the layout of RePair"),
-    ("repair/", ".qrels.tsv", "the judgements of the queries of a box (a subset of RePair), in TREC format"),
-    ("repair/", "", "the pairs of a box in the layout of RePair: query, its score, rewritten query, its score"),
+    (
+        "repair/",
+        ".agg.gold.tsv",
+        "every original query with its rewritten queries that meet the criterion gold, in the layout of RePair",
+    ),
+    (
+        "repair/",
+        ".qrels.tsv",
+        "the relevance judgements for the queries of one box (a subset of RePair), in TREC format",
+    ),
+    (
+        "repair/",
+        "",
+        "the pairs of one box (a subset of RePair). Columns: query id, original query, score of the original query, "
+        "rewritten query, score of the rewritten query",
+    ),
 )
 _TOLD = {
     "title", "description", "collection", "ranker", "measures", "selection", "lexicons", "sources", "recipe", "seeds",
@@ -44,10 +61,12 @@ NOT_BIAS = (
     "word can still be unfair."
 )
 LIMITS = (
-    "The measured values of a pair hold for the ranker, the collection and the judgements named here. They may differ "
-    "with another ranker. The signature of a measure states how documents without a judgement are treated.",
-    "Pairs were selected by the same measures that are reported for them. The in-sample means of the selected subsets "
-    "are therefore better than what a system trained on these subsets can be expected to reach.",
+    "The measured values of a pair of original and rewritten query hold for the ranker, the collection and the "
+    "judgements named here. They may differ with another ranker. The signature of a measure states how documents "
+    "without a judgement are treated.",
+    "The pairs of original and rewritten query were selected by the same measures that are reported for them. The "
+    "in-sample means of the selected subsets are therefore better than what a system trained on these subsets can be "
+    "expected to reach.",
     "A rewritten query may express another information need than its original. No person has checked this for the "
     "pairs of this dataset.",
 )
@@ -139,8 +158,9 @@ def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
     return [
         "## Numbers", "", *_held_out(pairs), f"Pairs by {by}:", "",
         *numbers.counts_table(pairs), "",
-        "In-sample means, measured on the data that selected the pairs, over the n pairs of a subset with a value. A "
-        "gain is positive if the new value is better. For a measure that is best at zero, the means are signed, and "
+        "In-sample means: the values were measured on the same data that selected the pairs. A mean is over the n "
+        "pairs of a subset that have a value of the measure. A gain is positive if the value of the rewritten query is "
+        "better than the value of the original query. For a measure that is best at zero, the means are signed, and "
         "the gain compares absolute values:", "",
         *numbers.means_table(pairs), "", *_robust(pairs, facts), *methods, "", *outcomes, "",
     ]  # fmt: skip
@@ -152,18 +172,21 @@ def _held_out(pairs: PairNumbers) -> list[str]:
     if not stated:
         return []
     given = (
-        "Its 95% interval is over queries; a dash means that the data do not determine the interval, or that there are "
-        f"fewer than {FEWEST} queries."
+        "The 95% interval of a change is over queries. A dash instead of an interval means that the data do not "
+        f"determine the interval, or that there are fewer than {FEWEST} queries."
         if numbers.has_intervals(stated)
-        else f"No change has an interval: the data do not determine it, or there are fewer than {FEWEST} queries."
+        else "The table has no interval for a change, because the data do not determine the interval or because there "
+        f"are fewer than {FEWEST} queries."
     )
     return [
-        "Held-out figures: pairs were selected again with half of the documents and measured on the other half, at "
-        "half the cutoff. Effectiveness is held out for queries with several relevant documents. A measure without a "
-        "held-out figure is marked in-sample. The change is that of the mean; for a measure that is best at zero, it "
-        f"is that of the mean distance from zero. {given} The main figures are those by documents, because the two "
-        "halves share no passage. By words: pairs are selected by their lean with half of the words of each group and "
-        "measured with the other half. Both halves are counted in the same passages, so this figure is too optimistic. "
+        "Held-out figures: the documents of the collection were split into two halves. Pairs of original and rewritten "
+        "query were selected again with one half and measured on the other half, at half the cutoff of each measure. "
+        "Effectiveness is held out for queries with several relevant documents. A measure without a held-out figure is "
+        'marked in-sample. The column "change" has the change of the mean. For a measure that is best at zero, it has '
+        f"the change of the mean distance from zero. {given} The main figures are those of the split by documents, "
+        "because the two halves of this split share no passage. By words: the words of each group are split into two "
+        "halves. Pairs are selected by the lean that one half of the words gives, and measured by the lean that the "
+        "other half gives. Both halves are counted in the same passages, so this figure is too optimistic. "
         "By ranks: pairs are selected by the odd ranks and measured on the even ranks, and the reverse. Passages that "
         "move between odd and even ranks make this figure too low. The in-sample change is measured on the same data "
         "that selected the pairs of this dataset:", "",
@@ -183,9 +206,10 @@ def _robust(pairs: PairNumbers, facts: Facts) -> list[str]:
     return [
         f"Both queries of each pair were searched with several rankers: {rankers}. With a ranker, a pair is better if "
         f"at least one of {measures} is better for the rewritten query than for the original, and none is worse. A "
-        "pair is `robust` if it is worse with no ranker and better with at least one. Pairs were selected with the "
-        "first ranker, so mostly the other rankers decide whether a pair is robust. Shares are of the n pairs with a "
-        "value for every ranker, with a 95% Wilson interval that treats pairs as independent:", "",
+        "pair is `robust` if it is better with at least one ranker, and if none of these measures is worse with any "
+        "ranker. Pairs were selected with the first ranker, so mostly the other rankers decide whether a pair is "
+        "robust. A share is the number of robust pairs divided by n, the number of pairs that have a value for every "
+        "ranker. The 95% Wilson interval of a share treats pairs as independent:", "",
         *numbers.robust_table(pairs), "",
     ]  # fmt: skip
 
@@ -200,7 +224,7 @@ def _examples(pairs: PairNumbers, facts: Facts) -> list[str]:
     if not rows:
         return [f"The subset {shown} has no pair, so there is no example.", ""]
     only = pairs.subsets[facts.main].pairs == 1
-    said = f"The only {shown} pair:" if only else f"The first {shown} pairs:"
+    said = f"The only pair of the subset {shown}:" if only else f"The first pairs of the subset {shown}:"
     return [said, "", *numbers.table([head, "rewritten", "method", "outcome"], rows), ""]
 
 
@@ -218,7 +242,7 @@ def _making(facts: Facts) -> list[str]:
     measures = [[code(one.name), code(one.signature), one.direction.value, code(one.key)] for one in facts.measures]
     lines = [
         "## How it was made", "", f"Collection: {code(facts.collection)}. Ranker: {code(facts.ranker)}.", "",
-        *numbers.table(["measure", "signature", "better is", "key in other files"], measures), "",
+        *numbers.table(["measure", "signature", "better is", "name of the measure in the other files"], measures), "",
     ]  # fmt: skip
     if facts.rows("lexicons"):
         lines += ["Lexicons:", "", *_rows_table(facts.rows("lexicons"), ("id", "groups", "license", "source")), ""]

@@ -146,7 +146,9 @@ def _collection(pairs: PairNumbers, facts: Facts) -> str:
 def _dropped(facts: Facts) -> str:
     reasons = "; ".join(f"{reason}: {count}" for reason, count in facts.mapping("dropped").items())
     return one_line(
-        f"Left out, by reason: {reasons}." if reasons else "The build does not state that anything was left out."
+        f"Number of rows that the build left out, by step and reason: {reasons}."
+        if reasons
+        else "The build states no rows that it left out."
     )
 
 
@@ -178,15 +180,17 @@ def _personal(pairs: PairNumbers, facts: Facts) -> list[str]:
     known = {*about_columns(facts), "split"}
     others = [name for name in pairs.schema if name not in known]
     lines = [
-        f"Query texts may name people. Of {texts} different texts, {mails} seem to contain an email address, and "
-        f"{digits} contain seven or more digits in a row. No other search for personal information was made.",
-        "The groups of users are neither known nor inferred. The measures count the groups that documents mention.",
+        f"Query texts may name people. Of {texts} distinct query texts, {mails} seem to contain an email "
+        f"address, and {digits} contain seven or more digits in a row. No other search for personal information was "
+        "made.",
+        "It is neither known nor inferred which groups the users belong to. The measures count the groups that "
+        "documents mention.",
     ]
     if "context" in pairs.schema:
         lines.append(
             f"The column context states who sent the query and when. {pairs.contexts} pairs have a value in this "
-            f"column, with {pairs.told.counts()[0]} different texts. The column can link the queries of one person. "
-            "Review it before you publish the dataset."
+            f"column; the number of distinct values is {pairs.told.counts()[0]}. The column can link the queries of "
+            "one person. Review this column before you publish the dataset."
         )
     if others:
         lines.append(one_line(f"The build added these columns; review them before you publish the dataset: {others}."))
@@ -203,6 +207,9 @@ def croissant_problems(found: Any, digests: Mapping[str, str], columns: list[str
         return
     wrong = sorted(str(name)[:60] for name, digest in files.items() if digests.get(name) != digest)
     if wrong:
-        yield f"croissant.json: {len(wrong)} files have a different SHA-256 or are missing; first: {wrong[0]!r}"
+        yield (
+            f"croissant.json: number of listed files that are missing or have another SHA-256: {len(wrong)}; first: "
+            f"{wrong[0]!r}"
+        )
     if not fields or any(names != columns for names in fields):
         yield "croissant.json: the fields of a record set differ from the columns of the Parquet files"

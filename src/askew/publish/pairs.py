@@ -26,23 +26,24 @@ TEXTS = ("query_id", "variant_id", "original_text", "text", "method", "outcome")
 _SIDES = (
     "{} of the original query",
     "{} of the rewritten query",
-    "gain of {}: how much better the new value is than the old one",
+    "gain of {}: how much better the value of the rewritten query is than the value of the original query",
 )
 _HELD_OUT_GAIN = (
-    "held-out gain of {}: if half of the documents selects the pair, its gain in the other half, at half the cutoff. "
-    "It is the mean over all such selections; null if no half selected the pair or the other half has no value"
+    "held-out gain of {}: the documents are split into two halves; if one half selects the pair, this is the gain of "
+    "the pair on the other half, at half the cutoff. The value is the mean over all such selections. It is null if no "
+    "half selected the pair, or if the other half has no value"
 )
 _FOR_MEASURES = ("old_", "new_", "gain_", held_out_gain_column(""))
 _ABOUT = {
     "query_id": "the id of the query in its collection",
-    "variant_id": "the id of the rewritten query; unique among those of the same query",
+    "variant_id": "the id of the rewritten query; unique among the rewritten queries of the same original query",
     "original_text": "the original query",
     "text": "the rewritten query",
     "method": "the method that made the rewritten query",
     "group": "group of the original query: 1 effective and without lean, 2 only effective, 3 only without lean, "
     "4 neither",
     "label": "the label that the selector gave to the pair",
-    "outcome": "the outcome: the name of the change of effectiveness and lean",
+    "outcome": "the outcome: how effectiveness and lean change from the original to the rewritten query",
     "score": "the score by which the selector ranks pairs; larger is better",
 }
 _OF_GROUPS = ("group", "label", "score")
@@ -51,9 +52,11 @@ _MAYBE = {
     "context": "who sent the query and when, as stated in its collection",
 }
 _MADE = {
-    "kind": "the kind of reformulation, if its method has kinds",
-    "p_same": "the probability that both queries have the same meaning, if the filter equivalence was used",
-    "p_natural": "the probability that a person could type the rewritten query, if the filter equivalence was used",
+    "kind": "the kind of the rewritten query, if its method makes rewritten queries of several kinds",
+    "p_same": "the probability that the original and the rewritten query have the same meaning, if the filter named "
+    "equivalence was used",
+    "p_natural": "the probability that a person could type the rewritten query, if the filter named equivalence "
+    "was used",
     "source_judged": "whether a document that the rewritten query was made from is judged relevant to the query",
 }
 _SUBSETS = {
@@ -63,14 +66,20 @@ _SUBSETS = {
     "negative": "whether the pair is a negative sample",
 }
 _FURTHER = {
-    "accepted": "whether the label of the pair is accepted for the group of its query",
+    "accepted": "whether the selector accepts pairs with this label if the original query is in this group",
     "valid": "whether the pair may be selected for the subset Effective",
     "perfect": "whether the rewritten query itself is effective and without lean",
     "is_best": "whether the pair is the one that the selector ranks first for its query",
-    "optimal_score": "the score of an Optimal pair in the files published with the paper",
+    "optimal_score": "the score of an Optimal pair in the files published with the Refairmulate paper",
 }
-_WITHHELD = "the original query; null in every row, because its text is not in this dataset. Join it by query_id"
-_ROBUST = "whether the pair is worse with no ranker and better with at least one; null if a ranker has no value for it"
+_WITHHELD = (
+    "the original query; null in every row, because this dataset does not have the texts of the original queries. Join "
+    "the texts by query_id"
+)
+_ROBUST = (
+    "whether the pair is better with at least one ranker and not worse with any ranker; null if a ranker has no value "
+    "for the pair"
+)
 _FIRST = ("query_id", "variant_id", "original_text", "text", "method")
 # At most this many rows of each split are in memory while a file is written.
 _ROW_GROUP = 1 << 14
@@ -112,7 +121,10 @@ def _about_subset(subset: str, facts: Facts) -> str:
         return f"whether the pair is in the box {subset}: {facts.selection.boxes[subset].text}"
     front = facts.selection.fronts.get(subset)
     if front is not None:
-        return f"whether the pair is Pareto-optimal among those of its query, by {' and '.join(front.measures)}"
+        return (
+            f"whether the pair is Pareto-optimal by {' and '.join(front.measures)}, among the pairs of the same "
+            "original query"
+        )
     return _FURTHER.get(subset, f"whether the pair is in the subset {subset}")
 
 
@@ -133,7 +145,8 @@ def _check_columns(pairs: pl.DataFrame, facts: Facts) -> None:
     missing = [name for name in columns_of(facts) if name not in pairs.columns]
     if missing:
         raise DataError(
-            f"pairs: expected the column {missing[0]!r} (missing: {len(missing)}); found {', '.join(pairs.columns)}"
+            f"pairs: expected the column {missing[0]!r} (number of missing columns: {len(missing)}); found the columns "
+            f"{', '.join(pairs.columns)}"
         )
     if "split" in pairs.columns:
         raise DataError("pairs: remove the column 'split'; it is added when the pairs are published")
@@ -141,7 +154,7 @@ def _check_columns(pairs: pl.DataFrame, facts: Facts) -> None:
     for name in pairs.columns:
         if name.startswith(_FOR_MEASURES) and name not in stated:
             raise ConfigError(
-                f"facts, measures: the pairs have the column {name!r}, but its measure is not listed; add it"
+                f"facts, measures: the pairs have the column {name!r}, but its measure is not listed; add this measure"
             )
 
 
@@ -161,7 +174,10 @@ def _typed(pairs: pl.DataFrame, name: str, facts: Facts) -> pl.Expr:
     else:
         right, expr = found in _PLAIN or found.is_numeric(), _other(name, found)
     if not right:
-        raise DataError(f"pairs, column {name!r}: the type {found} is not allowed; askew.publish.pairs lists the types")
+        raise DataError(
+            f"pairs, column {name!r}: the type {found} is not allowed here; expected texts as String, subsets as "
+            "Boolean, and measures as numbers"
+        )
     return expr
 
 
@@ -197,7 +213,9 @@ def check_withheld(pairs: pl.DataFrame, facts: Facts) -> None:
     """Raise if a pair has the text of an original query, or if an unknown text column might contain one."""
     told = pairs["original_text"].count()
     if told:
-        raise DataError(f"pairs, column 'original_text': expected no texts, because query_text is false; found {told}")
+        raise DataError(
+            f"pairs, column 'original_text': expected no texts, because query_text is false; found {told} texts"
+        )
     known = {*about_columns(facts), "split"} - {"context"}
     for name, kind in pairs.schema.items():
         if kind == pl.String and name not in known:

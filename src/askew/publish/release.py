@@ -93,7 +93,9 @@ class _Writing:
             self._texts = Withholding(self.originals.texts, self.repair)
             self.repair, more = self._texts.tables(self.repair)
         if self.repair is not None and self.facts.scheme != BOXES:
-            raise ConfigError(f"facts, scheme: expected {BOXES} for RePair's tables, found {self.facts.scheme}")
+            raise ConfigError(
+                f"facts, scheme: expected {BOXES}, because tables of RePair are given; found {self.facts.scheme}"
+            )
         with files.new_folder(out) as folder, ExitStack() as stack:
             numbers = self._write(folder, more, stack)
         left_out = 0 if self._texts is None else self._texts.left_out

@@ -84,7 +84,7 @@ class ReplayReformulator:
                 kind = row.get("kind")
                 texts.setdefault(query, []).append((" ".join(text.split()), str(kind) if kind else None))
         if not texts:
-            raise DataError(f"replay {self._path}: no line has the requested values ({self._where or 'any'})")
+            raise DataError(f"replay {self._path}: no line has the requested values (where=: {self._where or 'any'})")
         return texts
 
 
@@ -105,7 +105,10 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise DataError(f"replay {path}: cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8'})") from None
     numbered = [(number, line.rstrip("\r")) for number, line in enumerate(lines, start=1) if line.strip()]
     if not numbered:
-        raise DataError(f"replay {path}: the file has no lines; expected a header and candidates, or JSON Lines")
+        raise DataError(
+            f"replay {path}: the file has no lines; expected JSON Lines, or a header line and lines with one "
+            "reformulation each"
+        )
     if numbered[0][1].lstrip().startswith("{"):
         yield from _json_rows(path, numbered)
         return

@@ -33,7 +33,7 @@ def find_wordnet(data: str | None = None) -> Path:
     if data is not None:
         if not _holds_wordnet(Path(data)):
             raise DataError(
-                f"wordnet: expected a folder or zip file with index.noun and data.noun, but {data} has none"
+                f"wordnet: expected a folder or zip file with the files index.noun and data.noun, but {data} lacks them"
             )
         return Path(data)
     for place in _places():

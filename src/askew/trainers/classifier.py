@@ -80,8 +80,8 @@ class LabeledTexts:
             have = ", ".join(f"{name} {n}" for name, n in zip(self.classes, counts, strict=True))
             missing = [name for name, n in zip(self.classes, counts, strict=True) if not n]
             raise DataError(
-                "classifier: expected at least two classes with texts for each, found no texts of "
-                f"{', '.join(missing) or 'a second class'} (number of texts: {have})"
+                "classifier: expected at least two classes, and at least one text of each class; found no texts of "
+                f"{', '.join(missing) or 'a second class'} (number of texts of each class: {have})"
             )
 
     def __len__(self) -> int:

@@ -120,7 +120,8 @@ def _check(lists: RunLists, lean: Floats, judged: JudgedPairs) -> None:
     for docs in (lists.docs, judged.doc):
         if len(docs) and not 0 <= int(docs.min()) <= int(docs.max()) < len(lean):
             raise DataError(
-                f"negatives: a document has no lean: expected document numbers below {len(lean)}, found {docs.max()}"
+                f"negatives: expected document numbers from 0 to {len(lean) - 1}, because {len(lean)} documents have a "
+                f"lean; found numbers from {docs.min()} to {docs.max()}"
             )
 
 

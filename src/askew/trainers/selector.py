@@ -112,7 +112,8 @@ def pair_tokens(
         return left, TokenTexts.of(tokenizer, [texts.candidates[row] for row in rows.tolist()], settings.text_tokens)
     if texts.passages is None or texts.first is None or texts.candidate_first is None:
         raise ConfigError(
-            "selector: passages are requested, but the data has none; train on a store whose build kept its runs"
+            "selector: passages= needs the top-ranked document of each query, but the data has none; train on "
+            "a store whose build kept its runs"
         )
     mine = texts.candidate_first[rows]
     if settings.passages == "literal":
@@ -140,7 +141,10 @@ def train_selector(
     """Train a cross-encoder to distinguish candidates labeled POSITIVE and NEGATIVE; other rows are not used."""
     for label, name in ((POSITIVE, "positive"), (NEGATIVE, "negative")):
         if not (labels == label).any():
-            raise DataError(f"selector: expected {name} pairs to learn {settings.learns!r} from, found none")
+            raise DataError(
+                f"selector: expected {name} pairs of query and reformulation for the task {settings.learns!r}, found "
+                "none"
+            )
     rows = sample(texts.query, labels, settings.most_each, pace.seed)
     examples = Examples(texts.query[rows], np.arange(len(rows))[:, None], labels[rows].astype(np.float64)[:, None])
     about = {"selector": asdict(settings), **(identity or {})}
@@ -174,9 +178,12 @@ class Chance:
         """Fit by Newton's method; the L2 penalty ``ridge`` keeps the weights of correlated features bounded."""
         truth = np.asarray(labels, np.float64)
         if not np.isfinite(features).all():
-            raise DataError("chance: expected only finite features, found others")
+            raise DataError("chance: expected finite values of all features, found infinite values or NaN")
         if not 0 < truth.sum() < len(truth):
-            raise DataError("chance: expected candidates with and without loss, found only one kind; use more queries")
+            raise DataError(
+                "chance: expected reformulations that lose effectiveness and reformulations that do not, found only "
+                "one of these two kinds; use more queries"
+            )
         mean, spread = features.mean(axis=0), features.std(axis=0)
         spread = np.where(spread > 0, spread, 1.0)
         columns = np.column_stack([(features - mean) / spread, np.ones(len(truth))])
@@ -272,10 +279,15 @@ class TopDocuments:
 
 
 LISTS = (
-    "the top document stays at rank 1", "the top document stays in the list", "1 / new rank of the old top document",
-    "1 / old rank of the new top document", "share of documents in both lists", "lead of the old top document",
-    "lead of the old top document if it stays at rank 1", "lead of the new top document",
-    "score of the old top document", "score of the new top document",
+    "whether the top document of the original query is at rank 1 for the reformulation",
+    "whether the top document of the original query is in the result list of the reformulation",
+    "1 / rank of the top document of the original query in the result list of the reformulation",
+    "1 / rank of the top document of the reformulation in the result list of the original query",
+    "share of the results of the original query that are also results of the reformulation",
+    "relative score difference of ranks 1 and 2 for the original query",
+    "relative score difference of ranks 1 and 2 for the original query if its top document stays at rank 1, else 0",
+    "relative score difference of ranks 1 and 2 for the reformulation",
+    "score of the top document of the original query", "score of the top document of the reformulation",
 )  # fmt: skip
 
 
@@ -300,11 +312,15 @@ def agreement(old: TopDocuments, new: TopDocuments) -> Floats:
 
 
 CLOSE = (
-    "similarity of query and candidate", "similarity of query and old top document",
-    "similarity of query and new top document", "old top document is the most similar of both lists",
-    "new top document is the most similar of both lists", "highest similarity minus that of the old top document",
-    "highest similarity minus that of the new top document", "highest similarity, new list minus old list",
-    "weighted mean similarity, new list minus old list",
+    "similarity of the original query and the reformulation",
+    "similarity of the original query and its top document",
+    "similarity of the original query and the top document of the reformulation",
+    "whether no result is more similar to the original query than the top document of the original query",
+    "whether no result is more similar to the original query than the top document of the reformulation",
+    "highest similarity of a result to the original query, minus that of the top document of the original query",
+    "highest similarity of a result to the original query, minus that of the top document of the reformulation",
+    "highest similarity to the original query: results of the reformulation minus those of the original query",
+    "weighted mean similarity to the original query: results of the reformulation minus those of the original query",
 )  # fmt: skip
 
 

@@ -22,9 +22,9 @@ from askew.web.site import Site
 from askew.web.work import Busy
 
 _ABOUT = (
-    "Search a collection, measure the bias (lean) of the results toward the groups that `setting.groups` names, find "
-    "reformulations that lean less and retrieve as well. Errors are `{error: {code, message}}`. Counts of lexicon "
-    "words are not bias by themselves."
+    "Search a collection and measure the bias (lean) of the results toward the groups that `setting.groups` names. "
+    "Find reformulations of a query that lean less and are as effective as the original query. Errors are `{error: "
+    "{code, message}}`. Counts of lexicon words are not bias by themselves."
 )
 
 

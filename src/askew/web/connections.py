@@ -75,7 +75,7 @@ class Connections:
         client = client_key(address)
         if self._count[client] >= self._per_address and not self._shared.hold(address):
             return self._close_longest(
-                self._waiting_of.get(client), "closed early: too many connections from one address"
+                self._waiting_of.get(client), "closed early: too many connections are open from one address"
             )
         if len(self._open) >= self._most:
             return self._close_longest(self._waiting, "closed early: too many connections are open")
@@ -83,7 +83,10 @@ class Connections:
 
     def _close_longest(self, waiting: OrderedDict[Held, None] | None, why: str) -> bool:
         if not waiting:
-            self.notices.add(f"refused: {self._most:,} connections are open, or {self._per_address:,} from one address")
+            self.notices.add(
+                f"refused: {self._most:,} connections are open in all, or {self._per_address:,} connections are open "
+                "from the same address"
+            )
             return False
         longest = next(iter(waiting))
         self.notices.add(why)

@@ -163,8 +163,8 @@ def test_what_is_no_opensearch_is_one_clear_line(server):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "give either fields= to search or a search body"),
-        ({"fields": "text", "body": {"query": "{query}"}}, "give either fields= to search or a search body"),
+        ({}, "or body= (a search body), but not both"),
+        ({"fields": "text", "body": {"query": "{query}"}}, "or body= (a search body), but not both"),
         ({"body": {"query": {"match_all": {}}}}, "no placeholder for the query"),
         ({"fields": "text", "url": "http://me:secret@host:9200"}, "no user name"),
         ({"fields": "text", "url": "host:9200"}, "http or https"),

@@ -110,14 +110,14 @@ def _of_trust(report: AuditReport) -> list[str]:
     said, found = [], report.stability
     if found.decided and found.same < len(found.decided):
         said.append(
-            f"The verdict is the same in {found.same} of {len(found.decided)} combinations of measure, word list and "
-            "tokenizer. Do not rely on the sign of one measure alone."
+            f"The verdict (toward which group the results lean) is the same in {found.same} of {len(found.decided)} "
+            "combinations of measure, word list and tokenizer. Do not rely on the sign of one measure alone."
         )
     if found.compared and found.less < found.compared:
         said.append(
-            f"The suggested reformulations lean less in {found.less} of {found.compared} combinations of measure, "
-            "word list, tokenizer and sign. Choose the measure that matters to you before you adopt these "
-            "reformulations."
+            f"The suggested reformulations lean less than the original queries in {found.less} of {found.compared} "
+            "combinations of measure, word list, tokenizer and sign. Choose the measure that matters to you before "
+            "you adopt these reformulations."
         )
     if report.mean(report.lean.text).n < _FEW:
         said.append(f"{report.mean(report.lean.text).n} queries are few: audit at least {_FEW} before you decide.")

@@ -98,8 +98,8 @@ class _Steps:
         self._lines = engine.search(queries, how.k, "searching", progress)
         if not self._lines.height:
             raise DataError(
-                f"engine {engine.id}: none of the {len(self._queries):,} queries finds a document; check the "
-                "settings of the engine, above all join= (whether every word of a query must match)"
+                f"engine {engine.id}: none of the {len(self._queries):,} queries finds a document. Check the "
+                "settings of the engine, first join=, which sets whether every word of a query must match"
             )
         self.measured = self._measure()
 
@@ -136,6 +136,11 @@ class _Steps:
         except DataError as error:
             # A measure that is defined for some queries of the audit may be undefined for the few with a suggestion.
             return replace(
-                found, notes=(*found.notes, f"the sensitivity of the reformulations is not measured ({error})")
+                found,
+                notes=(
+                    *found.notes,
+                    "not measured: whether the suggested reformulations also lean less with other measures, word lists "
+                    f"and tokenizers ({error})",
+                ),
             )
         return replace(found, less=less, compared=compared)

@@ -27,8 +27,8 @@ _LIMITS = (
     "measure by construction. Compare the other measures.",
     "A Pareto front is computed from means over the queries of this bench. Two methods on the front may differ only by "
     "chance: see the intervals in the section Changes.",
-    "If only one document of a query is judged, a measure of effectiveness ignores the rest of the top 10. The share "
-    "of the top 10 that is kept shows how much the rest changes.",
+    "If only one document of a query is judged, a measure of effectiveness ignores the rest of the top 10. The column "
+    "'top 10 kept' shows how much the rest of the top 10 changes.",
     "Evaluate a method with a trained model only on queries that the model was not trained on.",
     "A reformulated query may ask for different information. This report includes no human check of the meaning.",
 )
@@ -159,8 +159,8 @@ def _changes_section(files: PageParts, report: BenchReport, mark: str) -> Sectio
         "Change: change of the mean, in percent of the mean of the base. Gain: how much better the method is than the "
         "base, as a mean over queries; positive is better. The intervals of bounded measures are valid for every "
         "distribution; the other intervals are approximate. All intervals cover variation over queries, not over "
-        "seeds. p: p-value for the null hypothesis that the mean gain is 0. p (Holm): p-value after the correction by "
-        f"Holm's method over all {report.tests} tests of this table.",
+        "seeds. The column p has the p-value for the null hypothesis that the mean gain is 0. The column p (Holm) has "
+        f"the p-value after correction by Holm's method over all {report.tests} tests of this table.",
     ]
     given = Table(_named("changes", mark), "Each method compared with the base, paired by query", head, groups, notes)
     return Section("changes", "Changes", [files.table(given)])
@@ -183,8 +183,9 @@ def _change_row(row: Row, name: str) -> list[str]:
 def _curves_section(files: PageParts, report: BenchReport, mark: str) -> Section:
     body = [one for lean in report.leans for one in curve_figures(files, report, lean, mark)]
     about = (
-        "A method with several strengths is drawn as a curve with a band, any other method as a point with bars. Bands "
-        "and bars are 95% intervals of the difference from the base, paired by query."
+        "A method that was run with several values of its strength is drawn as a curve with a band. Any other method "
+        "is drawn as a point with bars. Bands and bars are 95% intervals of the difference from the base, paired by "
+        "query."
     )
     return Section("curves", "Effectiveness against lean", [paragraph(about), figures(*body)])
 
@@ -193,8 +194,8 @@ def _measures_section(files: PageParts, report: BenchReport, mark: str) -> Secti
     head = [Column("measure", CODE), Column("better", WORDS), Column("signature", CODE)]
     rows = [[one.text, _BETTER[one.direction], one.signature] for one in report.asked]
     note = (
-        "A signature lists every setting that the value of a measure depends on. A background run is identified by a "
-        "hash."
+        "A signature lists every setting that the value of a measure depends on. In a signature, a background run "
+        "is identified by a hash."
     )
     data = pl.DataFrame(rows, schema=["measure", "better", "signature"], orient="row")
     made = table(_named("measures", mark), "Measures", head, rows, note)

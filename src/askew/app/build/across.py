@@ -61,8 +61,8 @@ class StepScores:
         manifest = self.store.finished(self.step, self.key)
         if manifest is None:
             raise StoreError(
-                f"step {self.step!r}: the scores of this step are needed to choose pairs, but there are none; run the "
-                "step first"
+                f"step {self.step!r}: the scores of this step are needed to select pairs of queries, but the step has "
+                "not been run; run the step first"
             )
         return manifest
 

@@ -44,7 +44,9 @@ StepProgress = Callable[[str, int], None]
 
 
 class Pairs:
-    """The result of ``build``: the pairs, the row counts of each step, and the means of original and new queries."""
+    """The result of ``build``: the pairs of original and rewritten query, the number of rows of each step, and the mean
+    of each measure for the original and the rewritten queries.
+    """
 
     def __init__(self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> None:
         self.build, self.store, self.outcomes = build, store, outcomes
@@ -184,9 +186,9 @@ def build(
     ``recipe`` is a name (``askew list recipes``) or a ``.toml`` file. ``collection`` replaces the collection of the
     recipe; it is anything that ``Collection.open`` accepts. ``groups`` are the groups that every measure and method
     counts. ``settings`` change single values of the recipe, as in ``{"retrieve": {"k": 50}}``. ``workers`` is the
-    number of processes. With ``engine="ray"``, it is the number of actors on the cluster at ``address``; each actor
-    that runs a neural model gets ``gpus`` GPUs, by default 1. Finished steps are read from the store: to resume an
-    interrupted build, call ``build`` again with the same arguments.
+    number of processes. With ``engine="ray"``, ``workers`` is the number of actors on the cluster at ``address``. Each
+    actor that runs a neural model gets ``gpus`` GPUs, by default 1. Finished steps are read from the store: to resume
+    an interrupted build, call ``build`` again with the same arguments.
     """
     check_engine(engine, workers, address, gpus)
     ready, held = plan(recipe, collection, groups=groups, settings=settings, store=store, until=until)

@@ -59,7 +59,8 @@ class _Release:
     def __init__(self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> None:
         if build.select is None:
             raise ConfigError(
-                f"publish: the recipe {build.recipe.name!r} chooses no pairs; it needs a section [select]"
+                f"publish: the recipe {build.recipe.name!r} selects no pairs of queries; add a section [select] to the "
+                "recipe"
             )
         self.build, self.store, self.outcomes = build, store, outcomes
         self.stage, self.selector = build.select, build.select.selector
@@ -136,7 +137,7 @@ class _Release:
         recipe, evaluate = self.build.recipe, self.build.evaluate
         return {
             "title": recipe.sections.get("title", recipe.name),
-            "description": recipe.sections.get("about", "Queries and reformulations of them."),
+            "description": recipe.sections.get("about", "Pairs of a query and a reformulation of this query."),
             **recipe.table("publish"),
             "collection": self.build.resources.collection.id,
             "ranker": self.ranker,

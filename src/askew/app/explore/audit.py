@@ -52,7 +52,9 @@ class Audit:
         """Return a measure of the table by its text."""
         found = next((one for one in self.report.asked if one.text == text), None)
         if found is None:
-            raise ConfigError(f"audit: {text!r} was not measured; the measured ones are {', '.join(self.measures)}")
+            raise ConfigError(
+                f"audit: the measure {text!r} is not in this audit; choose one of {', '.join(self.measures)}"
+            )
         return found
 
     @property

@@ -90,7 +90,10 @@ def _association(report: LogReport) -> Iterator[str]:
     row = _row(report, "association", topic="overall")
     if row is None or row["rho"] is None or row["low"] is None:
         return
-    figures = f"Spearman's correlation {_number(row, 'rho')} over {n.count(row['n'])} queries"
+    figures = (
+        f"over {n.count(row['n'])} queries, Spearman's correlation of the association with a group and the share of "
+        f"this group among the added groups is {_number(row, 'rho')}"
+    )
     if row["low"] <= 0 <= row["high"]:
         yield f"Which group people add is not clearly associated with the words of the query: {figures}."
     elif row["rho"] > 0:
@@ -113,15 +116,19 @@ def _pages(report: LogReport) -> Iterator[str]:
     corrects, reinforces = rows["corrects"], rows["reinforces"]
     if corrects is not None and reinforces is not None and corrects["share"] is not None:
         yield (
-            f"In {_share(corrects)} of the cases, the results of the original query name the added group clearly less "
-            f"often than an even share; in {_share(reinforces)} of the cases, clearly more often."
+            f"In {_share(corrects)} of the reformulations that add a group, the results of the original query name "
+            "this group clearly less often than an even share (1 divided by the number of groups). In "
+            f"{_share(reinforces)} of these reformulations, the results name the group clearly more often."
         )
 
 
 def _how_soon(report: LogReport) -> Iterator[str]:
     row = _row(report, "gaps", group="all", entry="all")
     if row is not None and row["median"] is not None:
-        yield f"Half of the people add the group within {_number(row, 'median', 1)} seconds."
+        yield (
+            "Half of the reformulations that add a group follow the original query within "
+            f"{_number(row, 'median', 1)} seconds."
+        )
 
 
 _WHEN: tuple[Callable[[LogReport], Iterator[str]], ...] = (_association, _pages, _topics, _how_soon)

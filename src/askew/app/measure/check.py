@@ -63,7 +63,11 @@ class WordCheck:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The result of ``check``. ``words`` are sorted by frequency and come from a sample of ``sampled`` documents."""
+    """The result of ``check``.
+
+    ``words`` are sorted by frequency. They were counted in a sample of documents; ``sampled`` is the size of this
+    sample.
+    """
 
     collection: str
     groups: Groups
@@ -145,10 +149,10 @@ class CheckReport:
 def check(
     collection: object, groups: GroupsLike | None = None, *, words: int = 20, sample: int = SAMPLED, seed: int = 0
 ) -> CheckReport:
-    """Check a collection for some groups: coverage, queries that can be scored, and words to inspect.
+    """Check how well a collection covers some groups, which queries can be scored, and which words to inspect.
 
-    For each group, the most frequent words are listed: ``words`` words, from a random sample of ``sample`` documents
-    that name a group. The default groups are female and male of the lexicon ``gender``.
+    For each group, the ``words`` most frequent words of the group are listed. They are counted in a random sample of
+    ``sample`` documents that name a group. The default groups are female and male of the lexicon ``gender``.
     """
     if words < 1 or sample < 1:
         raise ConfigError(f"check: expected words= and sample= of 1 or more, found {words} and {sample}")

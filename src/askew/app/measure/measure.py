@@ -81,16 +81,18 @@ def measure(
     """Score runs for bias (lean) and effectiveness.
 
     ``runs`` is one run or several: a file, a ``Run``, a data frame, ``{query: {document: score}}``, or a mapping from
-    names to runs. ``collection`` is a ``Collection`` or anything that ``Collection.open`` accepts. A file, a mapping
-    from document id to text, or a data frame given as ``collection`` has documents only. ``docs`` and ``qrels`` (a
-    file, a data frame or ``{query: {document: relevance}}``) give documents and judgements that the collection does not
-    have. ``measures`` are texts or objects: ``"RR@10 ARaB(tf)@10"``, ``[nDCG @ 10]``. ``groups`` are the groups that
-    are counted by all measures that do not name a lexicon. Data in memory is checked in the same way as files.
-    By default, a judged query without a document in a run has an effectiveness of 0 and no lean (change this with
-    ``unanswered``). By default, a query without any relevant document is left out of effectiveness (change this with
-    ``no_relevant``). Each measure has its own number of queries.
-    With ``decompose``, the report has ``parts``: how much of ARaB is off topic, requested by the query or on topic, and
-    who is mentioned. The ``resolver`` estimates the parts: ``light``, or ``neural``, which is more accurate but slow.
+    names to runs. ``collection`` is a ``Collection`` or anything that ``Collection.open`` accepts. If
+    ``collection`` is a file, a mapping from document id to text, or a data frame, it has documents only. ``docs`` and
+    ``qrels`` (a file, a data frame or ``{query: {document: relevance}}``) give documents and judgements that the
+    collection does not have. ``measures`` are texts or objects: ``"RR@10 ARaB(tf)@10"``, ``[nDCG @ 10]``. ``groups``
+    are the groups that are counted by all measures that do not name a lexicon. Data in memory is checked in the same
+    way as files.
+    By default, a judged query without a document in a run has an effectiveness of 0 and no value of lean (change this
+    with ``unanswered``). By default, a query without any relevant document is left out of effectiveness (change this
+    with ``no_relevant``). The number of queries that count can therefore differ between measures.
+    With ``decompose``, the report has ``parts``. They divide the mentions that ARaB counts by their reason (off topic,
+    requested by the query, or on topic) and by who is mentioned. The ``resolver`` estimates the parts:
+    ``light``, or ``neural``, which is more accurate but slow.
     ``decompose`` needs the texts of the queries: give a collection that has them, or a file as ``queries``.
     ``before_scoring`` is a function that is called with the requested measures before any file is read.
     """

@@ -95,8 +95,8 @@ class RelevanceSource:
         """The text of a query."""
         if not self.queries:
             raise ConfigError(
-                "the relevance of documents without a judgement is estimated from the texts of the queries, and there "
-                "are none; give the texts with queries= (a file: id, TAB, text), or give a collection that has them"
+                "expected the texts of the queries, to estimate the relevance of documents without a judgement; found "
+                "none. Give queries= (a file with lines of query id, TAB, text), or give a collection with query texts"
             )
         if name not in self.queries:
             raise DataError(f"queries: expected the text of query {name!r}, which is in the run; found none")

@@ -154,7 +154,10 @@ def _by_model(
             pairs = [(asked[start + i], text) for i, text in zip(row.tolist(), texts, strict=True)]
             scores = np.asarray(encoder.predict(pairs, batch_size=how.batch_size, show_progress_bar=False), np.float64)
             if scores.ndim != 1:
-                raise ConfigError(f"model {how.model!r}: expected one score per pair, found {scores.shape[1]}")
+                raise ConfigError(
+                    f"model {how.model!r}: expected one score for each pair of query and document, found "
+                    f"{scores.shape[1]} scores"
+                )
             order = order_by_score(row, scores, some.docs)
             made = Rankings(some.query_ids, some.offsets, some.docs[order])
             moved += _moved(some, made)

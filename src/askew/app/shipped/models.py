@@ -48,11 +48,13 @@ class HeadlineMeasure:
 
 @dataclass(frozen=True)
 class ShippedModel:
-    """A trained model that askew ships. ``base`` is the model that it adapts, or None.
+    """A trained model that askew ships. ``base`` is the model that the weights adapt, or None.
 
-    ``used_by`` has the plugins that load it, such as ``filter equivalence``; ``extra`` is the extra that they need.
-    ``trained_by`` and ``measured_by`` are the paths of programs in a checkout of askew, or None if the checkout does
-    not have the program. ``headline`` is None if the model is not measured yet. ``size`` is in bytes.
+    ``used_by`` names the plugins that load the model, such as ``filter equivalence``. ``extra`` is the optional
+    dependency group (extra) of askew that these plugins need.
+    ``trained_by`` and ``measured_by`` are the paths of the programs that train and measure the model, in a checkout of
+    askew, or None if the checkout does not have the program. ``headline`` is the main measured value of the model, or
+    None if the model is not measured yet. ``size`` is in bytes.
     """
 
     name: str

@@ -82,7 +82,7 @@ class RewriterJob:
         if set(self.shares) != {"train", "dev", "test"}:
             raise ConfigError(f"shares: expected train, dev and test, found {', '.join(self.shares)}")
         if self.beams < 1 or min(self.most_test, self.before) < 0:
-            raise ConfigError("rewriter: expected beams of 1 or more, most_test and before of 0 or more")
+            raise ConfigError("rewriter: expected beams= to be 1 or more, and most_test= and before= to be 0 or more")
 
 
 def train_rewriter(
@@ -221,7 +221,8 @@ def with_sessions(pairs: Rewrites, queries: pa.Table, most: int) -> Rewrites:
     """
     if "context" not in queries.column_names:
         raise DataError(
-            "queries: expected the user and time of each query, found none; give JSON Lines or Parquet with them"
+            "queries: expected the user and time of each query, found none; give a JSON Lines or Parquet file that has "
+            "users and times"
         )
     asked: dict[str, list[tuple[str, int, str]]] = defaultdict(list)
     places: dict[str, tuple[str, tuple[str, int]]] = {}
@@ -249,7 +250,8 @@ def split_pairs(pairs: Rewrites, shares: Mapping[str, float]) -> dict[str, Rewri
     for name in ("train", "test"):
         if not len(found[name]):
             raise DataError(
-                f"rewriter: expected pairs in the {name} part, found none among {len(pairs)}; build with more queries"
+                f"rewriter: expected pairs of queries in the {name} part, found none among all pairs ({len(pairs)}); "
+                "build with more queries"
             )
     return found
 
@@ -316,21 +318,23 @@ def _card(
         data.append({"vectors": Path(job.vectors).name, "sha256": identity["vectors"]})
     base = job.settings.text.model if taught.model is not None else f"{job.settings.kind}, from random weights"
     published = CardTable(
-        "RePair, Table 6 (other data)", ("data", "model", "rouge-1 (rougeL)", "bleu", "f1"), TABLE_6
+        "Table 6 of the RePair paper, measured on other data", ("data", "model", "rouge-1 (rougeL)", "bleu", "f1"),
+        TABLE_6,
     )  # fmt: skip
     return Card(
         title=f"A query rewriter ({job.settings.kind})",
-        about="Reads a query and writes a reformulation. The model learned from pairs whose second query retrieved "
-        "better results.",
+        about="Reads a query and writes a reformulation. The model learned from pairs of an original query and a "
+        "reformulation that retrieved better results.",
         command=command, base=base, data=tuple(data), seed=job.pace.seed, device=taught.device,
         settings={**job.settings.own(), **asdict(job.pace), "beams": job.beams, "shares": dict(job.shares)},
         measured=measured, tables=(measured_table(measured["test"]), published),
         limits=(
             "Similarity to a target query is not effectiveness. Search with the rewritten queries and measure the run.",
-            "The published rouge-1 equals rougeL of the platinum box. The published bleu is bleu_sentence for T5 and "
-            "bleu_mean for the other models.",
-            "Words are stemmed as in Lucene. The scripts of the papers use the stemmer of NLTK, which gives other "
-            "stems for a few words.",
+            "The values that RePair publishes as rouge-1 are those of the measure rougeL on the box platinum. The "
+            "values that RePair publishes as bleu are those of bleu_sentence for T5 and of bleu_mean for the other "
+            "models.",
+            "Words are stemmed as in Lucene. The published evaluation scripts use the stemmer of NLTK, which gives "
+            "other stems for a few words.",
         ),
         extra={"identity": dict(identity)},
     )  # fmt: skip

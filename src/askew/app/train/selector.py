@@ -66,10 +66,12 @@ CROSS_ENCODER, LEAN_AWARE = "cross-encoder", "lean-aware"
 
 _LIMITS = ("Lean is counted with a lexicon; words that name a group are not bias by themselves.",)
 _CHOICE_LIMITS = (
-    *_LIMITS, f"The rule lean-aware reads {LEAN} of the candidates' results, so it is both input and outcome.",
-    "The oracle reads the judgements and is not a selector. The null hypothesis of p is that the mean gain is 0. The "
-    "null hypothesis of 'p of no loss' is that the mean loss is at least the margin. Neither p-value is corrected for "
-    "the number of tests.",
+    *_LIMITS,
+    f"The rule lean-aware selects by {LEAN} of the results of each reformulation, so {LEAN} is both input and outcome "
+    "of this rule.",
+    "The choice oracle is made with the relevance judgements, so it is not a selector. The null hypothesis of p is "
+    "that the mean gain is 0. The null hypothesis of 'p of no loss' is that the mean loss is at least the margin. "
+    "Neither p-value is corrected for the number of tests.",
 )  # fmt: skip
 
 
@@ -131,7 +133,7 @@ def _settled(built: Built, job: SelectorJob) -> SelectorJob:
     if job.lean_aware and not able:
         found = "a store without runs" if built.whole else "a published dataset"
         raise DataError(
-            f"selector, lean-aware: expected a store with all candidates and their results, found {found}; "
+            f"selector, lean-aware: expected a store with all reformulations and their results, found {found}; "
             "give the store of the build, or train without the lean-aware rule"
         )
     return replace(job, lean_aware=able if job.lean_aware is None else job.lean_aware)
@@ -156,7 +158,8 @@ def closeness_of(built: Built, rows: Ints, model: str, device: str | None = None
     """The cosines for some candidates, with a sentence encoder."""
     if built.found is None or built.index is None:
         raise DataError(
-            "selector: expected a store with runs and an index with texts, found none; give the store of a build"
+            "selector: expected a store that has runs and an index with texts, found a source that lacks one of them; "
+            "give the store of a build"
         )
     encoder = load_model("dense", model, None, device)
     kept = StoredTexts(built.index, read_header(built.index)["documents"])
@@ -189,8 +192,8 @@ def features(
     """The features for the probability of no loss, for some candidates: names and columns. They use no judgements."""
     if built.found is None:
         raise DataError(
-            "selector: expected a store with runs, so that results can be compared, found none; give the store of a "
-            "build"
+            "selector: expected a store with runs, to compare the results of the original query and the reformulation; "
+            "found no runs; give the store of a build"
         )
     query = built.query[rows]
     old, new = built.found
@@ -235,7 +238,7 @@ def _measure(
         weights = zip(rule["chance"]["names"], rule["chance"]["weights"], strict=True)
         tables.append(
             CardTable(
-                "Weights of the features that estimate the probability of no loss",
+                "Weights of the features that estimate the probability that a reformulation loses no effectiveness",
                 ("feature", "weight"),
                 tuple(weights),
             )
@@ -314,7 +317,9 @@ def choose(folder: Path, built: Built, rule: str = LEAN_AWARE, device: str | Non
         return every.best(scores)
     kept = found[LEAN_AWARE]
     if rule != LEAN_AWARE or kept is None:
-        raise ConfigError(f"selector {folder}: it was not trained for the rule {rule}; use the rule {CROSS_ENCODER}")
+        raise ConfigError(
+            f"selector {folder}: this selector was not trained for the rule {rule}; use the rule {CROSS_ENCODER}"
+        )
     close = closeness_of(built, rows, kept["similar"], encoder.device) if kept["similar"] else None
     _, columns = features(built, rows, {CROSS_ENCODER: scores}, close)
     return choose_lean_aware(built, every, Chance.read(kept["chance"]).of(columns), kept["threshold"])
@@ -327,8 +332,8 @@ def _told_apart(built: Built, test: QuerySubset, scores: Floats, learns: str) ->
     truth = (labels[known] == POSITIVE).astype(np.int64)
     if not 0 < truth.sum() < len(truth):
         raise DataError(
-            "selector: expected positive and negative pairs in the test part, found only one kind; build pairs of "
-            "more queries"
+            "selector: expected positive and negative pairs of query and reformulation in the test part, found only "
+            "one of these two kinds; build pairs of more queries"
         )
     queries = [built.query_ids[query] for query in built.query[test.rows][known].tolist()]
     found = average_precision(scores[test.rows][known], truth, queries)
@@ -339,7 +344,11 @@ def _apart_table(found: Mapping[str, Any]) -> CardTable:
     columns = ("pairs", "queries", "average precision", "95% interval", "random baseline")
     interval = f"{found['low']:.4f} to {found['high']:.4f}"
     row = (found["pairs"], found["queries"], found["value"], interval, found["positive"])
-    return CardTable("Separation of held-out positive and negative pairs", columns, (row,))
+    return CardTable(
+        "How well the selector separates positive and negative pairs of query and reformulation, on held-out queries",
+        columns,
+        (row,),
+    )
 
 
 def _choices_table(chosen: Mapping[str, Ints], found: Mapping[str, Mapping[str, Paired]]) -> CardTable:
@@ -359,7 +368,11 @@ def _choices_table(chosen: Mapping[str, Ints], found: Mapping[str, Mapping[str, 
         "p of no loss",
         *map(as_measured, found["original"]),
     )
-    return CardTable("Choices on held-out queries: means, and gains with their 95% intervals", columns, tuple(rows))
+    return CardTable(
+        "Reformulations chosen for held-out queries: mean of each measure, and mean gain with its 95% interval",
+        columns,
+        tuple(rows),
+    )
 
 
 def _interval(one: Paired) -> str:
@@ -376,8 +389,9 @@ def _card(
 ) -> Card:  # fmt: skip
     return Card(
         title="A selector of query reformulations",
-        about=f"A cross-encoder that reads a query and a candidate, trained on pairs ({job.settings.learns}). Use it "
-        "with `askew bench COLLECTION --method reformulate:METHOD:FOLDER --queries FOLDER/held-out.jsonl`.",
+        about="A cross-encoder that reads a query and a reformulation of this query. It was trained on positive and "
+        f"negative pairs of query and reformulation (task: {job.settings.learns}). Use it with "
+        "`askew bench COLLECTION --method reformulate:METHOD:FOLDER --queries FOLDER/held-out.jsonl`.",
         command=command, base=str(identity["weights"]), data=({"pairs": identity["data"]},), seed=job.pace.seed,
         settings={**asdict(job.settings), **asdict(job.pace), "margin": job.margin, "slack": job.slack}, device=device,
         measured=measured, tables=tables, limits=_CHOICE_LIMITS if "choices" in measured else _LIMITS,

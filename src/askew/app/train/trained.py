@@ -21,7 +21,7 @@ class Trained:
     """A trained model: its folder, its measures, and the tables of its card.
 
     ``new`` is False if the folder already had this model and nothing was trained. For models that write queries,
-    ``use`` has the options of ``askew reformulate`` for this model.
+    ``use`` has the command-line options with which ``askew reformulate`` uses this model.
     """
 
     folder: Path

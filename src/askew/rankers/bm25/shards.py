@@ -121,8 +121,8 @@ def _open(folders: Sequence[Path], pool: ThreadPoolExecutor) -> list[_Shard]:
             )
         if header["analyzer"] != headers[0]["analyzer"]:
             raise ConfigError(
-                f"index {folder}: made with the analyzer {header['analyzer']!r}, but the first shard with "
-                f"{headers[0]['analyzer']!r}; index all shards with the same analyzer"
+                f"index {folder}: made with the analyzer {header['analyzer']!r}, but the first shard was made with the "
+                f"analyzer {headers[0]['analyzer']!r}; index all shards with the same analyzer"
             )
     files = [(f / name, known) for f, h in zip(folders, headers, strict=True) for name, known in h["files"].items()]
     list(pool.map(lambda file: check_file(*file), files))

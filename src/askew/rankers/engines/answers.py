@@ -166,7 +166,9 @@ class AnswerFile:
 
     def _keys(self, facts: Mapping[str, bytes], file: sqlite3.Connection) -> tuple[bytes, AESGCM | None]:
         if facts.get("format") != _FORMAT:
-            raise StoreError(f"cache= {self.path}: this version of askew cannot read its format; name another file")
+            raise StoreError(
+                f"cache= {self.path}: this version of askew cannot read the format of this file; name another file"
+            )
         if (facts["encrypted"] == b"1") != bool(self._secret):
             state, advice = (
                 ("not encrypted", "name another file, or leave out cache_key_env= and cache_key_file=")

@@ -46,7 +46,7 @@ class OpenSearchEngine:
         if parts.query:
             raise ConfigError("opensearch: url= should be the address of the cluster, without ?parameters")
         if (fields is None) == (body is None):
-            raise ConfigError("opensearch: give either fields= to search or a search body in body=")
+            raise ConfigError("opensearch: give fields= (the fields to search) or body= (a search body), but not both")
         self._origin, self._prefix = f"{parts.scheme}://{parts.netloc}", parts.path.strip("/")
         self._index, self._id_field, self._timeout = index_name, id_field, timeout_s
         self._body = read_body(body) or _multi_match(fields or "")

@@ -192,7 +192,8 @@ class QueryLeans:
         seeds = len(self.parts), len(other.parts)
         if seeds[0] != seeds[1] and 1 not in seeds:
             raise DataError(
-                f"differences: expected as many seeds for both methods, or one seed for one of them, found {seeds}"
+                "differences: expected the same number of seeds for both methods, or a single seed for one method; "
+                f"found {seeds[0]} and {seeds[1]} seeds"
             )
         return QueryLeans(self.parts - other.parts, self.reach + other.reach)
 
