@@ -80,7 +80,8 @@ class ReformulationTrial:
         unknown = [name for name in own if name not in {*self.names, _EQUIVALENCE}]
         if unknown:
             raise ConfigError(
-                f"method_settings=: {unknown[0]!r} is not one of the reformulators of this audit: {', '.join(self.names)}"
+                f"method_settings=: {unknown[0]!r} is not one of the reformulators of this audit ("
+                f"{', '.join(self.names)})"
             )
         self._methods = [make_reformulator({"method": name, **own.get(name, {})}, groups) for name in self.names]
         reading = next((one.method for one in self._methods if one.reads), None)
