@@ -52,7 +52,7 @@ def test_the_summary_fits_80_columns_and_has_all_tables(askew_logs, small):
     out, err = askew_logs(small, "--format", "parquet")
     assert max(map(len, out.splitlines())) <= 80
     for words in (
-        "4,000 rows, 0 left out", "specializing, of pairs of searches", "recommended", "absent", "seeks-specific",
+        "4,000 rows, 0 left out", "specializing reformulations", "recommended", "absent", "seeks-specific",
         "exposure after/before", "shopping and fashion", "Spearman's rho between a topic's rate and its share",
     ):  # fmt: skip
         assert words in out

@@ -33,7 +33,9 @@ Gap = Annotated[
     float, typer.Option(help="If the log has no sessions: a session ends after this many minutes without a row.")
 ]
 Topics = Annotated[
-    str, typer.Option(help="Source of topics: auto, column, words, none, a .toml file of words, or a classifier.")
+    str, typer.Option(help=
+        "Source of the topics of queries: auto, column, words, none, a .toml file of word lists, or the name of a "
+        "classifier.")
 ]  # fmt: skip
 Vectors = Annotated[
     Path | None,
@@ -189,12 +191,16 @@ def _short(row: dict[str, Any], name: str) -> str:
 
 def _frequency(report: LogReport) -> None:
     rows = report.tables["frequency"].to_dicts()
-    names = {"specializing": "specializing, of pairs of searches", "for_group": "adding a group, of specializing"}
+    names = {"specializing": "specializing reformulations", "for_group": "reformulations for a group"}
     cells = [
         ("n", [f"{row['hits']:,} of {row['n']:,}" for row in rows]),
         ("share [95%]", [_percent(row) for row in rows]),
     ]
-    _table("reformulations", "reformulation", [names[row["what"]] for row in rows], cells)
+    title = (
+        "share of specializing reformulations among pairs of consecutive searches, and share of reformulations for a "
+        "group among specializing reformulations"
+    )
+    _table(title, "reformulation", [names[row["what"]] for row in rows], cells)
 
 
 def _groups(report: LogReport) -> None:

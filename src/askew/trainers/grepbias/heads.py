@@ -54,8 +54,8 @@ class HeadSettings:
         fine = self.epochs >= 1 and self.batch_size >= 0 and self.learning_rate > 0
         if not fine or min(self.weight_decay, self.ridge) < 0:
             raise ConfigError(
-                "adapter: expected epochs and learning_rate above 0, and at least 0 for batch_size, weight_decay "
-                "and ridge; "
+                "adapter: expected epochs and learning_rate above 0, and batch_size, weight_decay and ridge of 0 or "
+                "more; "
                 f"found {self}"
             )
 
