@@ -49,7 +49,7 @@ def command(
     say(f"{files.documents} passages, {files.queries} judged queries")
     cli.show_steps(pairs.steps)
     cli.show_summary([row for row in rows if row["subset"] == "effective"])
-    say("effective: for each query, the best reformulation that leans less and retrieves as well.")
+    say("effective: for each query, the best reformulation that retrieves as well and leans less.")
     say("|ARaB|: bias (lean) of the results, 0 is balanced. NFaiRR: 1 is as neutral as can be.")
     say("")
     typer.echo(f"dataset  {dataset}")

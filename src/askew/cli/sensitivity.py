@@ -40,7 +40,7 @@ def command(
     lexicons: Annotated[
         str | None,
         typer.Option(
-            help="Lexicons to compare, by name or file: gender,my.csv. Default: all shipped lexicons that have the groups."
+            help="Lexicons to compare, by name or file: gender,my.csv. Default: all shipped lexicons with the groups."
         ),
     ] = None,
     tokens: Annotated[
@@ -76,7 +76,7 @@ def command(
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
 ) -> None:
-    """Measure the lean of runs with every combination of choices, such as the lexicon; report whether their order changes.
+    """Measure runs with every combination of choices, such as the lexicon; report whether the order of runs changes.
 
     The choices are the measure, the lexicon, the tokenizer, the sign, the cutoff, the rule for ranked documents without
     text, and the class of mentions (the measure parameter who). Separate the values of an option with commas.

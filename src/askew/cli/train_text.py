@@ -84,8 +84,8 @@ def rewriter_command(
     pairs: Annotated[
         Path,
         typer.Argument(
-            help="Pairs of a query and a better query: the store of askew run repair, a published dataset, or a file of "
-            "RePair."
+            help="Pairs of a query and a better query: the store of askew run repair, a published dataset, or a file "
+            "of RePair."
         ),
     ],
     out: Out,
@@ -109,8 +109,8 @@ def rewriter_command(
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="For hred-qs: a file of queries with user and time. The session of a query is the earlier queries of the "
-            "same user."
+            help="For hred-qs: a file of queries with user and time. The session of a query is the earlier queries "
+            "of the same user."
         ),
     ] = None,
     beams: Annotated[int | None, typer.Option(help="The number of beams for rewriting held-out queries.")] = None,

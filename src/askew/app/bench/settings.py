@@ -23,13 +23,13 @@ EQUIVALENCE = ("auto", "light", "minilm", "neural", FILTER_OFF)
 class BenchSettings:
     """The settings of a bench.
 
-    ``base`` is the ranker whose results the mitigation methods change. All methods are compared with this ranker. At
-    most ``k`` documents are ranked for each query. ``agree`` is a share of the top 10 of the original query: the results
-    of a reformulation must keep at least this share. ``equivalence`` is the model that rejects reformulations with a
-    different meaning: ``auto`` is the best installed model, and ``off`` rejects none. With ``sweep``, a method for which
-    no strength is given is run with several strengths. ``method_settings`` has the settings of methods, by the text of
-    the method: ``{"reformulate:reduce": {"count": 5}}``. ``out`` is the folder for the report with its tables, for the
-    scores of each query, and for the runs. ``store`` is the folder that keeps indexes and counts of words.
+    ``base`` is the base ranker: mitigation methods build on this ranker and are compared with it. At most ``k``
+    documents are ranked for each query. ``agree`` is a share of the top 10 of the original query: the results of a
+    reformulation must keep at least this share. ``equivalence`` is the model that rejects reformulations with a
+    different meaning: ``auto`` is the best installed model, and ``off`` rejects none. With ``sweep``, a method for
+    which no strength is given is run with several strengths. ``method_settings`` has the settings of methods, by the
+    text of the method: ``{"reformulate:reduce": {"count": 5}}``. ``out`` is the folder for the report with its tables,
+    for the scores of each query, and for the runs. ``store`` is the folder that keeps indexes and counts of words.
     """
 
     base: str = "bm25"

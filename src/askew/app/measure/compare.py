@@ -268,6 +268,6 @@ def _refuse_unused(asked: list[MeasureRequest], margin: Margin) -> None:
             )
     if margin is not None and all(_margin_for(one, margin) is None for one in asked):
         raise ConfigError(
-            "margin=: a margin without a measure applies to bounded measures of effectiveness, and no such measure is "
-            "compared; for another bounded measure, give its name, as in 'FaiRR@10=0.05'"
+            "margin=: one number applies only to bounded measures of effectiveness, and no such measure is compared; "
+            "for another bounded measure, name the measure, as in 'FaiRR@10=0.05'"
         )

@@ -24,7 +24,7 @@ from askew.rankers.disk import read_header
 
 
 class Ranker:
-    """A ranker, given by its name. It indexes and searches a collection: ``Ranker("bm25").index(collection).search(queries, k=100)``.
+    """A ranker, given by its name: ``Ranker("bm25").index(collection).search(queries, k=100)``.
 
     ``settings`` are the settings of the ranker (``askew show ranker NAME``). Some rankers need no index.
     """
@@ -127,7 +127,7 @@ class Filter:
         self._filter = make_filter({"filter": name, **settings}, None if groups is None else Groups.of(groups))
 
     def check(self, pairs: Sequence[tuple[str, str]]) -> list[str | None]:
-        """For each pair (original query, reformulation), return the reason why it is rejected, or None if it is kept."""
+        """For each pair (original query, reformulation), return why it is rejected, or None if it is kept."""
         originals = [original for original, _ in pairs]
         first: dict[str, int] = {}
         rows = [first.setdefault(original, place) for place, original in enumerate(originals)]

@@ -49,7 +49,7 @@ def _caption(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
         join([tag("span", "●", class_=f"dot-{kind}", aria_hidden="true"), f" {words}"])
         for kind, words in (("better", "gain in lean or effectiveness, and loss in neither"),
                             ("worse", "loss in lean or effectiveness, and gain in neither"),
-                            ("mixed", "gain in one of lean and effectiveness and loss in the other, or no change in both"))
+                            ("mixed", "gain in lean and loss in effectiveness, or the reverse, or no change in both"))
     ]  # fmt: skip
     words: list[object] = [
         "In-sample gains of the pairs that match the filters. Larger circles stand for more pairs. Rings show all "

@@ -70,8 +70,9 @@ def _nothing(found: PairPage, asked: PairFilter) -> Markup:
 
 def _choose(table: ShownPairs, known: Sequence[Manifest]) -> Markup:
     chosen = table.manifest.settings.get("selector", "unknown")
-    facts = tag("p", "These pairs were chosen by the selector ", tag("code", shown(chosen)), " from ", tag("code", table.name), ". ",
-                element("a", "How these pairs were computed", href=below("/plan", table.name)), class_="note")  # fmt: skip
+    facts = tag("p", "These pairs were chosen by the selector ", tag("code", shown(chosen)), " from ",
+                tag("code", table.name), ". ", element("a", "How these pairs were computed",
+                href=below("/plan", table.name)), class_="note")  # fmt: skip
     names = [f"{one.step}-{one.key}" for one in known]
     if len(names) < 2:
         return facts
