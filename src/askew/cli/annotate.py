@@ -52,7 +52,8 @@ def command(
     The command counts the group terms that the default measures of askew measure need, or that the measures of
     --measures or --preset need. With --lexicon, --tokens or --overlap, the command counts only with this one lexicon,
     tokenizer and overlap rule. Existing counts are reused. After an interruption, the same command resumes. If askew
-    measure has the same --store, it finds the counts by the content of the documents, and does not read the texts.
+    measure has the same --store, it finds the counts by the content of the documents, and reads the counts instead of
+    the texts.
     """
     from askew.app.scoring.annotate import annotate
     from askew.engine.store import Store

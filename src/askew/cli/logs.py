@@ -55,7 +55,7 @@ Pairs = Annotated[
 PageLexicon = Annotated[
     str | None, typer.Option(help="Lexicon for the texts of result pages. Default: the lexicon for the queries.")
 ]  # fmt: skip
-MinUsers = Annotated[int, typer.Option(help="Show only texts that at least this many users typed.")]
+MinUsers = Annotated[int, typer.Option(help="Show only texts of queries that at least this many users typed.")]
 MinEvents = Annotated[
     int, typer.Option(help="Show only sites that appear in the results of at least this many reformulations.")
 ]

@@ -46,4 +46,6 @@ class BenchSettings:
             raise ConfigError(f"k=: expected 1 or more documents per query, found {self.k}")
         one_of(self.equivalence, EQUIVALENCE, "equivalence")
         if not 0 <= self.agree <= 1:
-            raise ConfigError(f"agree=: expected a share from 0 to 1 of the top 10 to keep, found {self.agree}")
+            raise ConfigError(
+                f"agree=: expected a share from 0 to 1 (the share of the top 10 that must be kept), found {self.agree}"
+            )
