@@ -336,15 +336,18 @@ def second_effective(table):
 
 
 BROKEN = {
-    "every Effective pair has a label that is accepted for its group: broken by 1 of 15": (
+    "every Effective pair has a label that is accepted for the group of its query: broken by 1 of 15": (
         "effective",
         {"label": pl.lit(4)},
     ),
-    "every Optimal pair has a label that is accepted for its group: broken by 1 of 21": (
+    "every Optimal pair has a label that is accepted for the group of its query: broken by 1 of 21": (
         "optimal",
         {"label": pl.lit(4)},
     ),
-    "Fair consists of the Optimal and the Effective pairs: broken by 1 of 200": ("effective", {"fair": pl.lit(False)}),
+    "the subset Fair consists of the Optimal and the Effective pairs: broken by 1 of 200": (
+        "effective",
+        {"fair": pl.lit(False)},
+    ),
     "no Fair pair is a negative sample: broken by 1 of 200": ("effective", {"negative": pl.lit(True)}),
     "the original query and the reformulation of a Fair pair differ: broken by 1 of 36": (
         "fair",

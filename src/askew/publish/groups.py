@@ -34,7 +34,9 @@ def stated(facts: Facts) -> dict[str, bool]:
 def _subsets(pairs: pl.DataFrame, _: Facts) -> Iterator[Broken]:
     both = pl.col("optimal") | pl.col("effective")
     shown = ("optimal", "effective", "fair", "negative")
-    yield from broken(pairs, pl.col("fair") != both, "Fair consists of the Optimal and the Effective pairs", *shown)
+    yield from broken(
+        pairs, pl.col("fair") != both, "the subset Fair consists of the Optimal and the Effective pairs", *shown
+    )
     yield from broken(pairs, pl.col("negative") & (pl.col("fair") | both), "no Fair pair is a negative sample", *shown)
     for subset in ("optimal", "effective"):
         yield from once(pairs, subset, subset.capitalize())
@@ -52,7 +54,7 @@ def _accepted(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         right = np.zeros(chosen.height, bool)
         for group, labels in by_group.items():
             right |= (chosen["group"] == group).to_numpy() & _is_in(chosen["label"], labels)
-        said = f"every {subset.capitalize()} pair has a label that is accepted for its group"
+        said = f"every {subset.capitalize()} pair has a label that is accepted for the group of its query"
         yield from broken(chosen, ~right, said, "group", "label")
 
 
