@@ -441,7 +441,7 @@ def test_a_run_of_other_queries_or_documents_is_refused(toy, store):
     with pytest.raises(DataError, match=r"none of its 1 queries .*'x1'.* is among the 3 .*'q1'"):
         bench(str(toy), [f"run:{run}"], settings=BenchSettings(store=store))
     run.write_text("q1 Q0 d1 1 2.0 me\nq1 Q0 d99 2 1.0 me\n")
-    with pytest.raises(DataError, match=r"1 of its lines .*'d99' for query 'q1'"):
+    with pytest.raises(DataError, match=r"1 lines of the run .*'d99' for query 'q1'"):
         bench(str(toy), [f"run:{run}"], settings=BenchSettings(store=store))
 
 

@@ -81,7 +81,7 @@ def test_counting_names_its_groups_and_refuses_one_called_neutral():
     counting = Counting("bool", Groups({"old": ["elderly"], "young": ["teen"]}, tokens="blank"))
     assert counting.facts()["groups"] == "young-old" and counting.facts()["tokens"] == "blank"
     assert NEUTRAL == 0
-    with pytest.raises(ConfigError, match="the name 'neutral' is reserved for documents of no group"):
+    with pytest.raises(ConfigError, match="the name 'neutral' is reserved for documents that name no group"):
         Counting(groups=Groups({"neutral": ["it"], "old": ["elderly"]}))
     with pytest.raises(ConfigError, match="expected one of tc, tf, bool, neutrality"):
         Counting("most")

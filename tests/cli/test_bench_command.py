@@ -61,7 +61,9 @@ def test_times_are_shown_unless_unwanted(askew, store):
 def test_an_error_is_one_line(askew, files, store):
     askew("bench demo -m bm52").refused(2, "did you mean 'bm25'?")
     askew("bench demo -m rerank:./none").refused(3, "there is no folder")
-    askew("bench demo -m qld --agree 2").refused(2, "--agree", "from 0 to 1 of the top 10 to keep, found 2")
+    askew("bench demo -m qld --agree 2").refused(
+        2, "--agree", "from 0 to 1 (the share of the top 10 that must be kept), found 2"
+    )
     askew("bench demo -m qld --measures RR@10").refused(2, "one of lean")
     askew(f"bench demo -m run:old.run --store {store}").refused(3, "none of its 2 queries")
     askew("bench nowhere -m qld").refused(3, "nowhere")

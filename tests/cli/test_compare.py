@@ -17,7 +17,8 @@ KEYS = [
 ]  # fmt: skip
 DEMO = demo_files()
 NOT_RULED_OUT = (
-    "nDCG@10 may lose 0.01: a loss of this size is not ruled out, p = 0.381 (H0: the mean loss is 0.01 or more; Holm)"
+    "nDCG@10 may lose 0.01: a loss of this size is not ruled out, p = 0.381 (null hypothesis: the mean loss is 0.01 "
+    "or more; Holm-corrected)"
 )
 COMPARE_DEMO = f"compare {DEMO.runs[0]} {DEMO.runs[1]} --docs {DEMO.docs} --qrels {DEMO.qrels}"
 
@@ -162,7 +163,7 @@ def test_two_amounts_that_one_measure_may_lose_are_refused(askew):
     command = ["compare", "old.run", "new.run", *ALL.split(), "--measures", "nDCG@10"]
     for amounts in (("0.01", "0.9"), ("0.9", "0.01")):
         conditions = [word for amount in amounts for word in ("--fail-if", f"nDCG@10 may lose {amount}")]
-        askew([*command, *conditions]).refused(2, "give only the smaller amount")
+        askew([*command, *conditions]).refused(2, "keep only the condition with the smaller amount")
 
 
 def test_a_gate_on_lean_fails_where_queries_have_no_value_in_both_runs(askew, files):

@@ -922,7 +922,7 @@ def test_a_folder_that_ir_datasets_cannot_make_is_one_line(monkeypatch):
         raise PermissionError(13, "Permission denied", name)
 
     monkeypatch.setattr(irds.importlib, "import_module", refuse)
-    with pytest.raises(DataError, match=r"its folder cannot be used .*Permission denied.*IR_DATASETS_HOME"):
+    with pytest.raises(DataError, match=r"cannot use its download folder .*Permission denied.*IR_DATASETS_HOME"):
         open_collection("irds:vaswani")
 
 

@@ -179,7 +179,7 @@ def test_columns_that_change_between_workers_are_found(tmp_path, pool, shard_row
 
 
 def test_a_maker_that_makes_another_stage_is_refused(tmp_path):
-    with Workers(1) as workers, pytest.raises(StageError, match="built the stage 'halve' with other settings"):
+    with Workers(1) as workers, pytest.raises(StageError, match="built the stage 'halve' with settings that differ"):
         run(tmp_path, Drifting(), workers)
 
 

@@ -52,8 +52,8 @@ def test_the_summary_fits_80_columns_and_has_all_tables(askew_logs, small):
     out, err = askew_logs(small, "--format", "parquet")
     assert max(map(len, out.splitlines())) <= 80
     for words in (
-        "4,000 rows, 0 left out", "specializing, of all pairs", "recommended", "absent", "seeks-specific",
-        "exposure after/before", "shopping and fashion", "Spearman's rho of rate and % recommended",
+        "4,000 rows, 0 left out", "specializing reformulations", "recommended", "absent", "seeks-specific",
+        "exposure after/before", "shopping and fashion", "Spearman's rho between a topic's rate and its share",
     ):  # fmt: skip
         assert words in out
     assert "queries not shown: few users" in out
@@ -79,7 +79,7 @@ def test_the_folder_has_a_page_and_each_table_twice(askew_logs, small, tmp_path)
     assert json.loads((folder / "report.json").read_text())["counts"]["sessions"] == 2000
     page = (folder / "report.html").read_text()
     assert page.count("<svg") >= 2
-    assert "How people add a group" in page
+    assert "How people reformulate their queries to name a group" in page
     assert out.rstrip().endswith(f"written to report: report.html, report.json and {len(names)} tables")
     assert pl.read_csv(folder / "tables" / "groups.csv")["group"].to_list() == ["female", "male", "several"]
     with pytest.raises(ConfigError, match="expected a new or an empty folder"):
@@ -88,7 +88,7 @@ def test_the_folder_has_a_page_and_each_table_twice(askew_logs, small, tmp_path)
 
 def test_a_review_is_written_decided_and_fed_back(askew_logs, small, tmp_path):
     out, _ = askew_logs(small, "--format", "parquet", "--review", "terms.tsv", "--min-users", "2")
-    assert "review terms.tsv: write a group or no in the last column" in out
+    assert "review terms.tsv: in the last column, write the name of a group or the word no" in out
     path = tmp_path / "terms.tsv"
     lines = path.read_text().splitlines()
     assert any(line.startswith("kids\t") for line in lines)
@@ -139,7 +139,7 @@ def test_rows_left_out_are_told_by_reason_on_stderr(askew_logs, tmp_path):
 )
 def test_the_demo_takes_other_settings_and_tells_of_the_effects_that_are_left(askew_logs, small_demo, words):
     out, _ = askew_logs("--demo", *words)
-    assert "planted effects that are within the measured 95% interval:" in out
+    assert "effects planted in this synthetic log:" in out
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -194,7 +194,7 @@ def test_topics_and_several_groups_are_told_with_their_intervals(askew_logs, tmp
 
 def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_demo):
     out, err = askew_logs("--demo")
-    assert "planted effects that are within the measured 95% interval:" in out
+    assert "effects planted in this synthetic log:" in out
     assert "made up (seed 0)" in err
     assert max(map(len, out.splitlines())) <= 80
 

@@ -30,7 +30,7 @@ def test_a_page_begins_with_three_findings_and_folds_the_tables(report):
     assert len(told) == MOST and page.index(told[0]) < page.index(told[2]) < page.index("<table")
     body = page.partition("<main>")[2]
     assert body.index("<details") < body.index("<table") and body.count('<details class="folded">') >= 6
-    assert "This log is made up." in page
+    assert "This log is synthetic." in page
 
 
 def test_every_figure_of_a_finding_is_in_a_table(report):

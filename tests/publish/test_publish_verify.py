@@ -343,19 +343,28 @@ def second_effective(table):
 
 
 BROKEN = {
-    "every Effective pair has a label that is accepted for its group: broken by 1 of 15": (
+    "every Effective pair has a label that is accepted for the group of its query: broken by 1 of 15": (
         "effective",
         {"label": pl.lit(4)},
     ),
-    "every Optimal pair has a label that is accepted for its group: broken by 1 of 21": (
+    "every Optimal pair has a label that is accepted for the group of its query: broken by 1 of 21": (
         "optimal",
         {"label": pl.lit(4)},
     ),
-    "Fair consists of the Optimal and the Effective pairs: broken by 1 of 200": ("effective", {"fair": pl.lit(False)}),
+    "the subset Fair consists of the Optimal and the Effective pairs: broken by 1 of 200": (
+        "effective",
+        {"fair": pl.lit(False)},
+    ),
     "no Fair pair is a negative sample: broken by 1 of 200": ("effective", {"negative": pl.lit(True)}),
-    "the two texts of a Fair pair differ: broken by 1 of 36": ("fair", {"text": pl.col("original_text")}),
-    "every Optimal pair has the new value 1 of RR@10: broken by 1 of 21": ("optimal", {"new_RR_10": pl.lit(0.9)}),
-    "every Optimal pair has the new value 0 of ARaB(tf)@10: broken by 1 of 21": (
+    "the original query and the reformulation of a Fair pair differ: broken by 1 of 36": (
+        "fair",
+        {"text": pl.col("original_text")},
+    ),
+    "the reformulation of every Optimal pair has the value 1 of RR@10: broken by 1 of 21": (
+        "optimal",
+        {"new_RR_10": pl.lit(0.9)},
+    ),
+    "the reformulation of every Optimal pair has the value 0 of ARaB(tf)@10: broken by 1 of 21": (
         "optimal",
         {"new_ARaB_tf_10": pl.lit(None)},
     ),
@@ -375,9 +384,9 @@ BROKEN = {
         "fair",
         {"outcome": pl.lit("worse-worse")},
     ),
-    "the label follows from the outcome: broken by 1 of 200": ("effective", {"label": pl.lit(4)}),
-    "the group follows from the old values: broken by 5 of 200": ("", {}),
-    "the score is the weighted sum of the gains: broken by 1 of 179": ("effective", {"score": pl.lit(9.0)}),
+    "the label of a pair follows from its outcome: broken by 1 of 200": ("effective", {"label": pl.lit(4)}),
+    "the group of a pair follows from the values of its original query: broken by 5 of 200": ("", {}),
+    "the score of a pair is the weighted sum of its gains: broken by 1 of 179": ("effective", {"score": pl.lit(9.0)}),
     "all pairs of a query have the same original_text: broken by": ("", {"original_text": pl.lit("something else")}),
     "all pairs of a query have the same group: broken by": ("", {"group": pl.col("group") % 4 + 1}),
     "all pairs of a query have the same old_RR_10: broken by": ("", {"old_RR_10": pl.col("old_RR_10") + 1}),

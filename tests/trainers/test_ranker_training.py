@@ -74,7 +74,7 @@ def test_a_tokenizer_that_marks_no_second_text_is_refused():
     def nothing(*_, **__):
         return {"special_tokens_mask": [0, 0], "input_ids": [5, 5]}
 
-    with pytest.raises(ConfigError, match="expected special tokens between the two texts of a pair"):
+    with pytest.raises(ConfigError, match="special tokens between the two texts of a pair"):
         Template.of(nothing)
 
 

@@ -17,24 +17,30 @@ if TYPE_CHECKING:
 
 
 def command(
-    docs: Annotated[Path, typer.Argument(help="Documents: a file (TSV, JSON Lines, Parquet, gzip) or a folder.")],
+    docs: Annotated[
+        Path,
+        typer.Argument(
+            help="Documents: a file or a folder of files. A file is TSV, JSON Lines or Parquet, and may be gzipped."
+        ),
+    ],
     measures: Annotated[str | None, typer.Option(help="Count the group terms that these measures need.")] = None,
     preset: Annotated[
         str | None,
-        typer.Option("--preset", help="Count the group terms that this preset needs. Read texts as the preset does."),
+        typer.Option(
+            "--preset",
+            help="Count the group terms that this preset needs. Texts are read in the same way as by the preset.",
+        ),
     ] = None,
     groups: o.GroupNames = None,
-    lexicon: Annotated[
-        str | None, typer.Option(help="Make only one count, with this lexicon (a name or a file).")
-    ] = None,
+    lexicon: Annotated[str | None, typer.Option(help="Count only with this lexicon (a name or a file).")] = None,
     tokens: Annotated[
-        str | None, typer.Option(help="Make only one count, with this tokenizer, such as unclipped or word.")
+        str | None, typer.Option(help="Count only with this tokenizer, such as unclipped or word.")
     ] = None,
     overlap: Annotated[
         str | None,
         typer.Option(
-            help="Make only one count. A term of several groups counts for all of these groups (all) or for "
-            "the first of them (first)."
+            help="Count only with this overlap rule. A term of several groups counts for all of these groups (all) or "
+            "for the first of them (first)."
         ),
     ] = None,
     fields: o.Fields = None,
@@ -43,10 +49,11 @@ def command(
 ) -> None:
     """Count how often each document names each group, and keep the counts in the store.
 
-    The command makes the counts for the default measures of askew measure, or for the measures of --measures or
-    --preset. askew measure then reads the counts instead of the texts. With --lexicon, --tokens or --overlap, the
-    command makes only one count. Existing counts are reused. After an interruption, the same command resumes. askew
-    measure finds the counts in its --store by the content of the documents.
+    The command counts the group terms that the default measures of askew measure need, or that the measures of
+    --measures or --preset need. With --lexicon, --tokens or --overlap, the command counts only with this one lexicon,
+    tokenizer and overlap rule. Existing counts are reused. After an interruption, the same command resumes. If askew
+    measure has the same --store, it finds the counts by the content of the documents, and reads the counts instead of
+    the texts.
     """
     from askew.app.scoring.annotate import annotate
     from askew.engine.store import Store
@@ -54,7 +61,7 @@ def command(
     needs = _needs(measures, preset, groups, lexicon, tokens, overlap, o.split_fields(fields))
     counts: list[dict[str, Any]] = []
     for number, stage in enumerate(needs.stages, start=1):
-        label = f"counting words ({number} of {len(needs.stages)})" if len(needs.stages) > 1 else "counting words"
+        label = f"counting words (count {number} of {len(needs.stages)})" if len(needs.stages) > 1 else "counting words"
         with Waiting(label) as progress:
             outcome = annotate(docs, Store(store), stage, needs.fields, progress, needs.published)
         manifest = outcome.manifest

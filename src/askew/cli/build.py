@@ -20,24 +20,34 @@ if TYPE_CHECKING:
 
 RecipeName = Annotated[str, typer.Argument(help="A recipe by name (askew list recipes), or a .toml file.")]
 Until = Annotated[str | None, typer.Option(help="Stop after this step; askew plan lists the steps.")]
-Engine = Annotated[str, typer.Option(help="Where shards are processed: local (processes on this machine) or ray.")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="Where the shards of a step are processed: local (processes on this machine) or ray (a Ray cluster)."
+    ),
+]
 WorkerCount = Annotated[
     int | None,
     typer.Option(
-        "--workers", help="The number of processes or Ray actors. With --engine local, 1 starts no other process."
+        "--workers",
+        help="The number of processes or Ray actors. With --engine local, the value 1 starts no other process.",
     ),
 ]
 GpuShare = Annotated[
     float | None,
     typer.Option(
-        help="With --engine ray: the share of a GPU for each actor that runs a neural model. Default: 1. 0 uses no GPU."
+        help="With --engine ray: the share of a GPU for each actor that runs a neural model. The default is 1; the "
+        "value 0 uses no GPU."
     ),
 ]
 RayAddress = Annotated[
     str | None, typer.Option(help="The address of a Ray cluster. Default: start Ray on this machine.")
 ]
 Out = Annotated[
-    Path, typer.Option(help="The folder to write to. An earlier report in it is replaced; other files are kept.")
+    Path,
+    typer.Option(
+        help="The folder to write to. An earlier report in this folder is replaced; other files in it are kept."
+    ),
 ]
 Figures = Annotated[str, typer.Option(help="Also write the figures as files: svg, png or svg,png.")]
 Latex = Annotated[bool, typer.Option("--latex", help="Also write the tables in LaTeX.")]
@@ -208,12 +218,14 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
     if HELD_OUT in figures:
         said += ["old, new: means of the original queries and of the reformulations; if the change is",
                  "  held out, on half of the documents and at half the cutoff",
-                 "held out: change if half of the documents selects the pairs and the other half measures",
-                 "words: change if half of the group words selects the pairs and the other half measures;",
+                 "held out: change measured on half of the documents; the other half selected the pairs",
+                 "words: change measured with half of the group words; the other half selected the pairs;",
                  "  too optimistic, because both halves are counted in the same passages"]  # fmt: skip
     if figures:
-        said += ["in-sample: change measured on the same data that selected the pairs",
-                 "improved, worsened: pairs whose reformulation scores better or worse than the original"]  # fmt: skip
+        said.append("in-sample: change measured on the same data that selected the pairs")
+    held_out = {row["subset"] for row in rows if row["figures"] == HELD_OUT}
+    if any(row["subset"] not in held_out for row in rows):
+        said.append("improved, worsened: pairs whose reformulation scores better or worse than the original")
     if figures and others:
         said += ["with the ranker: change of the same pairs if they are searched with another ranker; not",
                  "  held out, because this ranker may retrieve the same passages"]  # fmt: skip
@@ -251,7 +263,7 @@ def publish_command(
     say("subsets: " + ", ".join(f"{name} {count:,}" for name, count in done.subsets.items()))
     if done.left_out:
         say(
-            f"left out: {done.left_out:,} pairs whose reformulation has the words of an original query "
+            f"left out: {done.left_out:,} pairs whose reformulation has the same words as an original query "
             "(publish.query_text = false)"
         )
     typer.echo(f"written to {safe(str(out))}; check it with askew verify {safe(str(out))}")
@@ -281,7 +293,9 @@ def report_command(
 
 def verify_command(
     path: Annotated[str, typer.Argument(help="The folder of a published dataset, a store or an index.")],
-    repair: Annotated[bool, typer.Option("--repair", help="Compute damaged parts again.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Compute the damaged parts of a store or an index again.")
+    ] = False,
     as_json: o.AsJson = False,
 ) -> None:
     """Check a dataset, a store or an index: its checksums, and the contents of a dataset. Exit code 3 on any error.

@@ -33,7 +33,9 @@ Gap = Annotated[
     float, typer.Option(help="If the log has no sessions: a session ends after this many minutes without a row.")
 ]
 Topics = Annotated[
-    str, typer.Option(help="Source of topics: auto, column, words, none, a .toml file of words, or a classifier.")
+    str, typer.Option(help=
+        "Source of the topics of queries: auto, column, words, none, a .toml file of word lists, or the name of a "
+        "classifier.")
 ]  # fmt: skip
 Vectors = Annotated[
     Path | None,
@@ -41,7 +43,10 @@ Vectors = Annotated[
 ]
 DirectionName = Annotated[
     str,
-    typer.Option(help="How the vector from one group to the other is made: pca (all word pairs) or pair (the first)."),
+    typer.Option(
+        help="How the vector from one group to the other is computed: pca (from all word pairs) or pair (from one "
+        "pair)."
+    ),
 ]
 Pairs = Annotated[
     Path | None,
@@ -50,8 +55,10 @@ Pairs = Annotated[
 PageLexicon = Annotated[
     str | None, typer.Option(help="Lexicon for the texts of result pages. Default: the lexicon for the queries.")
 ]  # fmt: skip
-MinUsers = Annotated[int, typer.Option(help="Show only texts that at least this many users typed.")]
-MinEvents = Annotated[int, typer.Option(help="Show only sites that appear in at least this many reformulations.")]
+MinUsers = Annotated[int, typer.Option(help="Show only texts of queries that at least this many users typed.")]
+MinEvents = Annotated[
+    int, typer.Option(help="Show only sites that appear in the results of at least this many reformulations.")
+]
 Review = Annotated[
     Path | None,
     typer.Option(
@@ -141,7 +148,10 @@ def show(report: LogReport, review: Path | None, out: Path | None) -> None:
         told = ", ".join(f"{row['reason']} {row['n']:,}" for row in rows.to_dicts())
         say(f"{what} not shown: {told}")
     if review is not None:
-        say(f"to review {review}: write a group or no in the last column, then run this command again")
+        say(
+            f"to review {review}: in the last column, write the name of a group or the word no; then run this command "
+            "again"
+        )
     if out is not None:
         say(f"written to {out}: report.html, report.json and {len(report.tables)} tables")
 
@@ -181,12 +191,16 @@ def _short(row: dict[str, Any], name: str) -> str:
 
 def _frequency(report: LogReport) -> None:
     rows = report.tables["frequency"].to_dicts()
-    names = {"specializing": "specializing, of all pairs", "for_group": "for a group, of specializing"}
+    names = {"specializing": "specializing reformulations", "for_group": "reformulations for a group"}
     cells = [
         ("n", [f"{row['hits']:,} of {row['n']:,}" for row in rows]),
         ("share [95%]", [_percent(row) for row in rows]),
     ]
-    _table("reformulations", "reformulation", [names[row["what"]] for row in rows], cells)
+    title = (
+        "share of specializing reformulations among pairs of consecutive searches, and share of reformulations for a "
+        "group among specializing reformulations"
+    )
+    _table(title, "reformulation", [names[row["what"]] for row in rows], cells)
 
 
 def _groups(report: LogReport) -> None:
@@ -194,7 +208,7 @@ def _groups(report: LogReport) -> None:
     shares = {row["group"]: row for row in report.tables["groups"].to_dicts()}
     cells = ["" if name == "all" else _percent(shares[name], between="\n") for name in labels]
     columns = [("share [95%]", cells), *_behavior(report, [(name, "all") for name in labels])]
-    _table("reformulations for a group", "group", labels, columns)
+    _table("reformulations that add terms of a group", "group", labels, columns)
     several = shares["several"]["hits"]
     if several:
         say(f"{several:,} of them add terms of several groups and are counted for no group")
@@ -235,12 +249,15 @@ def _ranks(report: LogReport) -> None:
 
 
 def _kinds(report: LogReport) -> None:
-    _shares(
-        report, "kinds", "kind", "kinds of reformulations, by the added group's share in the original results", "kind"
+    title = (
+        "kinds of reformulations, by the share of the added group among the groups that the results of the original "
+        "query name"
     )
+    _shares(report, "kinds", "kind", title, "kind")
     lean = report.tables["lean"].filter(group="all").to_dicts()[0]
     if lean["n"]:
-        say(f"share of the added group if both result pages name a group, n={lean['n']:,}:")
+        say("share of the added group among all mentions of groups on a result page, for")
+        say(f"{lean['n']:,} reformulations where both result pages (before and after) name a group:")
         say(f"{_percent(lean, 'before')} before, {_percent(lean, 'after')} after the reformulation")
 
 
@@ -251,7 +268,12 @@ def _sites(report: LogReport) -> None:
         ("n", [f"{row['n']:,}" for row in shown]),
         ("exposure after/before [95%]", [_number(row, "ratio") for row in shown]),
     ]
-    _table(f"sites ({len(shown)} of {len(rows)} shown)", "site", [row["site"] for row in shown], columns)
+    _table(
+        f"exposure of sites in the results ({len(shown)} of {len(rows)} sites shown)",
+        "site",
+        [row["site"] for row in shown],
+        columns,
+    )
 
 
 def _topics(report: LogReport) -> None:
@@ -264,14 +286,16 @@ def _topics(report: LogReport) -> None:
     named = report.groups[:1] if len(report.groups) == 2 else report.groups
     columns += [(f"% {group}\n[95%]", [_short(row, f"share_{group}") for row in rows]) for group in named]
     _table(
-        "topics of the original queries; a rate of 1 is the average of the log",
+        "topics of the original queries; rate: share of the topic in reformulations that add terms of a group, divided "
+        "by its share in the log",
         "topic",
         [row["topic"] for row in rows],
         columns,
     )
     for row in report.tables["topic_correlations"].filter(one="rate", two="recommended").drop_nulls("rho").to_dicts():
         told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])}, n {row['n']}"
-        say(f"Spearman's rho of rate and % recommended: {told}")
+        say("Spearman's rho between a topic's rate and its share of recommended queries:")
+        say(f"  {told}")
         say("  null hypothesis of p: no rank correlation")
 
 
@@ -305,7 +329,8 @@ def _keyphrases(report: LogReport) -> None:
 def _planted(report: LogReport) -> None:
     table = report.tables["planted"]
     say("")
-    say(f"planted effects that are within the measured 95% interval: {table['within'].sum()} of {table.height}")
+    found = f"{table['within'].sum()} of {table.height}"
+    say(f"effects planted in this synthetic log: {found} are inside their 95% interval")
 
 
 _PRINTERS: dict[str, Callable[[LogReport], None]] = {

@@ -29,13 +29,19 @@ def command(
     label: o.Label = None,
     background: o.Background = None,
     measures: Annotated[
-        str | None, typer.Option(help="Measures of lean, without a cutoff: 'ARaB(tf) NFaiRR'. Default: all usual ones.")
+        str | None,
+        typer.Option(
+            help="Measures of lean, each without a cutoff: 'ARaB(tf) NFaiRR'. Default: ARaB (tc, tf, bool), NFaiRR, "
+            "LexiconShare."
+        ),
     ] = None,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
     lexicons: Annotated[
         str | None,
-        typer.Option(help="Lexicons to compare, by name or file: gender,my.csv. Default: all with the groups."),
+        typer.Option(
+            help="Lexicons to compare, by name or file: gender,my.csv. Default: all shipped lexicons with the groups."
+        ),
     ] = None,
     tokens: Annotated[
         str | None, typer.Option(help=f"Tokenizers to compare. Default: {','.join(defaults.SENSITIVITY_TOKENS)}.")
@@ -57,7 +63,8 @@ def command(
     who: Annotated[
         str | None,
         typer.Option(
-            help=f"Classes of mentions to compare (the parameter who). Default: {','.join(defaults.SENSITIVITY_WHO)}."
+            help="Classes of mentions to compare: values of the measure parameter who. Default: "
+            f"{','.join(defaults.SENSITIVITY_WHO)}."
         ),
     ] = None,
     order: o.Order = None,
@@ -69,10 +76,10 @@ def command(
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
 ) -> None:
-    """Measure runs with every combination of choices, and report whether the order of systems stays the same.
+    """Measure runs with every combination of choices, such as the lexicon; report whether the order of runs changes.
 
-    The choices are measure, lexicon, tokenizer, sign, cutoff, rule for missing texts and class of mentions. Separate
-    the values of an option with commas.
+    The choices are the measure, the lexicon, the tokenizer, the sign, the cutoff, the rule for ranked documents without
+    text, and the class of mentions (the measure parameter who). Separate the values of an option with commas.
     Example: askew sensitivity bm25.run bert.run tk.run --docs docs.tsv --html sensitivity.html
     """
     from askew.app.measure.sensitivity import sensitivity
@@ -111,9 +118,9 @@ def _print_tables(report: SensitivityReport) -> None:
         say_wrapped(sentence)
     say("")
     rows = report.axis_rows()
-    say("agreement (Kendall's tau) of combinations that differ in one choice")
+    say("agreement (Kendall's tau) of two orders of the systems if one choice differs")
     _print(AXIS_HEAD, rows)
-    say("ranks of the systems (1 leans least)")
+    say("ranks of the systems (rank 1: leans least)")
     ranks = [[one.system, f"{one.median:g}", f"{one.best}-{one.worst}", f"{one.least:,}"] for one in report.ranks]
     _print(("system", "median", "range", "times least"), ranks)
     if report.flips:
@@ -121,7 +128,7 @@ def _print_tables(report: SensitivityReport) -> None:
 
 
 def _print_flips(report: SensitivityReport) -> None:
-    say("pairs of systems whose order changes: combinations in which each leans less")
+    say("systems A and B whose order changes: in how many combinations A or B leans less")
     shown = report.flips[:_MOST_SHOWN]
     rows = [[one.first, one.second, f"{one.first_less:,}", f"{one.second_less:,}", f"{one.equal:,}"] for one in shown]
     _print(("A", "B", "A less", "B less", "equal"), rows)

@@ -26,20 +26,30 @@ def generator_command(
     ] = None,
     model: Model = None,
     direction: Annotated[
-        str | None, typer.Option(help="Input and output of the model: passage-query or query-passage.")
+        str | None,
+        typer.Option(
+            help="What the model reads and writes: passage-query (reads a passage, writes a query) or query-passage."
+        ),
     ] = None,
     join: Annotated[
-        str | None, typer.Option(help="How to use several passages of a query: replicate (a pair each) or concatenate.")
+        str | None,
+        typer.Option(
+            help="How to use several passages of a query: replicate (a training pair for each passage) or concatenate "
+            "(one pair)."
+        ),
     ] = None,
     split: Annotated[
         str | None,
         typer.Option(
-            help="What test data do not share with training data: apart (queries and passages), query (queries), or "
-            "none (as in RePair; discouraged)."
+            help="What training data and test data must not share: apart (no query and no passage in both), query (no "
+            "query in both), or none (no restriction, as in RePair; discouraged)."
         ),
     ] = None,
     context: Annotated[
-        bool | None, typer.Option("--context/--no-context", help="Put the user id of the query before the input.")
+        bool | None,
+        typer.Option(
+            "--context/--no-context", help="Put the id of the user who typed the query before the input of the model."
+        ),
     ] = None,
     fields: Annotated[str | None, typer.Option(help="The fields of a passage to read, such as title,url,text.")] = None,
     settings: Settings = None,
@@ -62,7 +72,7 @@ def generator_command(
     )  # fmt: skip
     if as_json:
         return say_trained(done)
-    say(f"trained on {done.measured['pairs']['train']:,} pairs: {out}")
+    say(f"trained on {done.measured['pairs']['train']:,} pairs of a passage and a query; written to {out}")
     for name, one in done.measured["test"].items():
         say(f"{name:14} {mean_and_interval(one)}  n = {one['n']} queries")
     if done.use:
@@ -72,25 +82,36 @@ def generator_command(
 
 def rewriter_command(
     pairs: Annotated[
-        Path, typer.Argument(help="Pairs: the store of askew run repair, a published dataset, or a file of RePair.")
+        Path,
+        typer.Argument(
+            help="Pairs of a query and a better query: the store of askew run repair, a published dataset, or a file "
+            "of RePair."
+        ),
     ],
     out: Out,
     kind: Annotated[
-        str | None, typer.Option(help="Kind of model: acg, hred-qs, seq2seq (T5) or causal (an adapter).")
+        str | None,
+        typer.Option(
+            help="Kind of model: acg, hred-qs, seq2seq (a T5 model) or causal (a language model with an adapter)."
+        ),
     ] = None,
     box: Annotated[
         str | None,
         typer.Option(
-            help="The subset of pairs to train on: gold, platinum or diamond. For a file, it may be a criterion."
+            help="The subset of pairs to train on: gold, platinum or diamond. If the pairs are in a file with values, "
+            "give a subset or a criterion."
         ),
     ] = None,
     model: Model = None,
     vectors: Annotated[
-        Path | None, typer.Option(help="Word vectors for acg and hred-qs; they are not trained.")
+        Path | None, typer.Option(help="Word vectors for acg and hred-qs; training does not change the vectors.")
     ] = None,
     queries: Annotated[
         Path | None,
-        typer.Option(help="For hred-qs: queries with user and time. A user's earlier queries form the session."),
+        typer.Option(
+            help="For hred-qs: a file of queries with user and time. The session of a query is the earlier queries "
+            "of the same user."
+        ),
     ] = None,
     beams: Annotated[int | None, typer.Option(help="The number of beams for rewriting held-out queries.")] = None,
     settings: Settings = None,
@@ -110,7 +131,10 @@ def rewriter_command(
     if as_json:
         return say_trained(done)
     sizes = done.measured["pairs"]
-    say(f"trained on {sizes['train']:,} pairs ({sizes['dev']:,} dev, {sizes['test']:,} test): {out}")
+    say(
+        f"trained on {sizes['train']:,} pairs of queries ({sizes['dev']:,} dev, {sizes['test']:,} test); written to "
+        f"{out}"
+    )
     _print(done.tables[0].title, done.measured["test"])
     _say_next("", f"--method rewriter --set {shlex.quote(f'rewriter.model={out}')}")
     return None

@@ -97,7 +97,7 @@ def _library(dataset_id: str) -> Any:
     except OSError as error:
         # ir_datasets creates its download folder when it is imported.
         raise DataError(
-            f"ir_datasets: its folder cannot be used ({error}); set IR_DATASETS_HOME to another folder"
+            f"ir_datasets cannot use its download folder ({error}); set IR_DATASETS_HOME to another folder"
         ) from None
 
 

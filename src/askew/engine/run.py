@@ -166,10 +166,10 @@ def _check_cover(parts: list[Part], total: int, step: str) -> None:
     reached = 0
     for part in parts:
         if part.start != reached:
-            raise StoreError(f"step {step!r}: rows {reached} to {part.start} are missing from the parts")
+            raise StoreError(f"step {step!r}: rows {reached} to {part.start} are missing from the stored parts")
         reached = part.stop
     if reached != total:
-        raise StoreError(f"step {step!r}: the parts cover {reached} rows, but the input has {total} rows")
+        raise StoreError(f"step {step!r}: the stored parts cover {reached} rows, but the input has {total} rows")
 
 
 def _provenance() -> dict[str, str]:

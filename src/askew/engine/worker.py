@@ -104,15 +104,15 @@ def _make(job: StepJob, versions: dict[str, str]) -> Stage:
     if versions != VERSIONS:
         raise StageError(
             f"step {job.step!r}: the driver has {_listed(versions)}, but a worker has {_listed(VERSIONS)}; "
-            "install the same versions"
+            "install the same versions on the driver and on the workers"
         )
     if job.maker is None:
-        raise StageError(f"step {job.step!r} has no function that builds its stage, so only the driver can run it")
+        raise StageError(f"step {job.step!r} cannot run on a worker, because it has no function that builds its stage")
     stage = job.maker()
     if step_key(stage, job.input_key) != job.key:
         raise StageError(
-            f"step {job.step!r}: a worker built the stage {stage.name!r} with other settings than the driver used; "
-            "check whether a file has changed since the start"
+            f"step {job.step!r}: a worker built the stage {stage.name!r} with settings that differ from the settings "
+            "of the driver; check whether a file has changed since the start of the run"
         )
     return stage
 

@@ -61,7 +61,9 @@ def label_pairs(
     named = originals if queries is None else queries
     if not len(originals) == len(candidates) == len(labels) == len(named):
         sizes = f"{len(originals)}, {len(candidates)}, {len(labels)} and {len(named)} in this order"
-        raise DataError(f"expected equal numbers of originals, candidates, labels and queries, found {sizes}")
+        raise DataError(
+            f"labeled pairs: expected the same number of originals, candidates, labels and queries, found {sizes}"
+        )
     wrong = next((label for label in labels if label not in (0, 1)), None)
     if wrong is not None:
         raise DataError(f"expected the label 0 or 1, found {wrong!r}")

@@ -111,7 +111,10 @@ def _direction(vectors: Matrix, known: list[tuple[int, int]], method: str) -> An
         line = line if (ones - twos).mean(axis=0) @ line >= 0 else -line
     length = np.linalg.norm(line)
     if not length > 0:
-        raise DataError("vectors: the words of each pair that defines the direction have the same vector")
+        raise DataError(
+            "vectors: in each word pair that defines the direction, both words have the same vector; use other "
+            "vectors or pairs"
+        )
     return line / length
 
 

@@ -78,7 +78,10 @@ def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> LogBatch
 def refuse_columns(columns: Mapping[str, str] | None, what: str) -> None:
     """Raise an error if ``columns`` is given for a format with fixed fields."""
     if columns:
-        raise ConfigError(f"columns=: {what} has fixed fields; columns= is only for tables, tsv and parquet")
+        raise ConfigError(
+            f"columns=: the columns of {what} are fixed; use columns= only for data frames and for the formats tsv "
+            "and parquet"
+        )
 
 
 def _without_views(column: pa.Array) -> pa.Array:

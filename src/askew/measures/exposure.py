@@ -41,7 +41,7 @@ from askew.plugins.kinds import DocMentions, Parameter
 ATTENTION = ("log", "trec", "geometric", "uniform")
 _P = Parameter(
     0.5,
-    "with attention=geometric: the share p of the remaining attention that each document takes",
+    "for attention=geometric: each document takes the share p of the attention that higher-ranked documents left",
     number="any",
     least=1e-6,
     most=1.0,
@@ -88,7 +88,7 @@ class _AWRF(_Exposed):
     """AWRF: the share of attention that each group gets, compared with targets."""
 
     name = "AWRF"
-    about = "attention-weighted rank fairness: group exposure against a target"
+    about = "attention-weighted rank fairness: compares the exposure of the groups with a target"
     positional = ("attention",)
     parameters = {
         "attention": Parameter(
@@ -170,7 +170,7 @@ class _TExFAIR(GroupShares):
     """TExFAIR: the exposure of the terms of each group, compared with targets."""
 
     name = "TExFAIR"
-    about = "term exposure of the groups against a target, with neutral documents discounted"
+    about = "compares the exposure of the terms of each group with a target, and discounts documents that name no group"
     parameters = {"groups": GROUPS, "targets": TARGETS, **lean_parameters("rekabsaz2021")}
 
     def direction(self, measure: Measure) -> Direction:

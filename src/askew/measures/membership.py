@@ -31,14 +31,14 @@ NEUTRAL = "neutral"
 GROUPS = Parameter("all", "the groups that are compared, joined by '+'")
 MEMBER = Parameter(
     "share",
-    "how much a document counts for a group: the share (share) or the number (mentions) of its mentions that "
-    "name the group",
+    "how much a document counts for a group: the share of its mentions that name the group (share), or the number of "
+    "its mentions that name the group (mentions)",
     ("share", "mentions"),
 )
 NO_GROUP = Parameter(
     "drop",
-    f"a document that names no group belongs to no group (drop), or to an extra group '{NEUTRAL}' with its own target "
-    "(group)",
+    f"what to do with a document that names no group: assign it to no group (drop), or to an extra group '{NEUTRAL}' "
+    "that has its own target (group)",
     ("drop", "group"),
 )
 
@@ -107,7 +107,7 @@ class GroupShares:
         found = target_shares(measure, names)
         if self.positive_targets and not found.min() > 0:
             raise ConfigError(
-                f"measure {measure.name}: it divides by the targets, so each must be above 0; "
+                f"measure {measure.name}: the measure divides by the targets, so each target must be above 0; "
                 f"found {text(measure, 'targets')!r}"
             )
         return found
@@ -116,7 +116,10 @@ class GroupShares:
         """Raise ConfigError if the groups, their targets and the kind of membership do not match."""
         self.targets(measure)
         if measure.param("neutral") == "group" and measure.param("member") == "mentions":
-            raise ConfigError(f"measure {measure.name}: a neutral document has no mention to count; use member=share")
+            raise ConfigError(
+                f"measure {measure.name}: neutral=group needs member=share, because a neutral document has no "
+                "mentions to count"
+            )
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
         """One value per query; NaN if the formula is not defined for a query."""

@@ -122,7 +122,10 @@ class Inputs:
         Without a resolver, documents that are not judged count as not relevant.
         """
         if self.find_relevance is None:
-            raise ConfigError("on=: the relevance of documents is not known here; measure a run with qrels= instead")
+            raise ConfigError(
+                "on=: this parameter needs the relevance of documents, which is not known here; measure a run with "
+                "qrels= instead"
+            )
         return self.find_relevance(rankings, level, resolver)
 
     def mentions(self, lexicon: str, tokens: str, overlap: str = "all", *who: str) -> DocMentions:

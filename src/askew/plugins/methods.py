@@ -155,7 +155,7 @@ class FilterPlugin(Protocol):
         """Return everything besides the texts that determines the result, as JSON values."""
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
-        """Return for each candidate the reason why it is dropped, or None to keep it."""
+        """For each candidate reformulation, return the reason why it is dropped, or None to keep it."""
 
 
 @runtime_checkable

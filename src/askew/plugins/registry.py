@@ -47,8 +47,8 @@ def load(kind: str, name: str) -> Any:
 def build(kind: str, name: str, settings: dict[str, Any], where: str = "", groups: Groups | None = None) -> Any:
     """Check settings against the signature of a plugin's constructor, then call the constructor with them.
 
-    A plugin that counts groups has the setting ``groups``. It receives the ``groups`` given here, and its
-    settings must not name other groups.
+    A plugin that counts groups has the setting ``groups``. Such a plugin receives
+    the argument ``groups`` of this function, and its ``settings`` must not name other groups.
     """
     make = check(kind, name, settings, where)
     if groups is not None and "groups" in inspect.signature(make).parameters:
@@ -85,7 +85,7 @@ _ANY = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 
 
 def check(kind: str, name: str, settings: dict[str, Any], where: str = "") -> Any:
-    """Raise an error for unknown settings and values of the wrong type; return the plugin's constructor."""
+    """Raise an error for an unknown setting or a value of the wrong type; return the plugin's constructor."""
     make = load(kind, name)
     signature = inspect.signature(make)
     known = [p for p in signature.parameters if p != "self"]

@@ -34,12 +34,17 @@ def stated(facts: Facts) -> dict[str, bool]:
 def _subsets(pairs: pl.DataFrame, _: Facts) -> Iterator[Broken]:
     both = pl.col("optimal") | pl.col("effective")
     shown = ("optimal", "effective", "fair", "negative")
-    yield from broken(pairs, pl.col("fair") != both, "Fair consists of the Optimal and the Effective pairs", *shown)
+    yield from broken(
+        pairs, pl.col("fair") != both, "the subset Fair consists of the Optimal and the Effective pairs", *shown
+    )
     yield from broken(pairs, pl.col("negative") & (pl.col("fair") | both), "no Fair pair is a negative sample", *shown)
     for subset in ("optimal", "effective"):
         yield from once(pairs, subset, subset.capitalize())
     yield from broken(
-        pairs.filter("fair"), pl.col("text") == pl.col("original_text"), "the two texts of a Fair pair differ", "text"
+        pairs.filter("fair"),
+        pl.col("text") == pl.col("original_text"),
+        "the original query and the reformulation of a Fair pair differ",
+        "text",
     )
 
 
@@ -49,7 +54,7 @@ def _accepted(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         right = np.zeros(chosen.height, bool)
         for group, labels in by_group.items():
             right |= (chosen["group"] == group).to_numpy() & _is_in(chosen["label"], labels)
-        said = f"every {subset.capitalize()} pair has a label that is accepted for its group"
+        said = f"every {subset.capitalize()} pair has a label that is accepted for the group of its query"
         yield from broken(chosen, ~right, said, "group", "label")
 
 
@@ -65,7 +70,10 @@ def _optimal(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for measure, value in facts.selection.optimal.items():
         wrong = ~np.isclose(values(chosen, new_column(measure)), value, rtol=CLOSE, atol=CLOSE)
         yield from broken(
-            chosen, wrong, f"every Optimal pair has the new value {value:g} of {measure}", new_column(measure)
+            chosen,
+            wrong,
+            f"the reformulation of every Optimal pair has the value {value:g} of {measure}",
+            new_column(measure),
         )
 
 
@@ -78,7 +86,7 @@ def _labels(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for outcome, label in selection.labels.items():
         right |= (decides == outcome).fill_null(False).to_numpy() & _is_in(pairs["label"], frozenset([label]))
     what = "gains" if selection.labels_by else "outcome"
-    yield from broken(pairs, ~right, f"the label follows from the {what}", "label", "outcome")
+    yield from broken(pairs, ~right, f"the label of a pair follows from its {what}", "label", "outcome")
 
 
 def _decided(pairs: pl.DataFrame, facts: Facts) -> pl.Series:
@@ -111,7 +119,12 @@ def _groups(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     directions = {one.name: one.direction for one in facts.measures}
     effective, unbiased = (_reaches(pairs, sides[side], directions) for side in SIDES)
     group = np.where(effective, np.where(unbiased, 1, 2), np.where(unbiased, 3, 4))
-    yield from broken(pairs, group != pairs["group"].to_numpy(), "the group follows from the old values", "group")
+    yield from broken(
+        pairs,
+        group != pairs["group"].to_numpy(),
+        "the group of a pair follows from the values of its original query",
+        "group",
+    )
 
 
 def _reaches(pairs: pl.DataFrame, thresholds: dict[str, float], directions: dict[str, Direction]) -> Flags:
@@ -130,7 +143,7 @@ def _scores(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         return
     total = sum(weight * values(chosen, gain_column(measure)) for measure, weight in weights.items())
     wrong = ~np.isclose(values(chosen, "score"), total, rtol=CLOSE, atol=CLOSE)
-    yield from broken(chosen, wrong, "the score is the weighted sum of the gains", "score")
+    yield from broken(chosen, wrong, "the score of a pair is the weighted sum of its gains", "score")
 
 
 RULES: tuple[Rule, ...] = (_subsets, _accepted, _optimal, _labels, _groups, _scores)

@@ -35,7 +35,7 @@ def check_mitigation(method: MitigationPlugin, task: MitigationTask | None = Non
     before = given.first.docs.copy(), given.first.scores.copy()
     made = check_lists(method.rank(given), given, type(method).__name__)
     assert all((one == two).all() for one, two in zip(before, (given.first.docs, given.first.scores), strict=True)), (
-        "the method must not change the given first results"
+        "the method must not change task.first (the given results of the first search)"
     )
     again = method.rank(given)
     assert (made.docs == again.docs).all(), "two calls with the same task must give the same results"

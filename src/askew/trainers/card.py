@@ -166,7 +166,10 @@ def _lines(card: Card, facts: Mapping[str, Any]) -> list[str]:
     lines += [f"Hardware: {plain(facts['hardware'])}.", "", "Made by:", "", *_block(card.command), ""]
     lines += ["Data:", "", *(f"- {_pairs(one)}" for one in card.data), ""]
     if not any(one.get("license") for one in card.data):
-        lines += ["The license of the data is not stated here. Check it before you share the model.", ""]
+        lines += [
+            "The license of the data is not stated here. Check the license of the data before you share the model.",
+            "",
+        ]
     lines += ["Settings:", "", *_block(json.dumps(card.settings, indent=1, ensure_ascii=False), "json"), ""]
     for table in card.tables:
         lines += [f"## {plain(table.title)}", "", *_table(table), ""]

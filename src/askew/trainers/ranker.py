@@ -60,7 +60,7 @@ class RankerSettings:
             )
         if not 8 <= self.most_left_tokens <= self.most_tokens - 8:
             raise ConfigError(
-                f"most_left_tokens: expected at least 8, and at least 8 less than most_tokens ({self.most_tokens}), "
+                f"most_left_tokens: expected a number from 8 to most_tokens - 8 (here {self.most_tokens - 8}), "
                 f"found {self.most_left_tokens}"
             )
 
@@ -131,7 +131,10 @@ class Template:
         # The second text begins after the only gap between tokens that are not special.
         gap = np.flatnonzero(np.diff(inside) > 1)
         if len(gap) != 1:
-            raise ConfigError("tokenizer: expected special tokens between the two texts of a pair, found none")
+            raise ConfigError(
+                "tokenizer: expected a tokenizer that puts special tokens between the two texts of a pair, found no "
+                "such tokens"
+            )
         first, last = int(inside[gap[0]]) + 1, int(inside[gap[0] + 1])
         types = made.get("token_type_ids")
         return cls(
@@ -243,8 +246,9 @@ class CrossEncoder:
         places = room(self.model, self.tokenizer, width)
         if places < width:
             raise ConfigError(
-                f"model {self.settings.model!r}: it reads at most {places} tokens, found texts of {width} tokens; set "
-                "a smaller most_tokens (for a selector: text_tokens and passage_tokens), or use another model"
+                f"model {self.settings.model!r}: the model reads at most {places} tokens, but an input has {width} "
+                "tokens; use another model, or set a smaller most_tokens (for a selector: smaller text_tokens and "
+                "passage_tokens)"
             )
 
     def score(
@@ -312,7 +316,8 @@ def _check(texts: RankerTexts, examples: Examples, settings: RankerSettings) -> 
         raise ConfigError(f"loss {settings.loss!r}: it needs the lean of the documents, found none")
     if settings.loss in ("hinge", "bias-aware") and examples.right.shape[1] < 2:
         raise ConfigError(
-            f"loss {settings.loss!r}: expected groups of one relevant and several other documents, found pairs"
+            f"loss {settings.loss!r}: expected examples of one relevant document and several other documents, found "
+            "pairs of a query and one document"
         )
     if settings.adversary and texts.group is None:
         raise ConfigError("adversary: expected the group that each document leans toward, found none")

@@ -80,7 +80,7 @@ class AuditedEngine:
     def finish(self) -> None:
         """Close the engine, and remove the answers that were kept only for this audit."""
         if self._kept is not None:
-            assert isinstance(self.ranker, EngineRanker), "only an engine keeps answers"
+            assert isinstance(self.ranker, EngineRanker), "answers can be kept only for a search engine"
             self.ranker.close()
             for ending in _SQLITE:
                 self._kept.with_name(self._kept.name + ending).unlink(missing_ok=True)
@@ -95,9 +95,9 @@ class AuditedEngine:
         without = [doc for doc in wanted if doc not in self.texts]
         if without and self._missing == "error":
             raise DataError(
-                f"engine {self.id}: {len(without):,} of {len(wanted):,} retrieved documents have no text, the "
-                f"first is {without[0]!r}; give the texts with docs=, name the field that holds them in the settings "
-                "of the engine (http: text_at), or use missing='zero'"
+                f"engine {self.id}: {len(without):,} of {len(wanted):,} retrieved documents have no text (the first "
+                f"is {without[0]!r}); give the texts with docs=, or name the field of the text in the settings of the "
+                "engine (for http: text_at), or use missing='zero'"
             )
 
 

@@ -75,7 +75,9 @@ def _report(table: pl.DataFrame, about: Mapping[str, Any]) -> BenchReport:
     for one in about["methods"]:
         mine = table.filter(pl.col("method") == one["method"]["text"])
         if mine["query_id"].to_list() != ids:
-            raise ValueError(f"the queries of {one['method']['text']} differ from the queries of the base")
+            raise ValueError(
+                f"the queries of the method {one['method']['text']} differ from the queries of the base ranker"
+            )
         values = {each.text: mine[each.text].fill_null(float("nan")).to_numpy().copy() for each in measures}
         scored.append(Scored(_method(one["method"]), values, Costs(**one["costs"])))
     return make_report(

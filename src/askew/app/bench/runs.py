@@ -219,8 +219,8 @@ class MethodRunner:
             return compared_groups(mentions, given.difference)
         if key is None:
             raise ConfigError(
-                f"method {method.text}: this method needs the words that the first measure of lean counts, but "
-                f"{lean.text} counts none; put a measure that counts words, such as ARaB(tf)@10, first"
+                f"method {method.text}: this method uses the words that the first measure of lean counts, but "
+                f"{lean.text} counts no words; give a measure that counts words first, such as ARaB(tf)@10"
             )
         return compared_groups(self._scorer.scorer.mentions(*key), str(lean.measure.param("groups", "auto")))
 
@@ -236,16 +236,17 @@ class MethodRunner:
         answered = lines["query_id"].n_unique()
         if not mine.height:
             raise DataError(
-                f"run {method.name}: none of its {answered:,} queries (the first is {lines['query_id'][0]!r}) is among "
-                f"the {len(self.query_ids):,} queries of this bench (the first is {self.query_ids[0]!r}); give a run "
-                "for the queries of this bench"
+                f"run {method.name}: no query of the run is a query of this bench; the run has {answered:,} queries "
+                f"(the first is {lines['query_id'][0]!r}), the bench has {len(self.query_ids):,} queries (the first "
+                f"is {self.query_ids[0]!r}); give a run for the queries of this bench"
             )
         docs = pc.index_in(mine["doc_id"].to_arrow().cast(pa.string()), value_set=self.resources.doc_ids)
         if docs.null_count:
             at = int(np.flatnonzero(docs.is_null().to_numpy(zero_copy_only=False))[0])
             raise DataError(
-                f"run {method.name}: {docs.null_count:,} of its lines rank documents that are not in the collection, "
-                f"the first is {mine['doc_id'][at]!r} for query {mine['query_id'][at]!r}; give a run on this collection"
+                f"run {method.name}: {docs.null_count:,} lines of the run rank documents that are not in the "
+                f"collection (the first is {mine['doc_id'][at]!r} for query {mine['query_id'][at]!r}); give a run on "
+                "this collection"
             )
         left = answered - mine["query_id"].n_unique()
         notes = [f"{left:,} queries of the run are not part of this bench and are left out"] if left else []

@@ -23,13 +23,13 @@ EQUIVALENCE = ("auto", "light", "minilm", "neural", FILTER_OFF)
 class BenchSettings:
     """The settings of a bench.
 
-    ``base`` is the ranker that methods are compared with and build on. Each query gets at most ``k`` documents.
-    ``agree`` is the share of the original top 10 that the results of a reformulation must keep. ``equivalence`` is the
-    model that refuses reformulations with a different meaning (``auto`` uses the best installed model, ``off`` refuses
-    none). With ``sweep``, a method without a given strength is run with several strengths. ``method_settings`` has the
-    settings of methods, by the text of the method: ``{"reformulate:reduce": {"count": 5}}``. ``out`` is the folder for
-    the report, its tables, the scores of every query and the runs. ``store`` is the folder that keeps indexes and
-    counts of words.
+    ``base`` is the base ranker: mitigation methods build on this ranker and are compared with it. At most ``k``
+    documents are ranked for each query. ``agree`` is a share of the top 10 of the original query: the results of a
+    reformulation must keep at least this share. ``equivalence`` is the model that rejects reformulations with a
+    different meaning: ``auto`` is the best installed model, and ``off`` rejects none. With ``sweep``, a method for
+    which no strength is given is run with several strengths. ``method_settings`` has the settings of methods, by the
+    text of the method: ``{"reformulate:reduce": {"count": 5}}``. ``out`` is the folder for the report with its tables,
+    for the scores of each query, and for the runs. ``store`` is the folder that keeps indexes and counts of words.
     """
 
     base: str = "bm25"
@@ -46,4 +46,6 @@ class BenchSettings:
             raise ConfigError(f"k=: expected 1 or more documents per query, found {self.k}")
         one_of(self.equivalence, EQUIVALENCE, "equivalence")
         if not 0 <= self.agree <= 1:
-            raise ConfigError(f"agree=: expected a share from 0 to 1 of the top 10 to keep, found {self.agree}")
+            raise ConfigError(
+                f"agree=: expected a share from 0 to 1 (the share of the top 10 that must be kept), found {self.agree}"
+            )

@@ -73,6 +73,6 @@ def check_groups(methods: Sequence[MitigationMethod], lean: MeasureRequest, grou
         fixed = own is None and groups is None
         if fixed and measured and set(measured) != set(Catalogue().complete([LEAN])[0].groups):
             raise ConfigError(
-                f"method {method.text}: this method counts other groups than {lean.text}, which counts "
-                f"{', '.join(measured)}; give groups=, so that both count the same groups"
+                f"method {method.text}: the groups of this method differ from the groups of {lean.text} "
+                f"({', '.join(measured)}); give groups=, so that the method and the measure count the same groups"
             )

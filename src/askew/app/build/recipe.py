@@ -247,7 +247,8 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
         steps += _again(recipe, resources, evaluate, select)
     elif recipe.sections.get("cross") or recipe.sections.get("hard"):
         raise ConfigError(
-            f"recipe {recipe.name}: [[cross]] and [hard] need chosen pairs, but there is no section [select]; add one"
+            f"recipe {recipe.name}: the sections [[cross]] and [hard] need selected pairs, but the recipe has no "
+            "section [select]; add it"
         )
     steps = [
         here_only(step)
@@ -282,8 +283,8 @@ def _across(
         given = {key: value for key, value in tables[name].items() if key != "name"}
         if "of" in given:
             raise ConfigError(
-                f"recipe: select.across names {name!r}, so all candidates are searched with it; leave out 'of' in its "
-                "[[cross]]"
+                f"recipe: select.across names the ranker {name!r}, so this ranker searches all candidates; leave out "
+                "'of' in the section [[cross]] of this ranker"
             )
         found += _asked(f"cross-{name}", "kept", given, resources, evaluate, "cross")
     keys = Plan({"queries": resources.queries}, [*steps, *found]).keys() if names else {}

@@ -69,7 +69,7 @@ def counting_of(
     if lean is None:
         raise ConfigError(
             f"explore: none of the measures {', '.join(chosen)} counts words of groups; give a measure that "
-            "does with measures=, for instance ARaB(tf)@10"
+            "counts words with measures=, for instance ARaB(tf)@10"
         )
     named = counted or named_groups(next(one for one in asked if one.text == lean), catalogue)
     return ExplorerCounts(counted, named, tuple(chosen), effectiveness, lean, sides, tuple(notes))

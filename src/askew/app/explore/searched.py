@@ -202,7 +202,10 @@ def with_methods(searched: SearchedCollection, recipe: Recipe, groups: Groups | 
     made = reformulate_methods(recipe, groups)
     methods = {name: one for name, one in made.items() if first is not None or not one.reads}
     if not methods:
-        raise ConfigError(f"recipe {recipe.name}: all of its methods need a BM25 index; give one with index=")
+        raise ConfigError(
+            f"recipe {recipe.name}: all reformulation methods of this recipe need a BM25 index; give such an index "
+            "with index="
+        )
     filters = [make_filter(one, groups) for one in recipe.tables("filter")]
     return replace(searched, methods=methods, filters=filters, first_pass=first)
 

@@ -21,19 +21,20 @@ from askew.publish.page.table import NAME, WORDS, Column, html_table, table
 _COUNTS = {
     "rows_read": "rows read", "rows": "rows used", "users": "users", "sessions": "sessions", "searches": "searches",
     "pairs": "pairs of consecutive searches", "specializing": "specializing reformulations",
-    "for_group": "reformulations for a group",
+    "for_group": "reformulations that add terms of a group",
 }  # fmt: skip
 _LIMITS = (
     "A log shows what people typed and clicked, not why. No figure on this page shows a cause.",
     "Counts of lexicon words are not a measure of bias. Groups that are not in the lexicon are not counted.",
     "Images, videos and advertisements of a result page are not in a log.",
-    "Intervals are 95% intervals and account for users with several events. This page has many intervals: one in "
-    "twenty is expected to miss the true value.",
-    "Texts that few users typed or that contain a person's name are counted, but this page never contains them. If "
-    "there is a list of phrases for the groups, the page does not contain texts that speculate about a person's "
-    "identity either. The filters are word lists, which do not contain every name.",
+    "Intervals are 95% intervals. They account for the fact that one user can make several reformulations. This page "
+    "has many intervals: one in twenty is expected to miss the true value.",
+    "Queries that few users typed, and queries that contain a person's name, are counted, but they are never shown "
+    "on this page. For some groups, askew has a list of phrases that speculate about a person's identity. Queries "
+    "with such a phrase are not shown either. Names and phrases are found with word lists, which do not contain "
+    "every name.",
 )
-TITLE = "How people add a group to their queries"
+TITLE = "How people reformulate their queries to name a group"
 _OPEN = "limits"
 _SHOWN = 30
 _SHOWN_SITES = 12
@@ -48,7 +49,7 @@ def report_page(report: LogReport) -> str:
 def report_head(report: LogReport) -> list[Markup]:
     """The main findings, and a line on the data they come from."""
     c = report.counts
-    kind = "This log is made up. " if "planted" in report.tables else ""
+    kind = "This log is synthetic. " if "planted" in report.tables else ""
     read = (
         f"{kind}From {n.count(c['rows_read'])} rows of {n.count(c['users'])} users, by the word list "
         f"{report.settings['lexicon']}. In brackets: 95% intervals. None of this shows why people do so."
@@ -69,8 +70,8 @@ def _patterns(report: LogReport) -> list[Markup]:
     if "groups" not in t:
         return [*body, paragraph("No reformulation in this log adds a group.")]
     note = (
-        "Several: reformulations that add terms of more than one group; they are not counted for any single group. "
-        "Two terms: number of reformulations that add more than one group term."
+        "Group 'several': reformulations that add terms of more than one group. They are not counted for any single "
+        "group. Two terms: number of reformulations that add more than one group term."
     )
     parts = [names(group="group"), _HITS, shares(), counts(users="users", two_terms="two terms")]
     body.append(made("groups", "Groups", t["groups"], parts, note))
@@ -78,7 +79,7 @@ def _patterns(report: LogReport) -> list[Markup]:
     body.append(made("gaps", "Seconds between the original query and the reformulation", t["gaps"], parts))
     if "entries" in t:
         parts = [names(group="group", entry="entry point"), _HITS, shares()]
-        body.append(made("entries", "Where the reformulation came from", t["entries"], parts))
+        body.append(made("entries", "How users came to the reformulated query", t["entries"], parts))
     parts = [quote("block", "terms"), names(group="group"), counts(n="n", users="users")]
     return [*body, made("blocks", "Terms added most often", t["blocks"].head(_SHOWN), parts)]
 
@@ -86,7 +87,7 @@ def _patterns(report: LogReport) -> list[Markup]:
 def _told(frequency: pl.DataFrame) -> pl.DataFrame:
     labels = {
         "specializing": "specializing reformulations, among pairs of consecutive searches",
-        "for_group": "reformulations for a group, among specializing reformulations",
+        "for_group": "reformulations that add terms of a group, among specializing reformulations",
     }
     return frequency.with_columns(pl.col("what").replace_strict(labels))
 
@@ -106,19 +107,21 @@ def _effect(report: LogReport) -> list[Markup]:
 
 def _ranks(ranks: pl.DataFrame, groups: Sequence[str]) -> list[Markup]:
     note = (
-        "First page: the results of the original query. Only the first click after a reformulation is counted, and "
-        "only if both result lists are known. Lower: the clicked result was ranked lower on the first page."
+        "Rank: the rank of the clicked result for the original query, compared with its rank for the reformulation. "
+        "Only the first click after a reformulation is counted, and only if the results of the original query and of "
+        "the reformulation are known. Lower: the clicked result was ranked lower for the original query."
     )
     parts = [names(group="group", change="rank"), _HITS, shares()]
     changes = ranks.filter(group="all")["change"].to_list()
     series = {name: ranks.filter(group=name)["share"].fill_null(0.0).to_list() for name in ("all", *groups)}
     told = (
-        "Bars: the share of clicked results that were absent from the first page, or ranked lower, equally or higher "
-        "there."
+        "Bars: the share of clicked results that were absent from the results of the original query, or that were "
+        "ranked lower, at the same rank or higher in the results of the original query than in the results of the "
+        "reformulation."
     )
-    about = About("rank-change", "Rank of the clicked result on the first page", told)
+    about = About("rank-change", "Rank of the clicked result in the results of the original query", told)
     return [
-        made("ranks", "Position of the clicked result on the first page", ranks, parts, note),
+        made("ranks", "Position of the clicked result in the results of the original query", ranks, parts, note),
         figure(bars(about, changes, series, "share of events", room=[0.0, 1.0]), about.title),
     ]
 
@@ -143,13 +146,19 @@ def _sites(sites: pl.DataFrame) -> Markup:
     ends = pl.concat([known.head(_SHOWN_SITES), known.tail(_SHOWN_SITES)]).unique(maintain_order=True)
     new = sites.height - known.height
     note = (
-        "A result at rank i has the exposure 1/log2(i+1), as in nDCG. Before and after: share of the site in the "
-        "total exposure."
+        "A result at rank i has the exposure 1/log2(i+1), as in nDCG. The columns before and after show the share of a "
+        "site in the total exposure before and after the reformulation."
     )
     note += f" Sites that appear only after the reformulation have no ratio: {n.count(new)}." if new else ""
     parts = [quote("site", "site"), counts(n="n", users="users"), percent("before", "before", 2)]
     parts += [percent("after", "after", 2), numbers("ratio")]
-    return made("sites", f"Exposure of sites: {ends.height} of {known.height} sites", ends, parts, note)
+    return made(
+        "sites",
+        f"Exposure of sites before and after a reformulation ({ends.height} of {known.height} sites)",
+        ends,
+        parts,
+        note,
+    )
 
 
 def _pages(report: LogReport) -> list[Markup]:
@@ -157,13 +166,14 @@ def _pages(report: LogReport) -> list[Markup]:
     if "kinds" not in t:
         return []
     note = (
-        "The kind depends on the share of the added group among the mentions on the result page of the original query. "
-        "Seeks-specific: the page names no group. Corrects: the share is clearly less than an even share. Intensifies: "
-        "it is about an even share. Reinforces: it is clearly more than an even share."
+        "The kind of a reformulation depends on the share of the added group among all mentions of groups on the "
+        "result page of the original query. Seeks-specific: this result page names no group. Corrects: the share of "
+        "the added group is clearly less than an even share. Intensifies: the share of the added group is about an "
+        "even share. Reinforces: the share of the added group is clearly more than an even share."
     )
     kinds = [names(group="group", kind="kind"), _HITS, shares()]
     lean = [names(group="group"), counts(n="n"), shares("before"), shares("after"), shares("change")]
-    caption = "Share of the added group among all mentions of a group"
+    caption = "Share of the added group among all mentions of groups on a result page"
     return [
         made("kinds", "Kinds of reformulations", t["kinds"], kinds, note),
         made(
@@ -171,7 +181,8 @@ def _pages(report: LogReport) -> list[Markup]:
             caption,
             t["lean"],
             lean,
-            "Only reformulations for which both result pages name a group are counted.",
+            "A reformulation is counted only if the result page of the original query and the result page of the "
+            "reformulation both name a group.",
         ),
     ]
 
@@ -186,11 +197,15 @@ def _topics(report: LogReport) -> list[Markup]:
     # With two groups the second share follows from the first.
     named = report.groups[:1] if len(report.groups) == 2 else report.groups
     parts += [shares(f"share_{group}", group) for group in named]
-    note = f"Source of the topics: {report.settings['topics']}. A rate of 1 is the average of the log."
+    note = (
+        f"Source of the topics: {report.settings['topics']}. Rate: the share of a topic among the reformulations that "
+        "add terms of a group, divided by the share of the topic in the log."
+    )
     about = About(
         "topic-rate",
-        "Rate of each topic",
-        "Dots: share of the topic among reformulations, divided by its share in the log.",
+        "How often people add terms of a group, by topic",
+        "Dots: the share of a topic among the reformulations that add terms of a group, divided by the share of the "
+        "topic in the log.",
     )
     known = t["topics"].drop_nulls("rate_high").filter(pl.col("rate_high").is_finite())
     pairs = [names(one="one", two="two"), counts(n="topics"), numbers("rho", digits=3)]
@@ -200,8 +215,14 @@ def _topics(report: LogReport) -> list[Markup]:
     )
     return [
         made("topics", "Topics of the original query", t["topics"], parts, note),
-        figure(_dots(about, known, "rate", "rate, 1 is average"), about.title),
-        made("topic-correlations", "Spearman's correlation between columns", columns, pairs, _NO_CORRELATION),
+        figure(_dots(about, known, "rate", "rate (1: average of the log)"), about.title),
+        made(
+            "topic-correlations",
+            "Spearman's correlation between columns of the table of topics",
+            columns,
+            pairs,
+            _NO_CORRELATION,
+        ),
     ]
 
 
@@ -224,7 +245,12 @@ def _association(report: LogReport) -> list[Markup]:
         "more often add the other group."
     )
     note = f"{note} {_NO_CORRELATION}"
-    told = "Dots: Spearman's correlation over all queries and over the queries of each topic, with intervals."
+    first = report.settings["first_group"]
+    told = (
+        f"Dots: Spearman's correlation between the association of a query with {first} and the share of {first} among "
+        "the groups that people add to the query. The correlation is computed over all queries and over the queries of "
+        "each topic, with 95% intervals."
+    )
     about = About("association", "Association of the original query with the group that is added to it", told)
     parts = [quote("topic", "topic"), counts(n="queries"), numbers("rho", digits=3), p_values(p="p", p_holm="p, Holm")]
     caption = (
@@ -247,8 +273,11 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
         "query associated with the other group": points.filter(pl.col("association") < 0),
     }
     drawn = [Points(name, np.log10(part["n"].to_numpy()), part["share"].to_numpy()) for name, part in sides.items()]
-    told = f"Each point is a query, by its number of reformulations and the share of {first} among them."
-    about = About("funnel", "Queries to which one group is added more often", told)
+    told = (
+        "Each point is a query. Its position shows how many reformulations of the query add a group, and the share of "
+        f"these reformulations that add {first}."
+    )
+    about = About("funnel", "Queries to which people add one group more often than the other", told)
     said = (
         "Queries to which one group is added more often than the other (two-tailed binomial test, p < 0.05; null "
         "hypothesis: a reformulation adds either group equally often) and whose absolute association is above 0.05. "
@@ -260,7 +289,7 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     parts += [p_values(p="p"), number("association", "association", 2)]
     return [
         figure(picture, about.title, said),
-        made("funnel", "The queries of the figure with the most reformulations", points.head(_SHOWN), parts),
+        made("funnel", "Queries in the figure that have the most reformulations", points.head(_SHOWN), parts),
     ]
 
 
@@ -289,7 +318,9 @@ def _texts(report: LogReport) -> list[Markup]:
             counts(n="n"),
             yes("within", "within"),
         ]
-        body.append(made("planted", "Effects planted in this made-up log, and their estimates", t["planted"], parts))
+        body.append(
+            made("planted", "Effects that were planted in this synthetic log, and their estimates", t["planted"], parts)
+        )
     return body
 
 

@@ -117,7 +117,9 @@ def _all_left_out(kept: LogCounts, first: str) -> DataError:
 def _same_columns(kept: LogCounts, rows: LogRows, where: str, first: str) -> None:
     if kept.columns and rows.columns != kept.columns:
         odd = ", ".join(sorted(rows.columns ^ kept.columns))
-        raise DataError(f"log {where}: expected the same columns as in {first}; only one of these two files has {odd}")
+        raise DataError(
+            f"log {where}: expected the same columns as in {first}; only one of these two files has the columns {odd}"
+        )
     kept.columns, kept.sessions_as_users = rows.columns, rows.sessions_as_users
 
 

@@ -122,13 +122,14 @@ def compare(
     """Compare the run ``new`` with the run ``old``. ``options`` are the options of ``measure``.
 
     ``margin`` is the largest loss that would not matter: one number for all bounded measures of effectiveness, or a
-    dict from measure text to number. It adds tests of non-inferiority ("no loss beyond the margin") and of equivalence.
-    ``test`` is "mean" (null hypothesis: the mean gain is 0) or "randomization" (null hypothesis: the two values of each
-    query are exchangeable; it uses ``seed``). ``fail_if`` has conditions such as "nDCG@10 loses 0.01" (see
-    ``askew.app.measure.gate``); ``failures`` of the report lists the conditions that are met. If a query is in
-    only one run, ``unpaired="error"`` raises an error and ``"drop"`` leaves the query out. ``names`` are the names of
-    the two runs in the report. ``testing`` is a function that is called with the number of measures that are compared
-    so far and the number of all measures.
+    dict from measure text to number. If ``margin`` is given, the report also has tests of non-inferiority ("no loss
+    beyond the margin") and of equivalence. ``test`` is "mean" or "randomization". The null hypothesis of "mean" is that
+    the mean gain is 0. The null hypothesis of "randomization" is that the two values of each query are exchangeable;
+    this test uses ``seed``. ``fail_if`` has conditions such as "nDCG@10 loses 0.01" (see ``askew.app.measure.gate``).
+    The attribute ``failures`` of the report lists the conditions that are met. If a query is in only one run,
+    ``unpaired="error"`` raises an error and ``"drop"`` leaves the query out. ``names`` are the names of the two runs in
+    the report. ``testing`` is a function that reports progress: it is called with the number of measures that are
+    already compared and with the number of all measures.
     """
     _check_settings(test, seed, unpaired)
     conditions = read_conditions(fail_if)
@@ -256,7 +257,7 @@ def _refuse_unused(asked: list[MeasureRequest], margin: Margin) -> None:
         if not bounded[text].finite:
             raise ConfigError(
                 f"margin=: {text} has no upper bound, so no sample can rule out a loss of its mean; leave out its "
-                "margin, or compare by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
+                "margin, or compare the runs by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
             )
     for one in asked:
         limit = _margin_for(one, margin)
@@ -267,6 +268,6 @@ def _refuse_unused(asked: list[MeasureRequest], margin: Margin) -> None:
             )
     if margin is not None and all(_margin_for(one, margin) is None for one in asked):
         raise ConfigError(
-            "margin=: a margin without a measure applies to bounded measures of effectiveness, and no such measure is "
-            "compared; for another bounded measure, give its name, as in 'FaiRR@10=0.05'"
+            "margin=: one number applies only to bounded measures of effectiveness, and no such measure is compared; "
+            "for another bounded measure, name the measure, as in 'FaiRR@10=0.05'"
         )

@@ -37,8 +37,8 @@ class Condition:
             return f"{self.measure} loses {-found.gain:.4f}, which is {self.amount:g} or more" if lost else ""
         open_still = p_no_loss is None or p_no_loss >= ALPHA
         why = (
-            f"a loss of this size is not ruled out, p = {p_no_loss:.3f} (H0: the mean loss is {self.amount:g} or more; "
-            "Holm)"
+            f"a loss of this size is not ruled out, p = {p_no_loss:.3f} (null hypothesis: the mean loss is "
+            f"{self.amount:g} or more; Holm-corrected)"
         )
         return f"{self.measure} may lose {self.amount:g}: {why}" if open_still else ""
 
@@ -66,21 +66,21 @@ def with_margins(
     for one in conditions:
         if one.verb == MAY_LOSE and wanted.setdefault(one.measure, one.amount) != one.amount:
             raise ConfigError(
-                f"fail_if=: two conditions on one measure, {one.measure} may lose {wanted[one.measure]:g} and "
-                f"{one.amount:g}; give only the smaller amount"
+                f"fail_if=: two 'may lose' conditions for {one.measure}, with the amounts {wanted[one.measure]:g} and "
+                f"{one.amount:g}; keep only the condition with the smaller amount"
             )
     if not wanted:
         return margin
     if margin is not None and not isinstance(margin, Mapping):
         raise ConfigError(
-            "fail_if=: 'may lose' sets the margin of one measure, so margin= cannot be one number for all measures; "
-            "give margin= by measure, such as 'RR@10=0.01'"
+            "fail_if=: a 'may lose' condition sets the margin of its measure, so margin= cannot be one number for "
+            "all measures; give margin= for each measure, such as 'RR@10=0.01'"
         )
     for measure, amount in wanted.items():
         if margin is not None and margin.get(measure, amount) != amount:
             raise ConfigError(
-                f"fail_if=: {measure} may lose {amount:g}, but margin= is {margin[measure]:g}; give the same amount "
-                "twice, or leave out margin="
+                f"fail_if=: {measure} may lose {amount:g}, but margin= for this measure is {margin[measure]:g}; give "
+                "the same amount in both, or leave out margin="
             )
     return {**(margin or {}), **wanted}
 

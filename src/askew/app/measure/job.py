@@ -278,6 +278,6 @@ def _refuse_other_queries(runs: Sequence[Run]) -> None:
         absent = [q for q in first.to_list() if q not in present]
         if absent:
             raise DataError(
-                f"run {run.name}: {len(absent)} queries of the run {runs[0].name} are not in this run, the first is "
-                f"{absent[0]!r}; for this preset, give runs with the same queries"
+                f"run {run.name}: {len(absent)} queries of the run {runs[0].name} are not in this run (the first is "
+                f"{absent[0]!r}); this preset needs runs with the same queries"
             )

@@ -58,12 +58,12 @@ def sensitivity(
 ) -> SensitivityReport:
     """Test whether the order of systems depends on the lexicon, the tokenizer, the cutoff, or another choice.
 
-    Two or more runs (as in ``measure``) are measured in every combination of ``measures`` (without a cutoff:
-    ``"ARaB(tf) NFaiRR"``), ``lexicons``, ``tokens``, ``signs``, ``cutoffs``, ``missing`` and ``who``. A measure varies
-    only in the parameters that it has and that are not fixed in its text. The default lexicons are all shipped lexicons
-    that have the ``groups`` (default: female and male). By default, ``missing`` varies only if a ranked document has no
-    text. Orders are compared with Kendall's tau-b. ``html`` is a file for a page with a heat map, ``out`` a folder for
-    the page and all tables.
+    Two or more runs (as in ``measure``) are measured with every combination of the values in ``measures``,
+    ``lexicons``, ``tokens``, ``signs``, ``cutoffs``, ``missing`` and ``who``. Give measures without a cutoff, as in
+    ``"ARaB(tf) NFaiRR"``. A parameter of a measure is varied only if the text of the measure does not fix it. The
+    default lexicons are all shipped lexicons that have the ``groups`` (default: female and male). By default,
+    ``missing`` varies only if a ranked document has no text. The orders of the systems are compared with Kendall's
+    tau-b. ``html`` is a file for a page with a heat map, ``out`` a folder for the page and all tables.
     """
     check_places(html, out)
     counted = Groups.of(defaults.SENSITIVITY_GROUPS if groups is None else groups)

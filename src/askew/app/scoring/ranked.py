@@ -36,7 +36,9 @@ class Counting:
     def __post_init__(self) -> None:
         one_of(self.lean, LEANS, "lean")
         if NO_GROUP in self.groups.names:
-            raise ConfigError(f"groups: the name {NO_GROUP!r} is reserved for documents of no group; rename the group")
+            raise ConfigError(
+                f"groups: the name {NO_GROUP!r} is reserved for documents that name no group; rename the group"
+            )
 
     @property
     def key(self) -> CountKey:

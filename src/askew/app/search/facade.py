@@ -24,7 +24,7 @@ from askew.rankers.disk import read_header
 
 
 class Ranker:
-    """A ranker by name, with an index: ``Ranker("bm25").index(collection).search(queries, k=100)``.
+    """A ranker, given by its name: ``Ranker("bm25").index(collection).search(queries, k=100)``.
 
     ``settings`` are the settings of the ranker (``askew show ranker NAME``). Some rankers need no index.
     """
@@ -72,11 +72,12 @@ class Ranker:
 
 
 class Reformulator:
-    """A reformulator by name: ``Reformulator("reduce").reformulate(queries)``.
+    """A reformulator, given by its name: ``Reformulator("reduce").reformulate(queries)``.
 
-    ``groups`` are the groups for methods that count groups. ``settings`` are the settings of the method (``askew show
-    reformulator NAME``). ``filters`` are the names of filters that candidates must pass. After a call, ``tally``
-    has the numbers of candidates that were made and kept, and the number of rejected candidates by reason.
+    ``groups`` are the demographic groups, for methods that count words of groups. ``settings`` are the settings of the
+    method (``askew show reformulator NAME``). ``filters`` are the names of filters; a candidate reformulation must pass
+    all of them. After a call of ``reformulate``, ``tally`` has the number of candidates that were made, the number that
+    were kept, and the number that were rejected for each reason.
     """
 
     def __init__(
@@ -103,8 +104,8 @@ class Reformulator:
         if self._method.reads:
             if ranker is None or ranker.folder is None:
                 raise ConfigError(
-                    f"reformulator {self.name}: it reads {' and '.join(sorted(self._method.reads))} of a collection; "
-                    "give ranker=Ranker('bm25').index(collection)"
+                    f"reformulator {self.name}: this method reads {' and '.join(sorted(self._method.reads))} of a "
+                    "collection; give ranker=Ranker('bm25').index(collection)"
                 )
             first = FirstPass(ranker.folder, ranker._ranker, self.depth)
         table, (self.tally,) = reformulate(as_queries(queries), [self._method], self._filters, first)
@@ -115,10 +116,10 @@ class Reformulator:
 
 
 class Filter:
-    """A filter of reformulations by name: ``Filter("rules").check([(original, reformulation), ...])``.
+    """A filter of reformulations, given by its name: ``Filter("rules").check([(original, reformulation), ...])``.
 
-    ``groups`` are the groups for filters that count groups. ``settings`` are the settings of the filter (``askew show
-    filter NAME``).
+    ``groups`` are the demographic groups, for filters that count words of groups. ``settings`` are the settings of the
+    filter (``askew show filter NAME``).
     """
 
     def __init__(self, name: str, *, groups: GroupsLike | None = None, **settings: Any) -> None:
@@ -126,7 +127,7 @@ class Filter:
         self._filter = make_filter({"filter": name, **settings}, None if groups is None else Groups.of(groups))
 
     def check(self, pairs: Sequence[tuple[str, str]]) -> list[str | None]:
-        """Return for each pair of original query and reformulation why it is rejected, or None if it is kept."""
+        """For each pair (original query, reformulation), return why it is rejected, or None if it is kept."""
         originals = [original for original, _ in pairs]
         first: dict[str, int] = {}
         rows = [first.setdefault(original, place) for place, original in enumerate(originals)]

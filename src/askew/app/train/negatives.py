@@ -86,7 +86,8 @@ def make_negatives(
     if not written:
         why = ", ".join(f"{count} with {reason}" for reason, count in dropped.items()) or "the run is empty"
         raise DataError(
-            f"negatives: expected a query with a text, a relevant document and negatives, found none ({why})"
+            "negatives: expected at least one query that has a text, a relevant document and negatives, found none "
+            f"({why})"
         )
     used = np.isin(found.row, _whole(ranked, texts))
     docs, leaning = found.doc[used], found.leaning[used]

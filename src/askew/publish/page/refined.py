@@ -17,8 +17,8 @@ from askew.publish.page.table import CODE, WORDS, Column, columns, table
 
 Row = dict[str, Any]
 _WHICH = {
-    "original better": "the original query is better than its best candidate (as published)",
-    "none better": "no candidate is better than the original query (Eq. 1)",
+    "original better": "the original query is better than its best candidate (as in the published tables of RePair)",
+    "none better": "no candidate is better than the original query (as defined in Eq. 1 of RePair)",
 }
 
 
@@ -69,22 +69,28 @@ def _boxes(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
         for row in found.iter_rows(named=True)
     ]  # fmt: skip
     note = (
-        "Refined: original queries with a candidate in the box. The columns mean words, before, after and change are "
-        "computed for these queries and their best candidates. Value 1: queries whose best candidate has the value 1 "
-        "(the oracles of RePair). Shares are of all original queries, with Wilson intervals."
+        "Candidates are reformulations of an original query; a box is a subset of the candidates. Refined: number of "
+        "original queries that have a candidate in the box. The columns 'mean words', 'before', 'after' and 'change' "
+        "are computed only for these original queries and the best candidate of each. Value 1: number of original "
+        "queries whose best candidate in the box reaches the value 1 of the measure (an oracle in RePair). Each "
+        "share is a share of all original queries, with its 95% Wilson interval."
     )
-    return files.table(table("boxes", f"Boxes by {measure} (RePair, Table 4)", head, rows, note), found)
+    return files.table(
+        table("boxes", f"Boxes (subsets of the candidates) by {measure} (RePair, Table 4)", head, rows, note), found
+    )
 
 
 def _buckets(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
     if not len(found):
-        return paragraph("No original query has a candidate.")
+        return paragraph("No original query has a candidate reformulation.")
     rows = [
         [n.count(row["bucket"]), n.count(row["queries"]), n.mean(row["old_mean"]), n.mean(row["new_mean"])]
         for row in found.iter_rows(named=True)
     ]
-    caption = f"Mean {measure} of the original queries in buckets of equal size, lowest values first"
-    note = "Best candidates: the best candidate of each original query, even if it is in no box."
+    caption = (
+        f"Mean {measure} of the original queries, in buckets with equal numbers of queries (bucket 1: lowest values)"
+    )
+    note = "Column 'best candidates': mean over the best reformulation of each original query, even if it is in no box."
     given = table("buckets", caption, columns("bucket", "queries", "originals", "best candidates"), rows, note)
     told = "The bars show, for each bucket, the mean of its original queries and the mean of their best candidates."
     about = About("buckets", f"Mean {measure} by bucket", told)
@@ -104,9 +110,10 @@ def _hard(files: PageParts, found: pl.DataFrame, measure: str, ranker: str) -> M
         head += [Column("other ranker", CODE), *map(Column, told)]
     rows = [_hard_row(row) for row in found.iter_rows(named=True)]
     note = (
-        "Only queries with a candidate are counted. Means are over the queries that both rankers scored. Other: "
-        "measured with the other ranker. Improved: with the other ranker, the best candidate is better than the "
-        "original query. Intervals are Wilson intervals."
+        "Only original queries that have a candidate reformulation are counted. Means are over the hard queries that "
+        "the ranker of this build and the other ranker both scored. The columns with 'other' were measured with the "
+        "other ranker. Improved: number of hard queries whose best candidate is better than the original query with "
+        "the other ranker. Intervals are Wilson intervals."
     )
     return files.table(table("hard", f"Hard queries by {measure} (RePair, Table 5)", head, rows, note), found)
 

@@ -85,5 +85,7 @@ def _same_analyzer(given: Analyzer | None, name: str) -> Analyzer:
     if given is None:
         return Analyzer(name)
     if given.name != name:
-        raise ConfigError(f"expected {name!r}, the analyzer of the index, found {given.name!r}; use the same analyzer")
+        raise ConfigError(
+            f"analyzer: expected {name!r}, with which the index was built, found {given.name!r}; use {name!r}"
+        )
     return given

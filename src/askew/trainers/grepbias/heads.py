@@ -49,13 +49,13 @@ class HeadSettings:
         if self.pairs not in PAIR_SETS or self.start not in STARTS:
             raise ConfigError(
                 f"adapter: expected pairs= to be {' or '.join(PAIR_SETS)} and start= to be {' or '.join(STARTS)}, "
-                f"found {self.pairs!r} and {self.start!r}"
+                f"found pairs={self.pairs!r} and start={self.start!r}"
             )
         fine = self.epochs >= 1 and self.batch_size >= 0 and self.learning_rate > 0
         if not fine or min(self.weight_decay, self.ridge) < 0:
             raise ConfigError(
-                "adapter: expected epochs and learning_rate above 0, and at least 0 for batch_size, weight_decay "
-                "and ridge; "
+                "adapter: expected epochs and learning_rate above 0, and batch_size, weight_decay and ridge of 0 or "
+                "more; "
                 f"found {self}"
             )
 

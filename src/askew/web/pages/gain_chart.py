@@ -47,12 +47,13 @@ def gain_chart(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
 def _caption(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
     signs = [
         join([tag("span", "●", class_=f"dot-{kind}", aria_hidden="true"), f" {words}"])
-        for kind, words in (("better", "gain in lean or effectiveness, no loss"),
-                            ("worse", "loss in lean or effectiveness, no gain"),
-                            ("mixed", "gain in one and loss in the other, or no change"))
+        for kind, words in (("better", "gain in lean or effectiveness, and loss in neither"),
+                            ("worse", "loss in lean or effectiveness, and gain in neither"),
+                            ("mixed", "gain in lean and loss in effectiveness, or the reverse, or no change in both"))
     ]  # fmt: skip
     words: list[object] = [
-        "In-sample gains of the pairs that match the filters. Larger circles have more pairs. Rings show all pairs. ",
+        "In-sample gains of the pairs that match the filters. Larger circles stand for more pairs. Rings show all "
+        "pairs of the dataset, also those that do not match the filters. ",
         join(signs, "; "),
         ". ",
     ]

@@ -48,8 +48,8 @@ def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
     body.append(tag("p", tag("span", told), _downloads(given), class_="downloads", role="status", id="pairs"))
     if found.rows:
         words = (
-            "The outcome is decided by the measures of the selection. Effectiveness (or lean) is better only if none "
-            "of its measures is worse."
+            "The outcome of a pair is decided by the measures that the selector uses. Effectiveness is better only "
+            "if no measure of effectiveness is worse. Lean is better only if no measure of lean is worse."
         )
         body += [_table(view, asked, given), tag("p", words, class_="note")]
         body.append(p.pager("/pairs", given, found.page, found.pages))
@@ -62,7 +62,7 @@ def _nothing(found: PairPage, asked: PairFilter) -> Markup:
     words = (
         "No pair matches these filters. Remove a filter, or "
         if not found.total
-        else "There is no such page. Go back, or "
+        else "This list of pairs has no page with this number. Go back, or "
     )
     clear = element("a", "show the selected pairs", href=address("/pairs", {"dataset": asked.dataset}))
     return p.notice(tag("p", words, clear, "."), role="status")
@@ -70,8 +70,9 @@ def _nothing(found: PairPage, asked: PairFilter) -> Markup:
 
 def _choose(table: ShownPairs, known: Sequence[Manifest]) -> Markup:
     chosen = table.manifest.settings.get("selector", "unknown")
-    facts = tag("p", "Chosen by the selector ", tag("code", shown(chosen)), " from ", tag("code", table.name), ". ",
-                element("a", "How it was computed", href=below("/plan", table.name)), class_="note")  # fmt: skip
+    facts = tag("p", "These pairs were chosen by the selector ", tag("code", shown(chosen)), " from ",
+                tag("code", table.name), ". ", element("a", "How these pairs were computed",
+                href=below("/plan", table.name)), class_="note")  # fmt: skip
     names = [f"{one.step}-{one.key}" for one in known]
     if len(names) < 2:
         return facts
@@ -96,8 +97,9 @@ def _figures(table: ShownPairs) -> Markup:
     subsets = [name for name in reversed(table.chosen) if any(row["subset"] == name for row in table.held_out.rows)]
     first, *rest = (_subset_figures(table, name, table.held_out.rows) for name in subsets)
     note = (
-        "Held out: pairs are selected with half of the documents and measured on the other half. In-sample: pairs are "
-        "measured on the same data that selected them, which overestimates gains. A change is called better or worse "
+        "Held out: one half of the documents of the collection is used to select the pairs, the other half to measure "
+        "their gains. In-sample: the gains of the pairs are measured on the same data that selected the pairs, which "
+        "overestimates the gains. A change is called better or worse "
         "if its interval excludes zero."
     )
     parts = [first, tag("p", note, class_="note")]

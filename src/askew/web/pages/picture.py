@@ -119,9 +119,9 @@ def picture_note(pictures: Sequence[LeanPicture | None]) -> Markup:
     if one is None or one.typical is None:
         return Markup()
     words = (
-        "Each line shows how one result changes the value; the diamond is the final value. The shaded range contains "
-        f"nine in ten of {one.typical.queries:,} queries of this collection, the darker range the middle half. The "
-        "scale is the same for all queries."
+        "Each line shows how one result changes the value of the measure; the diamond is the final value. The shaded "
+        f"range contains the final values of nine in ten of {one.typical.queries:,} queries of this collection. The "
+        "darker range contains the middle half of these values. The scale is the same for all queries."
     )
     return tag("p", words, class_="note")
 
@@ -132,8 +132,8 @@ def parts_line(parts: Sequence[CountedPart], measure: str | None) -> Markup:
         return Markup()
     told = ", ".join(f"about {one.share:.0%} are {one.part}" for one in parts)
     words = (
-        f"Of the words that {measure} counts, {told}. These shares are estimates of light models and may be off by "
-        "up to 16 percentage points. The models do not distinguish words that are asked for or warranted from "
-        "stereotypes."
+        f"Of the words that {measure} counts, {told}. These shares are estimated with small models and may be off by "
+        "up to 16 percentage points. The models do not distinguish stereotypes from words that the query asks for or "
+        "that are warranted."
     )
     return tag("p", words, class_="note")

@@ -159,7 +159,7 @@ def _run(opened: Opening, sent: Mapping[str, Upload], name: str) -> Run:
         raise ConfigError("this run was not found: choose a run from the list, or upload the run again")
     found = _sent(sent, name.removeprefix(_UPLOAD)).run()
     if found is None:
-        raise ConfigError("this upload is not a run: upload a run")
+        raise ConfigError("the uploaded file is not a run: upload a run")
     return found
 
 
