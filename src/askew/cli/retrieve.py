@@ -44,7 +44,10 @@ def index_command(
 
 def search_command(
     queries: Annotated[str, typer.Argument(help="A file of queries (id TAB text, JSON Lines), irds:ID, or demo.")],
-    out: Annotated[Path, typer.Option(help="The run to write: TREC, or Parquet if the name ends in .parquet.")],
+    out: Annotated[
+        Path,
+        typer.Option(help="The run file to write, in TREC format, or in Parquet format if its name ends in .parquet."),
+    ],
     index: Annotated[
         list[Path] | None,
         typer.Option(help="The folder of an index. May be repeated: the ranker then fuses or reranks several."),
