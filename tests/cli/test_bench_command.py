@@ -37,8 +37,8 @@ def test_the_table_fits_the_terminal_and_says_the_rule(askew, store):
         "documents of the original query" in plain
     )
     assert (
-        "The bound is the largest reduction of lean that selecting among these reformulations can give without a loss of "
-        "effectiveness" in plain
+        "The bound is the largest reduction of lean that selecting among these reformulations can give without a loss "
+        "of effectiveness" in plain
     )
     assert "A query without results has an effectiveness of 0 and no lean" in plain
 
