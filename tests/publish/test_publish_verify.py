@@ -254,7 +254,7 @@ CAREFUL = {
     "metadata of another kind": (edit_json("croissant.json", lambda _: [1]), "croissant.json: expected the fields"),
     "the counts of the facts": (
         edit_json("askew.json", lambda v: v["pairs"]["subsets"].update(fair=1)),
-        "askew.json: the stated numbers of pairs differ from those in the Parquet files",
+        "askew.json: the stated numbers of pairs differ from the numbers of pairs in the Parquet files",
     ),
     "the format": (
         edit_json("askew.json", lambda v: v.update(format=1)),

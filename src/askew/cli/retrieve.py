@@ -43,19 +43,30 @@ def index_command(
 
 
 def search_command(
-    queries: Annotated[str, typer.Argument(help="A file of queries (id TAB text, JSON Lines), irds:ID, or demo.")],
+    queries: Annotated[
+        str,
+        typer.Argument(
+            help="A file of queries (lines of id TAB text, or JSON Lines), irds:ID (a dataset of ir_datasets), or demo."
+        ),
+    ],
     out: Annotated[
         Path,
         typer.Option(help="The run file to write, in TREC format, or in Parquet format if its name ends in .parquet."),
     ],
     index: Annotated[
         list[Path] | None,
-        typer.Option(help="The folder of an index. May be repeated: the ranker then fuses or reranks several."),
+        typer.Option(
+            help="The folder of an index. May be repeated for a ranker that fuses or reranks the results of several "
+            "indexes."
+        ),
     ] = None,
     ranker: Annotated[
         str | None, typer.Option(help="The ranker (askew list rankers). Default: the ranker of the index.")
     ] = None,
-    run: Annotated[list[Path] | None, typer.Option(help="A run to rerank, to fuse, or to use as it is.")] = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(help="A run file. Its documents are reranked, fused or used unchanged, depending on --ranker."),
+    ] = None,
     k: Annotated[int, typer.Option("-k", help="The number of documents per query, at most 1000.")] = defaults.RESULTS,
     k1: Annotated[float | None, typer.Option(help="BM25: k1.")] = None,
     b: Annotated[float | None, typer.Option(help="BM25: b.")] = None,
