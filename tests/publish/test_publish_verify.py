@@ -371,7 +371,7 @@ BROKEN = {
     "all pairs of a query have the same original_text: broken by": ("", {"original_text": pl.lit("something else")}),
     "all pairs of a query have the same group: broken by": ("", {"group": pl.col("group") % 4 + 1}),
     "all pairs of a query have the same old_RR_10: broken by": ("", {"old_RR_10": pl.col("old_RR_10") + 1}),
-    "a query has at most one Effective pair: broken by 5 of 19": second_effective,
+    "a query has at most one pair that is marked Effective: broken by 5 of 19": second_effective,
 }
 
 
