@@ -207,8 +207,8 @@ def calibrate_command(
     print_rows("threshold", [f"{point['threshold']:.3f}" for point in points], columns)
     typer.echo(
         f"average precision of the similarity: {facts['average_precision']:.3f} [{facts['low']:.3f}, "
-        f"{facts['high']:.3f}]\n{facts['pairs']:,} labeled pairs of {facts['queries']:,} queries; the label of "
-        f"{facts['base_rate']:.1%} of the pairs is 'same meaning'"
+        f"{facts['high']:.3f}]\n{facts['pairs']:,} labeled pairs of {facts['queries']:,} queries; in "
+        f"{facts['base_rate']:.1%} of the pairs, both queries have the same meaning by their label"
     )
     typer.echo(
         f"threshold chosen by the rule {rule}: {facts['threshold']:.3f} (precision {facts['precision']:.3f}, "

@@ -53,8 +53,8 @@ def _check(given: LogSettings) -> None:
     groups = Groups.of(given.groups)
     if not set(GROUPS) <= set(groups.names):
         raise ConfigError(
-            f"demo=: the made-up log adds terms for {' and '.join(GROUPS)}, but {groups.lexicon.name!r} has no such "
-            "groups; leave groups= out"
+            f"demo=: the made-up log adds terms for {' and '.join(GROUPS)}, but the lexicon "
+            f"{groups.lexicon.name!r} does not have these groups; leave groups= out"
         )
 
 
