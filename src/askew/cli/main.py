@@ -64,7 +64,7 @@ app = typer.Typer(
 )
 # The commands in the order in which they are typically used, each with a help text of one line.
 _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
-    ("demo", demo.command, "Run a whole build on the embedded collection; start here."),
+    ("demo", demo.command, "Start here: run all steps on a small embedded collection."),
     ("audit", audit.command, "Audit a live search engine: its lean and its worst queries."),
     ("measure", measure.command, "Measure runs: bias (lean) and effectiveness."),
     ("compare", compare.command, "Compare two runs query by query, with significance tests."),

@@ -17,12 +17,17 @@ def index_command(
     out: Annotated[Path, typer.Option(help="The folder to write the index to.")],
     ranker: Annotated[str, typer.Option(help="The ranker to index for; see askew list rankers.")] = defaults.RANKER,
     analyzer: Annotated[
-        str | None, typer.Option(help="BM25: english (as Lucene and Anserini) or plain (no stemming).")
+        str | None,
+        typer.Option(help="For BM25, the text analyzer: english (as in Lucene and Anserini) or plain (no stemming)."),
     ] = None,
     settings: o.Settings = None,
     fields: o.Fields = None,
     no_texts: Annotated[
-        bool, typer.Option("--no-texts", help="Do not keep the texts: saves disk space, but excludes reranking.")
+        bool,
+        typer.Option(
+            "--no-texts",
+            help="Do not store the texts of the documents. This saves disk space, but the results cannot be reranked.",
+        ),
     ] = False,
 ) -> None:
     """Index documents for a ranker. BM25's k1, b and mu are chosen when searching, not here."""

@@ -104,7 +104,7 @@ def ranker_command(
     qrels: Qrels,
     out: Out,
     preset: Preset = None,
-    loss: Annotated[str | None, typer.Option(help="The loss: bce, hinge, bias-aware or lean-list.")] = None,
+    loss: Annotated[str | None, typer.Option(help="The training loss: bce, hinge, bias-aware or lean-list.")] = None,
     adversary: Annotated[float | None, typer.Option(help="Strength of the adversary; 0: no adversary.")] = None,
     model: Encoder = None,
     lean: LeanKind = None,
@@ -290,7 +290,7 @@ def rerank_command(
         str | None,
         typer.Option(
             help="For detconstsort and fairtopk: the target share of neutral documents and of the documents of each "
-            "group, such as neutral:0.5,GROUP:0.5. Default: even, which keeps the share of neutral documents and gives "
+            "group, such as neutral:0.5,GROUP:0.5. The value even keeps the share of neutral documents and gives "
             "all groups equal shares."
         ),
     ] = None,

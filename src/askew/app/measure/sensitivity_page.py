@@ -182,5 +182,5 @@ def _combinations_section(report: SensitivityReport, parts: PageParts) -> Sectio
         [f"{one.number} {one.label}", *(f"{mean:.4f}" for mean in one.means), one.signature]
         for one in report.combinations
     ]
-    shown = table("means", "Mean of each system in each combination", head, rows)
+    shown = table("means", "Mean value of the measure for each system in each combination", head, rows)
     return Section("combinations", "All combinations", [parts.table(shown)])

@@ -192,5 +192,5 @@ def _worst(worst: Sequence[Worst], run: str, measure: str, place: int) -> Markup
         if one.text:
             name = element("a", tag("bdi", shown(one.text), dir="auto"), href=address("/", {"q": one.text}))
         rows.append([name, n.mean(one.value, 3), *([p.gain_cell(one.gain)] if compared else [])])
-    caption = f"Queries with the largest losses of {run}" if compared else f"Queries with the worst values of {run}"
+    caption = f"Queries on which {run} loses most" if compared else f"Queries on which {run} has the worst values"
     return tag("section", p.data_table(caption, head, rows, f"worst-{place}"))
