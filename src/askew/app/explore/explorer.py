@@ -362,7 +362,7 @@ class Explorer:
         return None if found is None else found.value
 
     def compare(self, query: str, other: str, k: int = TOP, query_id: str | None = None) -> Comparison:
-        """Compare the result lists of two queries, with the judgements of the original query."""
+        """Compare the result lists of two queries. Both lists are judged by the judgements of the original query."""
         judged = self._judged(query, query_id)
         hits = self._find([query, other], max(k, self.depth))
         sides = [only(hits, row) for row in range(2)]
