@@ -78,7 +78,7 @@ def _as_ir_measure(name: str) -> Any:
         key: ParamInfo(default=parameter.default, desc=parameter.about) for key, parameter in family.parameters.items()
     }
     supported["cutoff"] = ParamInfo(dtype=int, required=False, desc="ranking cutoff")
-    supported["docs"] = ParamInfo(dtype=str, default=None, desc="the path of the documents")
+    supported["docs"] = ParamInfo(dtype=str, default=None, desc="the path of the file or folder of the documents")
     facts = {
         "__name__": name,
         "NAME": name,
@@ -152,7 +152,9 @@ def measures(
     texts = [_single(name, _texts(one)) for name, one in named.items()]
     for one in Catalogue(groups=counted).complete(texts):
         if "judgements" in one.family.reads:
-            raise ConfigError(f"measure {one.text}: it does not measure lean; use the measure of ir_measures")
+            raise ConfigError(
+                f"measure {one.text}: it measures effectiveness, not lean; take this measure from ir_measures"
+            )
     given = _Input(open_collection(docs), counted, undefined, settings)
     return [_BoundMeasure(name, text, given) for name, text in zip(named, texts, strict=True)]
 

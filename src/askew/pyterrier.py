@@ -94,7 +94,7 @@ class Reformulate(pt.Transformer):  # type: ignore[misc]
         if self.candidates == "all":
             if "qid_0" in queries.columns:
                 raise ConfigError(
-                    "candidates='all': the queries are already candidates (column qid_0); apply Fuse first"
+                    "candidates='all': the input already has reformulations as queries (column qid_0); apply Fuse first"
                 )
             queries = queries.assign(qid_0=queries["qid"])
         if not len(queries):

@@ -192,7 +192,7 @@ def test_runs_without_any_difference_have_no_tau():
         ({"cutoffs": "9" * 5000}, "the cutoff must be from 1"),
         ({"lexicons": "age"}, "unknown group 'male'"),
         ({"lexicons": []}, "lexicons=: expected one lexicon or more"),
-        ({"groups": "age"}, "name the two to compare"),
+        ({"groups": "age"}, "name the two groups to compare"),
         ({"cutoffs": range(1, 100)}, "more than 10,000 combinations"),
     ],
 )

@@ -219,7 +219,7 @@ def test_a_baseline_that_was_measured_otherwise_is_refused(askew, server, tmp_pa
     shutil.copy(tmp_path / "audit" / "audit.json", tmp_path / "last.json")
     sent = len(server.queries)
     gate = ("--baseline", "last.json", "--fail-if", "ARaB(tf)@10 > +10%")
-    askew(command(server, *gate)).refused(2, "--baseline last.json", "measure both with the same settings")
+    askew(command(server, *gate)).refused(2, "--baseline last.json", "run both audits with the same settings")
     askew(command(server, "--fail-if", "ARaB(tf)@10 > +10%")).refused(2, "give --baseline")
     (tmp_path / "last.json").write_text('{"measures": 3}')
     askew(command(server, *gate)).refused(3, "not the result of an audit")

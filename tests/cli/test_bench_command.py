@@ -33,11 +33,12 @@ def test_the_table_fits_the_terminal_and_says_the_rule(askew, store):
     plain = " ".join(table.split())
     assert "Holm's method over all 16 tests" in plain
     assert (
-        "its results lean less than the results of the original query and keep at least 50% of the original top 10"
-        in plain
+        "its results lean less than the results of the original query and its top 10 has at least 50% of the top 10 "
+        "documents of the original query" in plain
     )
     assert (
-        "an upper bound: the largest reduction of lean that the method allows without a loss of effectiveness" in plain
+        "The bound is the largest reduction of lean that selecting among these reformulations can give without a loss "
+        "of effectiveness" in plain
     )
     assert "A query without results has an effectiveness of 0 and no lean" in plain
 

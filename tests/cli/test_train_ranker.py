@@ -105,7 +105,7 @@ def test_groups_take_turns_by_their_shares(askew, files):
     done = askew("rerank old.run --docs docs.tsv --out new.run --method detconstsort")
     assert done.code == 0, done.err
     assert ranking("new.run") == {"q1": ["m0", "f0", "m1", "f1", "m2", "f2"]}
-    assert "the top 10 of 1 queries changed" in done.out
+    assert "queries whose top 10 documents changed: 1" in done.out
 
 
 def test_the_shares_may_be_given_and_only_the_first_are_written(askew, files):
@@ -296,7 +296,7 @@ def test_a_selector_is_trained_from_the_store_of_a_build(askew, tiny):
     assert max(map(len, told.splitlines())) <= 80
     assert "askew bench" in told and "--method reformulate:METHOD:model \\\n    --queries model/held-out.jsonl" in told
     held = lines("model/held-out.jsonl")
-    assert f"selections by each method on {len(held)} held-out queries" in told
+    assert f"results of each selection rule on {len(held)} held-out queries" in told
     facts = json.loads(trained(f"{command} --similar '' --set most_each=1 --json"))
     assert not facts["new"] and facts["choices"]["original"]["changed"] == 0
 

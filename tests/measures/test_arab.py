@@ -78,7 +78,7 @@ def test_a_lexicon_of_other_groups_is_measured_in_the_same_way(tmp_path):
 def test_three_groups_need_to_be_told_which_two(tmp_path):
     path = tmp_path / "three.csv"
     path.write_text("red,a\ngreen,b\nblue,c\n")
-    with pytest.raises(ConfigError, match="name the two to compare"):
+    with pytest.raises(ConfigError, match="name the two groups to compare"):
         score("ARaB@2", groups=str(path))
     assert score("RaB(tc, groups=c-a)@1", docs={"d": "blue blue red"}, ranking=("d",), groups=str(path)) == 1.0
 

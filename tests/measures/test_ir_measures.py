@@ -60,7 +60,7 @@ def test_settings_are_those_of_measure():
 
 
 def test_a_measure_that_is_wrong_is_refused_when_it_is_made():
-    with pytest.raises(ConfigError, match="use the measure of ir_measures"):
+    with pytest.raises(ConfigError, match="take this measure from ir_measures"):
         measures(["nDCG@10"], DOCS)
     with pytest.raises(ConfigError, match="unknown measure"):
         measures(["AraB@10"], DOCS)

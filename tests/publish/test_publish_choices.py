@@ -97,7 +97,7 @@ BROKEN = {
     "every pair that meets the criterion 'refined - original >= 0.5' is in the subset far: broken by 1": (
         lambda: (at(boxed_pairs(), 0, far=False), boxed_facts())
     ),
-    "a query has at most one gold pair: broken by 2": (
+    "a query has at most one pair that is marked gold: broken by 2": (
         lambda: (at(boxed_pairs(), 1, query_id="q1", variant_id="v9"), boxed_facts())
     ),
     "by RR@10 and ARaB(tf)@10, no front pair is dominated by another pair of the same query: broken by 1 of 3": (
@@ -118,7 +118,7 @@ BROKEN = {
     "every is_best pair reduces ARaB(tf)@10 by 0% of the original value or more: broken by 1 of 2": (
         lambda: (at(epsilon_pairs(), 1, new_ARaB_tf_10=0.5, outcome="same-same"), smaller_facts(0.0))
     ),
-    "a query has at most one is_best pair: broken by 2 of 2": (
+    "a query has at most one pair that is marked is_best: broken by 2 of 2": (
         lambda: (at(epsilon_pairs(), 1, query_id="q1", variant_id="v1"), epsilon_facts())
     ),
     "the outcome of a pair is the one that its gains determine: broken by 1 of 3": (

@@ -258,7 +258,7 @@ CAREFUL = {
     ),
     "the counts of the facts": (
         edit_json("askew.json", lambda v: v["pairs"]["subsets"].update(fair=1)),
-        "askew.json: the stated numbers of pairs differ from those in the Parquet files",
+        "askew.json: the stated numbers of pairs differ from the numbers of pairs in the Parquet files",
     ),
     "the format": (
         edit_json("askew.json", lambda v: v.update(format=1)),
@@ -390,7 +390,7 @@ BROKEN = {
     "all pairs of a query have the same original_text: broken by": ("", {"original_text": pl.lit("something else")}),
     "all pairs of a query have the same group: broken by": ("", {"group": pl.col("group") % 4 + 1}),
     "all pairs of a query have the same old_RR_10: broken by": ("", {"old_RR_10": pl.col("old_RR_10") + 1}),
-    "a query has at most one Effective pair: broken by 5 of 19": second_effective,
+    "a query has at most one pair that is marked Effective: broken by 5 of 19": second_effective,
 }
 
 

@@ -166,7 +166,7 @@ def test_a_head_is_trained_written_with_its_card_and_opened_again(folder, tiny, 
     assert made.measured["summary"]["zero_shot"]["value"] > 0.5
     assert set(made.measured["alphas"]) == {"MF", "MN", "FN"}
     card = (out / "README.md").read_text(encoding="utf-8")
-    assert "trained on one category and tested on the others" in card
+    assert "trained on one category of GrepBiasIR and tested on the other categories" in card
     assert card.count("| cosine, title and body, untrained |") == 3 and "trained - untrained cosine" in card
     summary, cosine, gain = (
         made.measured[name] for name in ("summary", "untrained cosine", "trained - untrained cosine")

@@ -30,7 +30,7 @@ def test_a_lexical_classifier_labels_texts_by_the_groups_given():
 def test_a_classifier_of_words_learns_nothing_and_refuses_labels_that_it_does_not_have():
     classifier = Classifier("lexical", groups=AGE)
     assert classifier.fit(TEXTS[:2], ["young", "neutral"]) is classifier
-    with pytest.raises(DataError, match="expected labels of neutral, old, young, found 'female'"):
+    with pytest.raises(DataError, match="expected the labels neutral, old, young, found 'female'"):
         classifier.fit(["x"], ["female"])
     with pytest.raises(DataError, match="found 1 texts and 2 labels"):
         classifier.fit(["x"], ["old", "old"])

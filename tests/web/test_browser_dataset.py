@@ -20,7 +20,7 @@ def test_facets_words_and_heads_narrow_and_sort_and_a_pair_opens(open_page, demo
     facet(page, "retrieves as well and leans less").click()
     page.wait_for_url("**/pairs?subset=all&outcome=same-less")
     assert total(page) == (demo_pairs["outcome"] == "same-less").sum()
-    page.get_by_label("Words in either query").fill("engineer")
+    page.get_by_label("Words in the original query or in the reformulation").fill("engineer")
     page.get_by_role("button", name="Show").click()
     page.wait_for_url(re.compile(r"text=engineer"))
     # Empty fields are not in the link, and facets stay.

@@ -107,11 +107,11 @@ def test_walk_check_a_run(open_page, tmp_path):
     walk.click(page.get_by_role("link", name="Runs", exact=True))
     walk.click(page.get_by_text("Upload your own runs"))
     walk.clicks += 1  # the dialog of the system in which the file is chosen
-    page.get_by_label("TREC runs, at most four").set_input_files(tmp_path / "mine.run")
+    page.get_by_label("Run files in TREC format, at most four").set_input_files(tmp_path / "mine.run")
     walk.click(page.get_by_role("button", name="Upload and measure"))
     walk.see("Means over queries with 95% intervals")
     walk.click(page.get_by_role("link", name="ARaB(tf)@10", exact=True))
-    walk.see("Queries with the worst values of mine.run")
+    walk.see("Queries on which mine.run has the worst values")
     worst = page.locator("table:has(#table-worst-0) tbody a").first
     words = worst.inner_text()
     walk.click(worst)

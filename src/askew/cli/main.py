@@ -53,8 +53,9 @@ _HOLDS_ADDRESS = (
 app = typer.Typer(
     name="askew",
     help="Measure demographic bias (lean) in search results, and reduce it.\n\n"
-    "askew finds query reformulations that lean less and retrieve as well, and publishes them as datasets. It also "
-    "trains and compares mitigation methods, and analyzes how people add groups to their queries.",
+    "askew finds query reformulations whose results lean less and are as relevant, and publishes these reformulations "
+    "as datasets. askew also trains and compares mitigation methods, and analyzes how people add the name of a group "
+    "to their queries.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -63,38 +64,38 @@ app = typer.Typer(
 )
 # The commands in the order in which they are typically used, each with a help text of one line.
 _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
-    ("demo", demo.command, "Run a whole build on the embedded collection; start here."),
-    ("audit", audit.command, "Audit a live engine: lean, its parts, the worst queries."),
+    ("demo", demo.command, "Start here: run all steps on a small embedded collection."),
+    ("audit", audit.command, "Audit a live search engine: its lean and its worst queries."),
     ("measure", measure.command, "Measure runs: bias (lean) and effectiveness."),
-    ("compare", compare.command, "Compare two runs query by query, with tests."),
+    ("compare", compare.command, "Compare two runs query by query, with significance tests."),
     ("sensitivity", sensitivity.command, "Test if the order of systems depends on the word list."),
-    ("check", check.command, "Check a collection: queries, coverage, misleading words."),
+    ("check", check.command, "Check a collection: judged queries, documents of each group."),
     ("annotate", annotate.command, "Count group terms in documents once, for many runs."),
     ("index", retrieve.index_command, "Index documents for a ranker."),
-    ("search", retrieve.search_command, "Search every query and write a run."),
+    ("search", retrieve.search_command, "Retrieve documents for every query and write a run."),
     ("reformulate", reformulate.reformulate_command, "Reformulate each query, by one method or many."),
     ("classify", reformulate.classify_command, "Classify queries: which group each asks about, or none."),
-    ("calibrate", reformulate.calibrate_command, "Choose the semantic filter's threshold by labeled pairs."),
+    ("calibrate", reformulate.calibrate_command, "Choose the semantic filter's threshold on labeled query pairs."),
     ("plan", build.plan_command, "Show the steps of a recipe, and which are finished."),
-    ("run", build.run_command, "Run a recipe: from queries to chosen pairs."),
+    ("run", build.run_command, "Run a recipe: from queries to chosen reformulations."),
     ("report", build.report_command, "Write tables and figures of a build as one HTML page."),
-    ("publish", build.publish_command, "Write the pairs of a build as a dataset."),
-    ("verify", build.verify_command, "Check a dataset, a store or an index; repair it."),
-    ("bench", bench.bench_command, "Compare mitigation methods: rank, rerank, reformulate."),
-    ("negatives", train_ranker.negatives_command, "Sample training negatives, some of which lean most."),
+    ("publish", build.publish_command, "Write queries and their reformulations as a dataset."),
+    ("verify", build.verify_command, "Check a dataset, a store or an index; --repair repairs it."),
+    ("bench", bench.bench_command, "Compare methods that reduce the lean of search results."),
+    ("negatives", train_ranker.negatives_command, "Sample training negatives, some by lean, some at random."),
     ("rerank", train_ranker.rerank_command, "Rerank the documents of a run."),
-    ("logs", logs.command, "Analyze how people add a group to queries in a log."),
+    ("logs", logs.command, "Analyze in a query log how people add a group to queries."),
     ("serve", serve.serve_command, "Serve the explorer in the browser, and a REST service."),
     ("mcp", serve.mcp_command, "Offer search and measures as tools for a language model."),
-    ("models", models.models_command, "List the trained models that askew ships; print a card."),
+    ("models", models.models_command, "List the models that askew ships, or print a model's card."),
     ("list", look.list_command, "List measures, rankers, lexicons and other plugins."),
     ("show", look.show_command, "Show one measure, lexicon, preset or plugin in full."),
 )
 _TRAINED: tuple[tuple[str, Callable[..., None], str], ...] = (
-    ("ranker", train_ranker.ranker_command, "A cross-encoder that ranks leaning documents lower."),
-    ("selector", train_ranker.selector_command, "A model that chooses among reformulations."),
+    ("ranker", train_ranker.ranker_command, "A cross-encoder that lowers the rank of biased documents."),
+    ("selector", train_ranker.selector_command, "A model that selects one of the reformulations of a query."),
     ("generator", train_text.generator_command, "A model that writes the query that a passage answers."),
-    ("rewriter", train_text.rewriter_command, "A model that rewrites queries into better ones."),
+    ("rewriter", train_text.rewriter_command, "A model that rewrites queries into more effective queries."),
 )
 # If one of these commands is interrupted, its finished steps are kept, and the same command resumes after them.
 _RESUMED = (["annotate"], ["run"], ["publish"], ["report"], ["demo"], ["audit"])

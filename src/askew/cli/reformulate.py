@@ -21,11 +21,18 @@ Labeled = Annotated[
 
 def reformulate_command(
     queries: Annotated[
-        str | None, typer.Argument(help="A file of queries, a collection's folder, irds:ID, or demo.")
+        str | None,
+        typer.Argument(
+            help="A file of queries, the folder of a collection, irds:ID (a dataset of ir_datasets), or demo."
+        ),
     ] = None,
     query: Annotated[str | None, typer.Option(help="Print the best reformulations of this one query.")] = None,
-    count: Annotated[int, typer.Option(help="With --query: the number of reformulations.")] = defaults.SUGGESTIONS,
-    out: Annotated[Path | None, typer.Option(help="The file for the candidates: .tsv, .jsonl or .parquet.")] = None,
+    count: Annotated[
+        int, typer.Option(help="With --query: the number of reformulations to print.")
+    ] = defaults.SUGGESTIONS,
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write the reformulations to: .tsv, .jsonl or .parquet.")
+    ] = None,
     method: Annotated[
         list[str] | None,
         typer.Option(help="A reformulator (askew list reformulators); may be repeated. Default: rewrite and reduce."),
@@ -33,17 +40,18 @@ def reformulate_command(
     docs: Annotated[
         str | None, typer.Option(help="Documents to read passages from: a file, a folder or irds:ID.")
     ] = None,
-    index: Annotated[Path | None, typer.Option(help="A BM25 index of the documents, instead of --docs.")] = None,
+    index: Annotated[Path | None, typer.Option(help="A BM25 index to read passages from, instead of --docs.")] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
             "--filter",
-            help="A filter (askew list filters), or none. May be repeated; filters are used in this order. Default: "
-            "rules, and for the method rewrite also equivalence.",
+            help="A filter that drops unsuitable reformulations (askew list filters), or none. May be repeated; "
+            "filters are applied in the given order. Default: the filter rules, and for the method rewrite also the "
+            "filter equivalence.",
         ),
     ] = None,
     depth: Annotated[
-        int, typer.Option(help="The number of top-ranked passages that a method reads per query.")
+        int, typer.Option(help="For methods that read passages: the number of top-ranked passages to read per query.")
     ] = defaults.PASSAGES,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
@@ -128,7 +136,12 @@ def _print_tallies(rows: list[dict[str, Any]]) -> None:
 
 
 def classify_command(
-    queries: Annotated[str, typer.Argument(help="A file of queries, a collection's folder, irds:ID, or demo.")],
+    queries: Annotated[
+        str,
+        typer.Argument(
+            help="A file of queries, the folder of a collection, irds:ID (a dataset of ir_datasets), or demo."
+        ),
+    ],
     classifier: Annotated[
         str, typer.Option(help="The classifier: auto, lexical, query-groups, or transformer (--set model=FOLDER).")
     ] = defaults.CLASSIFIER,
@@ -163,10 +176,16 @@ def classify_command(
 def calibrate_command(
     labeled: Labeled,
     similarity: Annotated[
-        str, typer.Option(help="The similarity: light (no model) or neural (needs the extra neural).")
+        str,
+        typer.Option(
+            help="How to measure the similarity of two queries: light (no model) or neural (needs the extra neural)."
+        ),
     ] = defaults.SIMILARITY,
     rule: Annotated[
-        str, typer.Option(help="How to choose the threshold: f1 (highest F1) or precision (at least --least).")
+        str,
+        typer.Option(
+            help="How to choose the threshold: f1 (the highest F1) or precision (a precision of at least --least)."
+        ),
     ] = defaults.THRESHOLD_RULE,
     least: Annotated[
         float, typer.Option(help="With --rule precision: the minimum precision.")
@@ -190,11 +209,11 @@ def calibrate_command(
     columns = [(name, [f"{point[name]:.3f}" for point in points]) for name in ("precision", "recall", "kept")]
     print_rows("threshold", [f"{point['threshold']:.3f}" for point in points], columns)
     typer.echo(
-        f"average precision {facts['average_precision']:.3f} [{facts['low']:.3f}, {facts['high']:.3f}], "
-        f"{facts['pairs']:,} pairs of {facts['queries']:,} queries, {facts['base_rate']:.1%} of the pairs keep the "
-        "meaning"
+        f"average precision of the similarity: {facts['average_precision']:.3f} [{facts['low']:.3f}, "
+        f"{facts['high']:.3f}]\n{facts['pairs']:,} labeled pairs of {facts['queries']:,} queries; in "
+        f"{facts['base_rate']:.1%} of the pairs, both queries have the same meaning by their label"
     )
     typer.echo(
-        f"chosen by {rule}: threshold {facts['threshold']:.3f}, precision {facts['precision']:.3f}, "
-        f"recall {facts['recall']:.3f}"
+        f"threshold chosen by the rule {rule}: {facts['threshold']:.3f} (precision {facts['precision']:.3f}, "
+        f"recall {facts['recall']:.3f})"
     )

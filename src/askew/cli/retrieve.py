@@ -17,12 +17,17 @@ def index_command(
     out: Annotated[Path, typer.Option(help="The folder to write the index to.")],
     ranker: Annotated[str, typer.Option(help="The ranker to index for; see askew list rankers.")] = defaults.RANKER,
     analyzer: Annotated[
-        str | None, typer.Option(help="BM25: english (as Lucene and Anserini) or plain (no stemming).")
+        str | None,
+        typer.Option(help="For BM25, the text analyzer: english (as in Lucene and Anserini) or plain (no stemming)."),
     ] = None,
     settings: o.Settings = None,
     fields: o.Fields = None,
     no_texts: Annotated[
-        bool, typer.Option("--no-texts", help="Do not keep the texts: saves disk space, but excludes reranking.")
+        bool,
+        typer.Option(
+            "--no-texts",
+            help="Do not store the texts of the documents. This saves disk space, but the results cannot be reranked.",
+        ),
     ] = False,
 ) -> None:
     """Index documents for a ranker. BM25's k1, b and mu are chosen when searching, not here."""
@@ -43,16 +48,30 @@ def index_command(
 
 
 def search_command(
-    queries: Annotated[str, typer.Argument(help="A file of queries (id TAB text, JSON Lines), irds:ID, or demo.")],
-    out: Annotated[Path, typer.Option(help="The run to write: TREC, or Parquet if the name ends in .parquet.")],
+    queries: Annotated[
+        str,
+        typer.Argument(
+            help="A file of queries (lines of id TAB text, or JSON Lines), irds:ID (a dataset of ir_datasets), or demo."
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(help="The run file to write, in TREC format, or in Parquet format if its name ends in .parquet."),
+    ],
     index: Annotated[
         list[Path] | None,
-        typer.Option(help="The folder of an index. May be repeated: the ranker then fuses or reranks several."),
+        typer.Option(
+            help="The folder of an index. May be repeated for a ranker that fuses or reranks the results of several "
+            "indexes."
+        ),
     ] = None,
     ranker: Annotated[
         str | None, typer.Option(help="The ranker (askew list rankers). Default: the ranker of the index.")
     ] = None,
-    run: Annotated[list[Path] | None, typer.Option(help="A run to rerank, to fuse, or to use as it is.")] = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(help="A run file. Its documents are reranked, fused or used unchanged, depending on --ranker."),
+    ] = None,
     k: Annotated[int, typer.Option("-k", help="The number of documents per query, at most 1000.")] = defaults.RESULTS,
     k1: Annotated[float | None, typer.Option(help="BM25: k1.")] = None,
     b: Annotated[float | None, typer.Option(help="BM25: b.")] = None,

@@ -28,11 +28,14 @@ train_app = typer.Typer(
 )
 
 Out = Annotated[Path, typer.Option(help="A new folder for the model, its card and its measured values.")]
-Seed = Annotated[int | None, typer.Option(help="Random seed of the folds, the sampling and the training.")]
+Seed = Annotated[int | None, typer.Option(help="The random seed for the folds, the sampling and the training.")]
 Device = Annotated[str | None, typer.Option(help="The device: auto (a GPU if there is one), cpu or cuda.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A setting: epochs, batch_size, learning_rate and others; may be repeated."),
+    typer.Option(
+        "--set",
+        help="A setting of the training, such as epochs=3, batch_size=16 or learning_rate=2e-5; may be repeated.",
+    ),
 ]
 
 
@@ -58,9 +61,14 @@ def say_trained(done: Trained) -> None:
     say_json({"out": str(done.folder), "new": done.new, **done.measured, **use})
 
 
-@train_app.command("classifier", short_help="A classifier of the group that a query asks about.", cls=WithDefaults)
+@train_app.command(
+    "classifier", short_help="A classifier that predicts which group a query asks about.", cls=WithDefaults
+)
 def classifier_command(
-    data: Annotated[Path, typer.Argument(help="Labeled queries: CSV with id,query,label, JSON Lines or Parquet.")],
+    data: Annotated[
+        Path,
+        typer.Argument(help="A file of labeled queries with an id, a text and a label: CSV, JSON Lines or Parquet."),
+    ],
     out: Out,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
@@ -88,20 +96,27 @@ def classifier_command(
     typer.echo(
         f"calibration temperature {done.measured['temperature']:.3f}; the model and its card are in {safe(str(out))}"
     )
-    typer.echo("to classify other queries:")
+    typer.echo("to classify other queries with this model:")
     typer.echo(f"  askew classify QUERIES --classifier transformer --set {safe(shlex.quote(f'model={out}'))}")
     return None
 
 
-@train_app.command("adapter", short_help="A relevance model that prefers no gender (GrepBiasIR).", cls=WithDefaults)
+@train_app.command("adapter", short_help="A relevance model that prefers no gender; uses GrepBiasIR.", cls=WithDefaults)
 def adapter_command(
     data: Annotated[Path, typer.Argument(help="The folder of GrepBiasIR (queries-documents_CATEGORY.csv).")],
     out: Out,
     method: Annotated[
-        str | None, typer.Option(help="What is trained: head (frozen encoder), lora (PEFT) or full (all weights).")
+        str | None,
+        typer.Option(
+            help="Which weights are trained: head (only a head on a frozen encoder), lora (low-rank adapters, with "
+            "PEFT) or full (all weights)."
+        ),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(help="The number of random seeds to measure; the first seed trains the model.")
+        int | None,
+        typer.Option(
+            help="The number of random seeds to train and measure with; the model that is written has the first seed."
+        ),
     ] = None,
     seed: Seed = None,
     device: Device = None,

@@ -21,12 +21,16 @@ Qrels = Annotated[Path, typer.Option(help="The judgements.")]
 LeanKind = Annotated[
     str | None,
     typer.Option(
-        help="How to measure the lean of a document: tc, tf or bool (as in ARaB), or neutrality (as in NFaiRR)."
+        help="How to measure the bias (lean) of a document: tc, tf or bool (as in the measure ARaB), or neutrality (as "
+        "in the measure NFaiRR)."
     ),
 ]
 Preset = Annotated[
     str | None,
-    typer.Option(help="How to choose negatives: bigdeli2022 (some of them lean most) or original (all are random)."),
+    typer.Option(
+        help="How to choose the negatives of a query: bigdeli2022 (some are the documents with the highest lean, the "
+        "others are random) or original (all are random)."
+    ),
 ]
 Encoder = Annotated[str | None, typer.Option(help="The encoder to start from: a name, a folder or a hub id.")]
 
@@ -44,11 +48,19 @@ def negatives_command(
     count: Annotated[int | None, typer.Option(help="The number of negatives per query.")] = None,
     share: Annotated[
         float | None,
-        typer.Option(help="The share of negatives that are the documents that lean most; the others are random."),
+        typer.Option(
+            help="The share of the negatives of a query that are chosen by highest lean; the others are random."
+        ),
     ] = None,
-    depth: Annotated[int | None, typer.Option(help="The number of top-ranked documents to read per query.")] = None,
+    depth: Annotated[
+        int | None, typer.Option(help="Choose negatives among this number of top-ranked documents per query.")
+    ] = None,
     exclude: Annotated[
-        str | None, typer.Option(help="Documents that are never negatives: judged (all judged documents) or relevant.")
+        str | None,
+        typer.Option(
+            help="Documents that are never negatives: judged (all judged documents) or relevant (only the documents "
+            "that are judged relevant)."
+        ),
     ] = None,
     lean: LeanKind = None,
     groups: o.GroupNames = None,
@@ -80,7 +92,8 @@ def negatives_command(
         f"{made.queries:,} queries, {made.negatives:,} negatives ({made.leaning:,} of them by lean): {safe(str(out))}"
     )
     typer.echo(
-        f"mean lean ({job.counting.lean}): {made.lean[0]:.3f} of the negatives, {made.lean[1]:.3f} of the result lists"
+        f"mean lean ({job.counting.lean}) of a document: {made.lean[0]:.3f} among the negatives, {made.lean[1]:.3f} in "
+        "the whole run"
     )
 
 
@@ -91,8 +104,8 @@ def ranker_command(
     qrels: Qrels,
     out: Out,
     preset: Preset = None,
-    loss: Annotated[str | None, typer.Option(help="The loss: bce, hinge, bias-aware or lean-list.")] = None,
-    adversary: Annotated[float | None, typer.Option(help="Strength of the adversary; 0 trains without one.")] = None,
+    loss: Annotated[str | None, typer.Option(help="The training loss: bce, hinge, bias-aware or lean-list.")] = None,
+    adversary: Annotated[float | None, typer.Option(help="Strength of the adversary; 0: no adversary.")] = None,
     model: Encoder = None,
     lean: LeanKind = None,
     groups: o.GroupNames = None,
@@ -100,7 +113,8 @@ def ranker_command(
     part: Annotated[
         str | None,
         typer.Option(
-            help="Train on this part of the queries: train, dev or test of a split by their words, or '' for all."
+            help="The part of the queries to train on: train, dev, test, or '' for all queries. The part of a query "
+            "depends only on its text."
         ),
     ] = None,
     settings: Settings = None,
@@ -133,34 +147,58 @@ def ranker_command(
 
 
 def selector_command(
-    source: Annotated[Path, typer.Argument(help="The store of a build (askew run), or a published dataset.")],
+    source: Annotated[
+        Path, typer.Argument(help="The folder of a store that askew run wrote, or of a published dataset.")
+    ],
     out: Out,
     preset: Annotated[
         str | None,
         typer.Option(
-            help="The input: refairmulate2025 (texts only) or refairmulate2025-code (also the top-ranked passages)."
+            help="The input of the model: refairmulate2025 (the texts of the query and of the reformulation) or "
+            "refairmulate2025-code (also the top-ranked passage that each of these texts retrieves)."
         ),
     ] = None,
     learns: Annotated[
-        str | None, typer.Option(help="The labels to learn: refairmulate, effectiveness or no-loss.")
+        str | None,
+        typer.Option(
+            help="What the model learns to distinguish: refairmulate (chosen pairs from negative pairs), "
+            "effectiveness (reformulations that improve effectiveness from those that worsen it) or no-loss "
+            "(reformulations that lose no effectiveness from those that do)."
+        ),
     ] = None,
     passages: Annotated[
-        str | None, typer.Option(help="How to add the top-ranked passage of each query: none, separator or literal.")
+        str | None,
+        typer.Option(
+            help="How to append the top-ranked passage to the text that retrieved it: none (no passage), separator "
+            "(after the separator token of the tokenizer) or literal (after the characters [SEP])."
+        ),
     ] = None,
     model: Encoder = None,
     lean_aware: Annotated[
         bool | None,
         typer.Option(
-            help="Also learn a rule that selects the candidate that leans least without a loss of effectiveness. "
-            "Default: yes, if the source has the data for it."
+            help="Also learn the rule lean-aware: among the reformulations with a low risk of losing effectiveness, "
+            "select the one whose results lean least. Default: learned if the source is a store with the results of "
+            "all reformulations."
         ),
     ] = None,
     similar: Annotated[
-        str | None, typer.Option(help="The encoder for the similarity of results to the query; '' for no encoder.")
+        str | None,
+        typer.Option(
+            help="The sentence encoder that measures how similar retrieved documents are to the query; '' for no "
+            "encoder."
+        ),
     ] = None,
-    margin: Annotated[float | None, typer.Option(help="The largest acceptable loss of mean RR@10.")] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(help="The loss of mean RR@10 that is acceptable; a test checks whether the loss is smaller."),
+    ] = None,
     slack: Annotated[
-        float | None, typer.Option(help="The mean loss allowed on the dev queries when the threshold is chosen.")
+        float | None,
+        typer.Option(
+            help="The mean loss of effectiveness on the dev queries that is allowed when the threshold of the rule "
+            "lean-aware is chosen."
+        ),
     ] = None,
     settings: Settings = None,
     device: Device = None,
@@ -184,7 +222,7 @@ def selector_command(
     _tell(done.measured)
     was = "trained on" if done.new else "already trained on"
     typer.echo(f"{was} {done.measured['examples']:,} pairs: {safe(str(out))}")
-    typer.echo("to compare it on queries that it was not trained on:")
+    typer.echo("to evaluate the selector on queries that it was not trained on:")
     _say_next("askew bench COLLECTION --method", f"reformulate:METHOD:{out}", out / HELD_OUT)
     return None
 
@@ -195,8 +233,9 @@ def _tell(measured: Mapping[str, Any]) -> None:
         _print_choices(measured["choices"], measured["margin"])
     apart = measured["told apart"]
     typer.echo(
-        f"held-out pairs: average precision {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]\n"
-        f"  random guessing has {apart['positive']:.4f}; n = {apart['pairs']:,} pairs of {apart['queries']:,} queries"
+        f"average precision on held-out pairs: {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]\n"
+        f"  average precision of random guessing: {apart['positive']:.4f}\n"
+        f"  {apart['pairs']:,} pairs of a query and a reformulation, {apart['queries']:,} queries"
     )
 
 
@@ -215,9 +254,11 @@ def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
         found = [one[measure] for one in choices.values()]
         cells = [f"{one['new']:.4f}\n{one['gain']:+.4f}\n{interval(one['low'], one['high'], '+.4f')}" for one in found]
         columns.append((f"{as_measured(measure)}\ngain, 95%", cells))
-    print_tables(f"selections by each method on {main[0]['n']:,} held-out queries", "choice", list(choices), columns)
-    typer.echo("p: null hypothesis: the mean gain is 0")
-    typer.echo(f"p, loss < {margin:g}: null hypothesis: the mean loss is {margin:g} or more")
+    print_tables(
+        f"results of each selection rule on {main[0]['n']:,} held-out queries", "choice", list(choices), columns
+    )
+    typer.echo("column p: null hypothesis that the mean gain is 0")
+    typer.echo(f"column p, loss < {margin:g}: null hypothesis that the mean loss is {margin:g} or more")
 
 
 def _say_next(begin: str, model: object, queries: Path) -> None:
@@ -229,27 +270,35 @@ def _say_next(begin: str, model: object, queries: Path) -> None:
 def rerank_command(
     run: Run,
     docs: Docs,
-    out: Annotated[Path, typer.Option(help="The run to write: TREC, or Parquet if the name ends in .parquet.")],
+    out: Annotated[
+        Path,
+        typer.Option(help="The run file to write, in TREC format, or in Parquet format if its name ends in .parquet."),
+    ],
     model: Annotated[str | None, typer.Option(help="A cross-encoder: a folder or a hub id.")] = None,
     queries: Annotated[Path | None, typer.Option(help="The texts of the queries; needed for a cross-encoder.")] = None,
     method: Annotated[
-        str | None, typer.Option(help="The method: crossencoder, greedy, mmr, detconstsort or fairtopk.")
+        str | None, typer.Option(help="The reranking method: crossencoder, greedy, mmr, detconstsort or fairtopk.")
     ] = None,
     k: Annotated[int | None, typer.Option("-k", "--k", help="The number of documents to write per query.")] = None,
     depth: Annotated[
-        int | None, typer.Option(help="The number of top-ranked documents to rerank; the others are left out.")
+        int | None,
+        typer.Option(
+            help="The number of top-ranked documents to rerank per query; lower-ranked documents are not written."
+        ),
     ] = None,
     targets: Annotated[
         str | None,
         typer.Option(
-            help="For detconstsort and fairtopk: the shares of neutral documents and of each group, even or as in "
-            "neutral:0.5,GROUP:0.5."
+            help="For detconstsort and fairtopk: the target share of neutral documents and of the documents of each "
+            "group, such as neutral:0.5,GROUP:0.5. The value even keeps the share of neutral documents and gives "
+            "all groups equal shares."
         ),
     ] = None,
     strength: Annotated[
         float | None,
         typer.Option(
-            help="For greedy: how many of the next documents it chooses from. For other methods: from 0 to 1."
+            help="For greedy: the number of remaining top-ranked documents that are compared at each rank (1: no "
+            "change). For mmr, detconstsort and fairtopk: from 0 (weakest effect) to 1 (strongest effect)."
         ),
     ] = None,
     groups: o.GroupNames = None,
@@ -275,4 +324,4 @@ def rerank_command(
         done = rerank(run, docs, out, queries, how, progress)
     note(done.notes)
     typer.echo(f"{done.queries:,} queries, {done.lines:,} lines, {safe(done.tag)}: {safe(str(out))}")
-    typer.echo(f"the top 10 of {done.moved:,} queries changed")
+    typer.echo(f"queries whose top 10 documents changed: {done.moved:,}")

@@ -15,7 +15,8 @@ from askew.core.address import without_secrets
 class AskewError(Exception):
     """An error that a user can correct. It is shown as one message, never as a traceback.
 
-    Credentials are removed from every message, because it may quote a library's error that contains a URL.
+    Credentials are removed from every message, because a message may quote the error of a library, and this error may
+    contain a URL with credentials.
     """
 
     exit_code = 1
@@ -67,7 +68,7 @@ class StoreError(AskewError):
 
 
 class StageError(AskewError):
-    """A stage broke its contract; for instance, it lost rows without counting them."""
+    """A step of a build broke its contract; for example, it dropped rows without counting them."""
 
     exit_code = 6
 

@@ -91,7 +91,10 @@ def verdict(old: float | None, new: float | None, direction: Direction, toleranc
 def joint_signs(gains: Sequence[Floats], tolerance: float = 0.0) -> Signs:
     """The combined sign of several measures for each pair; ``UNKNOWN_SIGN`` if the gain of one of them is NaN."""
     if not gains:
-        raise ConfigError("outcome: effectiveness and lean each need at least one measure, found none for one of them")
+        raise ConfigError(
+            "outcome: expected at least one measure of effectiveness and at least one measure of lean, found none of "
+            "one kind"
+        )
     each = np.stack([signs(gain, tolerance) for gain in gains])
     worst, best = each.min(axis=0), each.max(axis=0)
     # The unknown sign is below all others, so the minimum is unknown if one sign is unknown.

@@ -22,7 +22,7 @@ from askew.core.shipped import DATA
 WHO = ("real", "fictional", "generic", "name", "other")
 WHO_SHORT = {
     "real": "a real person", "fictional": "a character", "generic": "anyone",
-    "name": "part of a title, brand, place or team", "other": "not a person, or another meaning",
+    "name": "part of the name of a work, brand, place or team", "other": "no person, or another meaning of the word",
 }  # fmt: skip
 ANY = "any"
 # The resolvers were trained and evaluated on the words of these groups.
@@ -38,9 +38,12 @@ class ResolverKind(NamedTuple):
 
 _SHARED = ("mentions/relevance.json", "mentions/frequencies.npz")
 RESOLVERS = {
-    "light": ResolverKind("a linear model of the words around a mention", ("mentions/light.npz", *_SHARED)),
+    "light": ResolverKind(
+        "a linear model that reads the words around the mention of a group", ("mentions/light.npz", *_SHARED)
+    ),
     "neural": ResolverKind(
-        "MiniLM with the adapters minilm-who and minilm-why; more accurate but slower, needs the extra neural",
+        "MiniLM with the adapters minilm-who and minilm-why; it is more accurate but slower than light, and needs the "
+        "extra neural",
         ("adapters/minilm-who/adapter.safetensors", "adapters/minilm-why/adapter.safetensors", *_SHARED),
     ),
 }
@@ -59,7 +62,7 @@ def resolver_id(name: str) -> str:
         sha.update((DATA / file).read_bytes())
     found = f"{short}@{sha.hexdigest()[:12]}"
     if content and name != found:
-        raise ConfigError(f"resolver {name!r} was requested, but this version of askew has {found}")
+        raise ConfigError(f"resolver {name!r} was requested, but this version of askew has {found}; request {found}")
     return found
 
 

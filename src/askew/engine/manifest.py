@@ -104,9 +104,9 @@ def _from_json(data: Any, path: str) -> Manifest:
     data["parts"] = [_checked(Part(**part)) for part in data["parts"]]
     found = _checked(Manifest(**data))
     if totals != found.totals:
-        raise ValueError("the totals do not match the parts")
+        raise ValueError("the stated totals differ from the sums over the parts")
     if found.key != key_of(found.stage, found.version, found.settings, found.input_key):
-        raise ValueError("the key does not match the stage, the settings and the input")
+        raise ValueError("the stated key differs from the key of the stated stage, settings and input")
     return found
 
 

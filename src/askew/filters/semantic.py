@@ -73,7 +73,7 @@ class SemanticFilter:
         return {"similarity": self._similarity, "threshold": self.threshold, "model": weights}
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
-        """Return ``meaning too far`` for each pair below the threshold, else None."""
+        """Return ``meaning too far`` for each pair with a similarity below the threshold, and None for other pairs."""
         scores = self.score_pairs(originals, candidates)
         return [None if near else FAR for near in (scores >= self.threshold).tolist()]
 
@@ -81,7 +81,7 @@ class SemanticFilter:
         """Return the cosine of each pair, on which a threshold can be calibrated."""
         if len(originals) != len(candidates):
             sizes = f"{len(originals)} originals and {len(candidates)} candidates"
-            raise ConfigError(f"semantic: expected a candidate for each original, found {sizes}")
+            raise ConfigError(f"semantic: expected as many candidates as original queries, found {sizes}")
         if self._similarity == "light":
             return light_similarity(originals, candidates)
         return self._neural(originals, candidates)

@@ -92,7 +92,7 @@ def check_computable(measure: Measure, own: Measure) -> None:
 
 def _who_could(providers: list[Any]) -> str:
     if not providers:
-        return "no provider of ir_measures computes it with this cutoff and these parameters"
+        return "no provider of ir_measures computes this measure with this cutoff and these parameters"
     names = " or ".join(
         f"{provider.NAME} ({provider.install_instructions() or 'see ir_measures'})" for provider in providers
     )
@@ -127,9 +127,9 @@ def _refuse_high_grades(own: Measure, rankings: Rankings, judged: Judgements) ->
     if len(high):
         row = int(np.searchsorted(judged.offsets, high[0], side="right")) - 1
         raise DataError(
-            f"measure {own}: gdeval, which computes it, takes grades up to {_HIGHEST_OF_GDEVAL}, but query "
+            f"measure {own}: gdeval, which computes this measure, accepts grades up to {_HIGHEST_OF_GDEVAL}, but query "
             f"{rankings.query_ids[row].as_py()!r} has a judgement of grade {judged.relevance[high[0]]}. "
-            f"Use nDCG@{own.cutoff}, which takes any grade, or give judgements with lower grades"
+            f"Use nDCG@{own.cutoff}, which accepts any grade, or give judgements with lower grades"
         )
 
 

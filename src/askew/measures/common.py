@@ -18,21 +18,23 @@ from askew.plugins.kinds import DocMentions, Inputs, Parameter
 MISSING = ("error", "zero", "drop", "skip")
 READING = Parameter(
     "strict",
-    "how files are read: a malformed line is an error (strict), or is read as in the published scripts (published)",
+    "how a malformed line of a file is treated: as an error (strict), or as in the published scripts (published)",
     ("strict", "published"),
     quiet=True,
 )
 
 # A 64-bit float has no more significant decimals.
 MOST_DIGITS = 15
-TARGETS = Parameter("equal", "the share each group should have, such as 'female:0.5,male:0.5'")
-DIGITS = Parameter(None, "round each query's value to this many decimals", number="whole", least=0, most=MOST_DIGITS)
+TARGETS = Parameter("equal", "the target share of each group, such as 'female:0.5,male:0.5'")
+DIGITS = Parameter(
+    None, "the number of decimals that the value of each query is rounded to", number="whole", least=0, most=MOST_DIGITS
+)
 
 
 # Describes the parameter ``groups`` of measures that are a difference of two groups.
 DIFFERENCE = (
-    "the two groups, as in male-female: the first minus the second; auto is male minus female, or for a lexicon of two "
-    "other groups the second minus the first"
+    "the groups to compare, such as male-female: the value of the first group minus the value of the second group; "
+    "auto: male-female, or for a lexicon of two other groups its second group minus its first group"
 )
 
 
@@ -42,25 +44,41 @@ def lean_parameters(lexicon: str) -> dict[str, Parameter]:
         "lexicon": Parameter(lexicon, "the lexicon that says which words name which group"),
         "tokens": Parameter(TOKENIZER, "the name of the tokenizer"),
         "overlap": Parameter(
-            "all", "a term of several groups counts for all of them or only the first", ("all", "first")
+            "all",
+            "a term of several groups counts for all these groups (all), or only for the first of these groups (first)",
+            ("all", "first"),
         ),
         "who": Parameter(
             ANY,
-            "classes of mentions that count, as estimated: real, fictional, generic, name, other; joined by +",
+            "which mentions of a group count, by the class that a model estimates: any, or one or more of real, "
+            "fictional, generic, name and other, joined by +",
             quiet=True,
         ),
-        "resolver": Parameter(RESOLVER, "the model that estimates these classes: light or neural", quiet=True),
+        "resolver": Parameter(
+            RESOLVER,
+            "the model that estimates the class of a mention, for the parameter who: light or neural",
+            quiet=True,
+        ),
         "missing": Parameter(
             "error",
-            "a ranked document without text is an error, counts as naming no group (zero), is removed before "
-            "the cutoff so that later documents move up (drop), or is removed after the cutoff (skip)",
+            "what to do with a ranked document that has no text: stop with an error (error), count it as a document "
+            "that names no group (zero), remove it before the cutoff so that the next documents move up (drop), or "
+            "remove it after the cutoff (skip)",
             MISSING,
         ),
-        "order": Parameter("score", "by score as in trec_eval, or in the order of the lines in the file", ORDERS),
+        "order": Parameter(
+            "score",
+            "how the documents of a query are ordered: by score as in trec_eval (score), or as the lines of the run "
+            "file (file)",
+            ORDERS,
+        ),
         "digits": DIGITS,
         "reading": READING,
         "fields": Parameter(
-            "", "the fields that form the text, such as title+text; by default the collection's text field", quiet=True
+            "",
+            "the fields that form the text of a document, such as title+text; by default, the text field of the "
+            "collection",
+            quiet=True,
         ),
     }
 
@@ -69,12 +87,14 @@ def relevance_parameters() -> dict[str, Parameter]:
     """The parameters of measures that can be limited to relevant documents."""
     return {
         "on": Parameter(
-            "any", "which documents count: all (any), those judged relevant (judged), or also unjudged documents that "
-            "are estimated as relevant (relevant); the others keep their rank and count as naming no group",
+            "any", "which documents are counted: all (any), only documents that are judged relevant (judged), or also "
+            "unjudged documents that a model estimates to be relevant (relevant); all other documents keep their ranks "
+            "and are treated as naming no group",
             ("any", "judged", "relevant"), quiet=True,
         ),
         "rel": Parameter(
-            1, "with the parameter on: the lowest grade that counts as relevant", number="whole", least=1, quiet=True,
+            1, "the lowest grade of a judgement that counts as relevant, if the parameter on is judged or relevant",
+            number="whole", least=1, quiet=True,
         ),
     }  # fmt: skip
 
@@ -186,8 +206,8 @@ def pick_groups(measure: Measure, groups: tuple[str, ...]) -> tuple[int, int | N
         else:
             lexicon = text(measure, "lexicon").partition("@")[0]
             raise ConfigError(
-                f"measure {measure.name}: the lexicon {lexicon!r} has the groups {', '.join(groups)}; name the two to "
-                f"compare, as in groups='{lexicon}:{groups[0]},{groups[-1]}' or "
+                f"measure {measure.name}: the lexicon {lexicon!r} has the groups {', '.join(groups)}; name the two "
+                f"groups to compare, as in groups='{lexicon}:{groups[0]},{groups[-1]}' or "
                 f"{measure.name}(groups='{groups[0]}-{groups[-1]}')"
             )
     parts = asked.split("-")

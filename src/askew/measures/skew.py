@@ -29,16 +29,21 @@ class _Skew(GroupShares):
     """Skew: the logarithm of share / target for one group, or the largest or smallest over all groups."""
 
     name = "Skew"
-    about = "ln(share of a group in the top t documents / its target): MaxSkew, MinSkew, or the skew of one group"
+    about = (
+        "skew of a group: ln(share of the group in the top t documents / target share of the group); the value is the "
+        "largest skew (MaxSkew), the smallest skew (MinSkew) or the skew of one group"
+    )
     positional = ("of",)
     positive_targets = True
     parameters = {
         "of": Parameter(
-            "max", "the largest skew of all groups (max), the smallest (min), or the skew of the named group"
+            "max",
+            "which skew is the value: the largest of all groups (max), the smallest of all groups (min), or that of "
+            "the group with the given name",
         ),
         "floor": Parameter(
             0.001,
-            "the least ratio of share to target; a lower ratio counts as this value",
+            "the lower limit of the ratio of share to target share; a ratio below the limit is replaced by the limit",
             number="any",
             least=1e-12,
             most=1.0,
@@ -77,7 +82,10 @@ class _NDKL(GroupShares):
     """NDKL: the discounted mean divergence of the group shares in the top 1, 2, ... t from the targets."""
 
     name = "NDKL"
-    about = "discounted divergence of the group shares at the ranks 1 to t from a target"
+    about = (
+        "divergence of the group shares in the top 1, 2, ... t documents from the target shares, as a mean with "
+        "rank discount"
+    )
     positive_targets = True
 
     def direction(self, measure: Measure) -> Direction:

@@ -73,5 +73,5 @@ def _refuse_untrained(model: Any, kind: str, name: str) -> None:
     if made_for and not any(end in one for one in made_for for end in wanted):
         raise ConfigError(
             f"model {name!r}: expected a {kind} model ({' or '.join(wanted)}), found {', '.join(made_for)}. "
-            "It has no trained head and would rank at random; choose another model or train this one"
+            "This model has no trained head, so it would rank at random; choose another model, or train this model"
         )

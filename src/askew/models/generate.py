@@ -78,7 +78,7 @@ class Generator:
         """
         if not endings or count < 1 or len(prefixes) != len(seeds):
             raise ConfigError(
-                "sample_kinds: expected endings, a count of 1 or more and a seed for each prefix; "
+                "sample_kinds: expected endings (one or more), a count of 1 or more, and one seed for each prefix; "
                 f"found {len(endings)} endings, count {count}, {len(prefixes)} prefixes and {len(seeds)} seeds"
             )
         count_model_calls(len(prefixes) * len(endings) * count)

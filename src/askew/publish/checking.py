@@ -88,7 +88,7 @@ def verify(folder: Path) -> Report:
 
 def _stop(report: Report, error: AskewError) -> Report:
     report.wrong.append(str(error))
-    report.notes.append("the pairs could not be read, so their rules were not checked")
+    report.notes.append("the pairs of the dataset could not be read, so the rules for pairs were not checked")
     return report
 
 
@@ -117,7 +117,7 @@ def read_statement(found: dict[str, Path]) -> Statement:
     except (KeyError, TypeError, ValueError):
         raise DataError("askew.json: expected the field split with the keys salt and shares") from None
     if salt != SALT:
-        raise DataError(f"askew.json: expected the salt {SALT} of the split, found {salt!r}")
+        raise DataError(f"askew.json: expected the salt {SALT} for the assignment of queries to splits, found {salt!r}")
     return Statement(read_facts(stated.get("facts", {})), check_shares(shares), stated.get("pairs"))
 
 
@@ -185,14 +185,17 @@ def _splits(table: pl.DataFrame, stated: Statement) -> Iterator[str]:
     wrong = named.filter(pl.col("split") != pl.col("stands"))
     if wrong.height:
         first = wrong.row(0, named=True)
-        where = f"query {first['query_id'][:60]!r} is in {first['stands']}, but its text belongs to {first['split']}"
+        where = (
+            f"query {first['query_id'][:60]!r} is in the split {first['stands']}, but its text belongs to the "
+            f"split {first['split']}"
+        )
         yield f"splits: {wrong.height} of {table.height} pairs are not in the split of their query text; first: {where}"
 
 
 def _sizes(report: Report, stated: Statement, table: pl.DataFrame) -> Iterator[str]:
     sizes = {split: table.filter(pl.col("split") == split).height for split in stated.shares}
     if stated.pairs != {"splits": sizes, "subsets": report.subsets}:
-        yield "askew.json: the stated numbers of pairs differ from those in the Parquet files"
+        yield "askew.json: the stated numbers of pairs differ from the numbers of pairs in the Parquet files"
 
 
 def _papers(found: dict[str, Path], table: pl.DataFrame, facts: Facts) -> list[Iterator[str]]:

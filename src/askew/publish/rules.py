@@ -57,4 +57,6 @@ def values(pairs: pl.DataFrame, name: str) -> Floats:
 def once(pairs: pl.DataFrame, subset: str, shown: str) -> Iterator[Broken]:
     """Check that a query has at most one pair of the subset."""
     chosen = pairs.filter(subset)
-    yield from broken(chosen, pl.col("query_id").is_duplicated(), f"a query has at most one {shown} pair")
+    yield from broken(
+        chosen, pl.col("query_id").is_duplicated(), f"a query has at most one pair that is marked {shown}"
+    )

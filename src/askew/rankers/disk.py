@@ -190,7 +190,7 @@ class StoredTexts:
     def __init__(self, folder: Path | str, documents: int) -> None:
         self._path = path = Path(folder) / TEXTS
         if not path.exists():
-            raise DataError(f"index {folder}: it has no texts; build it again with texts")
+            raise DataError(f"index {folder}: it has no texts of documents; build the index again with texts")
         known = _known_texts(path)
         if not is_lazy(known):
             check_file(path, known)

@@ -200,10 +200,13 @@ def check_settings(settings: GeneratorSettings, text: TextSettings) -> str:
     kind = kind_of(text)
     if kind == "causal" and settings.context:
         raise ConfigError(
-            "generator: context needs a sequence-to-sequence model, because the reformulator local reads no context"
+            "generator: the setting context needs a sequence-to-sequence model, because the reformulator local, which "
+            "uses causal models, reads no context"
         )
     if kind == "causal" and settings.prefix:
-        raise ConfigError("generator: a prefix needs a sequence-to-sequence model; a causal model has a fixed prompt")
+        raise ConfigError(
+            "generator: the setting prefix needs a sequence-to-sequence model; a causal model has a fixed prompt"
+        )
     return kind
 
 

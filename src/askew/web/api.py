@@ -129,7 +129,10 @@ async def compare(
     site: Here, q: s.Asked, to: Annotated[s.QueryText, Query(description="The reformulated query.")], k: s.Count = TOP,
     query_id: s.QueryId = "",
 ) -> Response:  # fmt: skip
-    """Both result lists, the ranks of each document in both, and the gains by the judgements of the original query."""
+    """The result lists of both queries, the ranks of each document in both lists, and the gains of the reformulation.
+
+    Gains in effectiveness use the judgements of the original query.
+    """
     return await _explored(
         site, ("compare", q, to, k, query_id), lambda one: as_json(Comparison, one.compare(q, to, k, query_id))
     )
@@ -158,7 +161,7 @@ async def plan(site: Here) -> Response:
     return json_reply(await site.work.run(lambda: as_json(s.PlanAnswer, s.PlanAnswer(plan_of(opened.store)))))
 
 
-@router.get("/measure", responses=_documented(s.Measured), summary="Measures of a query's results")
+@router.get("/measure", responses=_documented(s.Measured), summary="Measure the results of a query")
 async def measure(site: Here, q: s.Asked) -> Response:
     """Every measure with its value and signature. Values with the same signature can be compared."""
     return await _explored(site, ("measure", q), lambda one: as_json(s.Measured, s.Measured.by(one, q)))
@@ -181,14 +184,20 @@ def _measured(opened: Opened, body: s.MeasureBatch) -> bytes:
     return as_json(s.MeasuredRuns, s.MeasuredRuns(runs_told, compared, list(dict.fromkeys(notes))))
 
 
-@router.get("/pairs", responses=_documented(s.PairAnswer), summary="Pairs of a built dataset")
+@router.get(
+    "/pairs", responses=_documented(s.PairAnswer), summary="Pairs of a query and its reformulation in the dataset"
+)
 async def pairs(site: Here, asked: Annotated[s.PairFilter, Query()]) -> Response:
     """Pairs of an original query and a reformulation with their gains, filtered, sorted, one page at a time."""
     opened = await site.opened()
     return json_reply(await site.work.run(lambda: as_json(s.PairAnswer, _page(site, opened, asked))))
 
 
-@router.post("/pairs", responses=_documented(s.PairAnswers), summary="Several pages of pairs")
+@router.post(
+    "/pairs",
+    responses=_documented(s.PairAnswers),
+    summary="Pairs of a query and its reformulation, for several filters",
+)
 async def pairs_batch(site: Here, body: s.PairBatch) -> Response:
     """As GET, for several filters."""
     opened = await site.opened()

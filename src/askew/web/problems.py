@@ -41,7 +41,7 @@ MESSAGES = {
     405: "this address does not support this method",
     408: "the request was not complete in time",
     503: "the service has no free file descriptors; try again in a moment",
-    500: "internal error (please report it); the log of the service has the place",
+    500: "internal error (please report it); the log of the service says where the error occurred",
 }
 
 

@@ -121,7 +121,7 @@ def test_a_query_or_passage_with_fields_in_it_stays_text(make, server):
 
 def test_passages_are_needed_only_by_a_prompt_that_shows_them(make):
     assert make().reads == frozenset()
-    with pytest.raises(DataError, match="needs the passages"):
+    with pytest.raises(DataError, match="needs the top-ranked passages"):
         make(prompt="grounded").reformulate(asked_of("a"))
     assert make(prompt="grounded").reformulate(QueryBatch(("q",), ("a",), ((),))).rejected == {"no passages": 1}
 

@@ -111,8 +111,9 @@ def check_conditions(
         earlier = _of_baseline(baseline, one.measure)
         if earlier["signature"] != known[one.measure].signature:
             raise ConfigError(
-                f"baseline= {baseline.path}: the earlier audit measured {one.measure} as {earlier['signature']}, this "
-                f"one as {known[one.measure].signature}; measure both with the same settings"
+                f"baseline= {baseline.path}: the earlier audit computed {one.measure} with the parameters "
+                f"{earlier['signature']}, and this audit with {known[one.measure].signature}; run both audits with the "
+                "same settings"
             )
 
 

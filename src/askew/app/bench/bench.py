@@ -52,14 +52,16 @@ def bench(
     """Run mitigation methods on the judged queries of a collection, and compare each with the base ranker.
 
     ``collection`` is a ``Collection``, anything that ``Collection.open`` accepts, a recipe (a ``Recipe`` or a .toml
-    file) or the store of a build. A recipe and a build have their own collection and groups. ``methods`` are texts such
-    as ``"qld"``, ``"greedy@3"`` or ``"reformulate:rewrite+greedy"``, or objects with a method ``rank``; the default is
-    all methods that need no extra package. ``runs`` are compared too. A run is a file, a ``Run``, a data frame or
-    ``{query: {document: score}}``; several runs are a list, or a mapping of names to runs. Runs with names
-    ``NAME@STRENGTH#SEED`` are the seeds of one method. ``measures`` are texts or objects: at least one measure of
-    effectiveness and one of bias (lean). Methods select by the first measure of each kind. ``groups`` are the groups
-    that measures and methods count. ``queries`` is a file of queries or a list of ids: only these queries are used.
-    Give queries that no model was trained on.
+    file) or the store of a build. A recipe or a build determines the collection and the groups. ``methods`` are texts
+    such as ``"qld"``, ``"greedy@3"`` or ``"reformulate:rewrite+greedy"``, or objects with a method ``rank``; the
+    default is all methods that need no extra package. ``runs`` are runs of your own systems, which are compared with
+    the base ranker too. A run is a file, a ``Run``, a data frame or ``{query: {document: score}}``; several runs are a
+    list, or a mapping of names to runs. Runs whose names have the form ``NAME@STRENGTH#SEED`` and differ only in
+    ``SEED`` are shown as one method. ``measures`` are texts or objects: at least one measure of effectiveness and one
+    of bias (lean). Methods that select among reformulations use the first measure of effectiveness and the first
+    measure of lean. ``groups`` are the groups whose words the measures and the methods count. ``queries`` is a file of
+    queries or a list of ids: only these queries are used. If a method uses a trained model, give queries that the model
+    was not trained on.
     """
     given = settings or BenchSettings()
     source = open_input(collection, given.store, groups)
@@ -93,8 +95,9 @@ def bench(
 
 
 def show_bench(scores: Sequence[str | Path], out: str | Path | None = None) -> list[BenchReport]:
-    """Recompute the reports of earlier benches from their scores; ``out`` is a folder for one page with all reports.
+    """Recompute the reports of earlier calls of ``bench`` from the scores that ``bench`` saved.
 
+    If ``out`` is given, one page with all reports is written to this folder.
     ``scores`` are folders that ``bench`` wrote, or the files ``tables/scores.parquet`` in these folders.
     """
     reports = [read_scores(one) for one in scores]
@@ -210,10 +213,11 @@ def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) ->
     rules = []
     if any(part.by_results for part in parts):
         rules.append(
-            f"reformulate:METHOD searches every reformulation with {base.text}. A reformulation is eligible if its "
-            "results lean less than the results of the original query and keep at least "
-            f"{100 * criteria.agree:g}% of the original top 10. The method selects the eligible reformulation that "
-            f"leans least by {criteria.lean}, or the original query if none is eligible. It reads no judgements."
+            f"reformulate:METHOD retrieves the results of every reformulation with {base.text}. A reformulation is "
+            "eligible if its results lean less than the results of the original query and its top 10 has at least "
+            f"{100 * criteria.agree:g}% of the top 10 documents of the original query. The method selects the eligible "
+            f"reformulation that leans least by {criteria.lean}, or the original query if no reformulation is "
+            "eligible. The method reads no judgements."
         )
     if any(part.by_results and part.strength is not None for part in parts):
         rules.append(
@@ -227,23 +231,25 @@ def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) ->
         )
     if any(part.trained for part in parts):
         rules.append(
-            "reformulate:METHOD:FOLDER selects with a trained selector. The selector reads no judgements. Evaluate it "
-            "only on queries that it was not trained on."
+            "reformulate:METHOD:FOLDER selects a reformulation with the trained selector in FOLDER. The selector reads "
+            "no judgements. Evaluate the selector only on queries that it was not trained on."
         )
     if any(part.bound for part in parts):
         rules.append(
             f"reformulate:METHOD:oracle selects the reformulation that leans least by {criteria.lean} among the "
-            f"reformulations that lose no {criteria.effectiveness}. It reads the judgements, so it is an upper bound: "
-            "the largest reduction of lean that the method allows without a loss of effectiveness."
+            f"reformulations that lose no {criteria.effectiveness}. This method reads the judgements, so it is not a "
+            "usable system but an upper bound. The bound is the largest reduction of lean that selecting among these "
+            "reformulations can give without a loss of effectiveness."
         )
     if any(part.kind == REORDER for part in parts):
         rules.append(
-            f"Methods that reorder results count the words that name a group, as {criteria.lean} does. These methods "
-            "do not use the query."
+            "Methods that reorder results count the words that name a group in each document, as "
+            f"{criteria.lean} does. These methods do not use the text of the query."
         )
     if any(one.seed is not None for one in others):
         rules.append(
-            "Runs of one method with several seeds form one row. The value of a query is the mean over the seeds."
+            "Runs of one method with several random seeds form one row of the table. The value of a query is the mean "
+            "over the seeds."
         )
     return [*rules, *_always(base, k)]
 
@@ -252,6 +258,6 @@ def _always(base: MitigationMethod, k: int) -> list[str]:
     return [
         "A query without results has an effectiveness of 0 and no lean. Means are computed over the queries for which "
         "every method has a value.",
-        f"Methods rank up to {k:,} documents per query. Measures with a background use the documents of {base.text} as "
-        "background.",
+        f"Methods rank up to {k:,} documents per query. Measures that compare a result list with a background set of "
+        f"documents use the documents that {base.text} retrieves.",
     ]

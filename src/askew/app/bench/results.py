@@ -125,9 +125,9 @@ class Row:
 class BenchReport:
     """The result of ``bench``.
 
-    ``rows`` has one row for each method; the first row is the base ranker. ``scored`` has the scores of every query by
-    method and seed. ``groups`` names the given lexicon and groups; it is None if each measure counts its default
-    groups.
+    ``rows`` has one row for each method; the first row is the base ranker. ``scored`` has the scores of every query
+    for each method and each random seed. ``groups`` has the lexicon and the groups that were given to ``bench``. If no
+    groups were given, ``groups`` is None, and each measure counts its default groups.
     """
 
     collection: str

@@ -73,10 +73,11 @@ from askew.statistics.significance import holm, two_sided_p
 
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 _SUBSETS = {
-    "optimal": "pairs with a reformulation that is perfect by all measures of the selector, at most one per query",
-    "effective": "the best accepted pair of a query among its pairs that cannot be optimal",
-    "fair": "all pairs of optimal and effective",
-    "negative": "pairs that worsen effectiveness or lean, as negative examples; they are not chosen",
+    "optimal": "at most one pair per query: the best accepted pair whose reformulation meets the thresholds for "
+    "effectiveness and lean by all measures of the selector",
+    "effective": "at most one pair per query: the best accepted pair that cannot be in the subset optimal",
+    "fair": "all pairs of the subsets optimal and effective",
+    "negative": "pairs whose reformulation worsens effectiveness or lean; they are negative examples, not chosen pairs",
 }
 
 
@@ -105,12 +106,12 @@ class SelectionFacts:
 
 
 DECIDES, GROUPS, NAMES, UNUSED = (
-    "used to choose pairs",
-    "used only for the group of a query and for perfect pairs",
-    "used only to name the outcome",
+    "used to choose pairs of a query and a reformulation",
+    "used only to decide whether a query or a reformulation meets the thresholds of the selector",
+    "used only to name the outcome of a pair",
     "only reported",
 )
-TWIN = "same values as a measure that is used to choose pairs"
+TWIN = "not used, but has the same values as a measure that is used to choose pairs"
 _MARKS = {DECIDES: "*", TWIN: "*", GROUPS: "°"}
 
 
@@ -175,18 +176,26 @@ def _same(pairs: PairParts, one: str, other: str) -> bool:
 
 def sentence_of(choice: SelectionFacts) -> str:
     """Say by which measures pairs were chosen, and which measures are only reported."""
-    said = [f"The selector {choice.selector} chose pairs by {_and(choice.those(DECIDES))}."]
+    said = [
+        f"The selector {choice.selector} chose pairs of a query and a reformulation by {_and(choice.those(DECIDES))}."
+    ]
     if choice.those(GROUPS):
-        said.append(f"Measures used only for the group of a query and for perfect pairs: {_and(choice.those(GROUPS))}.")
+        said.append(
+            "Measures used only to decide whether a query or a reformulation meets the thresholds of the selector: "
+            f"{_and(choice.those(GROUPS))}."
+        )
     if choice.those(NAMES):
-        said.append(f"Measures used only to name the outcome: {_and(choice.those(NAMES))}.")
+        said.append(f"Measures used only to name the outcome of a pair: {_and(choice.those(NAMES))}.")
     if choice.those(TWIN):
         said.append(
-            f"Measures with the same values as a measure that was used to choose pairs: {_and(choice.those(TWIN))}."
+            "Measures that were not used, but have the same values as a measure that was used to choose pairs: "
+            f"{_and(choice.those(TWIN))}."
         )
     unused = choice.those(UNUSED)
     said.append(
-        f"Measures that are only reported: {_and(unused)}." if unused else "All measures were used to choose pairs."
+        f"Measures that are reported but were not used: {_and(unused)}."
+        if unused
+        else "All measures were used to choose pairs."
     )
     return " ".join(said)
 
@@ -225,8 +234,8 @@ class _Report:
         self.chosen = [name for name in self.choice.subsets if name != NEGATIVE]
         if not self.chosen:
             raise ConfigError(
-                f"report: the selector {stage.selector.name!r} has no subset of chosen pairs; name another selector in "
-                "[select]"
+                f"report: the selector {stage.selector.name!r} marks no pairs as chosen; name another selector in the "
+                "section [select] of the recipe"
             )
         # The charts show the largest subset; of equally large ones the last, because unions come last.
         self.sizes = self.pairs.count(*self.choice.subsets)
@@ -270,7 +279,7 @@ class _Report:
 
     def _head(self) -> list[Markup]:
         recipe, settings = self.build.recipe, self.outcomes["runs"].manifest.settings
-        about = str(recipe.sections.get("about", "Queries and their reformulations."))
+        about = str(recipe.sections.get("about", "Pairs of an original query and its reformulation."))
         about = public(about, local_paths(recipe.sections))
         groups = counted_groups(self.build.evaluate)
         chosen = ", ".join(f"{name} {self.sizes[name]:,}" for name in self.choice.subsets)
@@ -415,5 +424,7 @@ class _Report:
                 tables[f"{self.main}: largest losses on {self.labels[name]} (reported only)"] = lost
                 shown = list(dict.fromkeys([*shown, name]))
                 break
-        tables[f"Pairs that were not chosen: largest losses on {label}"] = extreme_pairs(rest, by, worst=True)
+        tables[f"Pairs that the selector did not choose: largest losses on {label}"] = extreme_pairs(
+            rest, by, worst=True
+        )
         return examples_section(self.files, tables, {name: self.labels[name] for name in shown})

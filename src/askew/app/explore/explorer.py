@@ -56,8 +56,8 @@ from askew.selectors.pareto import Pareto
 AGREEMENT = "Agreement@10"
 AGREEMENT_SAYS = (
     "The share of the original query's top 10 documents that are also in the top 10 of the reformulated query. It "
-    "shows how many results are kept, not how relevant they are. Relevance is not measured, because the query has no "
-    "judgements that a measure uses."
+    "shows how many results are kept, not how relevant they are. Effectiveness is not measured, because "
+    "the collection has no judgements for this query that a measure of effectiveness uses."
 )
 FINDS_NOTHING = "the query finds nothing: none of its words is in this collection; use other words"
 ONLY_STOP_WORDS = (
@@ -117,7 +117,9 @@ class Explorer:
     def _counted(self, lean: MeasureRequest) -> CountKey:
         """Return which words are marked: those of the deciding measure, or of another if these cannot be marked."""
         if key_of(lean) is None:
-            raise ConfigError(f"explore: {lean.text} counts no words; give a measure of lean that counts words")
+            raise ConfigError(
+                f"explore: the measure {lean.text} counts no words; give a measure of lean that counts words"
+            )
         same = [one for one in self.scorer.asked if set(lean.groups) <= set(one.groups)]
         keys = [key for one in [lean, *same] if (key := key_of(one)) is not None]
         marked = next((key for key in keys if can_mark(key[1])), keys[0]._replace(tokens=TOKENIZER))
@@ -360,7 +362,7 @@ class Explorer:
         return None if found is None else found.value
 
     def compare(self, query: str, other: str, k: int = TOP, query_id: str | None = None) -> Comparison:
-        """Compare the result lists of two queries, with the judgements of the original query."""
+        """Compare the result lists of two queries. Both lists are judged by the judgements of the original query."""
         judged = self._judged(query, query_id)
         hits = self._find([query, other], max(k, self.depth))
         sides = [only(hits, row) for row in range(2)]

@@ -37,11 +37,14 @@ def analyze_log(
     settings: LogSettings | None = None,
     progress: Progress | None = None,
 ) -> LogReport:
-    """Find the reformulations in a query log that add a group: how often, which group, how soon, and to what effect.
+    """Analyze the reformulations in a query log that add a group to the query.
+
+    The report shows how often users add a group, which group, how soon after the original query, and with what effect
+    on the results.
 
     ``log`` is a file, a folder, a list of files and folders, a data frame, an Arrow table, a dict of columns, or a list
-    of rows as dicts. ``format`` and ``groups`` override those of ``settings``. The report has only the tables that
-    the columns of the log allow.
+    of rows as dicts. ``format`` and ``groups`` replace the fields of the same names in ``settings``. A table is
+    left out of the report if the log lacks the columns for it.
     """
     asked = settings or LogSettings()
     chosen = Groups.of(asked.groups if groups is None else groups)
@@ -171,7 +174,9 @@ def _fill(
     tables, events, groups = report.tables, kept.events, report.groups
     tables["frequency"] = patterns.frequency_table(kept.counts)
     if not events.height:
-        report.notes.append("no reformulation adds a group, so the report has no tables of such reformulations")
+        report.notes.append(
+            "no reformulation in the log adds a group, so the report has no tables of such reformulations"
+        )
         return []
     tables["groups"] = patterns.group_table(events, groups)
     # A block (the added words) consists of lexicon words, which may be shown. Only a prefix can match other words.
@@ -224,7 +229,9 @@ def _fill_association(
     table = table.with_columns(vectors.of(table["original"]))
     known = table["association"].is_not_null().sum()
     report.settings["first_group"] = vectors.groups[0]
-    report.notes.append(f"association: {known:,} of {table.height:,} original queries have a word with a vector")
+    report.notes.append(
+        f"association: {known:,} of {table.height:,} original queries have at least one word with a word vector"
+    )
     overall = association.correlation_table(table)
     # The overall correlation is a single test. The tests per topic are corrected for their number.
     report.tables["association"] = pl.concat(

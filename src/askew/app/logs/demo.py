@@ -36,13 +36,13 @@ def demo_report(
         report = analyze_log(path, format="parquet", settings=replace(given, vectors=vectors), progress=progress)
     if report.settings["lexicon"] == Groups.load(_LEXICON).lexicon.id:
         report.tables["planted"] = planted_table(report, made)
-        told = "the table 'planted' compares the effects that were planted in it with their estimates"
+        told = "the log has effects of known size, and the table 'planted' compares them with their estimates"
     else:
         told = (
-            "the planted effects are not compared with estimates, because they are known only for the lexicon "
-            f"{_LEXICON}"
+            "the log has effects of known size, but they are not compared with their estimates, because the sizes are "
+            f"known only for the lexicon {_LEXICON}"
         )
-    report.notes.insert(0, f"this log is made up (seed {made.seed}); {told}")
+    report.notes.insert(0, f"this log is made up (random seed {made.seed}); {told}")
     return report
 
 
@@ -53,8 +53,8 @@ def _check(given: LogSettings) -> None:
     groups = Groups.of(given.groups)
     if not set(GROUPS) <= set(groups.names):
         raise ConfigError(
-            f"demo=: the made-up log adds terms for {' and '.join(GROUPS)}, but {groups.lexicon.name!r} has no such "
-            "groups; leave groups= out"
+            f"demo=: the made-up log adds terms for {' and '.join(GROUPS)}, but the lexicon "
+            f"{groups.lexicon.name!r} does not have these groups; leave groups= out"
         )
 
 

@@ -259,7 +259,10 @@ class SensitivityReport:
             between = "Kendall's tau between the orders of systems in two combinations"
             yield f"{between}: median {median}, from {low} to {high}."
             first, second = self.lowest
-            yield f"Lowest tau: combination {first.number} ({first.label}) and {second.number} ({second.label})."
+            yield (
+                f"Lowest tau: between combination {first.number} ({first.label}) and combination {second.number} "
+                f"({second.label})."
+            )
         known = [one for one in self.axes if one.mean_tau is not None]
         if known:
             tau = signed(known[0].mean_tau)
@@ -271,8 +274,8 @@ class SensitivityReport:
             common = ", ".join(f"{axis} {value}" for axis, value in self._common(self.undefined).items())
             yield (
                 f"In {len(self.undefined):,} combinations{f' (all with {common})' if common else ''}, all systems are "
-                f"equal, so tau is undefined. Therefore {found['undefined_pairs']:,} pairs of combinations are left "
-                "out."
+                f"equal, so they have no order. {found['undefined_pairs']:,} pairs of combinations have no tau for "
+                "this reason and are left out."
             )
 
     def _common(self, some: Sequence[Combination]) -> dict[str, Value]:

@@ -22,8 +22,9 @@ from askew.publish.page.writing import check_out, write_report
 TITLE = "Sensitivity of the order of systems"
 _WHAT = "Kendall's tau-b"
 _LEANS_LESS = (
-    "A system leans less if its mean is better in the direction of the measure: nearer zero for signed measures, "
-    "lower for absolute measures, higher for NFaiRR. Differences are not tested for significance here."
+    "A system leans less than another system if its mean value is better. Better means nearer to zero for signed "
+    "measures, lower for absolute measures, and higher for NFaiRR. This page does not test whether differences between "
+    "systems are significant."
 )
 
 
@@ -72,12 +73,18 @@ def _notes(report: SensitivityReport) -> list[Markup]:
 def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
     rows = [[*row, ", ".join(map(str, one.values))] for row, one in zip(report.axis_rows(), report.axes, strict=True)]
     note = (
-        "Pairs: number of pairs of combinations that differ only in this choice. Choices that one of the two measures "
-        "does not have are ignored. A low mean tau means that this choice changes the order of systems."
+        "The column pairs has the number of pairs of combinations that differ only in the choice of this row. If two "
+        "combinations have different measures, a choice that only one of these measures has is ignored. A low mean tau "
+        "means that the choice of this row changes the order of systems."
     )
     head = [*columns(*AXIS_HEAD), Column("values compared", WORDS)]
     data = [asdict(one) | {"values": ", ".join(map(str, one.values))} for one in report.axes]
-    body = [parts.table(table("axes", "Mean tau where only one choice changes", head, rows, note), pl.DataFrame(data))]
+    body = [
+        parts.table(
+            table("axes", "Mean tau between combinations that differ in one choice", head, rows, note),
+            pl.DataFrame(data),
+        )
+    ]
     charts = []
     for one in report.axes:
         headings = [Heading(str(value), str(value)) for value in one.values]
@@ -88,7 +95,14 @@ def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
         )
         drawn = heat_map(about, headings, report.within(one.axis), "mean tau")
         charts.append(
-            _own_size(parts.chart(about, drawn, "Each cell: the mean tau between two values of this choice."))
+            _own_size(
+                parts.chart(
+                    about,
+                    drawn,
+                    "Each cell: the mean tau between combinations that have "
+                    "different values of this choice and are equal in all other choices.",
+                )
+            )
         )
     return Section("axes", "Which choice matters", [*body, figures(*charts)])
 
@@ -98,7 +112,8 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
         headings = [Heading(f"{one.number} {one.label}", str(one.number), _family(one)) for one in report.combinations]
         values, caption = (
             report.tau,
-            "Each cell: tau between the orders of systems in two combinations. Point at a cell to see both.",
+            "Each cell: Kendall's tau between the orders of systems in two combinations. Point at a cell to see the "
+            "two combinations.",
         )
     else:
         labels = [_block(one) for one in report.combinations]
@@ -106,9 +121,9 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
         headings = [Heading(label, label, group) for label, group in firsts.items()]
         values = report.between(labels)
         caption = (
-            "Each cell: the mean tau between the combinations with one measure and lexicon and the combinations with "
-            f"another measure and lexicon. The matrix of all {len(report.combinations):,} combinations is in the file "
-            "tables/tau.parquet of a report folder."
+            "Each row and each column stands for one measure with one lexicon. Each cell: the mean tau between the "
+            "combinations of its row and the combinations of its column. The matrix of all "
+            f"{len(report.combinations):,} combinations is in the file tables/tau.parquet of a report folder."
         )
     about = About("agreement", "Agreement of the orders", _described("combinations"))
     drawn = heat_map(about, headings, values, _WHAT)
@@ -117,7 +132,8 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
 
 def _described(things: str) -> str:
     return (
-        f"A matrix of colored cells, one per pair of {things}: blue where the orders agree, orange where they do not."
+        f"A matrix of colored cells, one per pair of {things}: blue where the orders of systems agree, orange where "
+        "the orders differ."
     )
 
 
@@ -142,17 +158,20 @@ def _flips_section(report: SensitivityReport, parts: PageParts) -> Section:
     ]  # fmt: skip
     data = pl.DataFrame([asdict(one) | {"flips": one.flips} for one in report.pairs])
     head = [Column("A", NAME), Column("B", NAME), *(Column(label) for label in (
-        "combinations where A leans less", "B leans less", "equal", "share where B leans less"))]  # fmt: skip
+        "number of combinations where system A leans less", "number of combinations where system B leans less",
+        "number of combinations where both are equal", "share of combinations where system B leans less"))]  # fmt: skip
     steady = len(report.pairs) - len(report.flips)
     note = f"{steady:,} of {len(report.pairs):,} pairs have the same order, or are equal, in all combinations."
-    shown = table("pairs", "Pairs of systems whose order changes, the most contested first", head, rows, note)
+    shown = table("pairs", "Pairs of systems whose order differs between combinations", head, rows, note)
     return Section("flips", "Conclusions that change", [parts.table(shown, data)])
 
 
 def _systems_section(report: SensitivityReport, parts: PageParts) -> Section:
-    head = columns("system", "best rank", "median rank", "worst rank", "combinations where the system leans least")
+    head = columns(
+        "system", "best rank", "median rank", "worst rank", "number of combinations where this system leans least"
+    )
     rows = [[one.system, str(one.best), f"{one.median:g}", str(one.worst), f"{one.least:,}"] for one in report.ranks]
-    note = "The system with rank 1 leans least. Equal systems share the better rank."
+    note = "The system with rank 1 leans least. Systems with equal means share the better rank."
     shown = table("systems", "Ranks of the systems over all combinations", head, rows, note)
     return Section("systems", "Systems", [parts.table(shown, pl.DataFrame([asdict(one) for one in report.ranks]))])
 
@@ -163,5 +182,5 @@ def _combinations_section(report: SensitivityReport, parts: PageParts) -> Sectio
         [f"{one.number} {one.label}", *(f"{mean:.4f}" for mean in one.means), one.signature]
         for one in report.combinations
     ]
-    shown = table("means", "Mean of each system in each combination", head, rows)
+    shown = table("means", "Mean value of the measure for each system in each combination", head, rows)
     return Section("combinations", "All combinations", [parts.table(shown)])

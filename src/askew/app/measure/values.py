@@ -29,9 +29,10 @@ class RunScores:
 
 @dataclass(repr=False)
 class MeasureReport:
-    """The report of ``measure``: ``runs`` has the values per query, ``notes`` states what was left out and why.
+    """The report of ``measure``.
 
-    ``parts`` has the decompositions that ``measure(decompose=True)`` adds.
+    ``runs`` has the value of each query for each run and measure. ``notes`` says which queries or documents were left
+    out, and why. ``parts`` has the decomposition of each lean value if ``measure`` was called with ``decompose=True``.
     """
 
     asked: list[MeasureRequest]
@@ -58,8 +59,11 @@ class MeasureReport:
             for one in self.asked:
                 if (run.name, one.text) == (name, text):
                     return self.mean(run, one)
-        known = f"{', '.join(run.name for run in self.runs)}; {', '.join(one.text for one in self.asked)}"
-        raise ConfigError(f"report: there is no run {name!r} with the measure {text!r}; there are {known}")
+        known = (
+            f"the runs are {', '.join(run.name for run in self.runs)}; "
+            f"the measures are {', '.join(one.text for one in self.asked)}"
+        )
+        raise ConfigError(f"report: there is no run {name!r} with the measure {text!r}; {known}")
 
     def to_polars(self) -> pl.DataFrame:
         """One row per run and measure: mean, 95% interval, n, and the method of the interval."""

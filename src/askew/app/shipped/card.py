@@ -63,7 +63,7 @@ def _table_of(model: ShippedModel) -> str:
 
 
 def _program(path: str | None) -> str:
-    return f"`{path}`" if path else "a program that is not part of this version"
+    return f"`{path}`" if path else "a program that is not part of this version of askew"
 
 
 def _data(data: Sequence[TrainingData]) -> str:

@@ -155,7 +155,7 @@ def _card(
     by_name = known_words(replace(job.settings, words=False), data.classes)
     return Card(
         title="A classifier of the group that a query is about",
-        about="A classifier of queries with all weights fine-tuned. Use it with "
+        about="An encoder that classifies queries; all its weights were fine-tuned. Use it with "
         "`askew classify QUERIES --classifier transformer --set model=FOLDER`.",
         command=command,
         base=identity["weights"],
@@ -166,11 +166,11 @@ def _card(
         measured=measured,
         tables=(scores_table(scores, job.folds),),
         limits=(
-            "A label is one annotator's reading of a short text. Annotators disagree with each other, and the model "
-            "will disagree with some of them.",
+            "Each label is the judgement of one annotator about a short text. Annotators disagree with each other, and "
+            "the model will disagree with some of the annotators.",
             *(("The gender of a first name is a guess about a person.",) if by_name else ()),
-            "The temperature of the model was fitted on the held-out logits of the cross-validation. In the table, the "
-            "temperature of each fold was fitted on the other folds.",
+            "The temperature of the model was fitted on the held-out logits of the cross-validation. In the "
+            "table of the cross-validation, the temperature for each fold was fitted on the other folds.",
         ),
         extra={"identity": dict(identity)},
     )

@@ -184,12 +184,14 @@ class Classifier:
 
 
 class Selector:
-    """Select a reformulation for each query without judgements: ``Selector().fit(store).predict(candidates)``.
+    """Select one of the reformulations of each query: ``Selector().fit(store).predict(candidates)``.
 
-    ``settings`` are the settings of ``askew train selector``. A trained selector has one or two rules. The
-    rule cross-encoder reads only texts and selects the candidate with the highest score. The rule lean-aware is learned
-    from the store of a build and also reads results. Among candidates that are unlikely to lose effectiveness, it
-    selects the candidate whose results lean least, or keeps the original query.
+    ``predict`` needs no judgements. Its ``candidates`` are the reformulations of each query. ``settings`` are the
+    settings of ``askew train selector``. A trained selector has one or two rules. The rule cross-encoder reads only the
+    texts of the query and of its candidates, and selects the candidate with the highest score. The rule lean-aware is
+    learned only from the store of a build; it also reads the documents that each candidate retrieves. Among the
+    candidates that are unlikely to lose effectiveness, the rule lean-aware selects the candidate whose results lean
+    least, or keeps the original query.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -323,4 +325,7 @@ def _labeled(texts: list[str], labels: list[str]) -> pl.DataFrame:
 def _refuse_unknown(labels: Sequence[str], known: Sequence[str], name: str) -> None:
     other = next((label for label in labels if label not in known), None)
     if other is not None:
-        raise DataError(f"classifier {name}: expected labels of {', '.join(known)}, found {other!r}; give groups=")
+        raise DataError(
+            f"classifier {name}: expected the labels {', '.join(known)}, found {other!r}; give the groups "
+            "of your labels with groups="
+        )

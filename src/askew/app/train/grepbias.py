@@ -191,8 +191,8 @@ def _card(
         "full": "The model is a cross-encoder: use it as the ranker `crossencoder` with the setting `model=FOLDER`.",
     }
     return Card(
-        title=f"A relevance model with little preference for a gender ({job.method})",
-        about=f"Trained on GrepBiasIR with the pairwise penalty of Sundararaman and Subramanian (2022). "
+        title=f"A relevance model trained to prefer no gender (method {job.method})",
+        about=f"The model was trained on GrepBiasIR with the pairwise penalty of Sundararaman and Subramanian (2022). "
         f"{opened[job.method]}",
         command=command,
         base=identity["weights"],
@@ -220,15 +220,17 @@ def _card(
 
 def _limits(job: AdapterJob, queries: int) -> tuple[str, ...]:
     folds = (
-        "In the diagonal cells of the tables (held-out folds of the training category), the alphas of a fold are "
-        "chosen on the other folds. The heads that scored these other folds were trained on rows of the fold. The test "
-        "categories were not used for any choice.",
+        "In the diagonal cells of the tables, a model is tested on held-out folds of its training category. The alphas "
+        "(the weights of the penalty) for a fold are chosen on the other folds. The heads that scored these other "
+        "folds were trained on data that includes the held-out fold. The categories that a model is tested on outside "
+        "the diagonal were not used for any choice.",
     )
     return (
-        "The tables show models that were trained on one category and tested on the others. The model in this folder "
-        "is trained on all categories, so no rows are left to test it on.",
-        "The row 'untrained cosine' shows the encoder before any training, with one threshold chosen on the training "
-        "category. Only an improvement over this row is an effect of the training.",
+        "The tables show models that were trained on one category of GrepBiasIR and tested on the other categories. "
+        "The model in this folder was trained on all categories, so no rows are left to test this model on.",
+        "The row 'untrained cosine' shows the encoder before any training. A document then counts as relevant if its "
+        "cosine with the query is above a threshold, which was chosen on the training category. Only an improvement "
+        "over this row is an effect of the training.",
         *(folds if job.method == "head" and job.penalty else ()),
         f"{queries} queries are few: differences of a few hundredths of |M-F| may be due to chance.",
     )

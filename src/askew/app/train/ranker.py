@@ -129,7 +129,9 @@ def _kept(ranked: AnnotatedRun, words: Mapping[str, str], part: str) -> tuple[In
             kept.append(row)
     if not kept:
         why = ", ".join(f"{count} with {reason}" for reason, count in left_out.items())
-        raise DataError(f"training: expected queries with a text in the part {part!r}, found none ({why})")
+        raise DataError(
+            f"training: expected queries that have a text and are in the part {part!r} of the split, found none ({why})"
+        )
     return np.array(kept, np.int64), left_out
 
 
@@ -186,14 +188,15 @@ def _card(
     leaning = f"{job.sampling.leaning} of {job.sampling.count}"
     return Card(
         title="A cross-encoder that ranks documents",
-        about=f"Trained on a run. For each query, up to {leaning} negatives are the documents that lean most. "
+        about=f"The model was trained on the documents of a run. For each query, up to {leaning} negatives are the "
+        "documents with the highest lean. "
         "Use it with `askew rerank RUN --model FOLDER` or `askew bench --method rerank:FOLDER`.",
         command=command, base=str(identity["weights"]), data=(*rows, counts), seed=job.pace.seed,
         settings={**asdict(job.settings), **asdict(job.pace)}, device=device, measured=measured,
         limits=(
             "Lean is counted with a lexicon; words that name a group are not bias by themselves.",
-            "To measure the effect of the model, use askew rerank and askew compare on queries that it was not "
-            "trained on.",
+            "To measure the effect of the model, take queries that the model was not trained on. Rerank a run of these "
+            "queries with askew rerank, and compare the two runs with askew compare.",
         ),
         extra={"identity": identity},
     )  # fmt: skip

@@ -41,7 +41,7 @@ class PageParts:
 
     def _once(self, name: str, taken: Mapping[str, object]) -> None:
         if name in taken:
-            raise ValueError(f"the report has two things called {name!r}")
+            raise ValueError(f"the report has two tables or two charts with the name {name!r}")
 
     def files(self, formats: tuple[str, ...] = (), latex: bool = False) -> dict[str, bytes]:
         """The files of the tables and charts by name."""

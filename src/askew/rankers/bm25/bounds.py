@@ -40,7 +40,10 @@ class Weights:
     kth: dict[int, CheckedArray]
 
     def check(self, terms: Any, sizes: Any, documents: int) -> None:
-        """Check all data that a search for ``terms`` reads, except the impacts. ``sizes`` has their posting counts."""
+        """Check all data that a search for ``terms`` reads, except the impacts.
+
+        ``sizes`` has the number of postings of each of these terms.
+        """
         for values in (self.block_offsets, self.term_max, self.range_offsets, self.bit_offsets, *self.kth.values()):
             values.check(terms, terms + 1)
         first = self.block_offsets.raw[terms]

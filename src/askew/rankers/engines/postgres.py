@@ -55,7 +55,9 @@ class PostgresEngine:
         self._encoder: QueryEncoder | None = None
         if search == "text":
             if tsvector_column is None and not columns.texts:
-                raise ConfigError("postgres: there is no column to search; give tsvector_column= or text_columns=")
+                raise ConfigError(
+                    "postgres: expected a column to search, found none; give tsvector_column= or text_columns="
+                )
             self._asked = FullText(columns, tsvector_column, language, query_form, rank, normalization)
         else:
             self._asked = Vectors(columns, vector_column, distance, probes)
@@ -153,7 +155,7 @@ def checked_server(url: str) -> SplitResult:
             "postgres: url= should be an address such as postgresql://host:5432/database, found something else"
         )
     if parts.password or any(is_secret_name(name) for name, _ in parse_qsl(parts.query)):
-        raise ConfigError("postgres: url= should have no password; give it with auth_env= or auth_file=")
+        raise ConfigError("postgres: url= should have no password; give the password with auth_env= or auth_file=")
     return parts
 
 

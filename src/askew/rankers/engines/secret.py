@@ -104,4 +104,7 @@ class Authentication:
 
 def _check_header(name: str) -> None:
     if not _HEADER_NAME.fullmatch(name):
-        raise ConfigError("auth_scheme= and headers= should name a header that has only letters, digits and hyphens")
+        raise ConfigError(
+            "auth_scheme= and headers=: expected the name of a header, with only letters, digits and hyphens, found "
+            "another text"
+        )

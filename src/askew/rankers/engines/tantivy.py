@@ -59,7 +59,8 @@ class TantivyEngine:
         except ValueError:
             # The message of tantivy quotes the query, so it is not shown.
             return EngineError(
-                f"engine {self.id}: a query is not valid in tantivy's language; correct it or set syntax='words'"
+                f"engine {self.id}: a query is not valid in tantivy's language; correct the query, or set "
+                "syntax='words'"
             )
         hits = searcher.search(parsed, k, count=False).hits
         return [

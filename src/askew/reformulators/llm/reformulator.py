@@ -55,7 +55,8 @@ class LlmReformulator:
         _check_above_zero(timeout_s=timeout_s, requests_per_minute=requests_per_minute, top_p=top_p)
         if samples > 1 and temperature == 0:
             raise ConfigError(
-                "llm: expected temperature= above 0 if samples= is above 1, found 0; all samples would be the same"
+                "llm: expected temperature= above 0 because samples= is above 1, found temperature=0; all samples "
+                "would be the same"
             )
         self._prompt = load_prompt(prompt)
         self._check_json(json)
@@ -111,7 +112,8 @@ class LlmReformulator:
         """Return the requests for each query; queries without text or without needed passages are counted."""
         if self.reads and asked.passages is None:
             raise DataError(
-                f"llm: the prompt {self._prompt.name!r} needs the passages that a first search retrieved, found none"
+                f"llm: the prompt {self._prompt.name!r} needs the top-ranked passages of each query, found none; give "
+                "the documents"
             )
         jobs = []
         for row, text in enumerate(asked.texts):
@@ -151,8 +153,8 @@ class LlmReformulator:
         text = (self._prompt.system + self._prompt.user).lower()
         if json and self._prompt.answer != "passage" and "json" not in text:
             raise ConfigError(
-                f"llm: json=true needs a prompt that asks for JSON, found none in {self._prompt.name!r} "
-                '(such as: Answer with JSON only, in the form {"queries": ["..."]})'
+                f"llm: json=true needs a prompt that asks for JSON, but the prompt {self._prompt.name!r} does not; "
+                'add a sentence such as: Answer with JSON only, in the form {"queries": ["..."]}'
             )
 
 

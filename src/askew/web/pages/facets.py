@@ -19,13 +19,13 @@ _LABELS = {
 }  # fmt: skip
 # The groups of original queries, by the numbers that the selector gives them.
 GROUPS = {
-    "1": "effective, without lean", "2": "effective, with lean", "3": "not effective, without lean",
-    "4": "not effective, with lean",
+    "1": "results are effective and do not lean", "2": "results are effective but lean",
+    "3": "results are not effective and do not lean", "4": "results are not effective and lean",
 }  # fmt: skip
 _SUBSETS = {
-    CHOSEN: "selected for at least one subset",
+    CHOSEN: "pairs that were selected for at least one subset",
     EVERY: "all pairs",
-    "source_judged": "made from a relevant document",
+    "source_judged": "pairs whose reformulation was made from a relevant document",
 }
 # The number of values of a facet that are shown; others are folded.
 _MORE = 6
@@ -70,7 +70,7 @@ def search_form(table: ShownPairs, asked: PairFilter, given: Mapping[str, Any]) 
     """A form for words, the bounds of the chart and the number of rows. It keeps facets and order."""
     typed = {"text", "size", "page", "least", "measure", *BOUNDS}
     kept = p.kept(**{key: value for key, value in given.items() if key not in typed})
-    words = p.text_input("text", "Words in either query", asked.text, "wide")
+    words = p.text_input("text", "Words in the original query or in the reformulation", asked.text, "wide")
     size = p.choice("size", "Rows", [(one, one) for one in SIZES], str(asked.size))
     bounds = []
     if all(table.sides):
@@ -97,7 +97,9 @@ def _more(table: ShownPairs, asked: PairFilter) -> Markup:
     measure = p.choice(
         "measure", "Another measure", [("", "none"), *((one, one) for one in table.measures)], asked.measure
     )
-    least = p.text_input("least", "Minimum gain in this measure", _number(asked.least), "short", inputmode="decimal")
+    least = p.text_input(
+        "least", "Minimum gain in the other measure", _number(asked.least), "short", inputmode="decimal"
+    )
     opened = asked.measure or asked.least is not None
     parts = tag("summary", "More filters"), tag("div", measure, least, class_="filters")
     return tag("details", *parts, open="") if opened else tag("details", *parts)

@@ -17,8 +17,9 @@ from askew.web.pages import parts as p
 from askew.web.pages.shell import Page
 
 MISSING = (
-    ("error", "stop with an error"), ("zero", "count as a document that names no group"),
-    ("drop", "remove; later documents move up"), ("skip", "remove after the cutoff is applied"),
+    ("error", "stop with an error"), ("zero", "count the document as one that names no group"),
+    ("drop", "remove the document before the cutoff, so that the next documents move up"),
+    ("skip", "remove the document after the cutoff, so that the list is shorter"),
 )  # fmt: skip
 _LEAD = "Effectiveness and bias (lean) of runs, as means and query by query."
 
@@ -63,7 +64,7 @@ def _choose(known: Mapping[str, str], chosen: RunsForm) -> Markup:
                                                checked=name in chosen.runs), shown(words)))
         for name, words in known.items()
     ]  # fmt: skip
-    missing = p.choice("missing", "Ranked documents without text", MISSING, chosen.missing)
+    missing = p.choice("missing", "What to do with a ranked document that has no text", MISSING, chosen.missing)
     group = tag("fieldset", element("legend", "Runs"), element_list(boxes))
     return element("form", group, missing, *p.kept(qrels=chosen.qrels, measure=chosen.measure),
                    element("button", "Measure", type="submit"), action="/runs", method="get", class_="ask",
@@ -76,12 +77,13 @@ def element_list(items: Sequence[Markup]) -> Markup:
 
 
 def _upload(opened: bool) -> Markup:
-    runs = p.field("TREC runs, at most four", element("input", type="file", id="f-files", name="files", multiple=True,
-                                                     required=True), "files", "wide")  # fmt: skip
+    runs = p.field("Run files in TREC format, at most four", element("input", type="file", id="f-files",
+                   name="files", multiple=True, required=True), "files", "wide")  # fmt: skip
     qrels = p.field("Judgements, if you have them", element("input", type="file", id="f-qrels", name="qrels"), "qrels",
                     "wide")  # fmt: skip
-    words = tag("p", "Each line of a TREC run has query, Q0, document, rank, score and tag. Documents are looked up in "
-                "the open collection. Files are kept only in memory, for a limited time.", class_="note")  # fmt: skip
+    words = tag("p", "Each line of a TREC run has query, Q0, document, rank, score and tag. The texts of the documents "
+                "are read from the collection that this explorer has open. Files are kept only in memory, for a "
+                "limited time.", class_="note")  # fmt: skip
     form = element("form", runs, qrels, element("button", "Upload and measure", type="submit"), action="/runs",
                    method="post", enctype="multipart/form-data", class_="ask", aria_label="Upload runs")  # fmt: skip
     return tag("details", tag("summary", "Upload your own runs"), form, words, open="" if opened else None)
@@ -123,7 +125,7 @@ def _comparison(found: Audit) -> Markup:
     assert report is not None
     head: list[tuple[object, str]] = [
         ("measure", "code"), ("gain", "number"), ("95% interval", "number"), ("p (Holm)", "number"),
-        ("queries improved / unchanged / worsened", "number counts-head"), ("n queries", "number"),
+        ("number of queries improved / unchanged / worsened", "number counts-head"), ("n queries", "number"),
     ]  # fmt: skip
     rows = []
     for one in report.asked:
@@ -135,8 +137,9 @@ def _comparison(found: Audit) -> Markup:
         rows.append([tag("code", one.text), gain, ends, n.p_value(holm), counts, n.count(result.n)])
     caption = f"{shown(report.new)} against {shown(report.old)}: a positive gain is an improvement"
     note = (
-        f"The gain is that of the mean. The null hypothesis of p: {report.nulls['p']}; p is corrected by Holm's method "
-        f"for the number of measures. A gain is colored if its corrected p is below {SIGNIFICANT}."
+        f"The gain is the change of the mean over queries. p is the p-value of this null hypothesis: "
+        f"{report.nulls['p']}. p is corrected by Holm's method for the number of measures. A "
+        f"gain is colored if its corrected p is below {SIGNIFICANT}."
     )
     return tag("section", p.data_table(caption, head, rows, "comparison"), tag("p", note, class_="note"))
 
@@ -158,7 +161,8 @@ def _figures(found: Audit, measure: str) -> list[Markup]:
         share = np.arange(1, len(values) + 1) / max(len(values), 1)
         lines.append(Line(shown(run.name), values, share, place))
     about = About("distribution", f"Distribution of {measure} over queries",
-                  "For each value, the share of queries with at most this value. One line for each run.")  # fmt: skip
+                  "Each line is one run. At each value of the measure, the line shows the share of queries with "
+                  "this value or a lower value.")  # fmt: skip
     picture = steps(about, lines, measure, "share of queries", room=values_room)
     drawn.append(_figure(picture, about.title, about.description))
     if found.comparison is not None:
@@ -188,5 +192,5 @@ def _worst(worst: Sequence[Worst], run: str, measure: str, place: int) -> Markup
         if one.text:
             name = element("a", tag("bdi", shown(one.text), dir="auto"), href=address("/", {"q": one.text}))
         rows.append([name, n.mean(one.value, 3), *([p.gain_cell(one.gain)] if compared else [])])
-    caption = f"Queries with the largest losses of {run}" if compared else f"Queries with the worst values of {run}"
+    caption = f"Queries on which {run} loses most" if compared else f"Queries on which {run} has the worst values"
     return tag("section", p.data_table(caption, head, rows, f"worst-{place}"))
