@@ -102,8 +102,9 @@ class Labeled:
         for estimated in (False, True):
             part = [r for r, use in zip(self.rows, self.chosen(estimated), strict=True) if use]
             positive = sum(r["why"] in self.positive for r in part)
-            told.append(f"{positive} of {len(part)} mentions in {len({r['id'] for r in part})} queries")
-        return f"{self.title}: {told[0]}; if `who` or `on` is estimated, {told[1]}"
+            are = "" if estimated else "labeled mentions are positive "
+            told.append(f"{positive} of {len(part)} {are}({len({r['id'] for r in part})} queries)")
+        return f"AUC {self.title}: {told[0]}. For a measure with an estimated `who` or `on`: {told[1]}."
 
     def auc(self, row: Row, draws: int) -> Area:
         """The area under the curve of the size of a document's lean; queries are drawn."""
