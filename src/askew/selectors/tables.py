@@ -341,11 +341,13 @@ def outcome_table(pairs: pl.DataFrame | PairParts, subset: str) -> pl.DataFrame:
 
 
 def extreme_pairs(
-    pairs: pl.DataFrame | PairParts, measures: Sequence[str], count: int = 5, worst: bool = False
-) -> pl.DataFrame:
+    pairs: pl.DataFrame | PairParts, measures: Sequence[str], count: int = 5, worst: bool = False,
+    shown: Sequence[str] | None = None,
+) -> pl.DataFrame:  # fmt: skip
     """Return the pairs that gain most, or with ``worst`` lose most, by the first measure, then the next; one per query.
 
-    Pairs without a gain (with ``worst``: without a loss) are left out.
+    Pairs without a gain (with ``worst``: without a loss) are left out. With ``shown``, only the texts and the values of
+    these measures are read.
     """
     gains = [gain_column(name) for name in measures]
     first = pl.col(gains[0]).fill_nan(None)
@@ -356,5 +358,7 @@ def extreme_pairs(
         return ranked.unique("query_id", keep="first", maintain_order=True).head(count)
 
     every = parts_of(pairs)
+    sides = [side(name) for name in shown or () for side in (old_column, new_column)]
+    columns = every.columns if shown is None else ["query_id", "original_text", "text", "method", *sides, *gains]
     # The most extreme pairs of the table are among the most extreme pairs of each part.
-    return extreme(every.map(every.columns, extreme))
+    return extreme(every.map(columns, extreme))

@@ -416,15 +416,18 @@ class _Report:
         effectiveness, lean = self.choice.effectiveness, self.choice.lean or self.choice.effectiveness
         chosen, rest = self.pairs.filter(self.main), self.pairs.filter(~pl.col(self.main))
         by, label = list(dict.fromkeys([lean, effectiveness])), self.labels[lean]
-        tables = {f"{self.main}: largest gains on {label}": extreme_pairs(chosen, by)}
         shown = list(dict.fromkeys([effectiveness, lean]))
+        losses: dict[str, pl.DataFrame] = {}
         for name in self.choice.those(UNUSED, NAMES):
-            lost = extreme_pairs(chosen, [name], worst=True)
+            lost = extreme_pairs(chosen, [name], worst=True, shown=[*shown, name])
             if len(lost):
-                tables[f"{self.main}: largest losses on {self.labels[name]} (reported only)"] = lost
+                losses[f"{self.main}: largest losses on {self.labels[name]} (reported only)"] = lost
                 shown = list(dict.fromkeys([*shown, name]))
                 break
-        tables[f"Pairs that the selector did not choose: largest losses on {label}"] = extreme_pairs(
-            rest, by, worst=True
-        )
+        tables = {
+            f"{self.main}: largest gains on {label}": extreme_pairs(chosen, by, shown=shown), **losses,
+            f"Pairs that the selector did not choose: largest losses on {label}": extreme_pairs(
+                rest, by, worst=True, shown=shown
+            ),
+        }  # fmt: skip
         return examples_section(self.files, tables, {name: self.labels[name] for name in shown})
