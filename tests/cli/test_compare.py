@@ -320,11 +320,11 @@ def test_the_table_says_what_a_gain_is_of_a_measure_that_is_best_at_zero(askew):
     command = f"compare old.run new.run {ALL} --measures"
     signed = " ".join(askew(f"{command} 'RR@10 RaB(tc)@2'").table.split())
     sentence = (
-        "measures that are best at 0: the gain is the mean decrease of the distance from 0. The change in percent is "
-        "not shown, because positive and negative values cancel in a mean"
+        "measures whose best value is 0: the gain is the mean decrease of the distance from 0. The change in percent "
+        "is not shown, because positive and negative values cancel in a mean"
     )
     assert sentence in signed
-    assert "best at 0" not in askew(f"{command} 'RR@10 RaB(tc,sign=abs)@2'").table
+    assert "best value is 0" not in askew(f"{command} 'RR@10 RaB(tc,sign=abs)@2'").table
 
 
 def test_what_a_preset_changes_stands_below_the_table_of_a_comparison(askew):

@@ -360,11 +360,11 @@ BROKEN = {
         "fair",
         {"text": pl.col("original_text")},
     ),
-    "the reformulation of every Optimal pair has the value 1 of RR@10: broken by 1 of 21": (
+    "RR@10 is 1 for the reformulation of every Optimal pair: broken by 1 of 21": (
         "optimal",
         {"new_RR_10": pl.lit(0.9)},
     ),
-    "the reformulation of every Optimal pair has the value 0 of ARaB(tf)@10: broken by 1 of 21": (
+    "ARaB(tf)@10 is 0 for the reformulation of every Optimal pair: broken by 1 of 21": (
         "optimal",
         {"new_ARaB_tf_10": pl.lit(None)},
     ),
@@ -441,7 +441,7 @@ def test_what_the_facts_do_not_state_is_told_as_not_checked(tmp_path):
     publish(toy_pairs(), facts(selection={}), tmp_path / "out")
     report = verify(tmp_path / "out")
     assert report.ok
-    what = "which labels are accepted for each group (selection.accepted)"
+    what = "which labels are accepted for the pairs of each query group (selection.accepted)"
     assert f"a rule was not checked, because askew.json does not state {what}" in report.notes
 
 

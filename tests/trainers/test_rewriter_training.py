@@ -121,7 +121,7 @@ def test_vectors_are_taken_and_kept_as_they_are(tmp_path):
     table = made.network.embed.weight
     for word in ("zanzibar", "blue"):
         assert table[made.words.numbers[word]].tolist() == vectors[words.index(word)].tolist()
-    with pytest.raises(DataError, match="no word of the pairs has a vector"):
+    with pytest.raises(DataError, match="no word of the training queries has a vector"):
         fit_words("acg", pairs_of(), SIZES, PACE, tmp_path / "no", vectors=(["ZANZIBAR"], vectors[:1]), device="cpu")
 
 

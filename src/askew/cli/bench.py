@@ -58,7 +58,12 @@ def bench_command(
         ),
     ] = DEFAULTS.equivalence,
     sweep: Annotated[
-        bool, typer.Option("--sweep", help="Run each method that has a strength once for each strength in its list.")
+        bool,
+        typer.Option(
+            "--sweep",
+            help="For methods with a strength (3 in greedy@3): run the method once for each strength in its "
+            "built-in list.",
+        ),
     ] = DEFAULTS.sweep,
     queries: Annotated[
         Path | None,

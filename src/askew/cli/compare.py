@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from askew.measures.catalogue import MeasureRequest
 
 _BEST_AT_ZERO = (
-    "measures that are best at 0: the gain is the mean decrease of the distance from 0. The change in percent is not "
-    "shown, because positive and negative values cancel in a mean"
+    "measures whose best value is 0: the gain is the mean decrease of the distance from 0. The change in percent is "
+    "not shown, because positive and negative values cancel in a mean"
 )
 
 

@@ -24,7 +24,7 @@ def command(
     seed: o.Seed = 0,
     as_json: o.AsJson = False,
 ) -> None:
-    """Run the recipe demo on the embedded collection: from queries to a dataset of selected reformulations.
+    """Run the recipe named demo on the embedded collection: from queries to a dataset of selected reformulations.
 
     No download is needed.
     """

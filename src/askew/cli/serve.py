@@ -36,7 +36,7 @@ RecipeName = Annotated[
     typer.Option(
         "--recipe",
         help="The recipe whose methods and filters make the reformulations. Default: the recipe of the store, or "
-        "refairmulate.",
+        "the shipped recipe refairmulate.",
     ),
 ]
 Logs = Annotated[Path | None, typer.Option(help="A folder that askew logs --out wrote.")]

@@ -27,7 +27,7 @@ train_app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-Out = Annotated[Path, typer.Option(help="A new folder for the model, its card and its measured values.")]
+Out = Annotated[Path, typer.Option(help="A new folder for the model, its model card and its measured values.")]
 Seed = Annotated[int | None, typer.Option(help="The random seed for the folds, the sampling and the training.")]
 Device = Annotated[str | None, typer.Option(help="The device: auto (a GPU if there is one), cpu or cuda.")]
 Settings = Annotated[
@@ -94,16 +94,21 @@ def classifier_command(
         return say_trained(done)
     _print_table(*turned(done.tables[0]))
     typer.echo(
-        f"calibration temperature {done.measured['temperature']:.3f}; the model and its card are in {safe(str(out))}"
+        f"calibration temperature {done.measured['temperature']:.3f}; "
+        f"the model and its model card are in {safe(str(out))}"
     )
     typer.echo("to classify other queries with this model:")
     typer.echo(f"  askew classify QUERIES --classifier transformer --set {safe(shlex.quote(f'model={out}'))}")
     return None
 
 
-@train_app.command("adapter", short_help="A relevance model that prefers no gender; uses GrepBiasIR.", cls=WithDefaults)
+@train_app.command(
+    "adapter", short_help="A relevance model that prefers no gender, trained on GrepBiasIR.", cls=WithDefaults
+)
 def adapter_command(
-    data: Annotated[Path, typer.Argument(help="The folder of GrepBiasIR (queries-documents_CATEGORY.csv).")],
+    data: Annotated[
+        Path, typer.Argument(help="The folder of the dataset GrepBiasIR (queries-documents_CATEGORY.csv).")
+    ],
     out: Out,
     method: Annotated[
         str | None,
@@ -135,7 +140,7 @@ def adapter_command(
         return say_trained(done)
     for table in done.tables:
         _print_table(table.title, table.columns, table.rows)
-    typer.echo(f"the model and its card are in {safe(str(out))}")
+    typer.echo(f"the model and its model card are in {safe(str(out))}")
     return None
 
 

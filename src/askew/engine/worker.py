@@ -91,7 +91,7 @@ class Worker:
     def run(self, start: int, rows: Any, columns: Columns) -> Answer:
         """Run the stage on rows that ``pack`` serialized."""
         if self._held is None:
-            raise RuntimeError("a worker received a shard before its step was opened")
+            raise RuntimeError("a worker received rows before it received the step to run on them")
         where, stage, writer = self._held
         table = unpack(rows)
         try:

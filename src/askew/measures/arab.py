@@ -61,8 +61,8 @@ class _Running:
         "groups": Parameter("auto", f"{DIFFERENCE}; or one group alone"),
         "sign": Parameter(
             "signed",
-            "keep the sign of the lean (signed), use the absolute value of each query (abs), or use the absolute value "
-            "of each running mean (running-abs)",
+            "keep the sign of the lean (signed), use the absolute value of the measure for each query (abs), or "
+            "use the absolute value of the mean lean of the top i documents for every rank i (running-abs)",
             SIGNS,
         ),
         **relevance_parameters(),
@@ -114,7 +114,7 @@ class _RaB(_Running):
     """RaB: the running mean at the cutoff."""
 
     name = "RaB"
-    about = "mean lean of the top t documents (rank bias)"
+    about = "mean lean of the top t documents, where t is the cutoff (rank bias)"
 
     @staticmethod
     def summarize(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:
@@ -128,7 +128,7 @@ class _ARaB(_Running):
     """ARaB: the average of the running means up to the cutoff."""
 
     name = "ARaB"
-    about = "mean of the rank bias at the ranks 1 to t (average rank bias)"
+    about = "mean of RaB@1, RaB@2, ..., RaB@t, where t is the cutoff (average rank bias)"
 
     @staticmethod
     def summarize(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:

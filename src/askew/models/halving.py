@@ -48,7 +48,7 @@ def _refuse_other(error: RuntimeError, size: int) -> None:
         raise error
     if size <= 1:
         raise StageError(
-            "out of memory with a batch of one text; use a smaller model, fewer actors for each GPU, or device='cpu'"
+            "out of memory with a batch of one text; use a smaller model, fewer workers on each GPU, or device='cpu'"
         ) from error
 
 

@@ -23,11 +23,13 @@ def stated(facts: Facts) -> dict[str, bool]:
     """The optional rules of the scheme, and whether the facts state what is needed to check them."""
     selection = facts.selection
     return {
-        "which labels are accepted for each group (selection.accepted)": bool(selection.accepted),
-        "which new values Optimal pairs have (selection.optimal)": bool(selection.optimal),
-        "which label each outcome has (selection.labels)": bool(selection.labels),
-        "which old values each group has (selection.groups)": bool(selection.groups),
-        "how scores follow from gains (selection.weights)": bool(selection.weights),
+        "which labels are accepted for the pairs of each query group (selection.accepted)": bool(selection.accepted),
+        "which values of the measures the reformulations of Optimal pairs must have (selection.optimal)": bool(
+            selection.optimal
+        ),
+        "which label belongs to each outcome of a pair (selection.labels)": bool(selection.labels),
+        "which values of the measures decide the group of an original query (selection.groups)": bool(selection.groups),
+        "with which weights the gains of a pair add up to its score (selection.weights)": bool(selection.weights),
     }
 
 
@@ -72,7 +74,7 @@ def _optimal(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         yield from broken(
             chosen,
             wrong,
-            f"the reformulation of every Optimal pair has the value {value:g} of {measure}",
+            f"{measure} is {value:g} for the reformulation of every Optimal pair",
             new_column(measure),
         )
 

@@ -91,7 +91,11 @@ def _bag(words: Iterable[tuple[str, str | None]], left_out: Callable[[str], bool
 def needed(asked: QueryBatch, method: str) -> tuple[CollectionStatistics, Sequence[Sequence[Passage]]]:
     """Return the statistics and passages of a batch; raise a ``ConfigError`` if one is missing."""
     if asked.statistics is None or asked.passages is None:
-        missing = "the passages of a first search" if asked.passages is None else "the statistics of the collection"
+        missing = (
+            "the passages that a first search retrieved"
+            if asked.passages is None
+            else "the statistics of the collection"
+        )
         raise ConfigError(f"{method}: expected {missing} with the queries, found none")
     return asked.statistics, asked.passages
 

@@ -116,6 +116,9 @@ def _pattern(rule: str, backwards: bool = False) -> re.Pattern[str]:
     parts = []
     for part in rule.split()[:: -1 if backwards else 1]:
         if not _PART.fullmatch(part):
-            raise DataError(f"question rules: expected words such as is|are or the?, found {part!r} in {rule!r}")
+            raise DataError(
+                "question rules: expected words with | between alternatives (is|are) and ? after an optional word "
+                f"(the?), found {part!r} in {rule!r}"
+            )
         parts.append(f"(?:(?:{part.removesuffix('?')}) )" + ("?" if part.endswith("?") else ""))
     return re.compile("".join(parts))

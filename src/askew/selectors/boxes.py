@@ -132,7 +132,8 @@ def _read(table: pl.DataFrame) -> tuple[Any, Floats, Floats]:
     is_original = (table.get_column("order").cast(pl.String) == ORIGINAL_ORDER).to_numpy()
     if len(table) and not is_original[0]:
         raise DataError(
-            f"aggregated table: expected the first row to have an original query (order -1), found {table.row(0)}"
+            "aggregated table: expected the first row to have an original query (-1 in the column order), "
+            f"found {table.row(0)}"
         )
     values = table.to_series(table.width - 1).cast(pl.Float64).to_numpy()
     return is_original, values, values[np.flatnonzero(is_original)[np.cumsum(is_original) - 1]]

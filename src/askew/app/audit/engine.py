@@ -80,7 +80,7 @@ class AuditedEngine:
     def finish(self) -> None:
         """Close the engine, and remove the answers that were kept only for this audit."""
         if self._kept is not None:
-            assert isinstance(self.ranker, EngineRanker), "answers can be kept only for a search engine"
+            assert isinstance(self.ranker, EngineRanker), "only an EngineRanker keeps answers in a file"
             self.ranker.close()
             for ending in _SQLITE:
                 self._kept.with_name(self._kept.name + ending).unlink(missing_ok=True)

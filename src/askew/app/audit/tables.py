@@ -16,11 +16,12 @@ LEAD = (
     "How much the results of a search engine lean (the measured bias), where the lean comes from, and what reduces it."
 )
 LIMITS = (
-    "The parts of the lean, and the probability that a reformulation asks for the same thing as the query, are "
-    f"estimates of models. {pages('warrant', 'models')} state the accuracy of these models.",
-    "The worst queries, the suggested reformulations and the reranked order are selected by the deciding measure or "
-    "by the words that the deciding measure counts. The deciding measure therefore improves by construction. Compare "
-    "the other measures, and audit the engine again after a change.",
+    "Models estimate how much each kind of counted word contributes to the lean. They also estimate the probability "
+    f"that a reformulation asks for the same thing as the query. {pages('warrant', 'models')} state the "
+    "accuracy of these models.",
+    "The worst queries, the suggested reformulations and the reranked order are selected by one measure of lean "
+    "(the deciding measure) or by the words that this measure counts. The deciding measure therefore improves by "
+    "construction. Compare the other measures, and audit the engine again after a change.",
     "The share of results kept states how much of the result list stays the same, not how relevant the results are.",
     "Every query was sent to the engine once. If the engine returns other results for the same query later, the "
     "numbers on this page change.",
@@ -74,14 +75,15 @@ def parts_table(found: PartsFacts, place: int) -> Table:
     ]  # fmt: skip
     head = columns("part", "share", "95% interval", "net", "95% interval")
     caption = (
-        f"Parts of the mean of {found.measure}, which is {n.mean(found.value)} ({found.mentions:,} mentions of groups)"
+        f"How much each kind of counted word contributes to the mean of {found.measure}, which is "
+        f"{n.mean(found.value)} ({found.mentions:,} mentions of groups)"
     )
     note = (
-        "Why: the reason why a counted word is in a result. Who: the kind of person that the word refers to. The parts "
-        f'are estimates ({found.resolver}). The estimates of the rows "who" are corrected for known errors of the '
-        'model. The net values of the rows "why" add up to the mean, and so do those of the rows "who". The part '
-        '"on topic" includes mentions that present one group as the default, because too few such mentions are '
-        "labeled to estimate them separately."
+        "Why: the reason why a counted word is in a result. Who: the kind of person that the word refers to. A "
+        f'model ({found.resolver}) estimates the values of all rows. The estimates of the rows "who" are corrected '
+        'for known errors of the model. The net values of the rows "why" add up to the mean, and so do '
+        'those of the rows "who". The part "on topic" includes mentions that present one group as the default, because '
+        "too few such mentions are labeled to estimate them separately."
     )
     return table("parts" if place == 1 else f"parts-{place}", caption, head, rows, note)
 
@@ -101,7 +103,9 @@ def worst_table(found: AuditFacts) -> Table:
         "Words: for each group, the number of words in the results that name the group. A query is shown as its text "
         "if the audit kept the texts (askew audit --keep-queries), and otherwise as its id."
     )
-    return table("worst", f"The {len(rows)} queries with the largest lean by {found.deciding}", head, rows, note)
+    return table(
+        "worst", f"The {len(rows)} queries with the largest lean, measured by {found.deciding}", head, rows, note
+    )
 
 
 def tried_table(found: AuditFacts, texts: Mapping[str, str] | None = None) -> Table:

@@ -22,7 +22,7 @@ from askew.publish.page.parts import PageParts, slug
 PANELS: Mapping[str, Callable[[MitigationMethod], bool]] = {
     "Results reordered": lambda one: all(part.kind == REORDER for part in one.parts),
     "Queries reformulated": lambda one: any(part.kind == REFORMULATE for part in one.parts),
-    "Other rankers, models and runs": lambda one: (
+    "Other methods (rankers, reranking models and runs)": lambda one: (
         {part.kind for part in one.parts}.isdisjoint({REFORMULATE})
         and not all(part.kind == REORDER for part in one.parts)
     ),

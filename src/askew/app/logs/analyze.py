@@ -152,7 +152,7 @@ def _notes(kept: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[
     if len(sources) > 1:
         notes.append(f"{len(sources)} files were read as one log")
     if "user" not in kept.columns or kept.sessions_as_users:
-        which = "every session" if "user" not in kept.columns else "a session that names no user"
+        which = "every session" if "user" not in kept.columns else "each session without a user id"
         notes.append(f"{which} counts as a user of its own, also for min_users=; one person may have several sessions")
     if not privacy.guesses:
         notes.append(
@@ -193,7 +193,9 @@ def _fill(
     withheld = [blocks]
     if kept.sites.height:
         tables["sites"] = effect.site_table(kept.sites, asked.min_events, asked.min_users)
-        withheld.append(privacy.left_out(kept.sites.height - tables["sites"].height, "sites", "few users or events"))
+        withheld.append(
+            privacy.left_out(kept.sites.height - tables["sites"].height, "sites", "few users or few reformulations")
+        )
     if "before_" + groups[0] in events.columns:
         tables["lean"] = pages.lean_table(events, groups)
         tables["kinds"] = pages.kind_table(events, groups, asked.margin)

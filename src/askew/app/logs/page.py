@@ -166,14 +166,15 @@ def _pages(report: LogReport) -> list[Markup]:
     if "kinds" not in t:
         return []
     note = (
-        "The kind of a reformulation depends on the share of the added group among all mentions of groups on the "
-        "result page of the original query. Seeks-specific: this result page names no group. Corrects: the share of "
-        "the added group is clearly less than an even share. Intensifies: the share of the added group is about an "
-        "even share. Reinforces: the share of the added group is clearly more than an even share."
+        "Added group: the group whose terms the reformulation adds to the query. The kind of a reformulation depends "
+        "on the share of this group among all mentions of groups on the result page of the original query. Even share: "
+        "1 divided by the number of groups. Seeks-specific: this result page names no group. Corrects: the share of "
+        "the added group is clearly less than the even share. Intensifies: the share of the added group is about the "
+        "even share. Reinforces: the share of the added group is clearly more than the even share."
     )
     kinds = [names(group="group", kind="kind"), _HITS, shares()]
     lean = [names(group="group"), counts(n="n"), shares("before"), shares("after"), shares("change")]
-    caption = "Share of the added group among all mentions of groups on a result page"
+    caption = "Share of the group whose terms were added to the query, among all mentions of groups on a result page"
     return [
         made("kinds", "Kinds of reformulations", t["kinds"], kinds, note),
         made(
@@ -218,7 +219,7 @@ def _topics(report: LogReport) -> list[Markup]:
         figure(_dots(about, known, "rate", "rate (1: average of the log)"), about.title),
         made(
             "topic-correlations",
-            "Spearman's correlation between columns of the table of topics",
+            "Spearman's correlation between two columns of the table 'Topics of the original query'",
             columns,
             pairs,
             _NO_CORRELATION,
@@ -242,20 +243,20 @@ def _association(report: LogReport) -> list[Markup]:
         return []
     note = (
         "Positive: people more often add the group that the words of the query are associated with. Negative: people "
-        "more often add the other group."
+        "more often add the group that the words of the query are not associated with."
     )
     note = f"{note} {_NO_CORRELATION}"
     first = report.settings["first_group"]
     told = (
-        f"Dots: Spearman's correlation between the association of a query with {first} and the share of {first} among "
-        "the groups that people add to the query. The correlation is computed over all queries and over the queries of "
-        "each topic, with 95% intervals."
+        f"Dots: Spearman's correlation between the association of a query's words with {first} and the share of "
+        f"{first} among the groups that people add to the query. The correlation is computed over all "
+        "queries and over the queries of each topic, with 95% intervals."
     )
-    about = About("association", "Association of the original query with the group that is added to it", told)
+    about = About("association", "Do people add the group that the words of the query are associated with?", told)
     parts = [quote("topic", "topic"), counts(n="queries"), numbers("rho", digits=3), p_values(p="p", p_holm="p, Holm")]
     caption = (
-        f"Correlation of a query's association with {report.settings['first_group']} and the share of this group among "
-        "the added groups"
+        f"Spearman's correlation between the association of a query's words with {first} and the share of {first} "
+        "among the groups that people add to the query"
     )
     return [
         made("association", caption, t["association"], parts, note),
@@ -270,7 +271,7 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     first = report.settings["first_group"]
     sides = {
         f"query associated with {first}": points.filter(pl.col("association") > 0),
-        "query associated with the other group": points.filter(pl.col("association") < 0),
+        f"query associated with the group other than {first}": points.filter(pl.col("association") < 0),
     }
     drawn = [Points(name, np.log10(part["n"].to_numpy()), part["share"].to_numpy()) for name, part in sides.items()]
     told = (
@@ -289,7 +290,7 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     parts += [p_values(p="p"), number("association", "association", 2)]
     return [
         figure(picture, about.title, said),
-        made("funnel", "Queries in the figure that have the most reformulations", points.head(_SHOWN), parts),
+        made("funnel", "Of the queries in the figure, those with the most reformulations", points.head(_SHOWN), parts),
     ]
 
 
@@ -305,7 +306,7 @@ def _texts(report: LogReport) -> list[Markup]:
         body.append(
             made(
                 "keyphrases",
-                "Keyphrases that people add in the same way as group terms",
+                "Keyphrases: phrases that people add in the same templates as group terms, such as 'jobs for ...'",
                 t["keyphrases"].head(_SHOWN),
                 parts,
             )
@@ -319,7 +320,12 @@ def _texts(report: LogReport) -> list[Markup]:
             yes("within", "within"),
         ]
         body.append(
-            made("planted", "Effects that were planted in this synthetic log, and their estimates", t["planted"], parts)
+            made(
+                "planted",
+                "Effects that this synthetic log was generated with, and their estimates from the log",
+                t["planted"],
+                parts,
+            )
         )
     return body
 

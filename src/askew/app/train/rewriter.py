@@ -318,7 +318,8 @@ def _card(
         data.append({"vectors": Path(job.vectors).name, "sha256": identity["vectors"]})
     base = job.settings.text.model if taught.model is not None else f"{job.settings.kind}, from random weights"
     published = CardTable(
-        "Table 6 of the RePair paper, measured on other data", ("data", "model", "rouge-1 (rougeL)", "bleu", "f1"),
+        "For comparison: Table 6 of the RePair paper, whose models were tested on other data",
+        ("data", "model", "rouge-1 (rougeL)", "bleu", "f1"),
         TABLE_6,
     )  # fmt: skip
     return Card(
@@ -330,9 +331,10 @@ def _card(
         measured=measured, tables=(measured_table(measured["test"]), published),
         limits=(
             "Similarity to a target query is not effectiveness. Search with the rewritten queries and measure the run.",
-            "The values that RePair publishes as rouge-1 are those of the measure rougeL on the box platinum. The "
-            "values that RePair publishes as bleu are those of bleu_sentence for T5 and of bleu_mean for the other "
-            "models.",
+            "The values that RePair publishes as rouge-1 are values of the measure rougeL. They are measured on the "
+            "subset of pairs that RePair calls platinum (the reformulation retrieves better results than the original "
+            "query). The values that RePair publishes as bleu are values of the measure bleu_sentence for T5, and of "
+            "the measure bleu_mean for the other models.",
             "Words are stemmed as in Lucene. The published evaluation scripts use the stemmer of NLTK, which gives "
             "other stems for a few words.",
         ),

@@ -55,14 +55,16 @@ def counted_section(files: PageParts, found: CountedParts) -> Section:
     head = columns(
         "part", "original: share", "95% interval", "net", "chosen: share", "95% interval", "net"
     )  # fmt: skip
-    caption = f"Parts of the mean of {found.measure} over {found.queries:,} queries"
+    caption = (
+        f"How much each kind of counted word contributes to the mean of {found.measure} over {found.queries:,} queries"
+    )
     shown = files.table(table("counted", caption, head, rows), found.data)
     told = (
         "The table divides the words that the measure counts in two ways: by the reason for the mention of a group "
         '(rows "why") and by the kind of person that is mentioned (rows "who"). '
-        f'A model ({found.resolver}) estimates all parts. The parts in the rows "who" are corrected for the known '
-        'errors of this model. The net values of the rows "why" add up to the mean of the measure, and so do the net '
-        'values of the rows "who". The part "on topic" includes mentions that present one group as the default, '
-        "because too few of them are labeled for a separate estimate."
+        f'A model ({found.resolver}) estimates the values of all rows. The values of the rows "who" are corrected for '
+        'the known errors of this model. The net values of the rows "why" add up to the mean of the measure, and so '
+        'do the net values of the rows "who". The part "on topic" includes mentions that present one group as '
+        "the default, because too few of them are labeled for a separate estimate."
     )
     return Section("counted", "What the measure of lean counts", [paragraph(told), shown])

@@ -69,7 +69,10 @@ def choose_alphas(
 def _least_lean(held_out: Floats, rows: HeadInputs, alphas: Floats, most_loss: float) -> ChosenAlphas:
     """The setting with the least held-out lean among those that lose at most ``most_loss`` of accuracy."""
     if alphas[0].any():
-        raise DataError("alphas: expected the first row of the grid to have only zeros (no penalty)")
+        raise DataError(
+            "alphas (weights of the penalty): expected only zeros in the first row of the grid "
+            "(training without a penalty)"
+        )
     accuracy = ((held_out > 0) == rows.relevant[:, None]).mean(0)
     lean = relative_gap(held_out, rows)
     allowed = np.flatnonzero(accuracy >= accuracy[0] - most_loss)

@@ -84,7 +84,8 @@ def set_vectors(made: WordRewriter, vectors: Vectors) -> None:
     pairs = [(number, places[word]) for word, number in made.words.numbers.items() if word in places]
     if not pairs:
         raise DataError(
-            "vectors: no word of the pairs has a vector; check that the words of the vectors are lower-cased"
+            "vectors: no word of the training queries has a vector; check that the words in the file of vectors are "
+            "lower-cased"
         )
     numbers, rows = np.array(pairs).T
     table = made.network.embed.weight

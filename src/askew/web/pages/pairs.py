@@ -48,8 +48,8 @@ def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
     body.append(tag("p", tag("span", told), _downloads(given), class_="downloads", role="status", id="pairs"))
     if found.rows:
         words = (
-            "The outcome of a pair is decided by the measures that the selector uses. Effectiveness is better only "
-            "if no measure of effectiveness is worse. Lean is better only if no measure of lean is worse."
+            "The measures by which pairs were selected also decide the outcome of each pair. Effectiveness is better "
+            "only if no measure of effectiveness is worse. Lean is better only if no measure of lean is worse."
         )
         body += [_table(view, asked, given), tag("p", words, class_="note")]
         body.append(p.pager("/pairs", given, found.page, found.pages))
