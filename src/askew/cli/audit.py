@@ -100,7 +100,8 @@ def command(
     """Audit a live engine: measure the bias (lean) of its results, and reformulate the queries that lean most.
 
     The report also estimates how much of the lean is off topic and how much is on topic or asked for by the query, and
-    suggests next steps. If an audit was stopped, the same command resumes it. Queries that the engine has already answered are not sent again.
+    suggests next steps. If an audit was stopped, the same command resumes it. Queries that the engine has
+    already answered are not sent again.
     Example: askew audit http:engine.toml --queries queries.tsv --out audit
     """
     from askew.app.audit.audit import audit

@@ -31,7 +31,7 @@ Columns = Annotated[
 ]
 Gap = Annotated[
     float,
-    typer.Option(help="If the log has no sessions: a session ends after this many minutes without a row of the user."),
+    typer.Option(help="If the log has no sessions: a session ends after this many minutes without a row of its user."),
 ]
 Topics = Annotated[
     str, typer.Option(help=
@@ -192,7 +192,7 @@ def _short(row: dict[str, Any], name: str) -> str:
 
 def _frequency(report: LogReport) -> None:
     rows = report.tables["frequency"].to_dicts()
-    names = {"specializing": "specializing reformulations", "for_group": "reformulations that add terms of a group"}
+    names = {"specializing": "specializing reformulations", "for_group": "with added terms of a group"}
     cells = [
         ("n", [f"{row['hits']:,} of {row['n']:,}" for row in rows]),
         ("share [95%]", [_percent(row) for row in rows]),
@@ -221,7 +221,7 @@ def _entries(report: LogReport) -> None:
     columns = [("share [95%]", [_percent(row, between="\n") for row in rows])]
     columns += _behavior(report, [("all", name) for name in labels])
     _table(
-        "how users entered the reformulated query (edited: typed it; recommended: chose it)",
+        "how users entered the reformulated query (edited, recommended, or other)",
         "entry point",
         labels,
         columns,
@@ -317,9 +317,7 @@ def _association(report: LogReport) -> None:
     ]
     group = report.settings["first_group"]
     title = f"correlation of a query's association with {group} and the share of {group} among the groups whose terms "
-    title += (
-        "users add to the query, for all queries and for topics with p < 0.05 (null hypothesis: no rank correlation)"
-    )
+    title += "users add, for all queries and for topics with p < 0.05 (null hypothesis: no rank correlation)"
     _table(title, "topic", [row["topic"] for row in shown], columns)
 
 
@@ -339,7 +337,7 @@ def _planted(report: LogReport) -> None:
     table = report.tables["planted"]
     say("")
     found = f"{table['within'].sum()} of {table.height}"
-    say(f"known effects in this synthetic log: {found} are inside the estimated 95% interval")
+    say(f"known effects in this synthetic log: {found} are inside their 95% interval")
 
 
 _PRINTERS: dict[str, Callable[[LogReport], None]] = {

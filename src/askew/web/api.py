@@ -148,9 +148,7 @@ async def text(site: Here, body: s.TextBody) -> Response:
     return json_reply(await site.work.run(lambda: as_json(MeasuredText, measure_text(explorer, body.text, body.query))))
 
 
-@router.get(
-    "/about", responses=_documented(s.OpenFacts), summary="The collection that this service searches, and its settings"
-)
+@router.get("/about", responses=_documented(s.OpenFacts), summary="The searched collection and its settings")
 async def about(site: Here) -> Response:
     """The collection, the ranker, the groups and the measures, as in the footer of each page."""
     return json_reply(as_json(s.OpenFacts, s.OpenFacts.of(await site.opened())))
@@ -165,7 +163,10 @@ async def plan(site: Here) -> Response:
 
 @router.get("/measure", responses=_documented(s.Measured), summary="Measure the results of a query")
 async def measure(site: Here, q: s.Asked) -> Response:
-    """Every measure with its value and its signature (all parameters of the measure). Values with the same signature can be compared."""
+    """Every measure with its value and its signature (all parameters).
+
+    Values with the same signature can be compared.
+    """
     return await _explored(site, ("measure", q), lambda one: as_json(s.Measured, s.Measured.by(one, q)))
 
 

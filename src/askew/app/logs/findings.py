@@ -62,9 +62,7 @@ def _how_often(report: LogReport) -> Iterator[str]:
     known = [one for one in groups if one["share"] is not None]
     if known:
         most = max(known, key=lambda one: one["share"])
-        told += (
-            f". The group whose terms they add most often is {most['group']}: {_share(most)} of these reformulations"
-        )
+        told += f". The group that they add most often is {most['group']}: {_share(most)} of these reformulations"
     yield f"{told}."
 
 
@@ -97,11 +95,11 @@ def _association(report: LogReport) -> Iterator[str]:
         f"share of this group among the groups whose terms people add to the query is {_number(row, 'rho')}"
     )
     if row["low"] <= 0 <= row["high"]:
-        yield f"Which group people add terms of is not clearly associated with the words of the query: {figures}."
+        yield f"Which group people add is not clearly associated with the words of the query: {figures}."
     elif row["rho"] > 0:
-        yield f"People more often add terms of the group that the words of the query are associated with: {figures}."
+        yield f"People more often add the group that the words of the query are associated with: {figures}."
     else:
-        yield f"People more often add terms of the group that the words of the query are not associated with: {figures}."
+        yield f"People more often add the group that the words of the query are not associated with: {figures}."
 
 
 def _topics(report: LogReport) -> Iterator[str]:
@@ -118,8 +116,8 @@ def _pages(report: LogReport) -> Iterator[str]:
     corrects, reinforces = rows["corrects"], rows["reinforces"]
     if corrects is not None and reinforces is not None and corrects["share"] is not None:
         yield (
-            f"In {_share(corrects)} of the reformulations that add a term of a group, the results of the original query name "
-            "this group clearly less often than an even share (1 divided by the number of groups). In "
+            f"In {_share(corrects)} of the reformulations that add a term of a group, the results of the original query "
+            "name this group clearly less often than an even share (1 divided by the number of groups). In "
             f"{_share(reinforces)} of these reformulations, the results name the group clearly more often."
         )
 

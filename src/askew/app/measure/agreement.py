@@ -90,7 +90,8 @@ class SystemRanks:
 class SensitivityReport:
     """The report of ``sensitivity``.
 
-    ``tau[i, j]`` is Kendall's tau-b between the orders of the systems in combinations i and j. A tau is NaN if all systems are equal in one of the two combinations.
+    ``tau[i, j]`` is Kendall's tau-b between the orders of the systems in combinations i and j.
+    A tau is NaN if all systems are equal in one of the two combinations.
     """
 
     systems: list[str]
