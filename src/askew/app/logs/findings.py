@@ -116,8 +116,8 @@ def _pages(report: LogReport) -> Iterator[str]:
     corrects, reinforces = rows["corrects"], rows["reinforces"]
     if corrects is not None and reinforces is not None and corrects["share"] is not None:
         yield (
-            f"In {_share(corrects)} of the reformulations that add a term of a group, the results of the original query "
-            "name this group clearly less often than an even share (1 divided by the number of groups). In "
+            f"In {_share(corrects)} of the reformulations that add a term of a group, the results of the original "
+            "query name this group clearly less often than an even share (1 divided by the number of groups). In "
             f"{_share(reinforces)} of these reformulations, the results name the group clearly more often."
         )
 
