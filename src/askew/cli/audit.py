@@ -62,7 +62,8 @@ def command(
     resolver: Annotated[
         str,
         typer.Option(
-            help="The model that estimates how much of the lean is off topic, and whom words refer to: light or neural."
+            help="The model that estimates how much of the lean is off topic, and whom words mean: light, or "
+            "neural (slow)."
         ),
     ] = (DEFAULTS.resolver),
     baseline: Annotated[
