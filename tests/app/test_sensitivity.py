@@ -137,7 +137,7 @@ def test_rules_for_missing_texts_are_compared_only_where_texts_are_missing():
     docs = {name: text for name, text in DOCS.items() if name != "m"}
     report = askew.sensitivity(RUNS, docs, "ARaB(tf)", lexicons="gender", tokens="word", cutoffs=[2])
     assert report.values("missing") == ("zero", "drop", "skip")
-    assert report.notes[0] == "up to 1 ranked documents have no text (missing=zero, drop, skip)"
+    assert report.notes[0] == "up to 1 ranked documents have no text; values of missing=: zero, drop, skip"
     chosen = askew.sensitivity(RUNS, docs, "ARaB(tf)", lexicons="gender", tokens="word", missing="zero,skip")
     assert chosen.values("missing") == ("zero", "skip")
     with pytest.raises(askew.DataError, match="have no text"):

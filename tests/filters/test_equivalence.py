@@ -110,7 +110,7 @@ def test_the_python_interface_scores_pairs():
     made = askew.Filter("equivalence", model="light")
     (found,) = made.score([(QUERY, "birthplace of mark jackson")])
     assert set(found) == {"same", "natural"}
-    with pytest.raises(ConfigError, match="this filter gives reasons but no scores"):
+    with pytest.raises(ConfigError, match="this filter computes no scores"):
         askew.Filter("rules").score([("a", "b")])
 
 

@@ -66,7 +66,7 @@ def test_fewer_clicks_are_not_called_more(report):
 
 def test_what_was_not_measured_is_replaced_by_what_was(report):
     fewer = findings(without(report, "association", "kinds"))
-    assert len(fewer) == MOST and fewer[2].startswith("Groups are added most to queries about")
+    assert len(fewer) == MOST and fewer[2].startswith("Terms of groups are added most to queries about")
     least = findings(without(report, "association", "kinds", "topics", "clicks", "ranks"))
     assert len(least) == 2 and least[1].startswith("Half of the reformulations")
 

@@ -130,9 +130,7 @@ def test_a_table_that_is_not_gold_is_refused(tmp_path, values, said):
 
 @pytest.mark.parametrize("tables", [{"gold": ROWS.rename({"qid": "query_id"})}, {"silver": ROWS}])
 def test_a_table_of_another_shape_is_refused(tmp_path, tables):
-    with pytest.raises(
-        DataError, match="expected the table all or gold with the columns qid, order, query and a value"
-    ):
+    with pytest.raises(DataError, match="expected the name all or gold, and the columns qid, order, query and a value"):
         publish(boxed_pairs(), boxed_facts(), tmp_path / "out", repair=Tables(tables))
 
 

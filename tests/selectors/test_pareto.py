@@ -162,7 +162,7 @@ def test_wrong_inputs_of_robust_are_refused():
         robust({"bm25": tables_of["bm25"]}, NAMES)
     with pytest.raises(DataError, match="column 'gain_AP_10' in the table of pairs of the ranker 'bm25'"):
         robust(tables_of, ["AP@10"])
-    with pytest.raises(DataError, match="each variant once in the table of pairs of the ranker 'dense'"):
+    with pytest.raises(DataError, match="each reformulation once in the table of pairs of the ranker 'dense'"):
         robust({**tables_of, "dense": pl.concat([tables_of["dense"]] * 2)}, NAMES)
     with pytest.raises(ConfigError, match="strict: expected one of any, all"):
         robust(tables_of, NAMES, strict="most")

@@ -55,12 +55,16 @@ def command(
         typer.Option(
             "--method",
             "-m",
-            help="A reformulator; may be repeated. Default: reduce, and also rewrite if its extra is installed.",
+            help="A reformulator; may be repeated. Default: reduce; also rewrite if its packages are installed.",
         ),
     ] = None,
     missing: o.Missing = None,
     resolver: Annotated[
-        str, typer.Option(help="The model that estimates the parts of the lean: light, or neural (slow).")
+        str,
+        typer.Option(
+            help="The model that estimates how much of the lean is off topic, and whom words mean: light, or "
+            "neural (slow)."
+        ),
     ] = (DEFAULTS.resolver),
     baseline: Annotated[
         Path | None, typer.Option(help="Compare this audit with an earlier audit: the path of its audit.json.")
@@ -96,8 +100,9 @@ def command(
 ) -> None:
     """Audit a live engine: measure the bias (lean) of its results, and reformulate the queries that lean most.
 
-    The report also estimates the parts of the lean and suggests next steps. If an audit was stopped, the same command
-    resumes it. Queries that the engine has already answered are not sent again.
+    The report also estimates how much of the lean is off topic and how much is on topic or asked for by the query, and
+    suggests next steps. If an audit was stopped, the same command resumes it. Queries that the engine has
+    already answered are not sent again.
     Example: askew audit http:engine.toml --queries queries.tsv --out audit
     """
     from askew.app.audit.audit import audit
@@ -167,7 +172,7 @@ def _print_parts(report: AuditReport) -> None:
             ("95% interval", [f"[{one.low:.0%}, {one.high:.0%}]" for one in rows]),
             ("net", [f"{one.net:+.4f}" for one in rows]),
         ]
-        title = f"parts of {found.measure} (estimates, {found.mentions:,} mentions)"
+        title = f"parts of the value of {found.measure}, estimated from {found.mentions:,} mentions of groups"
         print_tables(title, "part", [f"{one.kind}: {part_name(one.name)}" for one in rows], columns)
 
 
@@ -182,7 +187,7 @@ def _print_worst(report: AuditReport, keep_queries: bool) -> None:
         ("reformulation\nsuggested", ["yes" if one.query_id in suggested else "-" for one in shown]),
     ]
     labels = [one.text if keep_queries else one.query_id for one in shown]
-    print_tables(f"worst queries ({len(shown)} of {len(report.worst)})", "query", labels, columns)
+    print_tables(f"queries with the largest lean ({len(shown)} of {len(report.worst)} shown)", "query", labels, columns)
 
 
 def _print_reformulations(report: AuditReport, keep_queries: bool) -> None:

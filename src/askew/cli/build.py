@@ -216,10 +216,10 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
     figures = {row["figures"] for row in rows}
     said = []
     if HELD_OUT in figures:
-        said += ["old, new: means of the original queries and of the reformulations; if the change is",
-                 "  held out, on half of the documents and at half the cutoff",
-                 "held out: change measured on half of the documents; the other half selected the pairs",
-                 "words: change measured with half of the group words; the other half selected the pairs;",
+        said += ["old, new: mean over the original queries, mean over the reformulations; for a held-out",
+                 "  change, both are measured on half of the documents and at half the cutoff",
+                 "held out: change on half of the documents; the pairs were selected on the other half",
+                 "words: change with half of the group words; the pairs were selected with the other half;",
                  "  too optimistic, because both halves are counted in the same passages"]  # fmt: skip
     if figures:
         said.append("in-sample: change measured on the same data that selected the pairs")
@@ -227,8 +227,8 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
     if any(row["subset"] not in held_out for row in rows):
         said.append("improved, worsened: pairs whose reformulation scores better or worse than the original")
     if figures and others:
-        said += ["with the ranker: change of the same pairs if they are searched with another ranker; not",
-                 "  held out, because this ranker may retrieve the same passages"]  # fmt: skip
+        said += ["with the ranker R: change of the same pairs if the ranker R searches their queries; not",
+                 "  held out, because R may retrieve the same passages as the ranker of the recipe"]  # fmt: skip
     for line in ["", *said] if said else []:
         say(line)
 

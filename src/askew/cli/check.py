@@ -30,7 +30,9 @@ def command(
     seed: Annotated[int | None, typer.Option(help="Seed of the sample.")] = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Check a collection before you measure: its judgements, how often it names the groups, and misleading words.
+    """Check a collection before you measure: its judgements, and how often it names the groups.
+
+    The check also shows group words that often do not refer to a person of the group.
 
     Example: askew check demo --groups age
     """

@@ -30,7 +30,8 @@ Columns = Annotated[
     typer.Option(help="Names of the columns of a tsv or parquet log: user=UID,time=TS,query=Q,entry=SOURCE."),
 ]
 Gap = Annotated[
-    float, typer.Option(help="If the log has no sessions: a session ends after this many minutes without a row.")
+    float,
+    typer.Option(help="If the log has no sessions: a session ends after this many minutes without a row of its user."),
 ]
 Topics = Annotated[
     str, typer.Option(help=
@@ -77,7 +78,7 @@ def command(
     min_users: MinUsers = _DEFAULT.min_users, min_events: MinEvents = _DEFAULT.min_events, review: Review = None,
     out: Out = None, threads: Threads = None, demo: Demo = False, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
-    """Analyze a query log: how often and on which topics users add a group to a query, and with what effect.
+    """Analyze a query log: how often and on which topics users add terms of a group, and with what effect.
 
     User ids are hashed with a key that is never stored. Texts that few users typed are never shown.
 
@@ -191,14 +192,14 @@ def _short(row: dict[str, Any], name: str) -> str:
 
 def _frequency(report: LogReport) -> None:
     rows = report.tables["frequency"].to_dicts()
-    names = {"specializing": "specializing reformulations", "for_group": "reformulations for a group"}
+    names = {"specializing": "specializing reformulations", "for_group": "with added terms of a group"}
     cells = [
         ("n", [f"{row['hits']:,} of {row['n']:,}" for row in rows]),
         ("share [95%]", [_percent(row) for row in rows]),
     ]
     title = (
-        "share of specializing reformulations among pairs of consecutive searches, and share of reformulations for a "
-        "group among specializing reformulations"
+        "share of specializing reformulations among pairs of consecutive searches, and share of reformulations that "
+        "add terms of a group among specializing reformulations"
     )
     _table(title, "reformulation", [names[row["what"]] for row in rows], cells)
 
@@ -219,7 +220,12 @@ def _entries(report: LogReport) -> None:
     labels = [row["entry"] for row in rows]
     columns = [("share [95%]", [_percent(row, between="\n") for row in rows])]
     columns += _behavior(report, [("all", name) for name in labels])
-    _table("how users came to the reformulated query", "entry point", labels, columns)
+    _table(
+        "how users entered the reformulated query (edited, recommended, or other)",
+        "entry point",
+        labels,
+        columns,
+    )
 
 
 def _behavior(report: LogReport, keys: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
@@ -250,14 +256,14 @@ def _ranks(report: LogReport) -> None:
 
 def _kinds(report: LogReport) -> None:
     title = (
-        "kinds of reformulations, by the share of the added group among the groups that the results of the original "
-        "query name"
+        "kinds of reformulations; the kind depends on the share of the group whose term was added among all mentions "
+        "of groups in the results of the original query"
     )
     _shares(report, "kinds", "kind", title, "kind")
     lean = report.tables["lean"].filter(group="all").to_dicts()[0]
     if lean["n"]:
-        say("share of the added group among all mentions of groups on a result page, for")
-        say(f"{lean['n']:,} reformulations where both result pages (before and after) name a group:")
+        say("share of the group whose term was added among all mentions of groups on a")
+        say(f"page, for {lean['n']:,} reformulations where both result pages name a group:")
         say(f"{_percent(lean, 'before')} before, {_percent(lean, 'after')} after the reformulation")
 
 
@@ -294,7 +300,8 @@ def _topics(report: LogReport) -> None:
     )
     for row in report.tables["topic_correlations"].filter(one="rate", two="recommended").drop_nulls("rho").to_dicts():
         told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])}, n {row['n']}"
-        say("Spearman's rho between a topic's rate and its share of recommended queries:")
+        say("Spearman's rho over topics, between rate and % rec. (the share of reformulated")
+        say("queries that the search engine recommended):")
         say(f"  {told}")
         say("  null hypothesis of p: no rank correlation")
 
@@ -309,8 +316,8 @@ def _association(report: LogReport) -> None:
         ("p, Holm", [p_value(row["p_holm"]) for row in shown]),
     ]
     group = report.settings["first_group"]
-    title = f"correlation of a query's association with {group} and the share of {group} among the groups that users "
-    title += "add to it, for all queries and for topics with p < 0.05 (null hypothesis: no rank correlation)"
+    title = f"correlation of a query's association with {group} and the share of {group} among the groups whose terms "
+    title += "users add, for all queries and for topics with p < 0.05 (null hypothesis: no rank correlation)"
     _table(title, "topic", [row["topic"] for row in shown], columns)
 
 
@@ -319,7 +326,7 @@ def _keyphrases(report: LogReport) -> None:
     if rows:
         columns = [("score", [f"{row['score']:.4f}" for row in rows]), ("users", [f"{row['users']:,}" for row in rows])]
         _table(
-            "keyphrases that users add in the same way as group terms",
+            "keyphrases that users add at the same places of queries as group terms",
             "keyphrase",
             [row["keyphrase"] for row in rows],
             columns,
@@ -330,7 +337,7 @@ def _planted(report: LogReport) -> None:
     table = report.tables["planted"]
     say("")
     found = f"{table['within'].sum()} of {table.height}"
-    say(f"effects planted in this synthetic log: {found} are inside their 95% interval")
+    say(f"known effects in this synthetic log: {found} are inside their 95% interval")
 
 
 _PRINTERS: dict[str, Callable[[LogReport], None]] = {

@@ -57,7 +57,7 @@ def command(
         ),
     ] = False,
     resolver: Annotated[
-        str, typer.Option(help="The model that estimates the parts of --decompose: light, or neural (slow).")
+        str, typer.Option(help="The model that estimates the parts that --decompose shows: light, or neural (slow).")
     ] = defaults.RESOLVER,
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
@@ -113,8 +113,9 @@ def _print_parts(report: MeasureReport) -> None:
         print_tables(safe(title), head[0], [row[0] for row in rows], columns)
     if report.parts:
         say_wrapped(
-            f"Parts are estimated by a model ({report.parts[0].resolver}). The parts by who is mentioned are corrected "
-            "for known errors of the model. Intervals are bootstrapped over queries and documents. The part on topic "
+            f"The parts of a value are estimated by a model ({report.parts[0].resolver}). The parts by the kind "
+            "of person that a word refers to are corrected for known errors of the model. Intervals are bootstrapped "
+            "over queries and documents. The part 'on topic' "
             "includes mentions that present one group as the default, because too few such mentions are labeled for a "
             "separate estimate. "
             f"For the accuracy of the model see {pages('warrant')}."

@@ -98,8 +98,8 @@ def rewriter_command(
     box: Annotated[
         str | None,
         typer.Option(
-            help="The subset of pairs to train on: gold, platinum or diamond. If the pairs are in a file with values, "
-            "give a subset or a criterion."
+            help="The subset of pairs to train on: gold, platinum or diamond. If the file of "
+            "pairs has values of a measure, a criterion such as 'refined > original' is also allowed."
         ),
     ] = None,
     model: Model = None,

@@ -123,7 +123,7 @@ class _Reader:
     def sides(self, name: str) -> dict[str, Any]:
         found = self.part(name)
         if found and set(found) != set(SIDES):
-            raise wrong(f"selection.{name}", "the sides effectiveness and bias", sorted(found))
+            raise wrong(f"selection.{name}", "exactly two entries, effectiveness and bias", sorted(found))
         return found
 
     def labels_by(self) -> dict[str, tuple[str, ...]]:
@@ -165,7 +165,11 @@ class _Reader:
             if not isinstance(written, str):
                 raise wrong(f"selection.boxes.{box}", "a criterion such as 'refined > original'", written)
         if found and len(self.measures("measure")) != 1:
-            raise wrong("selection.measure", "the one measure that defines the boxes", self.stated.get("measure"))
+            raise wrong(
+                "selection.measure",
+                "one measure, to whose values the criteria in boxes apply",
+                self.stated.get("measure"),
+            )
         return {box: Criterion.parse(written) for box, written in found.items()}
 
 
@@ -189,7 +193,7 @@ def _labels_by_group(stated: Any, subset: str) -> dict[int, frozenset[Label]]:
     groups = mapping(stated, where)
     for group, labels in groups.items():
         if group not in map(str, GROUPS) or not isinstance(labels, list) or not all(map(_is_label, labels)):
-            raise wrong(f"{where}.{group}", "a list of labels for a group from 1 to 4", labels)
+            raise wrong(f"{where}.{group}", "a list of labels for one of the groups 1, 2, 3 and 4", labels)
     return {int(group): frozenset(labels) for group, labels in groups.items()}
 
 

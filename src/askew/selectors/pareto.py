@@ -97,7 +97,8 @@ def _signs_of(ranker: str, table: pl.DataFrame, measures: Sequence[str], toleran
     if found.is_duplicated().any():
         row = found.filter(found.is_duplicated()).row(0)
         raise DataError(
-            f"robust: expected each variant once in the table of pairs of the ranker {ranker!r}, found {row} twice"
+            f"robust: expected each reformulation once in the table of pairs of the ranker {ranker!r}, "
+            f"found {row} twice"
         )
     sign = joint_signs([table.get_column(name).to_numpy() for name in names], tolerance)
     return found.with_columns(sign=pl.Series(sign)).filter(pl.col("sign") != UNKNOWN_SIGN)

@@ -55,7 +55,7 @@ def check_measure_family(family: MeasureFamily) -> None:
     (asked,) = Catalogue(overrides={"background": "self"}).complete([f"{family.name}@3"])
     assert asked.direction in Direction
     assert str(Measure.parse(asked.signature)) == asked.signature, (
-        "a signature that is parsed and written again must not change"
+        "if the signature of a measure is parsed and written again, its text must not change"
     )
     first = _scores(family.name, TOY_RUN)
     assert set(first) == set(TOY_RUN), "the measure must return a value or NaN for every query of the run"

@@ -35,7 +35,7 @@ _ERRORS = {
     422: "a parameter or the body is not valid",
     429: "too many requests; the header Retry-After says when to try again",
     500: "internal error",
-    503: "the store is damaged, an extra of askew is missing, or the service lacks resources",
+    503: "the store is damaged, an optional package of askew is missing, or the service lacks resources",
 }
 
 
@@ -148,13 +148,13 @@ async def text(site: Here, body: s.TextBody) -> Response:
     return json_reply(await site.work.run(lambda: as_json(MeasuredText, measure_text(explorer, body.text, body.query))))
 
 
-@router.get("/about", responses=_documented(s.OpenFacts), summary="The open collection and its settings")
+@router.get("/about", responses=_documented(s.OpenFacts), summary="The searched collection and its settings")
 async def about(site: Here) -> Response:
     """The collection, the ranker, the groups and the measures, as in the footer of each page."""
     return json_reply(as_json(s.OpenFacts, s.OpenFacts.of(await site.opened())))
 
 
-@router.get("/plan", responses=_documented(s.PlanAnswer), summary="The steps of the store")
+@router.get("/plan", responses=_documented(s.PlanAnswer), summary="The steps that built the store")
 async def plan(site: Here) -> Response:
     """The finished steps, each after the step that it reads, with numbers of rows and reasons for dropped rows."""
     opened = await site.opened()
@@ -163,7 +163,10 @@ async def plan(site: Here) -> Response:
 
 @router.get("/measure", responses=_documented(s.Measured), summary="Measure the results of a query")
 async def measure(site: Here, q: s.Asked) -> Response:
-    """Every measure with its value and signature. Values with the same signature can be compared."""
+    """Every measure with its value and its signature (all parameters).
+
+    Values with the same signature can be compared.
+    """
     return await _explored(site, ("measure", q), lambda one: as_json(s.Measured, s.Measured.by(one, q)))
 
 

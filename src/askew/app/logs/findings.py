@@ -51,11 +51,11 @@ def _how_often(report: LogReport) -> Iterator[str]:
     if row is None or not counts["for_group"]:
         yield (
             f"None of the {n.count(counts['specializing'])} reformulations that make a query more specific adds a "
-            "group. This log shows nothing about how people add a group."
+            "term of a group. This log shows nothing about how people add such terms."
         )
         return
     told = (
-        f"When people make a query more specific, they add a group in {_share(row)} of the cases "
+        f"When people make a query more specific, they add a term of a group in {_share(row)} of the cases "
         f"({n.count(row['hits'])} of {n.count(row['n'])} reformulations)"
     )
     groups = [one for one in (_row(report, "groups", group=name) for name in report.groups) if one is not None]
@@ -76,14 +76,14 @@ def _what_changes(report: LogReport) -> Iterator[str]:
         absent = f"{_share(ranks)} of the results that they then click were not among the results of the original query"
     if clicks is not None and clicks["ratio"] is not None:
         told = (
-            f"After people add a group, they click more often: on {n.share(clicks['after'])} of the result pages, "
-            f"compared with {n.share(clicks['before'])} before ({_number(clicks, 'ratio')} times as often)"
+            f"After people add a term of a group, they click more often: on {n.share(clicks['after'])} of the result "
+            f"pages, compared with {n.share(clicks['before'])} before ({_number(clicks, 'ratio')} times as often)"
         )
         if clicks["ratio"] < 1:
             told = told.replace("more often", "less often", 1)
         yield told + (f". {absent}." if absent else ".")
     elif absent:
-        yield f"After people add a group, they see other results: {absent}."
+        yield f"After people add a term of a group, they see other results: {absent}."
 
 
 def _association(report: LogReport) -> Iterator[str]:
@@ -91,8 +91,8 @@ def _association(report: LogReport) -> Iterator[str]:
     if row is None or row["rho"] is None or row["low"] is None:
         return
     figures = (
-        f"over {n.count(row['n'])} queries, Spearman's correlation of the association with a group and the share of "
-        f"this group among the added groups is {_number(row, 'rho')}"
+        f"over {n.count(row['n'])} queries, Spearman's correlation of a query's association with a group and the "
+        f"share of this group among the groups whose terms people add to the query is {_number(row, 'rho')}"
     )
     if row["low"] <= 0 <= row["high"]:
         yield f"Which group people add is not clearly associated with the words of the query: {figures}."
@@ -108,7 +108,7 @@ def _topics(report: LogReport) -> Iterator[str]:
     if known is not None and known.height:
         row = known.sort("rate", descending=True).to_dicts()[0]
         rate = _number(row, "rate", prefix="rate_")
-        yield f"Groups are added most to queries about {row['topic']}: {rate} times as often as on average."
+        yield f"Terms of groups are added most to queries about {row['topic']}: {rate} times as often as on average."
 
 
 def _pages(report: LogReport) -> Iterator[str]:
@@ -116,8 +116,8 @@ def _pages(report: LogReport) -> Iterator[str]:
     corrects, reinforces = rows["corrects"], rows["reinforces"]
     if corrects is not None and reinforces is not None and corrects["share"] is not None:
         yield (
-            f"In {_share(corrects)} of the reformulations that add a group, the results of the original query name "
-            "this group clearly less often than an even share (1 divided by the number of groups). In "
+            f"In {_share(corrects)} of the reformulations that add a term of a group, the results of the original "
+            "query name this group clearly less often than an even share (1 divided by the number of groups). In "
             f"{_share(reinforces)} of these reformulations, the results name the group clearly more often."
         )
 
@@ -126,7 +126,7 @@ def _how_soon(report: LogReport) -> Iterator[str]:
     row = _row(report, "gaps", group="all", entry="all")
     if row is not None and row["median"] is not None:
         yield (
-            "Half of the reformulations that add a group follow the original query within "
+            "Half of the reformulations that add a term of a group follow the original query within "
             f"{_number(row, 'median', 1)} seconds."
         )
 

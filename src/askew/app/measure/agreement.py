@@ -88,8 +88,9 @@ class SystemRanks:
 
 @dataclass(repr=False)
 class SensitivityReport:
-    """The report of ``sensitivity``. ``tau[i, j]`` is Kendall's tau-b between the orders in combinations i and j.
+    """The report of ``sensitivity``.
 
+    ``tau[i, j]`` is Kendall's tau-b between the orders of the systems in combinations i and j.
     A tau is NaN if all systems are equal in one of the two combinations.
     """
 
@@ -266,9 +267,9 @@ class SensitivityReport:
         known = [one for one in self.axes if one.mean_tau is not None]
         if known:
             tau = signed(known[0].mean_tau)
-            yield f"The order depends most on: {known[0].axis} (mean tau {tau} if only this choice changes)."
+            yield f"The order of systems depends most on: {known[0].axis} (mean tau {tau} if only this choice changes)."
         if len(known) > 1:
-            yield f"The order depends least on: {known[-1].axis} (mean tau {signed(known[-1].mean_tau)})."
+            yield f"The order of systems depends least on: {known[-1].axis} (mean tau {signed(known[-1].mean_tau)})."
         yield f"{len(self.flips):,} of {len(self.pairs):,} pairs of systems change their order in some combination."
         if self.undefined:
             common = ", ".join(f"{axis} {value}" for axis, value in self._common(self.undefined).items())

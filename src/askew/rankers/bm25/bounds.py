@@ -40,7 +40,7 @@ class Weights:
     kth: dict[int, CheckedArray]
 
     def check(self, terms: Any, sizes: Any, documents: int) -> None:
-        """Check all data that a search for ``terms`` reads, except the impacts.
+        """Check all data that a search for ``terms`` reads, except the impacts (the scores of the postings).
 
         ``sizes`` has the number of postings of each of these terms.
         """

@@ -32,7 +32,7 @@ from askew.trainers.grepbias.scores import (
 from askew.trainers.published import read_published
 
 # How the intervals of a table were computed.
-INTERVALS = "test for bounded means; of the distance: corrected bootstrap"
+INTERVALS = "test for bounded means; for the distance of logits: corrected bootstrap"
 _WORD = re.compile(r"[a-z]{2,}")
 
 
@@ -84,7 +84,11 @@ def fractions_table(result: MethodLogits, groups: RowIndex, baseline: MethodLogi
             rows.append((f"{train} [published]", *(_three(np.array(one, float)) for one in known)))
     untrained = nan_mean(_fractions(baseline, groups), 0)
     rows.append((baseline.name, *(_three(one) for one in untrained), _three(untrained.mean(0))))
-    return CardTable(f"Table 3: {result.name}, winners M/F/N", ("train / test", *groups.names, "Average"), tuple(rows))
+    return CardTable(
+        f"Table 3: {result.name}, shares of queries won by M/F/N",
+        ("train / test", *groups.names, "Average"),
+        tuple(rows),
+    )
 
 
 def before_after_table(
@@ -138,7 +142,7 @@ def summary_table(results: Sequence[MethodLogits], groups: RowIndex) -> CardTabl
         rows.append((result.name, *told, f"{found.fitted.value:.4f}", held_out, f"{len(by_seed)} ({spread})"))
     columns = (
         "method", "zero-shot accuracy", "|M-F|", "M-F", "M-F distance of logits", "fitted diagonal",
-        "held-out diagonal", "seeds (sd of accuracy/|M-F|)",
+        "held-out diagonal", "seeds (sd of accuracy/sd of |M-F|)",
     )  # fmt: skip
     heading = f"All methods, {len(groups.query_category)} queries, 95 % intervals ({INTERVALS})"
     return CardTable(heading, columns, tuple(rows))
