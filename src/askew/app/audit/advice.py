@@ -31,7 +31,7 @@ def _of_lean(report: AuditReport) -> list[str]:
         said.append(f"{report.unanswered:,} of {report.queries:,} queries find nothing: look at these first.")
     if report.verdict == NEITHER:
         said.append(
-            f"The mean of {report.lean.text} does not differ significantly from zero, but some queries lean. Look at "
+            f"The mean of {report.lean.text} does not differ significantly from zero, but the results of some queries lean. Look at "
             "the worst queries."
         )
     elif report.verdict is not None:
@@ -116,7 +116,7 @@ def _of_trust(report: AuditReport) -> list[str]:
     if found.compared and found.less < found.compared:
         said.append(
             f"The suggested reformulations lean less than the original queries in {found.less} of {found.compared} "
-            "combinations of measure, word list, tokenizer and sign. Choose the measure that matters to you before "
+            "combinations of measure, word list, tokenizer and sign (signed or absolute values). Choose the measure that matters to you before "
             "you adopt these reformulations."
         )
     if report.mean(report.lean.text).n < _FEW:
