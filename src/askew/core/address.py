@@ -80,7 +80,7 @@ class Address(str):
             if len(piece) >= 4:
                 text = text.replace(piece, HIDDEN)
             elif re.search(rf"(?<!\w){re.escape(piece)}(?!\w)", text):
-                return "the error message is not printed, because it contains a secret part of the address, such as a password"
+                return "the error message is not printed, because it contains a secret part of the address"
         return without_secrets(text)
 
 

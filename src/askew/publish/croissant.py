@@ -183,8 +183,8 @@ def _personal(pairs: PairNumbers, facts: Facts) -> list[str]:
         f"Query texts may name people. Of {texts} distinct query texts, {mails} seem to contain an email "
         f"address, and {digits} contain seven or more digits in a row. No other search for personal information was "
         "made.",
-        "It is neither known nor inferred to which groups the people belong who sent the queries. The measures count the groups that "
-        "documents mention.",
+        "It is neither known nor inferred to which groups the people belong who sent the queries. The measures "
+        "count the groups that documents mention.",
     ]
     if "context" in pairs.schema:
         lines.append(

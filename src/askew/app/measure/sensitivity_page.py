@@ -106,8 +106,8 @@ def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
                 parts.chart(
                     about,
                     drawn,
-                    "Each cell: the mean of Kendall's tau between the orders of systems in two combinations that differ "
-                    "only in this choice: one has the value of the row, the other has the value of the column.",
+                    "Each cell: the mean of Kendall's tau between the orders of systems in two combinations that "
+                    "differ only in this choice: one has the value of the row, the other has the value of the column.",
                 )
             )
         )
@@ -129,8 +129,8 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
         values = report.between(labels)
         caption = (
             "Each row and each column stands for one measure with one lexicon. Each cell: the mean of Kendall's "
-            "tau between the orders of systems in a combination of its row and in a combination of its column. The matrix of all "
-            f"{len(report.combinations):,} combinations is in the file tables/tau.parquet of a report folder."
+            "tau between the orders of systems in a combination of its row and in a combination of its column. "
+            f"The matrix of all {len(report.combinations):,} combinations is in the file tables/tau.parquet of a report folder."
         )
     about = About("agreement", "Agreement of the orders", _described("combinations"))
     drawn = heat_map(about, headings, values, _WHAT)
@@ -166,7 +166,8 @@ def _flips_section(report: SensitivityReport, parts: PageParts) -> Section:
     data = pl.DataFrame([asdict(one) | {"flips": one.flips} for one in report.pairs])
     head = [Column("A", NAME), Column("B", NAME), *(Column(label) for label in (
         "number of combinations where system A leans less", "number of combinations where system B leans less",
-        "number of combinations where systems A and B lean equally", "share of combinations where system B leans less"))]  # fmt: skip
+        "number of combinations where systems A and B lean equally",
+        "share of combinations where system B leans less"))]  # fmt: skip
     steady = len(report.pairs) - len(report.flips)
     note = f"{steady:,} of {len(report.pairs):,} pairs have the same order, or are equal, in all combinations."
     shown = table("pairs", "Pairs of systems whose order differs between combinations", head, rows, note)

@@ -120,9 +120,9 @@ def held_out_sentence(row: Row, label: str) -> str:
     interval = "" if ends == n.NONE else f" {ends}"
     return (
         f"In the subset {row['subset']}, reformulation changes the mean of {label} by "
-        f"{n.change(row['change'])}{interval}, measured on held-out documents. If pairs are selected "
-        f"with half of the group words and measured with the other half, the change is {n.change(row['words_change'])}. "
-        f"If pairs are selected at odd ranks and measured at even ranks, and the reverse, the change is "
+        f"{n.change(row['change'])}{interval}, measured on held-out documents. If pairs are selected with "
+        f"half of the group words and measured with the other half, the change is {n.change(row['words_change'])}. "
+        "If pairs are selected at odd ranks and measured at even ranks, and the reverse, the change is "
         f"{n.change(row['ranks_change'])}. If pairs are selected and measured on the same data (in-sample), the change "
         f"is {n.change(row['in_sample_change'])}."
     )

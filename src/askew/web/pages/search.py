@@ -111,7 +111,8 @@ def _warrant(answer: Answer, k: int) -> list[Markup]:
     told: list[object] = [tag("strong", "The query names a group: "), words, ". "]
     if warrant.status == "no rules":
         told.append(
-            "askew has no rules for these groups, so it cannot say whether there is a reason why the query names the group."
+            "askew has no rules for these groups, so it cannot say whether there is a reason why the query names "
+            "the group."
         )
     else:
         tried = f"None of the rules ({', '.join(warrant.rules)}) finds a reason why the query names the group"
