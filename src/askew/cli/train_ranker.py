@@ -304,8 +304,8 @@ def rerank_command(
         float | None,
         typer.Option(
             help="For greedy: the number of remaining top-ranked documents that are compared at each rank (1: the "
-            "order does not change). For mmr, detconstsort and fairtopk: the strength of the effect, from 0 (weakest) to "
-            "1 (strongest)."
+            "order does not change). For mmr, detconstsort and fairtopk: the strength of the effect, from 0 (weakest) "
+            "to 1 (strongest)."
         ),
     ] = None,
     groups: o.GroupNames = None,

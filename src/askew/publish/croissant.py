@@ -183,7 +183,7 @@ def _personal(pairs: PairNumbers, facts: Facts) -> list[str]:
         f"Query texts may name people. Of {texts} distinct query texts, {mails} seem to contain an email "
         f"address, and {digits} contain seven or more digits in a row. No other search for personal information was "
         "made.",
-        "It is neither known nor inferred to which groups the people belong who sent the queries. The measures "
+        "It is neither known nor inferred which groups the senders of the queries belong to. The measures "
         "count the groups that documents mention.",
     ]
     if "context" in pairs.schema:

@@ -130,8 +130,8 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
         caption = (
             "Each row and each column stands for one measure with one lexicon. Each cell: the mean of Kendall's "
             "tau between the orders of systems in a combination of its row and in a combination of its column. "
-            f"The matrix of all {len(report.combinations):,} combinations is in the file tables/tau.parquet of a report "
-            "folder."
+            f"The matrix of all {len(report.combinations):,} combinations is in the file tables/tau.parquet of a "
+            "report folder."
         )
     about = About("agreement", "Agreement of the orders", _described("combinations"))
     drawn = heat_map(about, headings, values, _WHAT)
