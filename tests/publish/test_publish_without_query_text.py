@@ -12,7 +12,7 @@ from askew.publish.checking import verify
 from askew.publish.release import publish
 from askew.publish.repair import Tables
 
-REASON = "publish: same words as an original query (query_text = false)"
+REASON = "publish: the reformulation has the same words as an original query (query_text = false)"
 
 
 def rows_of(folder):
@@ -88,7 +88,7 @@ def test_it_is_left_out_of_the_tables_of_repair_too(tmp_path):
     published(tmp_path, boxed_pairs(), boxed_facts(), repair=tables)
     assert not any(b"about topic" in data.lower() for data in contents(tmp_path / "out").values())
     dropped = json.loads((tmp_path / "out" / "askew.json").read_text())["facts"]["dropped"]
-    assert dropped["agg.all: same words as an original query (query_text = false)"] == 1
+    assert dropped["agg.all: the reformulation has the same words as an original query (query_text = false)"] == 1
     assert verify(tmp_path / "out").wrong == []
 
 

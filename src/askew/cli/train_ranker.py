@@ -105,7 +105,13 @@ def ranker_command(
     out: Out,
     preset: Preset = None,
     loss: Annotated[str | None, typer.Option(help="The training loss: bce, hinge, bias-aware or lean-list.")] = None,
-    adversary: Annotated[float | None, typer.Option(help="Strength of the adversary; 0: no adversary.")] = None,
+    adversary: Annotated[
+        float | None,
+        typer.Option(
+            help="Strength of the adversarial training, which removes information about the lean of a document from "
+            "the encoder; 0: no adversarial training."
+        ),
+    ] = None,
     model: Encoder = None,
     lean: LeanKind = None,
     groups: o.GroupNames = None,
@@ -113,8 +119,8 @@ def ranker_command(
     part: Annotated[
         str | None,
         typer.Option(
-            help="The part of the queries to train on: train, dev, test, or '' for all queries. The part of a query "
-            "depends only on its text."
+            help="The part of the queries to train on: train, dev, test, or '' for all queries. Which part a "
+            "query is in depends only on the text of the query."
         ),
     ] = None,
     settings: Settings = None,
@@ -161,9 +167,9 @@ def selector_command(
     learns: Annotated[
         str | None,
         typer.Option(
-            help="What the model learns to distinguish: refairmulate (chosen pairs from negative pairs), "
-            "effectiveness (reformulations that improve effectiveness from those that worsen it) or no-loss "
-            "(reformulations that lose no effectiveness from those that do)."
+            help="What the model learns to distinguish: refairmulate (pairs selected for the dataset versus "
+            "negative samples), effectiveness (reformulations that improve effectiveness versus those that worsen it) "
+            "or no-loss (reformulations that lose no effectiveness versus those that do)."
         ),
     ] = None,
     passages: Annotated[
@@ -297,8 +303,9 @@ def rerank_command(
     strength: Annotated[
         float | None,
         typer.Option(
-            help="For greedy: the number of remaining top-ranked documents that are compared at each rank (1: no "
-            "change). For mmr, detconstsort and fairtopk: from 0 (weakest effect) to 1 (strongest effect)."
+            help="For greedy: the number of remaining top-ranked documents that are compared at each rank (1: the "
+            "order does not change). For mmr, detconstsort and fairtopk: the strength of the effect, from 0 (weakest) "
+            "to 1 (strongest)."
         ),
     ] = None,
     groups: o.GroupNames = None,

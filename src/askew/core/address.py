@@ -80,7 +80,7 @@ class Address(str):
             if len(piece) >= 4:
                 text = text.replace(piece, HIDDEN)
             elif re.search(rf"(?<!\w){re.escape(piece)}(?!\w)", text):
-                return "the message is not printed because it contains the address"
+                return "the error message is not printed, because it contains a secret part of the address"
         return without_secrets(text)
 
 
@@ -220,7 +220,7 @@ def _is_container(scheme: str, user: str) -> bool:
 def _clean(url: str) -> str:
     """A URL found in a text, without its credentials. Parameters that are not secret and text after it are kept."""
     begin = _BEGIN.match(url)
-    assert begin is not None, "the text must begin like a URL"
+    assert begin is not None, "expected a text that begins with the scheme of a URL, such as https://"
     user, host = _split_user(url[begin.end() :])
     if host is None:
         return f"{begin[0]}{HIDDEN}"

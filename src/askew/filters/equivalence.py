@@ -78,7 +78,8 @@ class EquivalenceFilter:
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
         """Return for each reformulation None if it is kept, else ``other meaning`` or ``not natural``.
 
-        A reformulation is kept if neither probability (same, natural) is below its threshold.
+        A reformulation is kept if its probability ``same`` (same meaning) and its probability ``natural`` both reach
+        their thresholds.
         """
         return [self.reason(one) for one in self.score(originals, candidates)]
 

@@ -33,8 +33,8 @@ DIGITS = Parameter(
 
 # Describes the parameter ``groups`` of measures that are a difference of two groups.
 DIFFERENCE = (
-    "the groups to compare, such as male-female: the value of the first group minus the value of the second group; "
-    "auto: male-female, or for a lexicon of two other groups its second group minus its first group"
+    "the groups to compare, such as male-female (the value of the first group minus the value of the second group); "
+    "auto means male-female, or, if the lexicon has two other groups, its second group minus its first group"
 )
 
 

@@ -148,7 +148,7 @@ def _dropped(facts: Facts) -> str:
     return one_line(
         f"Number of rows that the build left out, by step and reason: {reasons}."
         if reasons
-        else "The build states no rows that it left out."
+        else "The build has no record of rows that it left out."
     )
 
 
@@ -183,8 +183,8 @@ def _personal(pairs: PairNumbers, facts: Facts) -> list[str]:
         f"Query texts may name people. Of {texts} distinct query texts, {mails} seem to contain an email "
         f"address, and {digits} contain seven or more digits in a row. No other search for personal information was "
         "made.",
-        "It is neither known nor inferred which groups the users belong to. The measures count the groups that "
-        "documents mention.",
+        "It is neither known nor inferred which groups the senders of the queries belong to. The measures "
+        "count the groups that documents mention.",
     ]
     if "context" in pairs.schema:
         lines.append(

@@ -19,7 +19,7 @@ from askew.publish.pairs import check_withheld
 from askew.publish.repair import ORIGINAL, Tables
 from askew.publish.splits import normals
 
-_SAME = "same words as an original query (query_text = false)"
+_SAME = "the reformulation has the same words as an original query (query_text = false)"
 
 
 def no_texts(where: object) -> DataError:

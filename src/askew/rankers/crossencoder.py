@@ -71,6 +71,7 @@ class CrossEncoderRanker:
         scores = np.asarray(halving(self._model, self._batch, lambda size: predict(batch_size=size)))
         if scores.ndim != 1:
             raise ConfigError(
-                f"crossencoder: expected a model with one score for a pair, found {scores.shape[1]} scores"
+                "crossencoder: expected a model that gives one score for each pair of query and document, found "
+                f"{scores.shape[1]} scores for each pair"
             )
         return ranked(rows, found.docs, scores, len(queries), k)

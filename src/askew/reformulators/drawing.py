@@ -69,7 +69,7 @@ def draw(
                 kept += 1
             call += 1
         if not kept:
-            found.reject("no candidate for a query")
+            found.reject("the model wrote no usable candidate for the query")
     return found
 
 

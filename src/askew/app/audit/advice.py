@@ -31,8 +31,8 @@ def _of_lean(report: AuditReport) -> list[str]:
         said.append(f"{report.unanswered:,} of {report.queries:,} queries find nothing: look at these first.")
     if report.verdict == NEITHER:
         said.append(
-            f"The mean of {report.lean.text} does not differ significantly from zero, but some queries lean. Look at "
-            "the worst queries."
+            f"The mean of {report.lean.text} does not differ significantly from zero, but the results of some "
+            "queries lean. Look at the worst queries."
         )
     elif report.verdict is not None:
         said.append(f"On average, the results lean toward {report.verdict} (measured by {report.lean.text}).")
@@ -116,8 +116,8 @@ def _of_trust(report: AuditReport) -> list[str]:
     if found.compared and found.less < found.compared:
         said.append(
             f"The suggested reformulations lean less than the original queries in {found.less} of {found.compared} "
-            "combinations of measure, word list, tokenizer and sign. Choose the measure that matters to you before "
-            "you adopt these reformulations."
+            "combinations of measure, word list, tokenizer and sign (signed or absolute values). Choose the "
+            "measure that matters to you before you adopt these reformulations."
         )
     if report.mean(report.lean.text).n < _FEW:
         said.append(f"{report.mean(report.lean.text).n} queries are few: audit at least {_FEW} before you decide.")

@@ -194,7 +194,7 @@ class _Release:
         every = pl.concat(tables)
         facts["dropped"] |= {f"agg.all: {why}": count for why, count in dropped.items()}
         if left:
-            facts["dropped"]["agg.all: made from a document judged relevant"] = left
+            facts["dropped"]["agg.all: the reformulation was made from a document that is judged relevant"] = left
         judged = any("judgements" in one.family.reads for one in self.build.evaluate.asked)
         judgements = pl.DataFrame(pl.from_arrow(self.build.resources.judgements.table)) if judged else None
         return Tables({"all": every, "gold": agg_box(every)}, judgements)

@@ -73,15 +73,22 @@ def _notes(report: SensitivityReport) -> list[Markup]:
 def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
     rows = [[*row, ", ".join(map(str, one.values))] for row, one in zip(report.axis_rows(), report.axes, strict=True)]
     note = (
-        "The column pairs has the number of pairs of combinations that differ only in the choice of this row. If two "
-        "combinations have different measures, a choice that only one of these measures has is ignored. A low mean tau "
+        "A combination is one set of choices, such as a measure, a word list and a cutoff. The column pairs is the "
+        "number of pairs of combinations that differ only in the choice of this row. If two combinations have "
+        "different measures, a choice that only one of these measures has is ignored. A low mean tau "
         "means that the choice of this row changes the order of systems."
     )
     head = [*columns(*AXIS_HEAD), Column("values compared", WORDS)]
     data = [asdict(one) | {"values": ", ".join(map(str, one.values))} for one in report.axes]
     body = [
         parts.table(
-            table("axes", "Mean tau between combinations that differ in one choice", head, rows, note),
+            table(
+                "axes",
+                "Mean Kendall's tau between the orders of systems in two combinations that differ only in one choice",
+                head,
+                rows,
+                note,
+            ),
             pl.DataFrame(data),
         )
     ]
@@ -99,8 +106,8 @@ def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
                 parts.chart(
                     about,
                     drawn,
-                    "Each cell: the mean tau between combinations that have "
-                    "different values of this choice and are equal in all other choices.",
+                    "Each cell: the mean of Kendall's tau between the orders of systems in two combinations that "
+                    "differ only in this choice: one has the value of the row, the other has the value of the column.",
                 )
             )
         )
@@ -121,9 +128,10 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
         headings = [Heading(label, label, group) for label, group in firsts.items()]
         values = report.between(labels)
         caption = (
-            "Each row and each column stands for one measure with one lexicon. Each cell: the mean tau between the "
-            "combinations of its row and the combinations of its column. The matrix of all "
-            f"{len(report.combinations):,} combinations is in the file tables/tau.parquet of a report folder."
+            "Each row and each column stands for one measure with one lexicon. Each cell: the mean of Kendall's "
+            "tau between the orders of systems in a combination of its row and in a combination of its column. "
+            f"The matrix of all {len(report.combinations):,} combinations is in the file tables/tau.parquet of a "
+            "report folder."
         )
     about = About("agreement", "Agreement of the orders", _described("combinations"))
     drawn = heat_map(about, headings, values, _WHAT)
@@ -159,7 +167,8 @@ def _flips_section(report: SensitivityReport, parts: PageParts) -> Section:
     data = pl.DataFrame([asdict(one) | {"flips": one.flips} for one in report.pairs])
     head = [Column("A", NAME), Column("B", NAME), *(Column(label) for label in (
         "number of combinations where system A leans less", "number of combinations where system B leans less",
-        "number of combinations where both are equal", "share of combinations where system B leans less"))]  # fmt: skip
+        "number of combinations where systems A and B lean equally",
+        "share of combinations where system B leans less"))]  # fmt: skip
     steady = len(report.pairs) - len(report.flips)
     note = f"{steady:,} of {len(report.pairs):,} pairs have the same order, or are equal, in all combinations."
     shown = table("pairs", "Pairs of systems whose order differs between combinations", head, rows, note)

@@ -40,7 +40,7 @@ from askew.trainers.rewriting.finetune import TextModel, TextSettings, kind_of
 from askew.trainers.rewriting.scores import bounds_of, pair_scores
 
 SHOWN = ("rougeL", "bleu_sentence", "f1")
-NO_TEXT_OF_QUERY, NO_TEXT_OF_PASSAGE = "no text of the query", "no text of the passage"
+NO_TEXT_OF_QUERY, NO_TEXT_OF_PASSAGE = "the query has no text", "the passage has no text"
 HELD_OUT, SEEN = (
     "held-out pairs",
     "the training pairs, as in RePair (these values show memorization, not generalization)",
@@ -219,14 +219,14 @@ def _card(
     use = use_with(made, job.settings, domain)
     return Card(
         title=f"A generator of {'queries' if job.settings.direction == 'passage-query' else 'passages'} ({made.kind})",
-        about="Trained on pairs of a passage and a query that the passage answers, as in RePair's stages pair and "
-        "finetune.",
+        about="Trained on pairs of a passage and a query that the passage answers, as in the stages 'pair' and "
+        "'finetune' of RePair.",
         command=command, base=made.settings.model, seed=job.pace.seed, device=made.device,
         data=({**known_source(collection.id), "collection": domain, "pairs": identity["pairs"], **measured["pairs"]},),
         settings={**_plain(job)["settings"], **_plain(job)["text"], **_plain(job)["pace"], "fields": list(job.fields)},
         measured=measured,
         tables=(
-            CardTable(f"Measured on {where}", ("measure", "mean over queries [95%]", "queries"), rows),
+            CardTable(f"Measured on {where}", ("measure", "mean over queries [95% interval]", "queries"), rows),
             CardTable("Use: askew reformulate QUERIES --docs DOCS --out FILE", ("with these options",), (
                 (use or "this model cannot reformulate queries, because it writes passages",),)),
         ),

@@ -221,9 +221,9 @@ def _card(
 def _limits(job: AdapterJob, queries: int) -> tuple[str, ...]:
     folds = (
         "In the diagonal cells of the tables, a model is tested on held-out folds of its training category. The alphas "
-        "(the weights of the penalty) for a fold are chosen on the other folds. The heads that scored these other "
-        "folds were trained on data that includes the held-out fold. The categories that a model is tested on outside "
-        "the diagonal were not used for any choice.",
+        "(the weights of the penalty) for a fold are chosen on the other folds. The models that scored these other "
+        "folds were trained on data that includes the held-out fold. Outside the diagonal, a model is tested on "
+        "categories that were not used for any choice.",
     )
     return (
         "The tables show models that were trained on one category of GrepBiasIR and tested on the other categories. "

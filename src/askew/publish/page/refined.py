@@ -90,7 +90,10 @@ def _buckets(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
     caption = (
         f"Mean {measure} of the original queries, in buckets with equal numbers of queries (bucket 1: lowest values)"
     )
-    note = "Column 'best candidates': mean over the best reformulation of each original query, even if it is in no box."
+    note = (
+        "The column 'best candidates' is the mean over the best reformulation of each original query, including "
+        "reformulations that are in none of the boxes (subsets of the candidates)."
+    )
     given = table("buckets", caption, columns("bucket", "queries", "originals", "best candidates"), rows, note)
     told = "The bars show, for each bucket, the mean of its original queries and the mean of their best candidates."
     about = About("buckets", f"Mean {measure} by bucket", told)
@@ -111,9 +114,9 @@ def _hard(files: PageParts, found: pl.DataFrame, measure: str, ranker: str) -> M
     rows = [_hard_row(row) for row in found.iter_rows(named=True)]
     note = (
         "Only original queries that have a candidate reformulation are counted. Means are over the hard queries that "
-        "the ranker of this build and the other ranker both scored. The columns with 'other' were measured with the "
-        "other ranker. Improved: number of hard queries whose best candidate is better than the original query with "
-        "the other ranker. Intervals are Wilson intervals."
+        f"were scored both by {ranker} and by the other ranker of the same row. Columns whose names contain "
+        "', other' were measured with the other ranker. Improved: number of hard queries whose best candidate "
+        "is better than the original query with the other ranker. Intervals are Wilson intervals."
     )
     return files.table(table("hard", f"Hard queries by {measure} (RePair, Table 5)", head, rows, note), found)
 

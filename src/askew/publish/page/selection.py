@@ -37,7 +37,7 @@ _HELD_OUT = (
     "figure only for queries with several relevant documents. The main figures use the split by "
     "documents, because its halves share no passage. The documents are split at random several times. Each half of a "
     "split is used once to select pairs and once to measure them. A pair counts once for each half that selects it. "
-    "The 95% interval treats the queries as the sample. "
+    "For the 95% interval, the queries are treated as a random sample. "
     'The column "by words": pairs are selected by the lean with half of the words of each group, and measured with the '
     "other half of the words. Both halves of the words are counted in the same passages, so the figure by words is too "
     'optimistic. The column "by ranks": pairs are selected by the lean at the odd ranks and measured at the even '
@@ -120,9 +120,11 @@ def held_out_sentence(row: Row, label: str) -> str:
     interval = "" if ends == n.NONE else f" {ends}"
     return (
         f"In the subset {row['subset']}, reformulation changes the mean of {label} by "
-        f"{n.change(row['change'])}{interval}, measured on held-out documents. Measured in other ways, the change is: "
-        f"held out by words {n.change(row['words_change'])}; held out by ranks {n.change(row['ranks_change'])}; "
-        f"in-sample {n.change(row['in_sample_change'])}."
+        f"{n.change(row['change'])}{interval}, measured on held-out documents. If pairs are selected with "
+        f"half of the group words and measured with the other half, the change is {n.change(row['words_change'])}. "
+        "If pairs are selected at odd ranks and measured at even ranks, and the reverse, the change is "
+        f"{n.change(row['ranks_change'])}. If pairs are selected and measured on the same data (in-sample), the change "
+        f"is {n.change(row['in_sample_change'])}."
     )
 
 

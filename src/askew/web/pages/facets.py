@@ -98,7 +98,11 @@ def _more(table: ShownPairs, asked: PairFilter) -> Markup:
         "measure", "Another measure", [("", "none"), *((one, one) for one in table.measures)], asked.measure
     )
     least = p.text_input(
-        "least", "Minimum gain in the other measure", _number(asked.least), "short", inputmode="decimal"
+        "least",
+        "Minimum gain in the measure under 'Another measure'",
+        _number(asked.least),
+        "short",
+        inputmode="decimal",
     )
     opened = asked.measure or asked.least is not None
     parts = tag("summary", "More filters"), tag("div", measure, least, class_="filters")

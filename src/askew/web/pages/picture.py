@@ -133,7 +133,7 @@ def parts_line(parts: Sequence[CountedPart], measure: str | None) -> Markup:
     told = ", ".join(f"about {one.share:.0%} are {one.part}" for one in parts)
     words = (
         f"Of the words that {measure} counts, {told}. These shares are estimated with small models and may be off by "
-        "up to 16 percentage points. The models do not distinguish stereotypes from words that the query asks for or "
-        "that are warranted."
+        "up to 16 percentage points. The models do not distinguish stereotypes from other words in documents that "
+        "are about the query."
     )
     return tag("p", words, class_="note")

@@ -101,7 +101,13 @@ def _card(found: Alternatives, one: Variant, k: int) -> Markup:
     link = element("a", text, href=compared(found.query, one.text, k, found.query_id), data_key=one.variant_id)
     verdict_words = p.outcome_words(one.outcome, one.lean_verdict if found.proxy else None)
     gained, lost = (_listed(found, one, sign) for sign in (Verdict.BETTER, Verdict.WORSE))
-    nothing = "nothing in any measure" if not found.proxy else "no results of the top 10" if one.kept == 1 else ""
+    nothing = (
+        "nothing: no measure is worse"
+        if not found.proxy
+        else "none of the original top 10 results"
+        if one.kept == 1
+        else ""
+    )
     kept = [] if one.kept is None else [f"keeps {one.kept:.0%} of the original top {TOP}"]
     facts = [*([] if one.same is None else [f"same meaning {one.same:.0%}"]), *kept,
              "in the dataset" if one.stored else f"by {one.method}"]  # fmt: skip

@@ -111,10 +111,11 @@ def _warrant(answer: Answer, k: int) -> list[Markup]:
     told: list[object] = [tag("strong", "The query names a group: "), words, ". "]
     if warrant.status == "no rules":
         told.append(
-            "askew has no rules for these groups, so it cannot say whether the query has a reason to name the group."
+            "askew has no rules for these groups, so it cannot say whether there is a reason why the query names "
+            "the group."
         )
     else:
-        tried = f"None of the rules ({', '.join(warrant.rules)}) finds a reason for the query to name the group"
+        tried = f"None of the rules ({', '.join(warrant.rules)}) finds a reason why the query names the group"
         told.append(f"{tried}. The group may have been added, or it may be what the user wants.")
     if answer.without_group is not None:
         given = {"q": answer.query, "to": answer.without_group, "k": k if k != TOP else None}
@@ -128,7 +129,7 @@ def _reasons(warrant: Warrant) -> list[object]:
         join([_RULES[one.rule], " (", join([tag("em", word) for word in one.words], ", "), ")"])
         for one in warrant.reasons
     ]
-    first = [tag("strong", "The query has a reason for results that lean. "), "By rule: "]
+    first = [tag("strong", "There is a reason why the results of this query may lean. "), "By rule: "]
     return [*first, join(rules, "; "), ". Results that lean may be what is wanted."]
 
 
