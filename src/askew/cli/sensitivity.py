@@ -64,7 +64,8 @@ def command(
     who: Annotated[
         str | None,
         typer.Option(
-            help="Classes of mentions to compare: values of the measure parameter who. Default: "
+            help="Classes of counted words to compare: any, or real, fictional, generic, name and other (join several "
+            "classes with +). Default: "
             f"{','.join(defaults.SENSITIVITY_WHO)}."
         ),
     ] = None,
@@ -80,8 +81,8 @@ def command(
     """Measure runs with every combination of choices, such as the lexicon; report whether the order of runs changes.
 
     The choices are the measure, the lexicon, the tokenizer, signed or absolute values (--signs), the cutoff, the rule
-    for ranked documents without text, and the class of mentions (the measure parameter who). Separate the
-    values of an option with commas.
+    for ranked documents without text, and the class of words that count (--who). Separate the values of an
+    option with commas.
     Example: askew sensitivity bm25.run bert.run tk.run --docs docs.tsv --html sensitivity.html
     """
     from askew.app.measure.sensitivity import sensitivity

@@ -66,7 +66,7 @@ _SUBSETS = {
     "negative": "whether the pair is a negative sample",
 }
 _FURTHER = {
-    "accepted": "whether the selector accepts pairs with this label if the original query is in this group",
+    "accepted": "whether the selector accepts pairs that have this value of label and this value of group",
     "valid": "whether the pair may be selected for the subset Effective",
     "perfect": "whether the rewritten query itself is effective and without lean",
     "is_best": "whether the pair is the one that the selector ranks first for its query",
