@@ -137,5 +137,5 @@ def test_what_cannot_be_trained_is_refused(tmp_path):
         fit_rewriter(pairs_of([], []), RewriterSettings("acg", SIZES), PACE, tmp_path)
     with pytest.raises(ConfigError, match="kind: expected one of acg, hred-qs, seq2seq, causal, found 'gru'"):
         RewriterSettings("gru")
-    with pytest.raises(ConfigError, match="vectors are only for the kinds acg and hred-qs"):
+    with pytest.raises(ConfigError, match="only rewriters of the kinds acg and hred-qs use vectors="):
         fit_rewriter(pairs_of(), RewriterSettings("causal"), PACE, tmp_path, vectors=([], np.zeros((0, 3), np.float32)))

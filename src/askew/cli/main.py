@@ -84,7 +84,7 @@ _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("bench", bench.bench_command, "Compare methods that reduce the lean of search results."),
     ("negatives", train_ranker.negatives_command, "Sample training negatives, some by lean, some at random."),
     ("rerank", train_ranker.rerank_command, "Rerank the documents of a run."),
-    ("logs", logs.command, "Analyze in a query log how people add a group to queries."),
+    ("logs", logs.command, "Analyze in a query log how people add group names to queries."),
     ("serve", serve.serve_command, "Serve the explorer in the browser, and a REST service."),
     ("mcp", serve.mcp_command, "Offer search and measures as tools for a language model."),
     ("models", models.models_command, "List the models that askew ships, or print a model's card."),

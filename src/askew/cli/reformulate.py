@@ -46,8 +46,8 @@ def reformulate_command(
         typer.Option(
             "--filter",
             help="A filter that drops unsuitable reformulations (askew list filters), or none. May be repeated; "
-            "filters are applied in the given order. Default: the filter rules, and for the method rewrite also the "
-            "filter equivalence.",
+            "filters are applied in the given order. Default: the filter named rules, and for the method rewrite "
+            "also the filter named equivalence.",
         ),
     ] = None,
     depth: Annotated[

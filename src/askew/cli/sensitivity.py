@@ -40,7 +40,8 @@ def command(
     lexicons: Annotated[
         str | None,
         typer.Option(
-            help="Lexicons to compare, by name or file: gender,my.csv. Default: all shipped lexicons with the groups."
+            help="Lexicons to compare, by name or file: gender,my.csv. Default: all shipped lexicons that have the "
+            "groups of --groups (female and male if not given)."
         ),
     ] = None,
     tokens: Annotated[
@@ -63,7 +64,8 @@ def command(
     who: Annotated[
         str | None,
         typer.Option(
-            help="Classes of mentions to compare: values of the measure parameter who. Default: "
+            help="Classes of counted words to compare: any, or real, fictional, generic, name and other (join several "
+            "classes with +). Default: "
             f"{','.join(defaults.SENSITIVITY_WHO)}."
         ),
     ] = None,
@@ -78,8 +80,9 @@ def command(
 ) -> None:
     """Measure runs with every combination of choices, such as the lexicon; report whether the order of runs changes.
 
-    The choices are the measure, the lexicon, the tokenizer, the sign, the cutoff, the rule for ranked documents without
-    text, and the class of mentions (the measure parameter who). Separate the values of an option with commas.
+    The choices are the measure, the lexicon, the tokenizer, signed or absolute values (--signs), the cutoff, the rule
+    for ranked documents without text, and the class of words that count (--who). Separate the values of an
+    option with commas.
     Example: askew sensitivity bm25.run bert.run tk.run --docs docs.tsv --html sensitivity.html
     """
     from askew.app.measure.sensitivity import sensitivity
@@ -128,7 +131,7 @@ def _print_tables(report: SensitivityReport) -> None:
 
 
 def _print_flips(report: SensitivityReport) -> None:
-    say("systems A and B whose order changes: in how many combinations A or B leans less")
+    say("systems A and B whose order changes: combinations in which each one leans less")
     shown = report.flips[:_MOST_SHOWN]
     rows = [[one.first, one.second, f"{one.first_less:,}", f"{one.second_less:,}", f"{one.equal:,}"] for one in shown]
     _print(("A", "B", "A less", "B less", "equal"), rows)

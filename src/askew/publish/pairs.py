@@ -29,9 +29,9 @@ _SIDES = (
     "gain of {}: how much better the value of the rewritten query is than the value of the original query",
 )
 _HELD_OUT_GAIN = (
-    "held-out gain of {}: the documents are split into two halves; if one half selects the pair, this is the gain of "
-    "the pair on the other half, at half the cutoff. The value is the mean over all such selections. It is null if no "
-    "half selected the pair, or if the other half has no value"
+    "held-out gain of {}: the documents are split into two halves; if the pair is selected with one half, this is the "
+    "gain of the pair on the other half, with a cutoff half as large. The value is the mean over all such selections. "
+    "It is null if the pair was selected with neither half, or if the measure has no value on the other half"
 )
 _FOR_MEASURES = ("old_", "new_", "gain_", held_out_gain_column(""))
 _ABOUT = {
@@ -66,7 +66,7 @@ _SUBSETS = {
     "negative": "whether the pair is a negative sample",
 }
 _FURTHER = {
-    "accepted": "whether the selector accepts pairs with this label if the original query is in this group",
+    "accepted": "whether the selector accepts pairs that have this value of label and this value of group",
     "valid": "whether the pair may be selected for the subset Effective",
     "perfect": "whether the rewritten query itself is effective and without lean",
     "is_best": "whether the pair is the one that the selector ranks first for its query",
@@ -77,8 +77,8 @@ _WITHHELD = (
     "the texts by query_id"
 )
 _ROBUST = (
-    "whether the pair is better with at least one ranker and not worse with any ranker; null if a ranker has no value "
-    "for the pair"
+    "whether the rewritten query has better results than the original query with at least one ranker and worse "
+    "results with none; null if a ranker has no value for the pair"
 )
 _FIRST = ("query_id", "variant_id", "original_text", "text", "method")
 # At most this many rows of each split are in memory while a file is written.
@@ -118,7 +118,7 @@ def _about_subset(subset: str, facts: Facts) -> str:
     if facts.scheme == REFAIRMULATE:
         return _SUBSETS[subset]
     if facts.scheme == BOXES:
-        return f"whether the pair is in the box {subset}: {facts.selection.boxes[subset].text}"
+        return f"whether the pair meets the criterion of the subset {subset}: {facts.selection.boxes[subset].text}"
     front = facts.selection.fronts.get(subset)
     if front is not None:
         return (

@@ -55,8 +55,8 @@ class RewriteReformulator:
         check_names("kind", self._kinds, KINDS, "rewrite")
         if min(samples, count) < 1 or len(set(self._kinds)) < len(self._kinds):
             raise ConfigError(
-                "rewrite: expected samples= to be 1 or more, count= to be 1 or more, and kinds= to have each kind "
-                f"once; found samples={samples}, count={count} and kinds={kinds}"
+                "rewrite: expected samples= to be 1 or more, count= to be 1 or more, and kinds= to name no kind "
+                f"twice; found samples={samples}, count={count} and kinds={kinds}"
             )
         self._samples, self._count, self._seed = samples, count, seed
         self._model, self._revision, self._device = model, revision, device

@@ -162,7 +162,7 @@ def versions() -> dict[str, str]:
 
 
 def _lines(card: Card, facts: Mapping[str, Any]) -> list[str]:
-    lines = [f"# {plain(card.title)}", "", card.about, "", f"Base: {plain(card.base)}. Seed: {card.seed}.", ""]
+    lines = [f"# {plain(card.title)}", "", card.about, "", f"Base model: {plain(card.base)}. Seed: {card.seed}.", ""]
     lines += [f"Hardware: {plain(facts['hardware'])}.", "", "Made by:", "", *_block(card.command), ""]
     lines += ["Data:", "", *(f"- {_pairs(one)}" for one in card.data), ""]
     if not any(one.get("license") for one in card.data):

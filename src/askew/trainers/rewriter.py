@@ -112,7 +112,9 @@ def fit_rewriter(
         made = fit_words(settings.kind, pairs, settings.sizes, pace, work, dev, vectors, device, about, progress, score)
         return Taught(made, str(next(made.network.parameters()).device))
     if vectors is not None:
-        raise ConfigError(f"rewriter {settings.kind}: vectors are only for the kinds {' and '.join(WORD_KINDS)}")
+        raise ConfigError(
+            f"rewriter {settings.kind}: only rewriters of the kinds {' and '.join(WORD_KINDS)} use vectors="
+        )
     prompts = [shown_to(settings.kind, text, settings.prefix) for text in pairs.originals]
     chosen = replace(settings.text, kind=settings.kind)
     model = fit_texts(prompts, pairs.targets, chosen, pace, work, device, about, progress)

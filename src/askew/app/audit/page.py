@@ -66,7 +66,7 @@ def _parts_section(report: AuditReport, found: AuditFacts, parts: PageParts) -> 
     for place, (one, numbers) in enumerate(zip(found.parts, report.parts, strict=True), start=1):
         data = pl.DataFrame([{k: v for k, v in vars(part).items() if k != "amounts"} for part in numbers.parts])
         body.append(parts.table(t.parts_table(one, place), data if one.parts else None))
-    return [Section("parts", "Parts of the lean", body)] if body else []
+    return [Section("parts", "Lean by reason and by who is mentioned", body)] if body else []
 
 
 def _worst_section(report: AuditReport) -> Section:
@@ -89,7 +89,7 @@ def _worst(report: AuditReport, place: int, one: WorstQuery) -> Markup:
     results = tag("ol", *(tag("li", _result(report, found), value=found.rank) for found in one.results))
     return join([
         heading(f"{place}. {shown(one.text)}"), paragraph(code(one.query_id), f": {values}", kind="note"),
-        paragraph(f"Words in these results: {counts}{named}", kind="note"), *suggested,
+        paragraph(f"Number of words of each group in these results: {counts}{named}", kind="note"), *suggested,
         tag("details", tag("summary", f"{len(one.results)} results"), results),
     ])  # fmt: skip
 

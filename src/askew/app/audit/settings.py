@@ -17,12 +17,13 @@ class AuditSettings:
 
     The top ``k`` results of each query are measured. ``worst`` is the number of queries with the largest lean
     that the report shows. At most ``tries`` reformulations of each worst query are searched with the engine.
-    ``methods`` names the reformulators. The default is ``reduce``; if the extra of ``rewrite`` is installed, the
-    default is ``reduce`` and ``rewrite``. A reformulation is suggested only if it reduces the lean of the query by at
-    least the share ``reduction`` and keeps at least the share ``agree`` of the top results of the query.
+    ``methods`` names the reformulators. The default is ``reduce``; if the packages that ``rewrite`` needs are
+    installed, the default is ``reduce`` and ``rewrite``. A reformulation is suggested only if it reduces the
+    lean of the query by at least the share ``reduction`` and keeps at least the share ``agree`` of the top results of
+    the query.
     ``method_settings`` maps the name of a reformulator, or of the filter ``equivalence``, to its settings:
     ``{"equivalence": {"model": "light"}}``. ``missing`` decides how a result without a text is treated. ``resolver``
-    names the method that estimates the parts of the lean.
+    names the model that estimates the reason for each mention of a group, and who is mentioned.
 
     ``out`` is the folder for the report, its numbers and its tables. While the audit runs, the answers of the engine
     are kept beside that folder. Without ``out``, they are kept in ``store``. They are removed when the audit is

@@ -105,7 +105,9 @@ def _groups_text(groups: Mapping[str, Any]) -> str:
 def _limits(reports: Sequence[BenchReport]) -> list[str]:
     named = next((report.groups for report in reports if report.groups is not None), None)
     counted = (
-        "The published lexicons have two groups." if named is None else f"The counted groups are {_groups_text(named)}."
+        "By default, measures of lean count the groups female and male."
+        if named is None
+        else f"The counted groups are {_groups_text(named)}."
     )
     return [NOT_BIAS, f"{counted} Other groups are not measured.", *_LIMITS]
 

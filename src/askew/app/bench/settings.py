@@ -27,9 +27,10 @@ class BenchSettings:
     documents are ranked for each query. ``agree`` is a share of the top 10 of the original query: the results of a
     reformulation must keep at least this share. ``equivalence`` is the model that rejects reformulations with a
     different meaning: ``auto`` is the best installed model, and ``off`` rejects none. With ``sweep``, a method for
-    which no strength is given is run with several strengths. ``method_settings`` has the settings of methods, by the
-    text of the method: ``{"reformulate:reduce": {"count": 5}}``. ``out`` is the folder for the report with its tables,
-    for the scores of each query, and for the runs. ``store`` is the folder that keeps indexes and counts of words.
+    which no strength is given is run with several strengths. ``method_settings`` maps a method, as written in
+    the list of methods, to its settings: ``{"reformulate:reduce": {"count": 5}}``. ``out`` is the folder for the report
+    with its tables, for the scores of each query, and for the runs. ``store`` is the folder that keeps indexes and
+    counts of words.
     """
 
     base: str = "bm25"

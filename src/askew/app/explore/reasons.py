@@ -55,7 +55,7 @@ class ShownMark:
         if self.why is not None:
             told.append(f"{self.why} ({self.why_p:.0%}): {WHY_SAYS[self.why]}")
         if not self.counted:
-            told.append("not counted by the deciding measure")
+            told.append("not counted by the measure that decides whether the results lean")
         return "; ".join(told)
 
 

@@ -149,7 +149,7 @@ def _card(
     counts = np.bincount(data.labels, minlength=len(data.classes)).tolist()
     rows = {
         "file": source, "sha256": identity["data"], "queries": len(data),
-        **dict(zip(data.classes, counts, strict=True)), "texts with two classes": contradictions(data),
+        **dict(zip(data.classes, counts, strict=True)), "texts labeled with several classes": contradictions(data),
         **{f"left out: {why}": n for why, n in notes.items()},
     }  # fmt: skip
     by_name = known_words(replace(job.settings, words=False), data.classes)

@@ -69,9 +69,9 @@ _CHOICE_LIMITS = (
     *_LIMITS,
     f"The rule lean-aware selects by {LEAN} of the results of each reformulation, so {LEAN} is both input and outcome "
     "of this rule.",
-    "The choice oracle is made with the relevance judgements, so it is not a selector. The null hypothesis of p is "
-    "that the mean gain is 0. The null hypothesis of 'p of no loss' is that the mean loss is at least the margin. "
-    "Neither p-value is corrected for the number of tests.",
+    "The row oracle uses the relevance judgements to choose reformulations, so it is not a selector. The null "
+    "hypothesis of p is that the mean gain is 0. The null hypothesis of 'p of no loss' is that the mean loss is at "
+    "least as large as the setting margin. Neither p-value is corrected for the number of tests.",
 )  # fmt: skip
 
 

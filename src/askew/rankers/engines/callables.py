@@ -128,8 +128,8 @@ def _as_search(target: Any) -> Callable[[str, int], Any]:
         return lambda query, _: method(query)
     if not callable(target):
         raise ConfigError(
-            "callable: function= should be a function of a query and k, or an object with invoke or retrieve; found "
-            f"{type(target).__name__}"
+            "callable: function= should be a function of a query and k, or an object with a method named "
+            f"invoke or retrieve; found {type(target).__name__}"
         )
     return target if _takes_two(target) else lambda query, _: target(query)
 

@@ -56,7 +56,9 @@ def headline(results: Sequence[MethodLogits], groups: RowIndex) -> Headline:
     """Pick a row by ``HEADLINE_RULE``. Methods without held-out folds cannot be picked."""
     found = [(one.name, *_held_out(one.inside, groups)) for one in results if one.inside is not None]
     if not found:
-        raise DataError("headline: expected a method with held-out folds of the training category, found none")
+        raise DataError(
+            "headline: expected a method with results on held-out queries of the training categories, found none"
+        )
     ranked = sorted(found, key=lambda one: (-round(one[1] / _SAME), one[2]))
     return Headline(ranked[0][0], tuple(ranked))
 
