@@ -173,7 +173,7 @@ def test_lists_are_compared_by_rank():
     ]
     assert found["relative score difference of ranks 1 and 2 for the original query"] == [0.25] * 3
     assert found[
-        "relative score difference of ranks 1 and 2 for the original query; 0 if the reformulation's top document differs"
+        "relative score difference of ranks 1 and 2 for the original query; 0 if the two queries' top documents differ"
     ] == [0.25, 0, 0]
     assert found["relative score difference of ranks 1 and 2 for the reformulation"] == [0.75, 0, 0]
     assert found["score of the top document of the reformulation"] == [8, 5, 0]
@@ -196,7 +196,7 @@ def test_nearness_is_compared_between_the_lists():
     assert found["whether neither query has a result more similar to the original query than its top document"] == 0
     assert (
         found[
-            "whether neither query has a result more similar to the original query than the reformulation's top document"
+            "whether neither query has a result more similar to the original query than the reformulation's top result"
         ]
         == 0
     )

@@ -285,7 +285,7 @@ LISTS = (
     "1 / rank of the top document of the reformulation in the result list of the original query",
     "share of the results of the original query that are also results of the reformulation",
     "relative score difference of ranks 1 and 2 for the original query",
-    "relative score difference of ranks 1 and 2 for the original query; 0 if the reformulation's top document differs",
+    "relative score difference of ranks 1 and 2 for the original query; 0 if the two queries' top documents differ",
     "relative score difference of ranks 1 and 2 for the reformulation",
     "score of the top document of the original query", "score of the top document of the reformulation",
 )  # fmt: skip
@@ -316,7 +316,7 @@ CLOSE = (
     "similarity of the original query and its top document",
     "similarity of the original query and the top document of the reformulation",
     "whether neither query has a result more similar to the original query than its top document",
-    "whether neither query has a result more similar to the original query than the reformulation's top document",
+    "whether neither query has a result more similar to the original query than the reformulation's top result",
     "similarity to the original query: most similar result of both lists minus top document of the original query",
     "similarity to the original query: most similar result of both lists minus top document of the reformulation",
     "similarity to the original query: most similar result of the reformulation minus that of the original query",

@@ -55,10 +55,10 @@ def bench(
     file) or the folder in which ``build`` kept its results (its store). A recipe or a build determines the collection
     and the groups. ``methods`` are texts such as ``"qld"``, ``"greedy@3"`` or ``"reformulate:rewrite+greedy"``, or
     objects with a method ``rank``; the default is all methods that need no extra package. ``runs`` are runs of your own
-    systems, which are compared with the base ranker too. A run is a file, a ``Run``, a data frame or ``{query:
-    {document: score}}``; several runs are a list, or a mapping of names to runs. Runs whose names have the form
-    ``NAME@STRENGTH#SEED`` and differ only in ``SEED`` are shown as one method. ``measures`` are texts or objects: at
-    least one measure of effectiveness and one of bias (lean). Methods that select among reformulations use the first
+    systems, which are compared with the base ranker too. A run is a file, a ``Run``, a data frame or
+    ``{query: {document: score}}``; several runs are a list, or a mapping of names to runs. Runs whose names have the
+    form ``NAME@STRENGTH#SEED`` and differ only in ``SEED`` are shown as one method. ``measures`` are texts or objects:
+    at least one measure of effectiveness and one of bias (lean). Methods that select among reformulations use the first
     measure of effectiveness and the first measure of lean. ``groups`` are the groups whose words the measures and the
     methods count. ``queries`` is a file of queries or a list of ids: only these queries are used. If a method uses a
     trained model, give queries that the model was not trained on.
