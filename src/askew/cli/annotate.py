@@ -50,10 +50,10 @@ def command(
     """Count how often each document names each group, and keep the counts in the store.
 
     The command counts the words that the default measures of askew measure count, or the words that the measures of
-    --measures or --preset count. With --lexicon, --tokens or --overlap, the command makes only one count, with the
-    given settings and the defaults of the other two. Existing counts are reused. After an interruption, the same
-    command resumes. If you give askew measure the same --store, it finds the counts by the content of the documents,
-    and reads the counts instead of the texts.
+    --measures or --preset count. With --lexicon, --tokens or --overlap, the command makes only one count; those of
+    these three options that are not given have their defaults. Existing counts are reused. After an interruption, the
+    same command resumes. If you give askew measure the same --store, it finds the counts by the content of the
+    documents, and reads the counts instead of the texts.
     """
     from askew.app.scoring.annotate import annotate
     from askew.engine.store import Store

@@ -95,7 +95,7 @@ def class_probabilities(resolver: Resolver, texts: Sequence[str], text_of: Ints,
 def resolve_mentions(mentions: Sequence[tuple[str, int]], resolver: str | None = None) -> list[str]:
     """Estimate the class of person that each mention refers to: real, fictional, generic, name or other.
 
-    A mention is a pair: a text, and the position of the first character of the word in this text. ``resolver`` is
+    A mention is a pair: a text, and the position in this text at which the word begins. ``resolver`` is
     ``light`` or ``neural``; the default is ``neural`` if torch and transformers are installed, otherwise ``light``. The
     classes are estimates; the documentation gives their accuracy.
     """

@@ -41,13 +41,13 @@ _LAYOUTS = (
     (
         "repair/",
         ".qrels.tsv",
-        "the relevance judgements for the queries of one box (a subset of RePair), in TREC format",
+        "the relevance judgements for the queries of one box (RePair's word for a subset), in TREC format",
     ),
     (
         "repair/",
         "",
-        "the pairs of one box (a subset of RePair). Columns: query id, original query, score of the original query, "
-        "rewritten query, score of the rewritten query",
+        "the pairs of one box (RePair's word for a subset). Columns: query id, original query, score of the original "
+        "query, rewritten query, score of the rewritten query",
     ),
 )
 _TOLD = {
