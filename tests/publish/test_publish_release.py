@@ -210,7 +210,7 @@ def test_a_folder_that_fills_while_we_write_is_not_overwritten(tmp_path, monkeyp
         (lambda p: p.with_columns(pl.lit(float("inf")).alias("score")), "expected finite numbers"),
         (lambda p: p.with_columns(pl.lit(1).alias("fair")), "column 'fair': the type"),
         (lambda p: p.with_columns(pl.lit([1]).alias("more")), "column 'more': the type"),
-        (lambda p: pl.concat([p, p]), "each variant id appears once per query"),
+        (lambda p: pl.concat([p, p]), "the rewritten queries of an original query have different ids"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(tmp_path, change, said):

@@ -279,7 +279,7 @@ CAREFUL = {
     ),
     "another direction": (
         edit_json("askew.json", lambda v: v["facts"]["measures"]["RR@10"].update(direction="down")),
-        "the gain in RR@10 is computed from the old and the new value: broken by",
+        "the gain in RR@10 is computed from its values for the original and the rewritten query: broken by",
     ),
     "an unknown direction": (
         edit_json("askew.json", lambda v: v["facts"]["measures"]["RR@10"].update(direction="left")),
@@ -309,7 +309,7 @@ CAREFUL = {
     ),
     "a pair in two splits": (
         copy_a_pair,
-        "each variant id appears once per query: broken by 2 of 201 pairs; first: query 'q0'",
+        "the rewritten queries of an original query have different ids: broken by 2 of 201 pairs; first: query 'q0'",
     ),
 }
 
@@ -368,15 +368,15 @@ BROKEN = {
         "optimal",
         {"new_ARaB_tf_10": pl.lit(None)},
     ),
-    "the gain in RR@10 is computed from the old and the new value: broken by 1 of 200": (
+    "the gain in RR@10 is computed from its values for the original and the rewritten query: broken by 1 of 200": (
         "fair",
         {"gain_RR_10": pl.lit(0.123)},
     ),
-    "the gain in LexiconShare@10 is computed from the old and the new value: broken by 1": (
+    "the gain in LexiconShare@10 is computed from its values for the original and the rewritten query: broken by 1": (
         "",
         {"gain_LexiconShare_10": pl.lit(None)},
     ),
-    "the gain in ARaB(tf)@10 is computed from the old and the new value: broken by 1": (
+    "the gain in ARaB(tf)@10 is computed from its values for the original and the rewritten query: broken by 1": (
         "negative",
         {"new_ARaB_tf_10": pl.lit(7.0)},
     ),

@@ -23,12 +23,12 @@ def command(
             help="Documents: a file or a folder of files. A file is TSV, JSON Lines or Parquet, and may be gzipped."
         ),
     ],
-    measures: Annotated[str | None, typer.Option(help="Count the group terms that these measures need.")] = None,
+    measures: Annotated[str | None, typer.Option(help="Count the words that these measures count.")] = None,
     preset: Annotated[
         str | None,
         typer.Option(
             "--preset",
-            help="Count the group terms that this preset needs. Texts are read in the same way as by the preset.",
+            help="Count the words that the measures of this preset count, and read texts as the preset reads them.",
         ),
     ] = None,
     groups: o.GroupNames = None,
@@ -49,11 +49,11 @@ def command(
 ) -> None:
     """Count how often each document names each group, and keep the counts in the store.
 
-    The command counts the group terms that the default measures of askew measure need, or that the measures of
-    --measures or --preset need. With --lexicon, --tokens or --overlap, the command counts only with this one lexicon,
-    tokenizer and overlap rule. Existing counts are reused. After an interruption, the same command resumes. If askew
-    measure has the same --store, it finds the counts by the content of the documents, and reads the counts instead of
-    the texts.
+    The command counts the words that the default measures of askew measure count, or the words that the measures of
+    --measures or --preset count. With --lexicon, --tokens or --overlap, the command makes only one count; those of
+    these three options that are not given have their defaults. Existing counts are reused. After an interruption, the
+    same command resumes. If you give askew measure the same --store, it finds the counts by the content of the
+    documents, and reads the counts instead of the texts.
     """
     from askew.app.scoring.annotate import annotate
     from askew.engine.store import Store
@@ -61,7 +61,7 @@ def command(
     needs = _needs(measures, preset, groups, lexicon, tokens, overlap, o.split_fields(fields))
     counts: list[dict[str, Any]] = []
     for number, stage in enumerate(needs.stages, start=1):
-        label = f"counting words (count {number} of {len(needs.stages)})" if len(needs.stages) > 1 else "counting words"
+        label = f"counting words (pass {number} of {len(needs.stages)})" if len(needs.stages) > 1 else "counting words"
         with Waiting(label) as progress:
             outcome = annotate(docs, Store(store), stage, needs.fields, progress, needs.published)
         manifest = outcome.manifest

@@ -57,8 +57,8 @@ def load_pairs(path: Path | None = None) -> WordPairs:
         raise DataError(f"pairs {where}: expected groups = ['a', 'b'] and pairs = [['x', 'y'], ...] in TOML") from None
     if len(groups) != 2 or not pairs:
         raise DataError(
-            f"pairs {where}: expected two groups and at least one pair, "
-            f"found {len(groups)} groups and {len(pairs)} pairs"
+            f"pairs {where}: expected two groups and at least one word pair, "
+            f"found {len(groups)} groups and {len(pairs)} word pairs"
         )
     return WordPairs((groups[0], groups[1]), pairs, pair)
 
@@ -75,7 +75,10 @@ class Association:
         known = [(place[a], place[b]) for a, b in pairs.pairs if a in place and b in place]
         self.pairs_known = len(known)
         if not known:
-            raise DataError(f"vectors: none of the {len(pairs.pairs)} word pairs that define the direction has vectors")
+            raise DataError(
+                f"vectors: none of the {len(pairs.pairs)} word pairs for {' and '.join(pairs.groups)} has vectors for "
+                "both words"
+            )
         if method == "pair":
             chosen = tuple(place[word] for word in pairs.pair if word in place)
             known = [(chosen[0], chosen[1])] if len(chosen) == 2 else known[:1]
@@ -112,8 +115,8 @@ def _direction(vectors: Matrix, known: list[tuple[int, int]], method: str) -> An
     length = np.linalg.norm(line)
     if not length > 0:
         raise DataError(
-            "vectors: in each word pair that defines the direction, both words have the same vector; use other "
-            "vectors or pairs"
+            "vectors: there is no direction between the two groups, because both words of every word pair that is used "
+            "have the same vector; use other vectors or word pairs"
         )
     return line / length
 

@@ -86,7 +86,7 @@ class _FaiRR:
     """FaiRR: discounted neutrality, not normalized."""
 
     name = "FaiRR"
-    about = "rank-discounted neutrality of the ranking, not normalized"
+    about = "how evenly each document names the groups (its neutrality), summed with a rank discount"
     positional: tuple[str, ...] = ()
     reads = frozenset({"mentions"})
     parameters = _NEUTRALITY
@@ -101,7 +101,7 @@ class _FaiRR:
         return 0.0, math.inf if k is None else math.fsum(discount(rank) for rank in range(1, k + 1))
 
     def check(self, measure: Measure) -> None:
-        """Raise ConfigError if the groups and their targets do not match."""
+        """Raise ConfigError if the parameter ``targets`` does not fit the parameter ``groups``."""
         groups = tuple(text(measure, "groups").split("+"))
         target_shares(measure, chosen_groups(measure, groups))
 
@@ -116,7 +116,7 @@ class _NFaiRR(_FaiRR):
     """NFaiRR: FaiRR divided by that of the most neutral ranking of a background's documents."""
 
     name = "NFaiRR"
-    about = "FaiRR divided by the FaiRR of an ideal ranking: the most neutral documents of a background run"
+    about = "FaiRR divided by the FaiRR of an ideal ranking: documents of a background run, the most neutral first"
     reads = frozenset({"mentions", "background"})
     parameters = {
         **_NEUTRALITY,

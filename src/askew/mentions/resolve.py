@@ -79,7 +79,7 @@ def open_resolver(name: str) -> Resolver:
 
 
 def default_resolver() -> str:
-    """``neural`` if its extra is installed, otherwise ``light``."""
+    """``neural`` if torch and transformers are installed, otherwise ``light``."""
     return "neural" if find_spec("torch") and find_spec("transformers") else "light"
 
 
@@ -95,9 +95,9 @@ def class_probabilities(resolver: Resolver, texts: Sequence[str], text_of: Ints,
 def resolve_mentions(mentions: Sequence[tuple[str, int]], resolver: str | None = None) -> list[str]:
     """Estimate the class of person that each mention refers to: real, fictional, generic, name or other.
 
-    A mention is a pair: a text, and the position of the first character of the word in this text. ``resolver`` is
-    ``light`` or ``neural``; the default is ``neural`` if its extra is installed, otherwise ``light``. The classes are
-    estimates; the documentation gives their accuracy.
+    A mention is a pair: a text, and the position in this text at which the word begins. ``resolver`` is
+    ``light`` or ``neural``; the default is ``neural`` if torch and transformers are installed, otherwise ``light``. The
+    classes are estimates; the documentation gives their accuracy.
     """
     texts = list(dict.fromkeys(text for text, _ in mentions))
     number = {text: place for place, text in enumerate(texts)}

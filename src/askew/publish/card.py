@@ -35,18 +35,19 @@ _LAYOUTS = (
     (
         "repair/",
         ".agg.gold.tsv",
-        "every original query with its rewritten queries that meet the criterion gold, in the layout of RePair",
+        "every original query with its gold rewritten queries, in the layout of RePair. A rewritten query is gold if "
+        "its score is above 0 and not below the score of the original query",
     ),
     (
         "repair/",
         ".qrels.tsv",
-        "the relevance judgements for the queries of one box (a subset of RePair), in TREC format",
+        "the relevance judgements for the queries of one box (RePair's word for a subset), in TREC format",
     ),
     (
         "repair/",
         "",
-        "the pairs of one box (a subset of RePair). Columns: query id, original query, score of the original query, "
-        "rewritten query, score of the rewritten query",
+        "the pairs of one box (RePair's word for a subset). Columns: query id, original query, score of the original "
+        "query, rewritten query, score of the rewritten query",
     ),
 )
 _TOLD = {
@@ -181,8 +182,9 @@ def _held_out(pairs: PairNumbers) -> list[str]:
     return [
         "Held-out figures: the documents of the collection were split into two halves. Pairs of original and rewritten "
         "query were selected again with one half and measured on the other half, at half the cutoff of each measure. "
-        "Effectiveness is held out for queries with several relevant documents. A measure without a held-out figure is "
-        'marked in-sample. The column "change" has the change of the mean. For a measure that is best at zero, it has '
+        "The held-out figure of a measure of effectiveness uses only queries with several relevant documents, because "
+        "a single relevant document cannot be split. A measure without a held-out figure is marked in-sample. "
+        'The column "change" has the change of the mean. For a measure that is best at zero, it has '
         f"the change of the mean distance from zero. {given} The main figures are those of the split by documents, "
         "because the two halves of this split share no passage. By words: the words of each group are split into two "
         "halves. Pairs are selected by the lean that one half of the words gives, and measured by the lean that the "
@@ -242,7 +244,7 @@ def _making(facts: Facts) -> list[str]:
     measures = [[code(one.name), code(one.signature), one.direction.value, code(one.key)] for one in facts.measures]
     lines = [
         "## How it was made", "", f"Collection: {code(facts.collection)}. Ranker: {code(facts.ranker)}.", "",
-        *numbers.table(["measure", "signature", "better is", "name of the measure in the other files"], measures), "",
+        *numbers.table(["measure", "signature", "better is", "name in the files in a paper's layout"], measures), "",
     ]  # fmt: skip
     if facts.rows("lexicons"):
         lines += ["Lexicons:", "", *_rows_table(facts.rows("lexicons"), ("id", "groups", "license", "source")), ""]
@@ -313,7 +315,7 @@ def _files(pairs: PairNumbers, splits: Mapping[str, str], more: Iterable[str]) -
     load = ["from datasets import load_dataset", 'pairs = load_dataset("path/to/this/folder")']
     check = [
         "sha256sum -c checksums.sha256   # checks that no file was changed",
-        "askew verify .                   # also checks the rules of the subsets",
+        "askew verify .                   # also checks that the pairs of each subset follow its selection rules",
     ]
     return [
         "## Files", "", *numbers.table(["file", "holds"], rows), "", *fenced("\n".join(load), "python"), "",

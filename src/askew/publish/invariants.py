@@ -54,7 +54,8 @@ def _of_the_scheme(facts: Facts) -> tuple[groups.Rule, ...]:
 def unchecked(facts: Facts) -> list[str]:
     """Notes on rules that cannot be checked, because the facts do not state them or the release lacks the data."""
     stated = {
-        "how the gains of a pair determine its outcome (selection: effectiveness, bias, outcomes)": _has_outcomes(facts)
+        "how the gains of a pair determine its outcome (selection.effectiveness, selection.bias and "
+        "selection.outcomes)": _has_outcomes(facts)
     }
     stated |= groups.stated(facts) if facts.scheme == REFAIRMULATE else chosen.stated(facts)
     missing = [
@@ -67,7 +68,7 @@ def unchecked(facts: Facts) -> list[str]:
 
 def _identities(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     twice = pl.struct("query_id", "variant_id").is_duplicated()
-    yield from broken(pairs, twice, "each variant id appears once per query")
+    yield from broken(pairs, twice, "the rewritten queries of an original query have different ids")
     more = [name for name in ("group", "context") if name in pairs.columns]
     for name in ("original_text", *more, *(old_column(one.name) for one in facts.measures)):
         same = pl.col(name).eq_missing(pl.col(name).first()).over("query_id")
@@ -79,7 +80,8 @@ def _gains(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         names = pair_columns(one.name)
         old, new, gain = (values(pairs, name) for name in names)
         right = np.isclose(gain, one.direction.gain(old, new), rtol=CLOSE, atol=CLOSE, equal_nan=True)
-        yield from broken(pairs, ~right, f"the gain in {one.name} is computed from the old and the new value", *names)
+        said = f"the gain in {one.name} is computed from its values for the original and the rewritten query"
+        yield from broken(pairs, ~right, said, *names)
 
 
 def _has_outcomes(facts: Facts) -> bool:
@@ -110,6 +112,7 @@ def _robust(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     names = [gain_column(name) for name in facts.robust_measures]
     sign = joint_signs([values(pairs, name) for name in names], facts.selection.tolerance)
     said = (
-        f"with the ranker {facts.robust_rankers[0]}, a robust pair is not worse than its original query in any measure"
+        f"with the ranker {facts.robust_rankers[0]}, the rewritten query of a robust pair is not worse than its "
+        "original query in any measure"
     )
     yield from broken(pairs, pairs["robust"].fill_null(False).to_numpy() & (sign < 0), said, *names)

@@ -192,7 +192,7 @@ def under(chosen: pl.DataFrame, scores: pl.DataFrame, measures: Sequence[str], r
         if twice.any():
             raise DataError(
                 f"scores of {ranker}: expected one row for each original query and for each reformulation, found two "
-                f"for {table.filter(twice).row(0)[:2]}"
+                f"rows for {table.filter(twice).row(0)[:2]}"
             )
     joined = chosen.join(old, on="query_id", how="left", maintain_order="left")
     joined = joined.join(new, on=["query_id", "variant_id"], how="left", maintain_order="left")

@@ -113,7 +113,7 @@ def pair_tokens(
     if texts.passages is None or texts.first is None or texts.candidate_first is None:
         raise ConfigError(
             "selector: passages= needs the top-ranked document of each query, but the data has none; train on "
-            "a store whose build kept its runs"
+            "the store of a build that has its runs and an index with texts"
         )
     mine = texts.candidate_first[rows]
     if settings.passages == "literal":
@@ -178,10 +178,10 @@ class Chance:
         """Fit by Newton's method; the L2 penalty ``ridge`` keeps the weights of correlated features bounded."""
         truth = np.asarray(labels, np.float64)
         if not np.isfinite(features).all():
-            raise DataError("chance: expected finite values of all features, found infinite values or NaN")
+            raise DataError("selector: expected finite values of all features, found infinite values or NaN")
         if not 0 < truth.sum() < len(truth):
             raise DataError(
-                "chance: expected reformulations that lose effectiveness and reformulations that do not, found only "
+                "selector: expected reformulations that lose effectiveness and reformulations that do not, found only "
                 "one of these two kinds; use more queries"
             )
         mean, spread = features.mean(axis=0), features.std(axis=0)
@@ -285,7 +285,7 @@ LISTS = (
     "1 / rank of the top document of the reformulation in the result list of the original query",
     "share of the results of the original query that are also results of the reformulation",
     "relative score difference of ranks 1 and 2 for the original query",
-    "relative score difference of ranks 1 and 2 for the original query if its top document stays at rank 1, else 0",
+    "relative score difference of ranks 1 and 2 for the original query; 0 if the two queries' top documents differ",
     "relative score difference of ranks 1 and 2 for the reformulation",
     "score of the top document of the original query", "score of the top document of the reformulation",
 )  # fmt: skip
@@ -315,12 +315,12 @@ CLOSE = (
     "similarity of the original query and the reformulation",
     "similarity of the original query and its top document",
     "similarity of the original query and the top document of the reformulation",
-    "whether no result is more similar to the original query than the top document of the original query",
-    "whether no result is more similar to the original query than the top document of the reformulation",
-    "highest similarity of a result to the original query, minus that of the top document of the original query",
-    "highest similarity of a result to the original query, minus that of the top document of the reformulation",
-    "highest similarity to the original query: results of the reformulation minus those of the original query",
-    "weighted mean similarity to the original query: results of the reformulation minus those of the original query",
+    "whether neither query has a result more similar to the original query than its top document",
+    "whether neither query has a result more similar to the original query than the reformulation's top result",
+    "similarity to the original query: most similar result of both lists minus top document of the original query",
+    "similarity to the original query: most similar result of both lists minus top document of the reformulation",
+    "similarity to the original query: most similar result of the reformulation minus that of the original query",
+    "rank-weighted mean similarity of the results to the original query: reformulation minus original query",
 )  # fmt: skip
 
 

@@ -52,16 +52,16 @@ def bench(
     """Run mitigation methods on the judged queries of a collection, and compare each with the base ranker.
 
     ``collection`` is a ``Collection``, anything that ``Collection.open`` accepts, a recipe (a ``Recipe`` or a .toml
-    file) or the store of a build. A recipe or a build determines the collection and the groups. ``methods`` are texts
-    such as ``"qld"``, ``"greedy@3"`` or ``"reformulate:rewrite+greedy"``, or objects with a method ``rank``; the
-    default is all methods that need no extra package. ``runs`` are runs of your own systems, which are compared with
-    the base ranker too. A run is a file, a ``Run``, a data frame or ``{query: {document: score}}``; several runs are a
-    list, or a mapping of names to runs. Runs whose names have the form ``NAME@STRENGTH#SEED`` and differ only in
-    ``SEED`` are shown as one method. ``measures`` are texts or objects: at least one measure of effectiveness and one
-    of bias (lean). Methods that select among reformulations use the first measure of effectiveness and the first
-    measure of lean. ``groups`` are the groups whose words the measures and the methods count. ``queries`` is a file of
-    queries or a list of ids: only these queries are used. If a method uses a trained model, give queries that the model
-    was not trained on.
+    file) or the folder in which ``build`` kept its results (its store). A recipe or a build determines the collection
+    and the groups. ``methods`` are texts such as ``"qld"``, ``"greedy@3"`` or ``"reformulate:rewrite+greedy"``, or
+    objects with a method ``rank``; the default is all methods that need no extra package. ``runs`` are runs of your own
+    systems, which are compared with the base ranker too. A run is a file, a ``Run``, a data frame or
+    ``{query: {document: score}}``; several runs are a list, or a mapping of names to runs. Runs whose names have the
+    form ``NAME@STRENGTH#SEED`` and differ only in ``SEED`` are shown as one method. ``measures`` are texts or objects:
+    at least one measure of effectiveness and one of bias (lean). Methods that select among reformulations use the first
+    measure of effectiveness and the first measure of lean. ``groups`` are the groups whose words the measures and the
+    methods count. ``queries`` is a file of queries or a list of ids: only these queries are used. If a method uses a
+    trained model, give queries that the model was not trained on.
     """
     given = settings or BenchSettings()
     source = open_input(collection, given.store, groups)
@@ -102,7 +102,7 @@ def show_bench(scores: Sequence[str | Path], out: str | Path | None = None) -> l
     """
     reports = [read_scores(one) for one in scores]
     if not reports:
-        raise ConfigError("scores=: expected one or more folders of earlier benches, found none")
+        raise ConfigError("scores=: expected one or more folders that bench wrote, found none")
     if out is not None:
         check_place(Path(out), [])
         write_page(reports, Path(out))
@@ -221,13 +221,13 @@ def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) ->
         )
     if any(part.by_results and part.strength is not None for part in parts):
         rules.append(
-            "reformulate:METHOD@N searches only the N reformulations with the highest probability that they ask for "
-            "the same thing as the query."
+            "reformulate:METHOD@N runs searches only for N reformulations of a query: those with the highest estimated "
+            "probability of asking for the same thing as the query."
         )
     if any(part.choice == ONE_SEARCH for part in parts):
         rules.append(
-            f"reformulate:METHOD:{ONE_SEARCH} searches only the reformulation with the highest probability that it "
-            "asks for the same thing as the query, in place of the query."
+            f"reformulate:METHOD:{ONE_SEARCH} runs one search for each query. It replaces the query by the "
+            "reformulation with the highest estimated probability of asking for the same thing as the query."
         )
     if any(part.trained for part in parts):
         rules.append(

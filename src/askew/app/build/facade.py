@@ -184,11 +184,11 @@ def build(
     """Run the steps of a recipe: classify, reformulate, filter, search, score, select.
 
     ``recipe`` is a name (``askew list recipes``) or a ``.toml`` file. ``collection`` replaces the collection of the
-    recipe; it is anything that ``Collection.open`` accepts. ``groups`` are the groups that every measure and method
-    counts. ``settings`` change single values of the recipe, as in ``{"retrieve": {"k": 50}}``. ``workers`` is the
-    number of processes. With ``engine="ray"``, ``workers`` is the number of actors on the cluster at ``address``. Each
-    actor that runs a neural model gets ``gpus`` GPUs, by default 1. Finished steps are read from the store: to resume
-    an interrupted build, call ``build`` again with the same arguments.
+    recipe; it is anything that ``Collection.open`` accepts. ``groups`` are the groups whose words every measure and
+    method counts. ``settings`` change single values of the recipe, as in ``{"retrieve": {"k": 50}}``. ``workers`` is
+    the number of processes. With ``engine="ray"``, ``workers`` is the number of actors on the cluster at ``address``.
+    Each actor that runs a neural model gets ``gpus`` GPUs, by default 1. Finished steps are read from the store: to
+    resume an interrupted build, call ``build`` again with the same arguments.
     """
     check_engine(engine, workers, address, gpus)
     ready, held = plan(recipe, collection, groups=groups, settings=settings, store=store, until=until)

@@ -34,8 +34,9 @@ class CompareReport:
     """The result of ``compare``: one comparison per measure.
 
     ``p_holm`` has p-values that are Holm-corrected for the number of measures. ``p_no_loss_holm`` and
-    ``p_equivalent_holm`` are Holm-corrected for the number of measures with a margin. ``nulls`` has the null hypothesis
-    of each p-value.
+    ``p_equivalent_holm`` have the p-values of the tests of non-inferiority and of equivalence, for each measure with a
+    margin (the argument ``margin`` of ``compare``). They are Holm-corrected for the number of these measures. ``nulls``
+    has the null hypothesis of each p-value.
     """
 
     old: str
@@ -119,7 +120,7 @@ def compare(
     testing: Progress | None = None,
     **options: Unpack[MeasureOptions],
 ) -> CompareReport:
-    """Compare the run ``new`` with the run ``old``. ``options`` are the options of ``measure``.
+    """Compare the run ``new`` with the run ``old``. ``options`` are arguments of ``measure``, such as ``qrels``.
 
     ``margin`` is the largest loss that would not matter: one number for all bounded measures of effectiveness, or a
     dict from measure text to number. If ``margin`` is given, the report also has tests of non-inferiority ("no loss

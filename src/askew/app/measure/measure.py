@@ -90,9 +90,10 @@ def measure(
     By default, a judged query without a document in a run has an effectiveness of 0 and no value of lean (change this
     with ``unanswered``). By default, a query without any relevant document is left out of effectiveness (change this
     with ``no_relevant``). The number of queries that count can therefore differ between measures.
-    With ``decompose``, the report has ``parts``. They divide the mentions that ARaB counts by their reason (off topic,
-    requested by the query, or on topic) and by who is mentioned. The ``resolver`` estimates the parts:
-    ``light``, or ``neural``, which is more accurate but slow.
+    With ``decompose``, the attribute ``parts`` of the report divides the value of ARaB into parts. A mention that ARaB
+    counts belongs to one of the parts off topic, requested by the query and on topic. It also belongs to one part by
+    who is mentioned, such as a real or a fictional person. ``resolver`` names the model that estimates to which parts
+    a mention belongs: ``light``, or ``neural``, which is more accurate but slow.
     ``decompose`` needs the texts of the queries: give a collection that has them, or a file as ``queries``.
     ``before_scoring`` is a function that is called with the requested measures before any file is read.
     """

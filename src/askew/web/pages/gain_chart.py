@@ -47,9 +47,9 @@ def gain_chart(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
 def _caption(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
     signs = [
         join([tag("span", "●", class_=f"dot-{kind}", aria_hidden="true"), f" {words}"])
-        for kind, words in (("better", "gain in lean or effectiveness, and loss in neither"),
-                            ("worse", "loss in lean or effectiveness, and gain in neither"),
-                            ("mixed", "gain in lean and loss in effectiveness, or the reverse, or no change in both"))
+        for kind, words in (("better", "better in lean or effectiveness, and worse in neither"),
+                            ("worse", "worse in lean or effectiveness, and better in neither"),
+                            ("mixed", "better in lean and worse in effectiveness, or the reverse, or the same in both"))
     ]  # fmt: skip
     words: list[object] = [
         "In-sample gains of the pairs that match the filters. Larger circles stand for more pairs. Rings show all "
