@@ -57,7 +57,7 @@ def command(
     missing: Annotated[
         str | None,
         typer.Option(
-            help="Rules to compare for ranked documents without text. "
+            help="How to treat ranked documents that have no text: the choices to compare. "
             f"Default, if there are such documents: {','.join(defaults.SENSITIVITY_MISSING)}."
         ),
     ] = None,

@@ -57,7 +57,7 @@ def making_section(
     ]
     told = [Column("measure", CODE), *(Column(label, WORDS) for label in ("better", "role in the selection"))]
     lines = [[one.name, one.better, one.part, one.signature] for one in measures]
-    return Section("run", "How it was computed", [
+    return Section("run", "How these results were computed", [
         files.table(table("steps", "Steps of the run", head, rows, note), pl.DataFrame(counts)),
         files.table(table("measures", "Measures", [*told, Column("signature", CODE)], lines),
                     pl.DataFrame([vars(one) for one in measures])),

@@ -19,8 +19,8 @@ _LABELS = {
 }  # fmt: skip
 # The groups of original queries, by the numbers that the selector gives them.
 GROUPS = {
-    "1": "results are effective and do not lean", "2": "results are effective but lean",
-    "3": "results are not effective and do not lean", "4": "results are not effective and lean",
+    "1": "effective results without lean (bias)", "2": "effective results with lean (bias)",
+    "3": "ineffective results without lean (bias)", "4": "ineffective results with lean (bias)",
 }  # fmt: skip
 _SUBSETS = {
     CHOSEN: "pairs that were selected for at least one subset",
