@@ -302,7 +302,7 @@ def test_an_unknown_method_is_reported_with_the_nearest_name(text, meant):
 
 @pytest.mark.parametrize("text", ["rerank:./models/none", "rerank:nowhere", "reformulate:extract:none", "run:no.run"])
 def test_a_missing_folder_or_file_is_reported_before_any_work(text):
-    with pytest.raises(DataError, match=r"no such|found no"):
+    with pytest.raises(DataError, match=r"no such file|there is no folder|which is not a folder"):
         read_method(text)
 
 
@@ -438,7 +438,10 @@ def test_queries_that_a_run_lacks_have_no_results_and_are_counted(toy, store):
 def test_a_run_of_other_queries_or_documents_is_refused(toy, store):
     run = toy / "wrong.run"
     run.write_text("x1 Q0 d1 1 2.0 me\n")
-    with pytest.raises(DataError, match=r"none of its 1 queries .*'x1'.* is among the 3 .*'q1'"):
+    with pytest.raises(
+        DataError,
+        match=r"no query of the run is a query of this bench; the run has 1 queries .*'x1'.* 3 queries .*'q1'",
+    ):
         bench(str(toy), [f"run:{run}"], settings=BenchSettings(store=store))
     run.write_text("q1 Q0 d1 1 2.0 me\nq1 Q0 d99 2 1.0 me\n")
     with pytest.raises(DataError, match=r"1 lines of the run .*'d99' for query 'q1'"):

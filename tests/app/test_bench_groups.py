@@ -125,7 +125,9 @@ def test_a_method_follows_groups_that_only_a_measure_names_or_is_refused(tmp_pat
         bench(toy(), ["detconstsort"], asked, groups=groups, settings=in_store(tmp_path / "store", out=out))
         found[name] = (out / "runs" / "detconstsort.run").read_text()
     assert found["given"] == found["measure"]
-    with pytest.raises(ConfigError, match=r"reformulate:fairfeedback.*counts old, young; give groups="):
+    with pytest.raises(
+        ConfigError, match=r"reformulate:fairfeedback.*differ from the groups of .*old, young.*; give groups="
+    ):
         bench(toy(), ["reformulate:fairfeedback"], measures, settings=in_store(tmp_path / "store"))
 
 

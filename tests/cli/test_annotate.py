@@ -53,7 +53,7 @@ def test_measuring_with_the_store_gives_identical_numbers_and_tells_where_they_c
     assert askew("annotate --tokens unclipped docs.tsv").code == 0
     after = askew(MEASURE)
     assert (after.code, after.out) == (0, before.out)
-    assert after.err == "note: the counts of 4 documents were read from .askew\n"
+    assert after.err == "note: the word counts of 4 documents were read from the store .askew\n"
 
 
 def test_what_is_not_in_the_store_is_counted_and_the_note_says_what_was(askew):
@@ -62,7 +62,7 @@ def test_what_is_not_in_the_store_is_counted_and_the_note_says_what_was(askew):
     assert askew("annotate --tokens unclipped docs.tsv").code == 0
     after = askew(command)
     assert after.out == before.out
-    assert after.err.startswith("note: the counts of 4 documents were read from .askew (rekabsaz2020@")
+    assert after.err.startswith("note: the word counts of 4 documents were read from the store .askew (rekabsaz2020@")
 
 
 @pytest.mark.parametrize("options", ["--tokens blank", "--overlap first", "--lexicon gender --tokens seyedsalehi"])
