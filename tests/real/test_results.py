@@ -234,7 +234,11 @@ def test_the_headline_of_grepbias_in_the_results_is_the_row_that_the_rule_picks(
     program, rows, options = grepbias
     groups = group_rows(rows.categories, rows.category, rows.query_id, rows.relevant, rows.gender)
     picked = headline(program.read_kept(rows, options)[0], groups)
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").partition("**GrepBiasIR, zero-shot**")[2]
+    page = (
+        (ROOT / "docs" / "results.md")
+        .read_text(encoding="utf-8")
+        .partition("**Zero-shot relevance on GrepBiasIR.**")[2]
+    )
     page = page.partition("\n**")[0]
     assert HEADLINE_RULE in page
     assert [line.split("  ")[-1] for line in page.splitlines() if line.strip().startswith("picked")] == [picked.name]
