@@ -250,8 +250,8 @@ def split_pairs(pairs: Rewrites, shares: Mapping[str, float]) -> dict[str, Rewri
     for name in ("train", "test"):
         if not len(found[name]):
             raise DataError(
-                f"rewriter: expected pairs of queries in the {name} data, but none of the pairs ({len(pairs)}) is in it; "
-                "build the pairs from more queries"
+                f"rewriter: expected pairs of queries in the {name} data, but none of the pairs ({len(pairs)}) is in it"
+                "; build the pairs from more queries"
             )
     return found
 
