@@ -160,7 +160,7 @@ def _sites(sites: pl.DataFrame) -> Markup:
     parts += [percent("after", "after", 2), numbers("ratio")]
     return made(
         "sites",
-        f"Exposure of sites before and after a reformulation: the sites with the largest and the smallest ratio "
+        "Exposure of sites before and after a reformulation: the sites with the largest and the smallest ratio "
         f"({ends.height} of {known.height} sites)",
         ends,
         parts,
