@@ -116,7 +116,8 @@ def test_a_classifier_of_age_is_trained_with_words_of_age(askew, files, tiny):
     nothing_of_gender(done.out, done.err, *written)
     facts = json.loads(written[1])
     assert list(facts["measured"]["cross_validation"]["f1"]) == ["neutral", "old", "young"]
-    assert facts["data"][1] == {"words added as examples": 4} and facts["settings"]["groups"].startswith("age@")
+    assert facts["data"][1] == {"lexicon words added as training examples": 4}
+    assert facts["settings"]["groups"].startswith("age@")
     asked = askew("classify queries.tsv --classifier transformer --set model=model --groups age.csv --json")
     assert asked.code == 0, asked.err
     nothing_of_gender(asked.out, asked.err)
@@ -128,4 +129,4 @@ def test_without_groups_the_classes_are_the_labels_of_the_data(askew, files, tin
     nothing_of_gender(done.out, done.err, *written)
     facts = json.loads(written[1])
     assert list(facts["measured"]["cross_validation"]["f1"]) == ["junior", "none", "senior"]
-    assert facts["data"][1] == {"words added as examples": 0} and facts["settings"]["groups"] is None
+    assert facts["data"][1] == {"lexicon words added as training examples": 0} and facts["settings"]["groups"] is None

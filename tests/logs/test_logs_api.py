@@ -75,7 +75,7 @@ def test_a_report_is_short_as_text_and_as_html(report):
     text = repr(report)
     assert text.splitlines()[:2] == [
         "24 rows, 0 left out; 6 users, 6 sessions, 24 searches",
-        "lexicon gsqr2023@7e3270300f95; topics: the log's own column",
+        "lexicon gsqr2023@7e3270300f95; topics: a column of the log",
     ]
     assert "for a group     12  12  100.0% [" in text
     assert len(text.splitlines()) <= 9

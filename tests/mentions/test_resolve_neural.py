@@ -151,8 +151,8 @@ def test_a_mention_without_tokens_has_probabilities_too(resolver):
 @pytest.mark.parametrize(
     ("mention", "message"),
     [
-        ((3, 0, 2), "expected text_of from 0 to 2, found 3 to 3"),
-        ((-1, 0, 2), "expected text_of from 0 to 2, found -1 to -1"),
+        ((3, 0, 2), "expected text_of to have indexes of texts, from 0 to 2; found 3 to 3"),
+        ((-1, 0, 2), "expected text_of to have indexes of texts, from 0 to 2; found -1 to -1"),
         ((0, 4, 4), "expected 0 <= start < end <= 31, the length of text 0; found start 4 and end 4 (mention 0)"),
         ((0, 30, 32), "found start 30 and end 32"),
         ((0, -1, 2), "found start -1 and end 2"),

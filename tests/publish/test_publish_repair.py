@@ -93,7 +93,10 @@ def test_a_ranker_of_any_name_is_part_of_a_file_name_inside_the_folder(ranker, p
 
 
 def test_tables_of_repair_need_its_scheme(tmp_path):
-    with pytest.raises(ConfigError, match="expected boxes, because tables of RePair are given; found refairmulate"):
+    with pytest.raises(
+        ConfigError,
+        match="scheme boxes, because tables in the layout of RePair are given; found the scheme refairmulate",
+    ):
         publish(toy_pairs(), facts(), tmp_path / "out", repair=repair_tables())
 
 

@@ -120,7 +120,8 @@ def adapter_command(
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="The number of random seeds to train and measure with; the model that is written has the first seed."
+            help="The number of random seeds. A model is trained and measured with each seed; only the model with the "
+            "first seed is written."
         ),
     ] = None,
     seed: Seed = None,

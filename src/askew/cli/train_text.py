@@ -48,7 +48,7 @@ def generator_command(
     context: Annotated[
         bool | None,
         typer.Option(
-            "--context/--no-context", help="Put the id of the user who typed the query before the input of the model."
+            "--context/--no-context", help="Begin the input of the model with the id of the user who typed the query."
         ),
     ] = None,
     fields: Annotated[str | None, typer.Option(help="The fields of a passage to read, such as title,url,text.")] = None,
@@ -84,8 +84,8 @@ def rewriter_command(
     pairs: Annotated[
         Path,
         typer.Argument(
-            help="Pairs of a query and a better query: the store of askew run repair, a published dataset, or a file "
-            "of RePair."
+            help="Pairs of a query and a reformulation that retrieves better results: the store of askew run repair, a "
+            "published dataset, or a file of RePair."
         ),
     ],
     out: Out,

@@ -72,7 +72,8 @@ def _check(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Non
         return
     if text_of.min() < 0 or text_of.max() >= len(texts):
         raise DataError(
-            f"mentions: expected text_of from 0 to {len(texts) - 1}, found {text_of.min()} to {text_of.max()}"
+            f"mentions: expected text_of to have indexes of texts, from 0 to {len(texts) - 1}; found {text_of.min()}"
+            f" to {text_of.max()}"
         )
     lengths = np.array([len(text) for text in texts])[text_of]
     wrong = np.flatnonzero((starts < 0) | (starts >= ends) | (ends > lengths))

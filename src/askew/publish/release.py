@@ -94,7 +94,8 @@ class _Writing:
             self.repair, more = self._texts.tables(self.repair)
         if self.repair is not None and self.facts.scheme != BOXES:
             raise ConfigError(
-                f"facts, scheme: expected {BOXES}, because tables of RePair are given; found {self.facts.scheme}"
+                f"facts: expected the scheme {BOXES}, because tables in the layout of RePair are given; found the "
+                f"scheme {self.facts.scheme}"
             )
         with files.new_folder(out) as folder, ExitStack() as stack:
             numbers = self._write(folder, more, stack)

@@ -76,8 +76,8 @@ class PairTable:
         taken = [name for name in columns if name in self.table.columns]
         if taken:
             raise DataError(
-                f"selection: the table of pairs must not have a column {taken[0]!r}, which the selection adds; rename "
-                "it"
+                f"selection: the selection adds a column {taken[0]!r}, but the table of pairs already has a column of "
+                "this name; rename the column in the table"
             )
         return replace(self, table=self.table.hstack(added))
 

@@ -15,10 +15,10 @@ from askew.core.errors import ConfigError
 class AuditSettings:
     """The settings of an audit.
 
-    The top ``k`` results of each query are measured. ``worst`` is the number of queries with the largest lean
-    that the report shows. At most ``tries`` reformulations of each worst query are searched with the engine.
-    ``methods`` names the reformulators. The default is ``reduce``; if the packages that ``rewrite`` needs are
-    installed, the default is ``reduce`` and ``rewrite``. A reformulation is suggested only if it reduces the
+    The top ``k`` results of each query are measured. The report shows the queries with the largest lean (the
+    worst queries); ``worst`` is their number. At most ``tries`` reformulations of each worst query are searched
+    with the engine. ``methods`` names the reformulators. The default is ``reduce``; if the packages that ``rewrite``
+    needs are installed, the default is ``reduce`` and ``rewrite``. A reformulation is suggested only if it reduces the
     lean of the query by at least the share ``reduction`` and keeps at least the share ``agree`` of the top results of
     the query.
     ``method_settings`` maps the name of a reformulator, or of the filter ``equivalence``, to its settings:

@@ -79,7 +79,14 @@ def _patterns(report: LogReport) -> list[Markup]:
     body.append(made("gaps", "Seconds between the original query and the reformulation", t["gaps"], parts))
     if "entries" in t:
         parts = [names(group="group", entry="entry point"), _HITS, shares()]
-        body.append(made("entries", "How users came to the reformulated query", t["entries"], parts))
+        body.append(
+            made(
+                "entries",
+                "How users entered the reformulated query (edited, recommended, or other)",
+                t["entries"],
+                parts,
+            )
+        )
     parts = [quote("block", "terms"), names(group="group"), counts(n="n", users="users")]
     return [*body, made("blocks", "Terms added most often", t["blocks"].head(_SHOWN), parts)]
 
@@ -115,9 +122,8 @@ def _ranks(ranks: pl.DataFrame, groups: Sequence[str]) -> list[Markup]:
     changes = ranks.filter(group="all")["change"].to_list()
     series = {name: ranks.filter(group=name)["share"].fill_null(0.0).to_list() for name in ("all", *groups)}
     told = (
-        "Bars: the share of clicked results that were absent from the results of the original query, or that were "
-        "ranked lower, at the same rank or higher in the results of the original query than in the results of the "
-        "reformulation."
+        "Bars: shares of the clicked results. Absent: the clicked result was not in the results of the original query. "
+        "Lower, same or higher: its rank for the original query, compared with its rank for the reformulation."
     )
     about = About("rank-change", "Rank of the clicked result in the results of the original query", told)
     return [
@@ -154,7 +160,8 @@ def _sites(sites: pl.DataFrame) -> Markup:
     parts += [percent("after", "after", 2), numbers("ratio")]
     return made(
         "sites",
-        f"Exposure of sites before and after a reformulation ({ends.height} of {known.height} sites)",
+        "Exposure of sites before and after a reformulation: the sites with the largest and the smallest ratio "
+        f"({ends.height} of {known.height} sites)",
         ends,
         parts,
         note,
@@ -216,7 +223,7 @@ def _topics(report: LogReport) -> list[Markup]:
     )
     return [
         made("topics", "Topics of the original query", t["topics"], parts, note),
-        figure(_dots(about, known, "rate", "rate (1: average of the log)"), about.title),
+        figure(_dots(about, known, "rate", "rate (1: same share as in the log)"), about.title),
         made(
             "topic-correlations",
             "Spearman's correlation between two columns of the table 'Topics of the original query'",
@@ -290,7 +297,7 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     parts += [p_values(p="p"), number("association", "association", 2)]
     return [
         figure(picture, about.title, said),
-        made("funnel", "Of the queries in the figure, those with the most reformulations", points.head(_SHOWN), parts),
+        made("funnel", "Queries in the figure above that have the most reformulations", points.head(_SHOWN), parts),
     ]
 
 

@@ -55,7 +55,7 @@ def topic_source(spec: str, has_column: bool, groups: Groups | None = None) -> t
     if spec == COLUMN:
         if not has_column:
             raise ConfigError("topics='column': the log has no column for the topic; name the column with columns=")
-        return None, "the log's own column"
+        return None, "a column of the log"
     if spec == WORDS:
         found = load_topics()
         return found, f"words of {found.name}"

@@ -159,7 +159,7 @@ def _card(
         "`askew classify QUERIES --classifier transformer --set model=FOLDER`.",
         command=command,
         base=identity["weights"],
-        data=(rows, {"words added as examples": len(known_words(job.settings, data.classes))}),
+        data=(rows, {"lexicon words added as training examples": len(known_words(job.settings, data.classes))}),
         seed=job.pace.seed,
         settings=_plain(job),
         device=device,

@@ -250,8 +250,8 @@ def split_pairs(pairs: Rewrites, shares: Mapping[str, float]) -> dict[str, Rewri
     for name in ("train", "test"):
         if not len(found[name]):
             raise DataError(
-                f"rewriter: expected pairs of queries in the {name} part, found none among all pairs ({len(pairs)}); "
-                "build with more queries"
+                f"rewriter: expected pairs of queries in the {name} data, but none of the pairs ({len(pairs)}) is in it"
+                "; build the pairs from more queries"
             )
     return found
 
@@ -318,7 +318,7 @@ def _card(
         data.append({"vectors": Path(job.vectors).name, "sha256": identity["vectors"]})
     base = job.settings.text.model if taught.model is not None else f"{job.settings.kind}, from random weights"
     published = CardTable(
-        "For comparison: Table 6 of the RePair paper, whose models were tested on other data",
+        "For comparison: values from Table 6 of the RePair paper (the models of the paper were tested on other data)",
         ("data", "model", "rouge-1 (rougeL)", "bleu", "f1"),
         TABLE_6,
     )  # fmt: skip

@@ -70,8 +70,8 @@ def _least_lean(held_out: Floats, rows: HeadInputs, alphas: Floats, most_loss: f
     """The setting with the least held-out lean among those that lose at most ``most_loss`` of accuracy."""
     if alphas[0].any():
         raise DataError(
-            "alphas (weights of the penalty): expected only zeros in the first row of the grid "
-            "(training without a penalty)"
+            "alphas (weights of the penalty): expected only zeros in the first row of the grid, which stands for "
+            "training without a penalty"
         )
     accuracy = ((held_out > 0) == rows.relevant[:, None]).mean(0)
     lean = relative_gap(held_out, rows)
@@ -100,7 +100,10 @@ def relative_gap(logits: Floats, rows: HeadInputs) -> Floats:
     pairs = same_query_pairs(rows.query, rows.relevant, rows.gender)
     chosen = pairs.take(np.flatnonzero((pairs.kind == KINDS.index("MF")) & rows.relevant[pairs.left]))
     if len(chosen) == 0:
-        raise DataError("alphas: expected queries with a male and a female version of a relevant document, found none")
+        raise DataError(
+            "choice of the alphas (weights of the penalty): expected queries with a male and a female version of a "
+            "relevant document, found none"
+        )
     gaps = np.sqrt(((logits[chosen.left] - logits[chosen.right]) ** 2).mean(0))
     return np.asarray(gaps / np.maximum(logits.std(0), 1e-12))
 
