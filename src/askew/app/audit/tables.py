@@ -82,7 +82,7 @@ def parts_table(found: PartsFacts, place: int) -> Table:
         "Why: the reason why a counted word is in a result. Who: the kind of person that the word refers to. A "
         f'model ({found.resolver}) estimates the values of all rows. The estimates of the rows "who" are corrected '
         'for known errors of the model. The net values of the rows "why" add up to the mean, and so do '
-        'those of the rows "who". The part "on topic" includes mentions that present one group as the default, because '
+        'those of the rows "who". The row "on topic" includes mentions that present one group as the default, because '
         "too few such mentions are labeled to estimate them separately."
     )
     return table("parts" if place == 1 else f"parts-{place}", caption, head, rows, note)

@@ -64,7 +64,7 @@ def counted_section(files: PageParts, found: CountedParts) -> Section:
         '(rows "why") and by the kind of person that is mentioned (rows "who"). '
         f'A model ({found.resolver}) estimates the values of all rows. The values of the rows "who" are corrected for '
         'the known errors of this model. The net values of the rows "why" add up to the mean of the measure, and so '
-        'do the net values of the rows "who". The part "on topic" includes mentions that present one group as '
+        'do the net values of the rows "who". The row "on topic" includes mentions that present one group as '
         "the default, because too few of them are labeled for a separate estimate."
     )
     return Section("counted", "What the measure of lean counts", [paragraph(told), shown])
