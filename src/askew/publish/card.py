@@ -177,8 +177,8 @@ def _held_out(pairs: PairNumbers) -> list[str]:
     if not stated:
         return []
     given = (
-        "The 95% interval of a change is over queries. A dash instead of an interval means that the data do not "
-        f"determine the interval, or that there are fewer than {FEWEST} queries."
+        "The 95% interval of a change is computed over queries. A dash instead of an interval means that the data do "
+        f"not determine the interval, or that there are fewer than {FEWEST} queries."
         if numbers.has_intervals(stated)
         else "The table has no interval for a change, because the data do not determine the interval or because there "
         f"are fewer than {FEWEST} queries."

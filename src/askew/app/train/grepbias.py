@@ -222,12 +222,12 @@ def _limits(job: AdapterJob, queries: int) -> tuple[str, ...]:
     folds = (
         "In the diagonal cells of the tables, a model is tested on held-out folds of its training category. The alphas "
         "(the weights of the pairwise penalty in the training loss) for a fold are chosen on the other folds. The "
-        "models that scored these other folds were trained on data that includes the held-out fold. Outside the diagonal, a model is tested on "
-        "categories that were not used for any choice.",
+        "models that scored these other folds were trained on data that includes the held-out fold. Outside the "
+        "diagonal, a model is tested on categories that were not used for any choice.",
     )
     return (
         "The tables show models that were trained on one category of GrepBiasIR and tested on the other categories. "
-        "The model in this folder was trained on all categories, so no rows are left to test this model on.",
+        "The model in this folder was trained on all categories, so no query of GrepBiasIR is left to test it on.",
         "The row 'untrained cosine' shows the encoder before any training. A document then counts as relevant if its "
         "cosine with the query is above a threshold, which was chosen on the training category. Only an improvement "
         "over this row is an effect of the training.",
