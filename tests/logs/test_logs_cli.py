@@ -216,7 +216,7 @@ def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_dem
         (["--demo", "--topics", "none", "--page-lexicon", "nobody"], "unknown lexicon"),
         (["--demo", "--vectors", "absent.npy"], "demo=: the made-up log has its own vectors; leave vectors= out"),
         (["--demo", "--columns", "user=a"], "demo=: the made-up log has its own"),
-        (["--demo", "--lexicon", PLACES], "demo=: the made-up log adds terms for female and male"),
+        (["--demo", "--lexicon", PLACES], "demo=: the made-up log has words for the groups female and male"),
         (["--demo", "--threads", "0"], "threads=: expected 1 or more, found 0"),
         (["--demo", "--threads", "-1"], "threads=: expected 1 or more, found -1"),
         (["--demo", "--out", f"{PLACES}/report"], f"expected a folder {PLACES}, found a file"),

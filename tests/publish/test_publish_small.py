@@ -65,7 +65,10 @@ def test_intervals_are_explained_where_some_are_missing(tmp_path):
     stated = [held_out("effective", 5), held_out("fair", 4), held_out("negative", 0, figures="in-sample")]
     card = card_of(tmp_path, stated, queries=5)
     assert "| +20.0% | -97.5 to +3900.0 |" in card and card.count("3900") == 2
-    assert "The 95% interval of a change is over queries. A dash instead of an interval means that the data do" in card
+    assert (
+        "The 95% interval of a change is computed over queries. A dash instead of an interval means that the data do"
+        in card
+    )
 
 
 def test_a_split_without_rows_is_named_as_such_and_no_leak_is_a_plain_sentence(tmp_path):

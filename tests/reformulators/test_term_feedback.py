@@ -406,7 +406,7 @@ def test_settings_name_the_lexicon_by_its_content():
 
 @pytest.mark.parametrize("method", [Rm3Reformulator, RocchioReformulator, FairFeedback, RelevanceFeedback])
 def test_what_is_not_there_to_read_is_one_clear_line(method):
-    with pytest.raises(ConfigError, match="expected the passages that a first search retrieved"):
+    with pytest.raises(ConfigError, match="expected the passages that a search with the original queries retrieved"):
         method().reformulate(QueryBatch(("q",), ("lemon",), None, ToyStatistics(["fig"])))
     with pytest.raises(ConfigError, match="expected the statistics of the collection"):
         method().reformulate(QueryBatch(("q",), ("lemon",), ((),), None))

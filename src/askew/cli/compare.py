@@ -176,7 +176,7 @@ def _print_reach(report: CompareReport) -> None:
         ("loss not\nruled out", [number(r.not_ruled_out) for r in rows]),
         ("detectable\ngain", [number(r.detectable) for r in rows]),
     ]
-    print_tables("sensitivity at this number of queries", "measure", texts, columns)
+    print_tables("what this number of queries can rule out or detect", "measure", texts, columns)
     say_wrapped(
         "smallest margin: the smallest mean loss that n queries can rule out (at 95%), even if both runs have equal "
         "results. A smaller --margin needs more queries"

@@ -25,9 +25,11 @@ class Groups:
 
     ``names`` selects groups of the lexicon and sets their order. With two names, a signed measure is the value of the
     first group minus the value of the second. Without ``names``, all groups are used. If two of them are
-    female and male, a signed measure is then the value of male minus the value of female, as in the published scripts.
+    female and male, a signed measure is then the value of male minus the value of female, as in the published
+    scripts that the presets reproduce.
     For two groups with other names, a signed measure is then the value of the second group minus that of the first.
-    ``tokens`` is the tokenizer; the default is the tokenizer of the measure or preset, or else ``unclipped``.
+    ``tokens`` is the tokenizer. By default it is the tokenizer that the measure or the preset sets, and ``unclipped``
+    if neither of them sets a tokenizer.
     ``overlap`` sets whether a term that belongs to several groups counts for all of them or only for the first.
     """
 

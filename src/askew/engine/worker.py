@@ -107,7 +107,9 @@ def _make(job: StepJob, versions: dict[str, str]) -> Stage:
             "install the same versions on the driver and on the workers"
         )
     if job.maker is None:
-        raise StageError(f"step {job.step!r} cannot run on a worker, because it has no function that builds its stage")
+        raise StageError(
+            f"step {job.step!r} cannot run on a worker, because the step has no function that builds its stage"
+        )
     stage = job.maker()
     if step_key(stage, job.input_key) != job.key:
         raise StageError(

@@ -155,7 +155,11 @@ def _joining() -> list[str]:
 
 def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
     methods, outcomes = (_counted(pairs, facts, column) for column in ("method", "outcome"))
-    by = "subset, split and group of the query" if facts.scheme == REFAIRMULATE else "subset and split"
+    by = (
+        "subset, by split and by the group of the original query"
+        if facts.scheme == REFAIRMULATE
+        else "subset and split"
+    )
     return [
         "## Numbers", "", *_held_out(pairs), f"Pairs by {by}:", "",
         *numbers.counts_table(pairs), "",
@@ -173,8 +177,8 @@ def _held_out(pairs: PairNumbers) -> list[str]:
     if not stated:
         return []
     given = (
-        "The 95% interval of a change is over queries. A dash instead of an interval means that the data do not "
-        f"determine the interval, or that there are fewer than {FEWEST} queries."
+        "The 95% interval of a change is computed over queries. A dash instead of an interval means that the data do "
+        f"not determine the interval, or that there are fewer than {FEWEST} queries."
         if numbers.has_intervals(stated)
         else "The table has no interval for a change, because the data do not determine the interval or because there "
         f"are fewer than {FEWEST} queries."
@@ -244,7 +248,9 @@ def _making(facts: Facts) -> list[str]:
     measures = [[code(one.name), code(one.signature), one.direction.value, code(one.key)] for one in facts.measures]
     lines = [
         "## How it was made", "", f"Collection: {code(facts.collection)}. Ranker: {code(facts.ranker)}.", "",
-        *numbers.table(["measure", "signature", "better is", "name in the files in a paper's layout"], measures), "",
+        *numbers.table(
+            ["measure", "signature", "better is", "name in the files that follow a paper's layout"], measures
+        ), "",
     ]  # fmt: skip
     if facts.rows("lexicons"):
         lines += ["Lexicons:", "", *_rows_table(facts.rows("lexicons"), ("id", "groups", "license", "source")), ""]

@@ -92,11 +92,11 @@ def needed(asked: QueryBatch, method: str) -> tuple[CollectionStatistics, Sequen
     """Return the statistics and passages of a batch; raise a ``ConfigError`` if one is missing."""
     if asked.statistics is None or asked.passages is None:
         missing = (
-            "the passages that a first search retrieved"
+            "the passages that a search with the original queries retrieved"
             if asked.passages is None
             else "the statistics of the collection"
         )
-        raise ConfigError(f"{method}: expected {missing} with the queries, found none")
+        raise ConfigError(f"{method}: expected {missing}, found none")
     return asked.statistics, asked.passages
 
 

@@ -51,7 +51,7 @@ def check_filter(kept_by: FilterPlugin, pairs: Sequence[Triple] = TOY_PAIRS) -> 
     )
     for reason in reasons:
         one_line = reason is None or (reason == " ".join(reason.split()) and reason)
-        assert one_line, f"a reason must be one line of words, found {reason!r}"
+        assert one_line, f"the reason for dropping a candidate must be one line of words, found {reason!r}"
     assert _answers(kept_by, pairs) == reasons, "two calls with the same pairs must give the same result"
     renamed = [(original, candidate, row * 31 + 5) for original, candidate, row in pairs]
     assert _answers(kept_by, renamed) == reasons, "the result must not depend on the row numbers of the queries"

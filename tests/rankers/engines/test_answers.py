@@ -161,7 +161,7 @@ def test_a_database_of_somebody_else_is_left_alone(tmp_path):
     with sqlite3.connect(tmp_path / "a") as file:
         file.execute("CREATE TABLE theirs (x)")
     file.close()
-    with pytest.raises(StoreError, match="not a cache of answers"):
+    with pytest.raises(StoreError, match="not a cache of answers of a search engine"):
         len(AnswerFile(tmp_path / "a"))
     with sqlite3.connect(tmp_path / "a") as file:
         assert [name for (name,) in file.execute("SELECT name FROM sqlite_master")] == ["theirs"]

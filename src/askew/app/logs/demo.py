@@ -36,10 +36,10 @@ def demo_report(
         report = analyze_log(path, format="parquet", settings=replace(given, vectors=vectors), progress=progress)
     if report.settings["lexicon"] == Groups.load(_LEXICON).lexicon.id:
         report.tables["planted"] = planted_table(report, made)
-        told = "the log has effects of known size, and the table 'planted' compares them with their estimates"
+        told = "the true values of its statistics are known, and the table 'planted' compares them with the estimates"
     else:
         told = (
-            "the log has effects of known size, but they are not compared with their estimates, because the sizes are "
+            "the true values of its statistics are not compared with the estimates, because the true values are "
             f"known only for the lexicon {_LEXICON}"
         )
     report.notes.insert(0, f"this log is made up (random seed {made.seed}); {told}")
@@ -53,7 +53,7 @@ def _check(given: LogSettings) -> None:
     groups = Groups.of(given.groups)
     if not set(GROUPS) <= set(groups.names):
         raise ConfigError(
-            f"demo=: the made-up log adds terms for {' and '.join(GROUPS)}, but the lexicon "
+            f"demo=: the made-up log has words for the groups {' and '.join(GROUPS)}, but the lexicon "
             f"{groups.lexicon.name!r} does not have these groups; leave groups= out"
         )
 

@@ -91,9 +91,9 @@ def measure(
     with ``unanswered``). By default, a query without any relevant document is left out of effectiveness (change this
     with ``no_relevant``). The number of queries that count can therefore differ between measures.
     With ``decompose``, the attribute ``parts`` of the report divides the value of ARaB into parts. A mention that ARaB
-    counts belongs to one of the parts off topic, requested by the query and on topic. It also belongs to one part by
-    who is mentioned, such as a real or a fictional person. ``resolver`` names the model that estimates to which parts
-    a mention belongs: ``light``, or ``neural``, which is more accurate but slow.
+    counts belongs to one of three parts: off topic, requested by the query, or on topic. The mention also belongs to
+    a part for the kind of person that is mentioned, such as a real person or a fictional person. ``resolver`` names the
+    model that estimates to which parts a mention belongs: ``light``, or ``neural``, which is more accurate but slow.
     ``decompose`` needs the texts of the queries: give a collection that has them, or a file as ``queries``.
     ``before_scoring`` is a function that is called with the requested measures before any file is read.
     """

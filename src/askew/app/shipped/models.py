@@ -48,7 +48,9 @@ class HeadlineMeasure:
 
 @dataclass(frozen=True)
 class ShippedModel:
-    """A trained model that askew ships. ``base`` is the model that the weights adapt, or None.
+    """A trained model that askew ships.
+
+    If the trained model is an adapter, ``base`` is the name of its base model, and otherwise None.
 
     ``used_by`` names the plugins that load the model, such as ``filter equivalence``. ``extra`` is the optional
     dependency group (extra) of askew that these plugins need.
@@ -113,7 +115,7 @@ class ShippedModel:
 
 
 def shipped_models() -> tuple[ShippedModel, ...]:
-    """The trained models that askew ships, adapters first."""
+    """The trained models that askew ships: first the adapters of base models, then all other models."""
     files = [*sorted((DATA / ADAPTERS).glob(f"*/{ABOUT}")), *sorted(DATA.rglob(f"*.{ABOUT}"))]
     return tuple(map(_model, files))
 

@@ -191,7 +191,7 @@ def _card(
         "full": "The model is a cross-encoder: use it as the ranker `crossencoder` with the setting `model=FOLDER`.",
     }
     return Card(
-        title=f"A relevance model trained to prefer no gender (method {job.method})",
+        title=f"A relevance model trained to prefer neither gender (method {job.method})",
         about=f"The model was trained on GrepBiasIR with the pairwise penalty of Sundararaman and Subramanian (2022). "
         f"{opened[job.method]}",
         command=command,
@@ -221,13 +221,13 @@ def _card(
 def _limits(job: AdapterJob, queries: int) -> tuple[str, ...]:
     folds = (
         "In the diagonal cells of the tables, a model is tested on held-out folds of its training category. The alphas "
-        "(the weights of the penalty) for a fold are chosen on the other folds. The models that scored these other "
-        "folds were trained on data that includes the held-out fold. Outside the diagonal, a model is tested on "
-        "categories that were not used for any choice.",
+        "(the weights of the pairwise penalty in the training loss) for a fold are chosen on the other folds. The "
+        "models that scored these other folds were trained on data that includes the held-out fold. Outside the "
+        "diagonal, a model is tested on categories that were not used for any choice.",
     )
     return (
         "The tables show models that were trained on one category of GrepBiasIR and tested on the other categories. "
-        "The model in this folder was trained on all categories, so no rows are left to test this model on.",
+        "The model in this folder was trained on all categories, so no query of GrepBiasIR is left to test it on.",
         "The row 'untrained cosine' shows the encoder before any training. A document then counts as relevant if its "
         "cosine with the query is above a threshold, which was chosen on the training category. Only an improvement "
         "over this row is an effect of the training.",

@@ -188,9 +188,9 @@ def _card(
     leaning = f"{job.sampling.leaning} of {job.sampling.count}"
     return Card(
         title="A cross-encoder that ranks documents",
-        about=f"The model was trained on the documents of a run. For each query, up to {leaning} negatives are the "
-        "documents with the highest lean. "
-        "Use it with `askew rerank RUN --model FOLDER` or `askew bench --method rerank:FOLDER`.",
+        about=f"The model was trained on the documents of a run. For each query, up to {leaning} negatives "
+        "(documents that the model learns to rank low) are the documents with the highest lean. "
+        "Use the model with `askew rerank RUN --model FOLDER` or `askew bench --method rerank:FOLDER`.",
         command=command, base=str(identity["weights"]), data=(*rows, counts), seed=job.pace.seed,
         settings={**asdict(job.settings), **asdict(job.pace)}, device=device, measured=measured,
         limits=(

@@ -157,7 +157,9 @@ class AnswerFile:
         """The facts about the file: format, encryption and salt. A new file is set up first."""
         tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables - {"about", "answers", "texts"}:
-            raise StoreError(f"cache= {self.path}: this is not a cache of answers; name another file")
+            raise StoreError(
+                f"cache= {self.path}: the file is not a cache of answers of a search engine; name another file"
+            )
         file.execute("PRAGMA journal_mode=WAL")
         file.execute("PRAGMA synchronous=NORMAL")
         with file:
