@@ -48,7 +48,7 @@ def bench_command(
     k: Annotated[int, typer.Option("-k", "--k", help="The number of documents to retrieve per query.")] = DEFAULTS.k,
     agree: Annotated[
         float,
-        typer.Option(help=
+        typer.Option(
             help="For methods reformulate:NAME: the share of the original query's top 10 results that must also be in "
             "the top 10 of a reformulation."
         ),
@@ -56,8 +56,8 @@ def bench_command(
     equivalence: Annotated[
         str,
         typer.Option(
-            help="For methods reformulate:NAME: the model that rejects reformulations with another meaning (auto, light, "
-            "minilm or neural); off: no model."
+            help="For methods reformulate:NAME: the model that rejects reformulations with another meaning (auto, "
+            "light, minilm or neural); off: no model."
         ),
     ] = DEFAULTS.equivalence,
     sweep: Annotated[

@@ -69,7 +69,7 @@ def _sections(found: AuditFacts) -> list[Section]:
         Section("worst", f"Worst queries ({len(found.worst)})", [worst]),
         Section("reformulations", f"Reformulations ({len(found.tried)})", [tried, *t.dropped_note(found)], folded=True),
         Section("lean", "Lean by each measure", [html_table(t.means_table(found))], folded=True),
-        *([Section("parts", "Lean by the reason for a counted word, and by kind of person", parts, folded=True)] if parts else []),
+        *([Section("parts", "Lean by reason and by kind of person", parts, folded=True)] if parts else []),
         Section("sensitivity", "Sensitivity", ways, folded=True),
         Section("limits", "Limits", [listed([*t.LIMITS, *found.notes])], folded=True),
     ]  # fmt: skip
