@@ -223,7 +223,7 @@ def _measures(stated: Any) -> tuple[MeasureFacts, ...]:
     if twice:
         raise ConfigError(
             f"facts: two measures have the same key {twice[0]!r}, but the key is the name of the measure in the "
-            "exported files; set a different 'key' for one of them"
+            "files in the formats of the papers Refairmulate and RePair; set a different 'key' for one of them"
         )
     place = {key: i for i, key in enumerate(PUBLISHED)}
     return tuple(sorted(found, key=lambda one: (place.get(one.key, len(place)), one.name)))
