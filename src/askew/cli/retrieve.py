@@ -78,7 +78,9 @@ def search_command(
     mu: Annotated[float | None, typer.Option(help="Query likelihood: mu.")] = None,
     lengths: Annotated[
         str | None,
-        typer.Option(help="The document lengths that BM25 uses: lucene (rounded to one byte, the default) or exact."),
+        typer.Option(
+            help="BM25 and query likelihood: document lengths, lucene (rounded to one byte, the default) or exact."
+        ),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="The number of threads. Default: all cores.")] = None,
     settings: o.Settings = None,

@@ -22,7 +22,8 @@ from askew.core.shipped import DATA
 WHO = ("real", "fictional", "generic", "name", "other")
 WHO_SHORT = {
     "real": "a real person", "fictional": "a character", "generic": "anyone",
-    "name": "part of the name of a work, brand, place or team", "other": "no person, or another meaning of the word",
+    "name": "part of the name of a work, brand, place or team",
+    "other": "the word names no person, or has another meaning",
 }  # fmt: skip
 ANY = "any"
 # The resolvers were trained and evaluated on the words of these groups.
@@ -43,7 +44,7 @@ RESOLVERS = {
     ),
     "neural": ResolverKind(
         "MiniLM with the adapters minilm-who and minilm-why; it is more accurate but slower than light, and needs the "
-        "extra neural",
+        "optional packages of askew[neural]",
         ("adapters/minilm-who/adapter.safetensors", "adapters/minilm-why/adapter.safetensors", *_SHARED),
     ),
 }
