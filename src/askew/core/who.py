@@ -22,8 +22,7 @@ from askew.core.shipped import DATA
 WHO = ("real", "fictional", "generic", "name", "other")
 WHO_SHORT = {
     "real": "a real person", "fictional": "a character", "generic": "anyone",
-    "name": "part of the name of a work, brand, place or team",
-    "other": "the word names no person, or has another meaning",
+    "name": "part of the name of a work, brand, place or team", "other": "no person, or another meaning of the word",
 }  # fmt: skip
 ANY = "any"
 # The resolvers were trained and evaluated on the words of these groups.
