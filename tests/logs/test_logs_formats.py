@@ -111,7 +111,7 @@ GOOD = pa.table({"user": ["u"], "time": [1], "query": ["boots"]})
     ("form", "words"),
     [
         (object(), "lacks an attribute"),
-        (broken(name="Two words"), "the name must have only lower-case letters"),
+        (broken(name="Two words"), "the name of the format must have only lower-case letters"),
         (broken(__doc__=""), "says what it reads"),
         (broken(endings=(".xml",)), "end in one of the file name endings of the format"),
         (broken(read=rows(GOOD, columns=("user", "time", "query", "color"))), "unknown columns: color"),

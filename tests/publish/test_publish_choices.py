@@ -100,7 +100,7 @@ BROKEN = {
     "a query has at most one pair that is marked gold: broken by 2": (
         lambda: (at(boxed_pairs(), 1, query_id="q1", variant_id="v9"), boxed_facts())
     ),
-    "by RR@10 and ARaB(tf)@10, no front pair is dominated by another pair of the same query: broken by 1 of 3": (
+    "no front pair is dominated in RR@10 and ARaB(tf)@10 by another pair of the same query: broken by 1 of 3": (
         lambda: (at(front_pairs(), 1, **{"new_ARaB_tf_10": 0.5}), front_facts())
     ),
     "no front pair is dominated by its original query: broken by 1 of 3": (

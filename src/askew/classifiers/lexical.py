@@ -75,7 +75,7 @@ class LexicalClassifier:
         }  # fmt: skip
 
     def classify(self, texts: Sequence[str]) -> Classified:
-        """Return for each text the group that the text names most often, or neutral."""
+        """Return for each text the group that the text names most often, or the label ``neutral``."""
         counts = self._counter.count(texts)
         first, second = _two_highest(counts)
         probabilities = _probabilities(counts, second)

@@ -48,13 +48,16 @@ def bench_command(
     k: Annotated[int, typer.Option("-k", "--k", help="The number of documents to retrieve per query.")] = DEFAULTS.k,
     agree: Annotated[
         float,
-        typer.Option(help="For reformulate: the share of the original query's top 10 that a reformulation must keep."),
+        typer.Option(
+            help="For methods reformulate:NAME: the share of the original query's top 10 results that must also be in "
+            "the top 10 of a reformulation."
+        ),
     ] = DEFAULTS.agree,
     equivalence: Annotated[
         str,
         typer.Option(
-            help="For reformulate: the model that rejects reformulations with another meaning (auto, light, minilm or "
-            "neural), or off."
+            help="For methods reformulate:NAME: the model that rejects reformulations with another meaning (auto, "
+            "light, minilm or neural); off: no model."
         ),
     ] = DEFAULTS.equivalence,
     sweep: Annotated[

@@ -77,7 +77,10 @@ def search_command(
     b: Annotated[float | None, typer.Option(help="BM25: b.")] = None,
     mu: Annotated[float | None, typer.Option(help="Query likelihood: mu.")] = None,
     lengths: Annotated[
-        str | None, typer.Option(help="Document lengths: lucene (rounded to one byte, the default) or exact.")
+        str | None,
+        typer.Option(
+            help="BM25 and query likelihood: document lengths, lucene (rounded to one byte, the default) or exact."
+        ),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="The number of threads. Default: all cores.")] = None,
     settings: o.Settings = None,

@@ -106,7 +106,8 @@ def load_lexicon(spec: str | Path | Lexicon) -> Lexicon:
         lexicon = _from_toml(_SHIPPED / f"{name}.toml")
         if "@" in text and text != lexicon.id:
             raise DataError(
-                f"lexicon {text!r} was requested, but this version of askew ships {lexicon.id!r}; request this one"
+                f"lexicon {text!r} was requested, but this version of askew ships {lexicon.id!r}; "
+                f"request {lexicon.id!r}"
             )
         return lexicon
     path = Path(text)

@@ -43,7 +43,7 @@ RESOLVERS = {
     ),
     "neural": ResolverKind(
         "MiniLM with the adapters minilm-who and minilm-why; it is more accurate but slower than light, and needs the "
-        "extra neural",
+        "optional packages of askew[neural]",
         ("adapters/minilm-who/adapter.safetensors", "adapters/minilm-why/adapter.safetensors", *_SHARED),
     ),
 }

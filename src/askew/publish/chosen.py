@@ -89,7 +89,7 @@ def _fronts(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset, front in facts.selection.fronts.items():
         chosen, shown = pairs.filter(subset), facts.shown(subset)
         names = [gain_column(measure) for measure in front.measures]
-        said = f"by {' and '.join(front.measures)}, no {shown} pair is dominated by another pair of the same query"
+        said = f"no {shown} pair is dominated in {' and '.join(front.measures)} by another pair of the same query"
         yield from broken(chosen, dominated(chosen, names[0], names[1]), said, *names)
         if front.original:
             first, second = (values(chosen, name) for name in names)

@@ -222,8 +222,8 @@ def _measures(stated: Any) -> tuple[MeasureFacts, ...]:
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:
         raise ConfigError(
-            f"facts: two measures have the same key {twice[0]!r}, but the key names a measure in files in the papers' "
-            "formats; set a different 'key' for one of them"
+            f"facts: two measures have the same key {twice[0]!r}, but the key is the name of the measure in the "
+            "files in the formats of the papers Refairmulate and RePair; set a different 'key' for one of them"
         )
     place = {key: i for i, key in enumerate(PUBLISHED)}
     return tuple(sorted(found, key=lambda one: (place.get(one.key, len(place)), one.name)))

@@ -249,8 +249,12 @@ def check_log_format(form: LogFormat, path: Path, columns: Mapping[str, str] | N
     from askew.app.logs.sources import file_source
 
     assert isinstance(form, LogFormat), "the format lacks an attribute: see askew.plugins.log_formats.LogFormat"
-    assert re.fullmatch(r"[a-z0-9-]+", form.name), "the name must have only lower-case letters, digits and hyphens"
-    assert (type(form).__doc__ or "").strip(), "the class needs a docstring whose first line says what it reads"
+    assert re.fullmatch(r"[a-z0-9-]+", form.name), (
+        "the name of the format must have only lower-case letters, digits and hyphens"
+    )
+    assert (type(form).__doc__ or "").strip(), (
+        "the class of the format needs a docstring whose first line says which files the format reads"
+    )
     assert path.name.lower().removesuffix(".gz").endswith(form.endings), (
         "the name of the log file must end in one of the file name endings of the format"
     )

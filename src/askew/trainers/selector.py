@@ -112,8 +112,8 @@ def pair_tokens(
         return left, TokenTexts.of(tokenizer, [texts.candidates[row] for row in rows.tolist()], settings.text_tokens)
     if texts.passages is None or texts.first is None or texts.candidate_first is None:
         raise ConfigError(
-            "selector: passages= needs the top-ranked document of each query, but the data has none; train on "
-            "the store of a build that has its runs and an index with texts"
+            "selector: passages= needs the text of the top-ranked document of each query, but the data has none; "
+            "train on the store of a build with runs and with an index that stores the texts"
         )
     mine = texts.candidate_first[rows]
     if settings.passages == "literal":

@@ -93,8 +93,8 @@ class Lane:
         if late:
             return Problem(503, "too_long", f"measuring took longer than {self._seconds:g} s and was stopped; send "
                            "fewer queries or documents, or use askew measure on your own machine")  # fmt: skip
-        return Problem(503, CODES[503], "the process that measures runs has ended, probably because memory ran out; "
-                       "send fewer queries or documents")  # fmt: skip
+        return Problem(503, CODES[503], "the process that computes the measures has ended, probably because memory ran "
+                       "out; send fewer queries or documents")  # fmt: skip
 
     def _start(self) -> subprocess.Popen[bytes]:
         share = thread_settings(max(1, cores() // 2))
@@ -108,7 +108,9 @@ class Lane:
         except (OSError, EOFError):
             self._stop()
             raise Problem(
-                503, CODES[503], "the process that measures runs did not start; the log of the service has the reason"
+                503,
+                CODES[503],
+                "the process that computes the measures did not start; the log of the service has the reason",
             ) from None
         return self._process
 

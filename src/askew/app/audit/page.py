@@ -66,7 +66,7 @@ def _parts_section(report: AuditReport, found: AuditFacts, parts: PageParts) -> 
     for place, (one, numbers) in enumerate(zip(found.parts, report.parts, strict=True), start=1):
         data = pl.DataFrame([{k: v for k, v in vars(part).items() if k != "amounts"} for part in numbers.parts])
         body.append(parts.table(t.parts_table(one, place), data if one.parts else None))
-    return [Section("parts", "Lean by reason and by who is mentioned", body)] if body else []
+    return [Section("parts", "Lean by reason and by kind of person", body)] if body else []
 
 
 def _worst_section(report: AuditReport) -> Section:

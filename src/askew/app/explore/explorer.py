@@ -57,7 +57,7 @@ AGREEMENT = "Agreement@10"
 AGREEMENT_SAYS = (
     "The share of the original query's top 10 documents that are also in the top 10 of the reformulated query. It "
     "shows how many results are kept, not how relevant they are. Effectiveness is not measured, because "
-    "the collection has no judgements for this query that a measure of effectiveness uses."
+    "no measure of effectiveness was requested, or the collection has no judgements for this query."
 )
 FINDS_NOTHING = "the query finds nothing: none of its words is in this collection; use other words"
 ONLY_STOP_WORDS = (
@@ -362,7 +362,10 @@ class Explorer:
         return None if found is None else found.value
 
     def compare(self, query: str, other: str, k: int = TOP, query_id: str | None = None) -> Comparison:
-        """Compare the result lists of two queries. Both lists are judged by the judgements of the original query."""
+        """Compare the result lists of two queries.
+
+        The effectiveness of both lists is measured with the judgements of ``query``.
+        """
         judged = self._judged(query, query_id)
         hits = self._find([query, other], max(k, self.depth))
         sides = [only(hits, row) for row in range(2)]

@@ -83,7 +83,7 @@ def _what_changes(report: LogReport) -> Iterator[str]:
             told = told.replace("more often", "less often", 1)
         yield told + (f". {absent}." if absent else ".")
     elif absent:
-        yield f"After people add a term of a group, they see other results: {absent}."
+        yield f"After people add a term of a group, they click other results: {absent}."
 
 
 def _association(report: LogReport) -> Iterator[str]:
@@ -95,11 +95,11 @@ def _association(report: LogReport) -> Iterator[str]:
         f"share of this group among the groups whose terms people add to the query is {_number(row, 'rho')}"
     )
     if row["low"] <= 0 <= row["high"]:
-        yield f"Which group people add is not clearly associated with the words of the query: {figures}."
+        yield f"The group whose terms people add is not clearly associated with the words of the query: {figures}."
     elif row["rho"] > 0:
-        yield f"People more often add the group that the words of the query are associated with: {figures}."
+        yield f"People more often add a term of the group that the words of the query are associated with: {figures}."
     else:
-        yield f"People more often add the group that the words of the query are not associated with: {figures}."
+        yield f"People more often add a term of a group that the words of the query are not associated with: {figures}."
 
 
 def _topics(report: LogReport) -> Iterator[str]:

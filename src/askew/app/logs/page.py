@@ -249,8 +249,8 @@ def _association(report: LogReport) -> list[Markup]:
     if "association" not in t:
         return []
     note = (
-        "Positive: people more often add the group that the words of the query are associated with. Negative: people "
-        "more often add the group that the words of the query are not associated with."
+        "Positive: people more often add a term of the group that the words of the query are associated with. "
+        "Negative: people more often add a term of a group that the words of the query are not associated with."
     )
     note = f"{note} {_NO_CORRELATION}"
     first = report.settings["first_group"]

@@ -158,5 +158,5 @@ def _cutoffs(given: str | Sequence[int] | None) -> tuple[int, ...]:
     texts = given.split(",") if isinstance(given, str) else [str(one) for one in given]
     found = tuple(dict.fromkeys(text.strip() for text in texts if text.strip()))
     if not found or not all(text.isascii() and text.isdigit() and int(text[:_DIGITS]) > 0 for text in found):
-        raise ConfigError(f"cutoffs=: expected whole numbers from 1, as in 5,10,20; found {', '.join(texts)!r}")
+        raise ConfigError(f"cutoffs=: expected whole numbers of 1 or more, as in 5,10,20; found {', '.join(texts)!r}")
     return tuple((Measure("cutoffs") @ int(text[:_DIGITS])).cutoff or 0 for text in found)

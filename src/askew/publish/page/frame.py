@@ -38,7 +38,9 @@ class About:
 
     def __post_init__(self) -> None:
         if not _SLUG.fullmatch(self.name):
-            raise ValueError(f"the name of a chart has lowercase letters, digits and hyphens, found {self.name!r}")
+            raise ValueError(
+                f"the name of a chart must have only lowercase letters, digits and hyphens, found {self.name!r}"
+            )
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def making_section(
         {**vars(one), "dropped": sum(one.dropped.values()), "reasons": why}
         for one, why in zip(steps, reasons, strict=True)
     ]
-    told = [Column("measure", CODE), *(Column(label, WORDS) for label in ("better", "role in the selection"))]
+    told = [Column("measure", CODE), *(Column(label, WORDS) for label in ("better", "role in the selection of pairs"))]
     lines = [[one.name, one.better, one.part, one.signature] for one in measures]
     return Section("run", "How these results were computed", [
         files.table(table("steps", "Steps of the run", head, rows, note), pl.DataFrame(counts)),

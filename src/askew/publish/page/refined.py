@@ -115,8 +115,9 @@ def _hard(files: PageParts, found: pl.DataFrame, measure: str, ranker: str) -> M
     note = (
         "Only original queries that have a candidate reformulation are counted. Means are over the hard queries that "
         f"were scored both by {ranker} and by the other ranker of the same row. Columns whose names contain "
-        "', other' were measured with the other ranker. Improved: number of hard queries whose best candidate "
-        "is better than the original query with the other ranker. Intervals are Wilson intervals."
+        "', other' were measured with the other ranker. Improved: number of hard queries for "
+        "which, with the other ranker, the best candidate is better than the original query. Intervals are "
+        "Wilson intervals."
     )
     return files.table(table("hard", f"Hard queries by {measure} (RePair, Table 5)", head, rows, note), found)
 
