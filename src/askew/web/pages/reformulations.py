@@ -169,7 +169,7 @@ def _table(found: Alternatives, k: int, sort: str) -> Markup:
         link = element("a", text, href=compared(found.query, one.text, k, found.query_id), data_key=one.variant_id)
         front = tag("span", "Pareto-optimal", class_="chip front") if one.front else ""
         rows.append(_row(found, one, tag("span", link, tag("span", one.method, class_="chip"), front)))
-    caption = "Values of each query, with the gain over the original query; a positive gain is an improvement"
+    caption = "Measured values of each query, and gains over the original query; a positive gain is an improvement"
     return p.data_table(caption, head, rows, "candidates")
 
 
