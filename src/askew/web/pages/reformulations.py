@@ -108,7 +108,7 @@ def _card(found: Alternatives, one: Variant, k: int) -> Markup:
         if one.kept == 1
         else ""
     )
-    kept = [] if one.kept is None else [f"keeps {one.kept:.0%} of the original top {TOP}"]
+    kept = [] if one.kept is None else [f"keeps {one.kept:.0%} of the original top {TOP} results"]
     facts = [*([] if one.same is None else [f"same meaning {one.same:.0%}"]), *kept,
              "in the dataset" if one.stored else f"by {one.method}"]  # fmt: skip
     told = [tag("p", tag("span", "Gains ", class_="soft-label"), gained or "nothing")]
