@@ -196,7 +196,9 @@ def test_a_head_on_a_frozen_encoder_is_trained_again(data, recorded):
         sides.append(HeadInputs(vectors, rows.relevant[there], rows.gender[there], rows.query_id[there]))
     train, test = sides
     logits = fit_heads(train, np.zeros((1, 3)), replace(CONVERGED, seed=7)).logits(test.encodings)[:, 0]
-    table = recorded("grepbias.py").partition("Table 2: head, apart, title and body, converged [published]")[2]
+    table = recorded("grepbias.py").partition(
+        "Table 2: head, apart, title and body, converged, published values in brackets"
+    )[2]
     line = next(line for line in table.splitlines() if line.startswith("Child Care"))
     column = ["Sex", "Career", "Child", "Appearance"].index("Appearance")
     assert re.findall(r"(0\.\d+|1\.000) \[", line)[column] == f"{((logits > 0) == test.relevant).mean():.3f}"

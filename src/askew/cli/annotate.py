@@ -49,11 +49,11 @@ def command(
 ) -> None:
     """Count how often each document names each group, and keep the counts in the store.
 
-    The command counts the words that the default measures of askew measure count, or the words that the measures of
-    --measures or --preset count. With --lexicon, --tokens or --overlap, the command makes only one count; those of
-    these three options that are not given have their defaults. Existing counts are reused. After an interruption, the
-    same command resumes. If you give askew measure the same --store, it finds the counts by the content of the
-    documents, and reads the counts instead of the texts.
+    By default, the command counts the words that 'askew measure' needs for its default measures. With --measures or
+    --preset, it counts the words that the given measures need. With --lexicon, --tokens or --overlap, it counts only
+    once, with these settings; if you give only one or two of these three options, the others have their defaults.
+    Existing counts are reused. After an interruption, the same command resumes. With the same --store, the command
+    'askew measure' finds the counts by the content of the documents, and reads the counts instead of the texts.
     """
     from askew.app.scoring.annotate import annotate
     from askew.engine.store import Store

@@ -178,7 +178,8 @@ def calibrate_command(
     similarity: Annotated[
         str,
         typer.Option(
-            help="How to measure the similarity of two queries: light (no model) or neural (needs the extra neural)."
+            help="How to measure the similarity of two queries: light (without a model) or neural (with a model; "
+            "needs the optional dependencies named neural)."
         ),
     ] = defaults.SIMILARITY,
     rule: Annotated[

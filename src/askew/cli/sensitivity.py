@@ -64,8 +64,9 @@ def command(
     who: Annotated[
         str | None,
         typer.Option(
-            help="Classes of counted words to compare: any, or real, fictional, generic, name and other (join several "
-            "classes with +). Default: "
+            help="Classes of counted words to compare: any (all words), real (a real person), fictional (a character), "
+            "generic (people in general), name (part of a title, brand or place) or other (no person). Join classes "
+            "with +, as in real+fictional. Default: "
             f"{','.join(defaults.SENSITIVITY_WHO)}."
         ),
     ] = None,
@@ -121,7 +122,7 @@ def _print_tables(report: SensitivityReport) -> None:
         say_wrapped(sentence)
     say("")
     rows = report.axis_rows()
-    say("agreement (Kendall's tau) of two orders of the systems if one choice differs")
+    say("Kendall's tau between two orders of the systems if only one choice differs")
     _print(AXIS_HEAD, rows)
     say("ranks of the systems (rank 1: leans least)")
     ranks = [[one.system, f"{one.median:g}", f"{one.best}-{one.worst}", f"{one.least:,}"] for one in report.ranks]
@@ -131,7 +132,7 @@ def _print_tables(report: SensitivityReport) -> None:
 
 
 def _print_flips(report: SensitivityReport) -> None:
-    say("systems A and B whose order changes: combinations in which each one leans less")
+    say("systems A and B whose order changes: in how many combinations each leans less")
     shown = report.flips[:_MOST_SHOWN]
     rows = [[one.first, one.second, f"{one.first_less:,}", f"{one.second_less:,}", f"{one.equal:,}"] for one in shown]
     _print(("A", "B", "A less", "B less", "equal"), rows)

@@ -32,7 +32,9 @@ Preset = Annotated[
         "others are random) or original (all are random)."
     ),
 ]
-Encoder = Annotated[str | None, typer.Option(help="The encoder to start from: a name, a folder or a hub id.")]
+Encoder = Annotated[
+    str | None, typer.Option(help="The pretrained encoder to train further: a name, a folder or a hub id.")
+]
 
 
 def negatives_command(
@@ -304,8 +306,8 @@ def rerank_command(
         float | None,
         typer.Option(
             help="For greedy: the number of remaining top-ranked documents that are compared at each rank (1: the "
-            "order does not change). For mmr, detconstsort and fairtopk: the strength of the effect, from 0 (weakest) "
-            "to 1 (strongest)."
+            "order does not change). For mmr, detconstsort and fairtopk: the strength of the reranking, from 0 "
+            "(weakest) to 1 (strongest)."
         ),
     ] = None,
     groups: o.GroupNames = None,

@@ -233,7 +233,7 @@ def _card(found: dict[str, Path], table: pl.DataFrame, stated: Statement) -> Ite
         if not _has_one(text, lines):
             yield f"README.md: the table of {what} differs from the Parquet files"
     if not _has_one(text, [numbers.held_out_table(counted, whole) for whole in (False, True)]):
-        yield "README.md: the table of held-out changes differs from the field held_out in askew.json"
+        yield "README.md: the table of changes on held-out data differs from the field held_out in askew.json"
 
 
 def _has_one(text: str, tables: Iterable[list[str]]) -> bool:

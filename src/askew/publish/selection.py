@@ -167,7 +167,7 @@ class _Reader:
         if found and len(self.measures("measure")) != 1:
             raise wrong(
                 "selection.measure",
-                "one measure, to whose values the criteria in boxes apply",
+                "one measure: the criteria in selection.boxes apply to its values",
                 self.stated.get("measure"),
             )
         return {box: Criterion.parse(written) for box, written in found.items()}

@@ -199,10 +199,10 @@ async def pairs(site: Here, asked: Annotated[s.PairFilter, Query()]) -> Response
 @router.post(
     "/pairs",
     responses=_documented(s.PairAnswers),
-    summary="Pairs of a query and its reformulation, for several filters",
+    summary="Pairs of a query and its reformulation: several requests at once",
 )
 async def pairs_batch(site: Here, body: s.PairBatch) -> Response:
-    """As GET, for several filters."""
+    """As GET, for several requests at once."""
     opened = await site.opened()
 
     def make() -> bytes:

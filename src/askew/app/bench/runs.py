@@ -220,7 +220,7 @@ class MethodRunner:
         if key is None:
             raise ConfigError(
                 f"method {method.text}: this method uses the words that the first measure of lean counts, but "
-                f"{lean.text} counts no words; give a measure that counts words first, such as ARaB(tf)@10"
+                f"{lean.text} counts no words; as the first measure, give one that counts words, such as ARaB(tf)@10"
             )
         return compared_groups(self._scorer.scorer.mentions(*key), str(lean.measure.param("groups", "auto")))
 

@@ -130,7 +130,10 @@ class _MissingTexts:
                 chosen.pop("missing", None)
         else:
             rules = dict.fromkeys(str(one.measure.param("missing")) for one in asked if one.text in kept)
-            self.notes.append(f"up to {absent:,} ranked documents have no text; values of missing=: {', '.join(rules)}")
+            self.notes.append(
+                f"up to {absent:,} ranked documents have no text; "
+                f"rules compared for them (missing=): {', '.join(rules)}"
+            )
         return [one for one in asked if one.text in kept]
 
     def _compared(self, same: list[MeasureRequest], absent: int) -> list[MeasureRequest]:

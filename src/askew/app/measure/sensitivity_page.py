@@ -73,9 +73,9 @@ def _notes(report: SensitivityReport) -> list[Markup]:
 def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
     rows = [[*row, ", ".join(map(str, one.values))] for row, one in zip(report.axis_rows(), report.axes, strict=True)]
     note = (
-        "A combination is one set of choices, such as a measure, a word list and a cutoff. The column pairs is the "
-        "number of pairs of combinations that differ only in the choice of this row. If two combinations have "
-        "different measures, a choice that only one of these measures has is ignored. A low mean tau "
+        "A combination is one set of choices, such as a measure, a word list and a cutoff. The column named pairs "
+        "counts the pairs of combinations that differ only in the choice of this row. If two combinations have "
+        "different measures, a choice that applies to only one of these measures is ignored. A low mean tau "
         "means that the choice of this row changes the order of systems."
     )
     head = [*columns(*AXIS_HEAD), Column("values compared", WORDS)]
@@ -133,9 +133,9 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
             f"The matrix of all {len(report.combinations):,} combinations is in the file tables/tau.parquet of a "
             "report folder."
         )
-    about = About("agreement", "Agreement of the orders", _described("combinations"))
+    about = About("agreement", "Agreement of the orders of systems", _described("combinations"))
     drawn = heat_map(about, headings, values, _WHAT)
-    return Section("agreement", "Agreement of the orders", [_own_size(parts.chart(about, drawn, caption))])
+    return Section("agreement", "Agreement of the orders of systems", [_own_size(parts.chart(about, drawn, caption))])
 
 
 def _described(things: str) -> str:

@@ -194,7 +194,7 @@ def _card(
         command=command, base=str(identity["weights"]), data=(*rows, counts), seed=job.pace.seed,
         settings={**asdict(job.settings), **asdict(job.pace)}, device=device, measured=measured,
         limits=(
-            "Lean is counted with a lexicon; words that name a group are not bias by themselves.",
+            "Lean is measured by counting the words of a lexicon; such words are not bias by themselves.",
             "To measure the effect of the model, take queries that the model was not trained on. Rerank a run of these "
             "queries with askew rerank, and compare the two runs with askew compare.",
         ),

@@ -64,7 +64,7 @@ RULE = "selector.json"
 CROSS_ENCODER, LEAN_AWARE = "cross-encoder", "lean-aware"
 
 
-_LIMITS = ("Lean is counted with a lexicon; words that name a group are not bias by themselves.",)
+_LIMITS = ("Lean is measured by counting the words of a lexicon; such words are not bias by themselves.",)
 _CHOICE_LIMITS = (
     *_LIMITS,
     f"The rule lean-aware selects by {LEAN} of the results of each reformulation, so {LEAN} is both input and outcome "

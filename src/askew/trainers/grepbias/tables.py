@@ -32,7 +32,7 @@ from askew.trainers.grepbias.scores import (
 from askew.trainers.published import read_published
 
 # How the intervals of a table were computed.
-INTERVALS = "test for bounded means; for the distance of logits: corrected bootstrap"
+INTERVALS = "by a test for bounded means; for the distance of logits, by a corrected bootstrap"
 _WORD = re.compile(r"[a-z]{2,}")
 
 
@@ -67,7 +67,9 @@ def accuracy_table(number: str, result: MethodLogits, groups: RowIndex, baseline
     by_test = average_zero_shot(untrained.T)
     rows.append((baseline.name, *_short(by_test), f"{by_test.mean():.3f}"))
     return CardTable(
-        f"Table {number}: {result.name} [published]", ("train / test", *groups.names, "Average*"), tuple(rows)
+        f"Table {number}: {result.name}, published values in brackets",
+        ("train / test", *groups.names, "Average*"),
+        tuple(rows),
     )
 
 
@@ -85,7 +87,7 @@ def fractions_table(result: MethodLogits, groups: RowIndex, baseline: MethodLogi
     untrained = nan_mean(_fractions(baseline, groups), 0)
     rows.append((baseline.name, *(_three(one) for one in untrained), _three(untrained.mean(0))))
     return CardTable(
-        f"Table 3: {result.name}, shares of queries won by M/F/N",
+        f"Table 3: {result.name}, shares of queries that the versions M/F/N win",
         ("train / test", *groups.names, "Average"),
         tuple(rows),
     )
@@ -107,7 +109,9 @@ def before_after_table(
     rows.append(("mean", *([""] * 6), *(_both(gap.mean(), m) for gap, m in zip(gaps, mean, strict=True))))
     untrained = nan_mean(_fractions(baseline, groups), 1).mean(0)
     rows.append((baseline.name, *_short(untrained), "", "", "", f"{_gaps(baseline, groups).mean():.3f}", ""))
-    return CardTable(f"Table 6: {before.name} and {after.name} [published]", ("train", *names), tuple(rows))
+    return CardTable(
+        f"Table 6: {before.name} and {after.name}, published values in brackets", ("train", *names), tuple(rows)
+    )
 
 
 def words_table(names: Sequence[str], documents: dict[str, list[str]], stop_words: frozenset[str]) -> CardTable:
@@ -142,7 +146,7 @@ def summary_table(results: Sequence[MethodLogits], groups: RowIndex) -> CardTabl
         rows.append((result.name, *told, f"{found.fitted.value:.4f}", held_out, f"{len(by_seed)} ({spread})"))
     columns = (
         "method", "zero-shot accuracy", "|M-F|", "M-F", "M-F distance of logits", "fitted diagonal",
-        "held-out diagonal", "seeds (sd of accuracy/sd of |M-F|)",
+        "held-out diagonal", "seeds (sd of accuracy, then sd of |M-F|)",
     )  # fmt: skip
     heading = f"All methods, {len(groups.query_category)} queries, 95 % intervals ({INTERVALS})"
     return CardTable(heading, columns, tuple(rows))

@@ -108,7 +108,7 @@ def _card(found: Alternatives, one: Variant, k: int) -> Markup:
         if one.kept == 1
         else ""
     )
-    kept = [] if one.kept is None else [f"keeps {one.kept:.0%} of the original top {TOP}"]
+    kept = [] if one.kept is None else [f"keeps {one.kept:.0%} of the original top {TOP} results"]
     facts = [*([] if one.same is None else [f"same meaning {one.same:.0%}"]), *kept,
              "in the dataset" if one.stored else f"by {one.method}"]  # fmt: skip
     told = [tag("p", tag("span", "Gains ", class_="soft-label"), gained or "nothing")]
@@ -169,7 +169,7 @@ def _table(found: Alternatives, k: int, sort: str) -> Markup:
         link = element("a", text, href=compared(found.query, one.text, k, found.query_id), data_key=one.variant_id)
         front = tag("span", "Pareto-optimal", class_="chip front") if one.front else ""
         rows.append(_row(found, one, tag("span", link, tag("span", one.method, class_="chip"), front)))
-    caption = "Values of each query, with the gain over the original query; a positive gain is an improvement"
+    caption = "Measured values of each query, and gains over the original query; a positive gain is an improvement"
     return p.data_table(caption, head, rows, "candidates")
 
 

@@ -192,5 +192,9 @@ def _worst(worst: Sequence[Worst], run: str, measure: str, place: int) -> Markup
         if one.text:
             name = element("a", tag("bdi", shown(one.text), dir="auto"), href=address("/", {"q": one.text}))
         rows.append([name, n.mean(one.value, 3), *([p.gain_cell(one.gain)] if compared else [])])
-    caption = f"Queries on which {run} loses most" if compared else f"Queries on which {run} has the worst values"
+    caption = (
+        f"Queries on which {run} has the largest losses in {measure}"
+        if compared
+        else f"Queries on which {run} has the worst values of {measure}"
+    )
     return tag("section", p.data_table(caption, head, rows, f"worst-{place}"))
