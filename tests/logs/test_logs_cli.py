@@ -139,7 +139,7 @@ def test_rows_left_out_are_told_by_reason_on_stderr(askew_logs, tmp_path):
 )
 def test_the_demo_takes_other_settings_and_tells_of_the_effects_that_are_left(askew_logs, small_demo, words):
     out, _ = askew_logs("--demo", *words)
-    assert "known effects in this synthetic log:" in out
+    assert "synthetic log: the 95% interval contains the true value for" in out
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -196,7 +196,7 @@ def test_topics_and_several_groups_are_told_with_their_intervals(askew_logs, tmp
 
 def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_demo):
     out, err = askew_logs("--demo")
-    assert "known effects in this synthetic log:" in out
+    assert "synthetic log: the 95% interval contains the true value for" in out
     assert "made up (random seed 0)" in err
     assert max(map(len, out.splitlines())) <= 80
 

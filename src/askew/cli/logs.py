@@ -326,7 +326,7 @@ def _keyphrases(report: LogReport) -> None:
     if rows:
         columns = [("score", [f"{row['score']:.4f}" for row in rows]), ("users", [f"{row['users']:,}" for row in rows])]
         _table(
-            "keyphrases that users add to queries in the same way as group terms",
+            "keyphrases: added in the same templates as group terms, such as 'jobs for ...'",
             "keyphrase",
             [row["keyphrase"] for row in rows],
             columns,

@@ -36,7 +36,7 @@ class _LexiconShare:
     """The absolute difference of group shares, as a percentage of the tokens."""
 
     name = "LexiconShare"
-    about = "percentage of tokens that name one group minus the percentage of tokens that name the other group, as with LIWC"
+    about = "percentage of tokens that name one group minus percentage that name the other group (the LIWC measure)"
     positional: tuple[str, ...] = ()
     reads = frozenset({"mentions"})
     parameters = {

@@ -275,8 +275,8 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     }
     drawn = [Points(name, np.log10(part["n"].to_numpy()), part["share"].to_numpy()) for name, part in sides.items()]
     told = (
-        "Each point is a query. Its position shows how many reformulations of the query add terms of a group, and the share of "
-        f"these reformulations that add {first}."
+        "Each point is a query. Its position shows how many reformulations of the query add terms of a group, and the "
+        f"share of these reformulations that add {first}."
     )
     about = About("funnel", "Queries to which people add one group more often than the other", told)
     said = (
