@@ -64,7 +64,7 @@ _SUBSETS = {
     "optimal": "whether the pair is in the subset Optimal",
     "effective": "whether the pair is in the subset Effective",
     "fair": "whether the pair is in the subset Fair (Optimal and Effective together)",
-    "negative": "whether the pair is a negative example for training",
+    "negative": "whether the pair is a negative sample for training",
 }
 _FURTHER = {
     "accepted": "whether the selector accepts this pair, given the values in its columns label and group",
