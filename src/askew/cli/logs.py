@@ -31,7 +31,9 @@ Columns = Annotated[
 ]
 Gap = Annotated[
     float,
-    typer.Option(help="For a log without sessions: a session ends if its user sends no query for this many minutes."),
+    typer.Option(
+        help="For a log without sessions: a session ends after this many minutes without a row of the same user."
+    ),
 ]
 Topics = Annotated[
     str, typer.Option(help=

@@ -67,7 +67,7 @@ _SUBSETS = {
     "negative": "whether the pair is a negative sample for training",
 }
 _FURTHER = {
-    "accepted": "whether the selector accepts this pair, given the values in its columns label and group",
+    "accepted": "whether the selector accepts the pair; only accepted pairs can be in the subsets Optimal or Effective",
     "valid": "whether the pair may be selected for the subset Effective",
     "perfect": "whether the rewritten query itself is effective and without lean",
     "is_best": "whether the pair is the one that the selector ranks first for its query",
