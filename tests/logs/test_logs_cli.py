@@ -125,7 +125,7 @@ def test_rows_left_out_are_told_by_reason_on_stderr(askew_logs, tmp_path):
     assert "3 rows, 2 left out" in out
     assert "note: 1 row left out: unparseable time (log.tsv:2: time 'aaaaa')" in err
     assert "note: 1 row left out: wrong number of columns (log.tsv:4)" in err
-    assert "no reformulation in the log adds a group" in err
+    assert "no reformulation in the log adds terms of a group" in err
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_rows_left_out_are_told_by_reason_on_stderr(askew_logs, tmp_path):
 )
 def test_the_demo_takes_other_settings_and_tells_of_the_effects_that_are_left(askew_logs, small_demo, words):
     out, _ = askew_logs("--demo", *words)
-    assert "known effects in this synthetic log:" in out
+    assert "synthetic log: the 95% interval contains the true value for" in out
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -178,7 +178,7 @@ def test_a_log_whose_rows_are_all_left_out_is_told_with_reasons_and_an_example(a
 def test_a_log_without_a_reformulation_is_no_mistake(askew_logs, tmp_path):
     (tmp_path / "log.tsv").write_text("user\ttime\tquery\nu\t5\tx\n")
     out, err = askew_logs("log.tsv")
-    assert "1 rows, 0 left out" in out and "no reformulation in the log adds a group" in err
+    assert "1 rows, 0 left out" in out and "no reformulation in the log adds terms of a group" in err
 
 
 def test_topics_and_several_groups_are_told_with_their_intervals(askew_logs, tmp_path):
@@ -196,7 +196,7 @@ def test_topics_and_several_groups_are_told_with_their_intervals(askew_logs, tmp
 
 def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_demo):
     out, err = askew_logs("--demo")
-    assert "known effects in this synthetic log:" in out
+    assert "synthetic log: the 95% interval contains the true value for" in out
     assert "made up (random seed 0)" in err
     assert max(map(len, out.splitlines())) <= 80
 

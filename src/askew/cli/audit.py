@@ -62,8 +62,7 @@ def command(
     resolver: Annotated[
         str,
         typer.Option(
-            help="The model that estimates how much of the lean is off topic, and whom words mean: light, or "
-            "neural (slow)."
+            help="The model that estimates why a result mentions a group and who is mentioned: light, or neural (slow)."
         ),
     ] = (DEFAULTS.resolver),
     baseline: Annotated[
@@ -172,7 +171,7 @@ def _print_parts(report: AuditReport) -> None:
             ("95% interval", [f"[{one.low:.0%}, {one.high:.0%}]" for one in rows]),
             ("net", [f"{one.net:+.4f}" for one in rows]),
         ]
-        title = f"parts of the value of {found.measure}, estimated from {found.mentions:,} mentions of groups"
+        title = f"{found.measure}: estimated contribution of each kind of mention ({found.mentions:,} mentions)"
         print_tables(title, "part", [f"{one.kind}: {part_name(one.name)}" for one in rows], columns)
 
 

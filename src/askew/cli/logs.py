@@ -31,7 +31,9 @@ Columns = Annotated[
 ]
 Gap = Annotated[
     float,
-    typer.Option(help="If the log has no sessions: a session ends after this many minutes without a row of its user."),
+    typer.Option(
+        help="For a log without sessions: a session ends after this many minutes without a row of the same user."
+    ),
 ]
 Topics = Annotated[
     str, typer.Option(help=
@@ -326,7 +328,7 @@ def _keyphrases(report: LogReport) -> None:
     if rows:
         columns = [("score", [f"{row['score']:.4f}" for row in rows]), ("users", [f"{row['users']:,}" for row in rows])]
         _table(
-            "keyphrases that users add at the same places of queries as group terms",
+            "keyphrases: added in the same templates as group terms, such as 'jobs for ...'",
             "keyphrase",
             [row["keyphrase"] for row in rows],
             columns,
@@ -337,7 +339,7 @@ def _planted(report: LogReport) -> None:
     table = report.tables["planted"]
     say("")
     found = f"{table['within'].sum()} of {table.height}"
-    say(f"known effects in this synthetic log: {found} are inside their 95% interval")
+    say(f"synthetic log: the 95% interval contains the true value for {found} effects")
 
 
 _PRINTERS: dict[str, Callable[[LogReport], None]] = {

@@ -27,7 +27,7 @@ Label = Annotated[
     str | None, typer.Option(help="With --queries: use only queries with this label, such as n (neutral).")
 ]
 Background = Annotated[
-    Path | None, typer.Option(help="A run file. The measure NFaiRR is normalized with its documents.")
+    Path | None, typer.Option(help="A run file. The measure NFaiRR is normalized with the documents of this run.")
 ]
 Measures = Annotated[
     str | None, typer.Option(help="The measures, such as 'RR@10 ARaB(tf)@10 NFaiRR@10'; see askew list measures.")

@@ -56,7 +56,7 @@ def lean_parameters(lexicon: str) -> dict[str, Parameter]:
         ),
         "resolver": Parameter(
             RESOLVER,
-            "the model that estimates the class of a mention, for the parameter who: light or neural",
+            "the model that estimates the class of a mention (see the parameter 'who'): light or neural",
             quiet=True,
         ),
         "missing": Parameter(
@@ -93,7 +93,7 @@ def relevance_parameters() -> dict[str, Parameter]:
             ("any", "judged", "relevant"), quiet=True,
         ),
         "rel": Parameter(
-            1, "the lowest grade of a judgement that counts as relevant, if the parameter on is judged or relevant",
+            1, "the lowest grade of a judgement that counts as relevant, if on=judged or on=relevant",
             number="whole", least=1, quiet=True,
         ),
     }  # fmt: skip

@@ -36,17 +36,21 @@ class _LexiconShare:
     """The absolute difference of group shares, as a percentage of the tokens."""
 
     name = "LexiconShare"
-    about = "percentage of tokens that name one group minus that of the other group (the LIWC measure)"
+    about = "percentage of tokens that name one group minus percentage that name the other group (the LIWC measure)"
     positional: tuple[str, ...] = ()
     reads = frozenset({"mentions"})
     parameters = {
         "groups": Parameter("auto", DIFFERENCE),
-        "sign": Parameter("abs", "absolute or signed value for each query", ("abs", "signed")),
+        "sign": Parameter(
+            "abs", "whether the value of each query is absolute (abs) or signed (signed)", ("abs", "signed")
+        ),
         "scale": Parameter(
             100, "factor of the shares: 100 for percentages, 1 for shares", number="any", least=1e-9, most=1e9
         ),
         "empty": Parameter(
-            "absent", "a query whose documents have no text is left out, or counts as zero", ("absent", "zero")
+            "absent",
+            "a query whose documents have no text is left out (absent), or its value is 0 (zero)",
+            ("absent", "zero"),
         ),
         **relevance_parameters(),
         **lean_parameters("gender"),

@@ -29,9 +29,10 @@ _SIDES = (
     "gain of {}: how much better the value of the rewritten query is than the value of the original query",
 )
 _HELD_OUT_GAIN = (
-    "held-out gain of {}: the documents are split into two halves; if the pair is selected with one half, this is the "
-    "gain of the pair on the other half, with a cutoff half as large. The value is the mean over all such selections. "
-    "It is null if the pair was selected with neither half, or if the measure has no value on the other half"
+    "held-out gain of {}: the documents are split at random into two halves. Pairs are selected with the documents of "
+    "one half, and their gain is computed with the documents of the other half, at half the cutoff. The value is the "
+    "mean of these gains over all halves with which this pair was selected. The value is null if this pair was "
+    "selected with no half, or if the measure has no value on the other half"
 )
 _FOR_MEASURES = ("old_", "new_", "gain_", held_out_gain_column(""))
 _ABOUT = {
@@ -63,10 +64,10 @@ _SUBSETS = {
     "optimal": "whether the pair is in the subset Optimal",
     "effective": "whether the pair is in the subset Effective",
     "fair": "whether the pair is in the subset Fair (Optimal and Effective together)",
-    "negative": "whether the pair is a negative sample",
+    "negative": "whether the pair is a negative sample for training",
 }
 _FURTHER = {
-    "accepted": "whether the selector accepts pairs that have this value of label and this value of group",
+    "accepted": "whether the selector accepts the pair; only accepted pairs can be in the subsets Optimal or Effective",
     "valid": "whether the pair may be selected for the subset Effective",
     "perfect": "whether the rewritten query itself is effective and without lean",
     "is_best": "whether the pair is the one that the selector ranks first for its query",

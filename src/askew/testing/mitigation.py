@@ -35,7 +35,7 @@ def check_mitigation(method: MitigationPlugin, task: MitigationTask | None = Non
     before = given.first.docs.copy(), given.first.scores.copy()
     made = check_lists(method.rank(given), given, type(method).__name__)
     assert all((one == two).all() for one, two in zip(before, (given.first.docs, given.first.scores), strict=True)), (
-        "the method must not change task.first (the given results of the first search)"
+        "the method must not change task.first (the ranked lists that the method receives)"
     )
     again = method.rank(given)
     assert (made.docs == again.docs).all(), "two calls with the same task must give the same results"
@@ -44,7 +44,7 @@ def check_mitigation(method: MitigationPlugin, task: MitigationTask | None = Non
         assert (np.diff(made.scores[part]) <= 0).all(), "scores must not rise from one rank to the next"
         alone = method.rank(_one_query(given, row))
         assert alone.docs.tolist() == made.docs[part].tolist(), (
-            "the list of a query must not depend on the other queries"
+            "the results for one query must not depend on the other queries of the task"
         )
     return made
 

@@ -23,12 +23,12 @@ from askew.publish.page.writing import write_report
 
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 _LIMITS = (
-    "A method that selects by a measure of lean, or ranks by the words that this measure counts, reduces this "
-    "measure by construction. Compare the other measures.",
+    "Some methods select documents or queries by a measure of lean, or rank documents by the words that the measure "
+    "counts. Such a method reduces this measure by construction. Compare it by other measures of lean.",
     "A Pareto front is computed from means over the queries of this bench. Two methods on the front may differ only by "
     "chance: see the intervals in the section Changes.",
-    "If only one document of a query is judged, a measure of effectiveness ignores the rest of the top 10. The column "
-    "'top 10 kept' shows how much the rest of the top 10 changes.",
+    "If only one document of a query is judged, measures of effectiveness ignore all other documents in the top 10. "
+    "The column 'top 10 kept' shows how much the top 10 changes.",
     "Evaluate a method with a trained model only on queries that the model was not trained on.",
     "A reformulated query may ask for different information. This report includes no human check of the meaning.",
 )

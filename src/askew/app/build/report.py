@@ -75,7 +75,8 @@ _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nea
 _SUBSETS = {
     "optimal": "at most one pair per query: the best accepted pair whose reformulation meets the thresholds for "
     "effectiveness and lean by all measures of the selector",
-    "effective": "at most one pair per query: the best accepted pair that cannot be in the subset optimal",
+    "effective": "at most one pair per query: the best accepted pair that does not meet the criteria of the subset "
+    "optimal",
     "fair": "all pairs of the subsets optimal and effective",
     "negative": "pairs whose reformulation worsens effectiveness or lean; they are negative examples, not chosen pairs",
 }

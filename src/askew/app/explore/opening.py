@@ -209,7 +209,11 @@ def _given(sources: Sources, plan: RecordedPlan | None) -> list[str]:
     if plan is None or sources.store is None:
         return []
     given = [name for name, value in (("groups", sources.groups), ("measures", sources.measures)) if value is not None]
-    return [f"The given {' and '.join(given)} replace those of the store, so {GIVEN}."] if given else []
+    return (
+        [f"The given {' and '.join(given)} replace the {' and '.join(given)} of the store, so {GIVEN}."]
+        if given
+        else []
+    )
 
 
 def _counting(sources: Sources, plan: RecordedPlan | None) -> ExplorerCounts:

@@ -37,10 +37,10 @@ def analyze_log(
     settings: LogSettings | None = None,
     progress: Progress | None = None,
 ) -> LogReport:
-    """Analyze the reformulations in a query log that add a group to the query.
+    """Analyze a query log: find the reformulations in which users add terms of a group to their query.
 
-    The report shows how often users add a group, which group, how soon after the original query, and with what effect
-    on the results.
+    The report shows how often users add terms of a group, which group, how soon after the original query, and with
+    what effect on the results.
 
     ``log`` is a file, a folder, a list of files and folders, a data frame, an Arrow table, a dict of columns, or a list
     of rows as dicts. ``format`` and ``groups`` replace the fields of the same names in ``settings``. A table is
@@ -175,7 +175,7 @@ def _fill(
     tables["frequency"] = patterns.frequency_table(kept.counts)
     if not events.height:
         report.notes.append(
-            "no reformulation in the log adds a group, so the report has no tables of such reformulations"
+            "no reformulation in the log adds terms of a group, so the report has no tables of such reformulations"
         )
         return []
     tables["groups"] = patterns.group_table(events, groups)

@@ -68,7 +68,7 @@ def _patterns(report: LogReport) -> list[Markup]:
     t = report.tables
     body = [made("frequency", "Reformulations", _told(t["frequency"]), [words("what", "which"), _HITS, shares()])]
     if "groups" not in t:
-        return [*body, paragraph("No reformulation in this log adds a group.")]
+        return [*body, paragraph("No reformulation in this log adds terms of a group.")]
     note = (
         "Group 'several': reformulations that add terms of more than one group. They are not counted for any single "
         "group. Two terms: number of reformulations that add more than one group term."
@@ -282,8 +282,8 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     }
     drawn = [Points(name, np.log10(part["n"].to_numpy()), part["share"].to_numpy()) for name, part in sides.items()]
     told = (
-        "Each point is a query. Its position shows how many reformulations of the query add a group, and the share of "
-        f"these reformulations that add {first}."
+        "Each point is a query. Its position shows how many reformulations of the query add terms of a group, and the "
+        f"share of these reformulations that add {first}."
     )
     about = About("funnel", "Queries to which people add one group more often than the other", told)
     said = (

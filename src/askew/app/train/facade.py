@@ -189,9 +189,9 @@ class Selector:
     ``predict`` needs no judgements. The argument ``candidates`` of ``predict`` has the reformulations of each query.
     ``settings`` are the settings of ``askew train selector``. A trained selector has one or two rules. The rule
     cross-encoder reads only the texts of the query and of its candidates, and selects the candidate with the highest
-    score. The rule lean-aware is learned only from the store of a build; it also reads the documents that each
-    candidate retrieves. Among the candidates that are unlikely to lose effectiveness, the rule lean-aware selects the
-    candidate whose results lean least, or keeps the original query.
+    score. The rule lean-aware also reads the documents that each candidate retrieves. This rule is learned only if the
+    training data is a store (a folder that ``askew run`` writes). Among the candidates that are unlikely to lose
+    effectiveness, the rule lean-aware selects the candidate whose results lean least, or keeps the original query.
     """
 
     def __init__(self, **settings: Any) -> None:

@@ -106,9 +106,9 @@ def _method_tables(files: PageParts, methods: pl.DataFrame, sides: Sequence[Side
                    "change", "95% interval", kind=CODE)  # fmt: skip
     groups = [Group(side.label, _method_rows(methods.filter(measure=side.measure))) for side in sides]
     note = (
-        "The columns from candidates to the first 95% interval are for all candidate reformulations of a method. The "
-        "columns from chosen to the last 95% interval are for its selected reformulations. The intervals treat the "
-        "queries as the sample."
+        "The column 'candidates' and the four columns after it are for all candidate reformulations of a method. The "
+        "column 'chosen' and the four columns after it are for its selected reformulations. The intervals cover "
+        "variation over queries."
     )
     return [used, files.table(Table("methods", "Effect of each method", told, groups, [note]), methods)]
 
