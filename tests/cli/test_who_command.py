@@ -27,7 +27,7 @@ def test_measuring_with_the_store_gives_identical_numbers_and_tells_where_they_c
     assert (after.code, after.out, after.err) == (
         0,
         before.out,
-        "note: the counts of 4 documents were read from .askew\n",
+        "note: the word counts of 4 documents were read from the store .askew\n",
     )
 
 
@@ -39,7 +39,7 @@ def test_one_annotation_serves_every_class_and_their_sums(askew):
     assert (one["ran"], again["ran"], again["key"]) == (True, False, one["key"])
     after = [askew(measure(who)) for who in asked]
     assert [found.out for found in after] == before
-    assert {found.err for found in after} == {"note: the counts of 4 documents were read from .askew\n"}
+    assert {found.err for found in after} == {"note: the word counts of 4 documents were read from the store .askew\n"}
     # The classes differ, so that the numbers are not those of one and the same count.
     assert len({found.json["runs"][0]["measures"].popitem()[1]["mean"] for found in after}) == len(asked)
 
@@ -47,7 +47,7 @@ def test_one_annotation_serves_every_class_and_their_sums(askew):
 def test_counts_without_classes_do_not_serve_a_measure_of_a_class(askew):
     assert askew("annotate docs.tsv --measures 'ARaB(tf)@10'").code == 0
     assert "read from" not in askew(measure("generic")).err
-    assert "read from .askew" in askew(measure("any")).err
+    assert "read from the store .askew" in askew(measure("any")).err
 
 
 def test_clipped_words_are_noted_where_they_would_count_and_not_for_a_class_that_never_has_them(askew, files):
@@ -55,7 +55,7 @@ def test_clipped_words_are_noted_where_they_would_count_and_not_for_a_class_that
     notes = [askew(measure("generic")).err, askew(measure("any")).err]
     askew("annotate docs.tsv --measures 'ARaB(tf,who=generic)@10 ARaB(tf)@10'")
     stored = [
-        askew(measure(who)).err.replace("note: the counts of 4 documents were read from .askew\n", "")
+        askew(measure(who)).err.replace("note: the word counts of 4 documents were read from the store .askew\n", "")
         for who in ("generic", "any")
     ]
     assert stored == notes

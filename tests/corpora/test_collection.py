@@ -184,7 +184,7 @@ def test_a_folder_of_other_names_is_documents_only(tmp_path):
 def test_what_a_folder_lacks_is_said_with_where_it_would_be(tmp_path, what):
     collection = open_collection(fill(tmp_path, {"docs.tsv": DOCS}))
     assert (collection.has_queries, collection.has_judgements) == (False, False)
-    with pytest.raises(DataError, match=r"it has no (queries|judgements); expected queries\.\*") as caught:
+    with pytest.raises(DataError, match=r"it has no (queries|judgements); expected files queries\.\*") as caught:
         getattr(collection, what)()
     one_line(caught)
 

@@ -165,7 +165,7 @@ def test_an_empty_log_an_unknown_format_and_a_folder_without_logs_are_errors(tmp
         analyze(tmp_path / "absent", "aol")
     with pytest.raises(DataError, match=r"ending in \.parquet"):
         analyze(tmp_path, "parquet")
-    with pytest.raises(ConfigError, match="fixed fields"):
+    with pytest.raises(ConfigError, match="are fixed; use columns= only for"):
         analyze(written(tmp_path, "{}", "x.json"), "tripclick", columns={"user": "x"})
 
 
@@ -256,7 +256,7 @@ def test_a_file_that_is_no_parquet_is_an_error(tmp_path):
 def test_files_with_different_columns_are_not_read_as_one(tmp_path):
     written(tmp_path, tsv([("u", "1", "a", "", "")]), "a.tsv")
     written(tmp_path, tsv([("u", "1", "a")], "user\ttime\tquery"), "b.tsv")
-    with pytest.raises(DataError, match="only one of these two files has entry, topic"):
+    with pytest.raises(DataError, match="only one of these two files has the columns entry, topic"):
         analyze(tmp_path, "tsv")
 
 

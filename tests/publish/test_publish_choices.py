@@ -178,7 +178,7 @@ def testdominated_pairs_are_those_that_another_of_their_query_beats(rows):
         ({"selection": {"boxes": {"fair": "refined > "}, "measure": "RR@10"}}, "criterion 'refined > ': expected"),
         ({"selection": {"boxes": {"fair": "__import__('os')"}, "measure": "RR@10"}}, "criterion"),
         ({"selection": {"boxes": {"fair": 1}, "measure": "RR@10"}}, "a criterion such as"),
-        ({"selection": {"boxes": {"fair": "refined > original"}}}, "selection.measure: expected the one measure"),
+        ({"selection": {"boxes": {"fair": "refined > original"}}}, "selection.measure: expected one measure"),
         ({"selection": {"at_least": {"fair": {"AP@9": 1}}}}, "selection.at_least.fair.AP@9: expected a number"),
         ({"selection": {"at_least": {"best": {}}}}, "one of the subsets"),
         ({"selection": {"fronts": {"fair": {"measures": ["RR@10"]}}}}, "expected two measures"),
@@ -307,7 +307,7 @@ def test_held_out_gains_are_published_null_where_no_part_chose_the_pair_and_expl
     assert rows["held_out_gain_RR_10"].to_list() == [0.5, None, -0.25]
     lines = (out / "README.md").read_text().splitlines()
     (explained,) = [one for one in lines if one.startswith("| `held_out_gain_RR_10` | float64 |")]
-    assert "if one half selects the pair, this is the gain of the pair on the other half" in explained
+    assert "their gain is computed with the documents of the other half" in explained
     assert verify(out).ok
 
 

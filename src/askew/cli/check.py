@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askew.cli import options as o
+from askew.cli.measure import say_wrapped
 from askew.cli.render import note, print_rows, say, say_json
 from askew.core.groups import Groups
 
@@ -55,7 +56,7 @@ def _say_words(found: CheckReport) -> None:
 
     if "real" in found.classes and found.words:
         say("")
-        say(f"Whom frequent group words refer to, estimated in {found.sampled:,} documents that name a group:")
+        say_wrapped(f"Whom frequent group words refer to, estimated in {found.sampled:,} documents that name a group:")
         for group in dict.fromkeys(one.group for one in found.words):
             words = [one for one in found.words if one.group == group]
             shares = [(who, [f"{one.who[who] / one.mentions:.0%}" for one in words]) for who in found.classes]
@@ -64,12 +65,14 @@ def _say_words(found: CheckReport) -> None:
     doubtful = sorted((one for one in found.words if one.doubtful), key=lambda one: -one.doubtful)
     say("")
     if not doubtful:
-        say(
+        say_wrapped(
             f"In {found.sampled:,} sampled documents, no mention of a frequent group word is estimated to be of the "
             f"class {' or '.join(DOUBTFUL)}."
         )
     else:
-        say(f"Group words that are estimated not to refer to a person of the group, in {found.sampled:,} documents:")
+        say_wrapped(
+            f"Group words that are estimated not to refer to a person of the group, in {found.sampled:,} documents:"
+        )
         rows = [(one, who) for one in doubtful for who in one.examples]
         columns = [
             ("group", [one.group for one, _ in rows]),

@@ -84,7 +84,7 @@ def make_negatives(
     dropped: Counter[str] = Counter()
     written = write_examples(_examples(ranked, found, lean, texts, dropped), out, job.layout)
     if not written:
-        why = ", ".join(f"{count} with {reason}" for reason, count in dropped.items()) or "the run is empty"
+        why = ", ".join(f"{reason}: {count}" for reason, count in dropped.items()) or "the run is empty"
         raise DataError(
             "negatives: expected at least one query that has a text, a relevant document and negatives, found none "
             f"({why})"

@@ -128,7 +128,7 @@ def _kept(ranked: AnnotatedRun, words: Mapping[str, str], part: str) -> tuple[In
         else:
             kept.append(row)
     if not kept:
-        why = ", ".join(f"{count} with {reason}" for reason, count in left_out.items())
+        why = ", ".join(f"{reason}: {count}" for reason, count in left_out.items())
         raise DataError(
             f"training: expected queries that have a text and are in the part {part!r} of the split, found none ({why})"
         )
