@@ -5,8 +5,8 @@
 
 Sentences of the docs are those outside of code blocks and tables; a link is shown as its title in brackets. Sentences
 of the program are those that users see: help texts, messages, page texts, and docstrings of public names and of
-commands. Each row has an id, the sentence, what its paragraph says before it, and its file with the heading or the
-function. ``--tally`` reads rows with the fields ``id``, ``reader``, ``clear`` and ``note``.
+commands. Each row has an id, the sentence, what its paragraph or list says before it, and its file with the heading or
+the function. ``--tally`` reads rows with the fields ``id``, ``reader``, ``clear`` and ``note``.
 """
 
 from __future__ import annotations
@@ -24,19 +24,23 @@ import askew
 ROOT = Path(__file__).resolve().parents[1]
 _FENCE = re.compile(r"^(`{3,}).*?^\1[ ]*$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 _END = re.compile(r"(?<=[a-z0-9)`*\]\"%][.?!:])\s+(?=[A-Z*`\[])")
+_ITEM = re.compile(r"\s*(?:[-*]|\d+\.) ")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _SHORTEST, _LONGEST = 4, 80
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def sentences_of_text(text: str) -> Iterator[tuple[str, str]]:
-    """Each sentence of a running text with what its paragraph says before it."""
+    """Each sentence of a running text with what its paragraph or list says before it."""
+    last = ""
     for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
-        before = ""
+        # A list item is read after the introduction of the list and the items before it.
+        before = last if _ITEM.match(paragraph) else ""
         for one in _END.split(" ".join(paragraph.split())):
             if _SHORTEST <= len(one.split()) <= _LONGEST:
                 yield one, before
             before = f"{before} {one}".strip()
+        last = before
 
 
 def of_docs() -> Iterator[dict[str, str]]:

@@ -149,9 +149,7 @@ def test_what_was_planted_is_not_compared_with_what_another_lexicon_finds(askew_
     out, err = askew_logs("--demo", "--lexicon", "three.csv")
     assert "planted" not in out
     assert "young" in out
-    assert (
-        "they are not compared with their estimates, because the sizes are known only for the lexicon gsqr2023" in err
-    )
+    assert "are not compared with the estimates, because the true values are known only for the lexicon gsqr2023" in err
 
 
 def test_decisions_survive_a_log_that_could_not_be_read(askew_logs, tmp_path):

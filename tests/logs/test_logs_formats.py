@@ -112,7 +112,7 @@ GOOD = pa.table({"user": ["u"], "time": [1], "query": ["boots"]})
     [
         (object(), "lacks an attribute"),
         (broken(name="Two words"), "the name of the format must have only lower-case letters"),
-        (broken(__doc__=""), "says what it reads"),
+        (broken(__doc__=""), "says which files the format reads"),
         (broken(endings=(".xml",)), "end in one of the file name endings of the format"),
         (broken(read=rows(GOOD, columns=("user", "time", "query", "color"))), "unknown columns: color"),
         (broken(read=rows(GOOD, columns=("user", "query"))), "a row must have a time"),

@@ -113,7 +113,10 @@ def load_lexicon(spec: str | Path | Lexicon) -> Lexicon:
     path = Path(text)
     if not path.suffix:
         raise UnknownName(
-            "lexicon", text, shipped_lexicons(), "the shipped lexicons (give a file with its ending, such as .toml)"
+            "lexicon",
+            text,
+            shipped_lexicons(),
+            "the shipped lexicons (to use a file of your own, also write its ending, such as .toml)",
         )
     _check_file(path)
     readers = {".toml": _from_toml, ".dic": _from_dic, ".csv": _from_rows, ".tsv": _from_rows, ".txt": _from_rows}
