@@ -29,9 +29,9 @@ def test_the_held_out_change_comes_first_and_the_in_sample_one_is_named_so(capsy
     assert head == "measure old new held out [95%] words in-sample"
     assert measured.endswith("-20.0% [-25, -15] -44.0% -60.0%")
     assert effectiveness.endswith("in-sample - +10.0%")
-    assert "held out: change on half of the documents" in said
-    assert "words: change with half of the group words" in said
-    assert "in-sample: change measured on the same data" in said
+    assert "held out: change of the mean from old to new, measured on half of the documents" in said
+    assert "words: change of the mean, counted with half of the group words" in said
+    assert "in-sample: change of the mean, measured on the same data" in said
 
 
 def test_an_interval_without_one_of_its_ends_is_not_shown(capsys):

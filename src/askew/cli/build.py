@@ -218,11 +218,13 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
     if HELD_OUT in figures:
         said += ["old, new: mean over the original queries, mean over the reformulations; for a held-out",
                  "  change, both are measured on half of the documents and at half the cutoff",
-                 "held out: change on half of the documents; the pairs were selected on the other half",
-                 "words: change with half of the group words; the pairs were selected with the other half;",
-                 "  too optimistic, because both halves are counted in the same passages"]  # fmt: skip
+                 "held out: change of the mean from old to new, measured on half of the documents; the",
+                 "  other half of the documents selected the pairs",
+                 "words: change of the mean, counted with half of the group words; the other half of the",
+                 "  words selected the pairs; too optimistic, because both halves are counted in the same",
+                 "  passages"]  # fmt: skip
     if figures:
-        said.append("in-sample: change measured on the same data that selected the pairs")
+        said.append("in-sample: change of the mean, measured on the same data that selected the pairs")
     held_out = {row["subset"] for row in rows if row["figures"] == HELD_OUT}
     if any(row["subset"] not in held_out for row in rows):
         said.append("improved, worsened: pairs whose reformulation scores better or worse than the original")
