@@ -125,7 +125,7 @@ def test_without_wordnet_one_line_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(wordnet_files, "_places", lambda: [tmp_path])
     with pytest.raises(DataError, match="wordnet-base"):
         WordNetReformulator()
-    with pytest.raises(DataError, match="found none"):
+    with pytest.raises(DataError, match="lacks them"):
         WordNetReformulator(data=str(tmp_path / "nowhere"))
 
 

@@ -165,7 +165,7 @@ def test_the_settings_say_what_changes_the_outcome_and_not_where_it_is_computed(
         ({"max_tokens": 0}, "max_tokens"), ({"concurrency": 0}, "concurrency"), ({"timeout_s": 0.0}, "timeout_s"),
         ({"attempts": 0}, "attempts"), ({"backoff_s": -0.1}, "backoff_s"), ({"seed": -1}, "seed"),
         ({"requests_per_minute": 0}, "requests_per_minute"), ({"on_failure": "ignore"}, "on_failure"),
-        ({"max_tokens_field": "tokens"}, "max_tokens_field"), ({"samples": 2}, "temperature above 0"),
+        ({"max_tokens_field": "tokens"}, "max_tokens_field"), ({"samples": 2}, "expected temperature= above 0"),
         ({"key_variable": ""}, "key_variable"), ({"give_up_after": -1}, "give_up_after"), ({"passages": 0}, "passages"),
         ({"base_url": "ftp://host/v1"}, "http or https"), ({"base_url": "file:///etc/passwd"}, "http or https"),
         ({"base_url": "host/v1"}, "http or https"), ({"base_url": "http://"}, "http or https"),

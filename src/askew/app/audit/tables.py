@@ -23,8 +23,8 @@ LIMITS = (
     "(the deciding measure) or by the words that this measure counts. The deciding measure therefore improves by "
     "construction. Compare the other measures, and audit the engine again after a change.",
     "The share of results kept states how much of the result list stays the same, not how relevant the results are.",
-    "Every query was sent to the engine once. If the engine returns other results for the same query later, the "
-    "numbers on this page change.",
+    "Every query was sent to the engine once. A second audit gives other numbers if the engine then returns other "
+    "results.",
 )
 
 

@@ -141,7 +141,9 @@ class Wire:
         if isinstance(error, http.client.HTTPException) and not isinstance(error, ConnectionError):
             return EngineError(f"{self.origin}: not an HTTP reply ({type(error).__name__})", transient=True)
         why = getattr(error, "strerror", None) or type(error).__name__
-        way, what = ("", "the engine runs") if self._proxy() is None else (_BY_PROXY, "the proxy and the engine run")
+        way, what = (
+            ("", "the engine runs") if self._proxy() is None else (_BY_PROXY, "the proxy and the engine are running")
+        )
         return EngineError(f"{self.origin}: no connection{way} ({why}); check that {what}", transient=True)
 
 
