@@ -95,7 +95,7 @@ def test_groups_say_which_is_taken_from_which():
     assert Groups(AGE, ["old"]).difference == "old"
     with pytest.raises(UnknownName, match="middle"):
         Groups(AGE, ["middle"])
-    with pytest.raises(ConfigError, match="each once"):
+    with pytest.raises(ConfigError, match="no group twice"):
         Groups(AGE, ["old", "old"])
     found = askew.measure(RUN, DOCS, "RaB(tc)@1", groups=Groups(AGE, ["old", "young"]))
     assert values(found, "RaB(tc)@1") == [1.0, -2.0]

@@ -111,7 +111,7 @@ def test_wrong_settings_are_refused(settings, message):
 
 
 def test_a_box_may_not_take_the_name_of_a_column():
-    with pytest.raises(DataError, match="a column 'text' already"):
+    with pytest.raises(DataError, match="adds a column 'text', but the table of pairs already has"):
         boxes(one(a=[0.5, 1]), boxes="text: refined > original")
 
 

@@ -55,7 +55,7 @@ def test_a_tolerance_must_be_zero_or_more(tolerance):
 
 
 def test_a_side_needs_a_measure():
-    with pytest.raises(ConfigError, match="found none"):
+    with pytest.raises(ConfigError, match="found no measure of one of these two kinds"):
         outcome_codes([], [np.zeros(1)])
 
 

@@ -153,7 +153,7 @@ def test_wrong_tables_are_refused():
         make_pairs(good.with_columns(text=pl.Series(["a", None])), TWO)
     with pytest.raises(DataError, match=r"query 'q': expected a finite score of RR@10, found inf"):
         make_pairs(good.with_columns(pl.Series("RR_10", [0.5, math.inf])), TWO)
-    with pytest.raises(DataError, match="column 'outcome' already"):
+    with pytest.raises(DataError, match="adds a column 'outcome', but the table of pairs already has"):
         make_pairs(good.with_columns(outcome=pl.lit("x")), TWO)
     with pytest.raises(ConfigError, match="which values are better"):
         make_pairs(good, {"RR@10": Direction.UP})
