@@ -8,7 +8,7 @@ import pytest
 from askew.app.bench.scoring import BenchScorer
 from askew.app.build.resources import Resources
 from askew.app.build.scores import Evaluate
-from askew.app.explore.scoring import ListScorer, QueryLists
+from askew.app.explore.scoring import ListScorer, SearchedLists
 from askew.app.measure.measure import measure
 from askew.app.scoring.lists import JudgedQueries, ScoredLists
 from askew.app.scoring.scorer import Scorer
@@ -119,7 +119,9 @@ def by_explore(hits, texts):
         start, end = hits.offsets[row : row + 2].tolist()
         one = Hits(np.array([0, end - start], np.int64), hits.docs[start:end], hits.scores[start:end])
         found.append(
-            scorer.score(QueryLists.of_one(one, QRELS[query]), pa.array(IDS), lambda docs: [texts[doc] for doc in docs])
+            scorer.score(
+                SearchedLists.of_one(one, QRELS[query]), pa.array(IDS), lambda docs: [texts[doc] for doc in docs]
+            )
         )
     return {name: np.concatenate([one[name] for one in found]) for name in MEASURES}
 

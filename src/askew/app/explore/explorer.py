@@ -34,7 +34,7 @@ from askew.app.explore.frames import frame_of
 from askew.app.explore.leaning import MOST, LeanDrawing, LeanPicture
 from askew.app.explore.lists import agreements, number, only, shortened, top
 from askew.app.explore.reasons import CountedPart, Reasons, ShownMark, counted_parts
-from askew.app.explore.scoring import Grades, ListScorer, QueryLists
+from askew.app.explore.scoring import Grades, ListScorer, SearchedLists
 from askew.app.explore.searched import SearchedCollection
 from askew.app.explore.warrant import WarrantRules
 from askew.app.explore.writing import Writer
@@ -150,7 +150,7 @@ class Explorer:
         found = self.searched.known.find(query, query_id)
         return found, self.searched.known.judged(found)
 
-    def _score(self, lists: QueryLists, also: Sequence[MeasureRequest] = ()) -> dict[str, Floats]:
+    def _score(self, lists: SearchedLists, also: Sequence[MeasureRequest] = ()) -> dict[str, Floats]:
         return self.scorer.score(lists, self.searched.ranker.doc_ids, self._texts, also)
 
     def _texts(self, docs: Sequence[int]) -> list[str]:
@@ -165,7 +165,8 @@ class Explorer:
         measured = top(hits, self.depth)
         steps = self.leaning.steps
         values = {
-            name: number(column[0]) for name, column in self._score(QueryLists.of_one(measured, grades), steps).items()
+            name: number(column[0])
+            for name, column in self._score(SearchedLists.of_one(measured, grades), steps).items()
         }
         results = self._results(query, warrant.groups, hits, k, grades)
         total = {group: sum(one.mentions[group] for one in results) for group in self.marker.groups}
@@ -194,7 +195,7 @@ class Explorer:
         if one is None or not self._reasons.applies or not all(result.english for result in results):
             return (), None
         found = self.scorer.decompose(
-            one, QueryLists.of_one(hits, grades), self.searched.ranker.doc_ids, self._texts, query
+            one, SearchedLists.of_one(hits, grades), self.searched.ranker.doc_ids, self._texts, query
         )
         return counted_parts(found), one.text
 
@@ -239,7 +240,7 @@ class Explorer:
         if not some:
             return np.zeros(0)
         hits = self._find(some, self.depth)
-        found = self._score(QueryLists.of_one(hits, None))[self.lean]
+        found = self._score(SearchedLists.of_one(hits, None))[self.lean]
         return np.asarray(found[np.diff(hits.offsets) > 0], np.float64)
 
     def why_nothing(self, query: str) -> str:
@@ -287,7 +288,7 @@ class Explorer:
         made = self._writer.candidates([(one.query_id, one.query) for one in asked])
         sizes = [one.table.num_rows for one in made]
         hits = self._find([text for one in made for text in one.table["text"].to_pylist()], self.depth)
-        scores = self._score(QueryLists(hits, sizes, [one.grades for one in asked]))
+        scores = self._score(SearchedLists(hits, sizes, [one.grades for one in asked]))
         columns = {
             column_of(name): values for name, values in {**scores, AGREEMENT: agreements(hits, sizes, TOP)}.items()
         }

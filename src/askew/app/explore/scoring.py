@@ -29,7 +29,7 @@ TextsOf = Callable[[Sequence[int]], list[str]]
 
 
 @dataclass(frozen=True)
-class QueryLists:
+class SearchedLists:
     """The result lists of some queries: the first ``sizes[0]`` lists belong to the first query, and so on.
 
     ``grades`` has the judgements of each query; None for a query without judgements.
@@ -40,7 +40,7 @@ class QueryLists:
     grades: Sequence[Grades | None]
 
     @classmethod
-    def of_one(cls, hits: Hits, grades: Grades | None) -> QueryLists:
+    def of_one(cls, hits: Hits, grades: Grades | None) -> SearchedLists:
         """All lists belong to one query."""
         return cls(hits, [len(hits)], [grades])
 
@@ -75,7 +75,7 @@ class ListScorer:
         return {one.text: one.direction for one in self.those(judged)}
 
     def score(
-        self, lists: QueryLists, doc_ids: pa.Array, texts: TextsOf, also: Sequence[MeasureRequest] = ()
+        self, lists: SearchedLists, doc_ids: pa.Array, texts: TextsOf, also: Sequence[MeasureRequest] = ()
     ) -> dict[str, Floats]:
         """Return one value of each measure for each list; NaN where a measure needs judgements and there are none.
 
@@ -87,7 +87,7 @@ class ListScorer:
         return scorer.score(found.lists)
 
     def decompose(
-        self, one: MeasureRequest, lists: QueryLists, doc_ids: pa.Array, texts: TextsOf, query: str
+        self, one: MeasureRequest, lists: SearchedLists, doc_ids: pa.Array, texts: TextsOf, query: str
     ) -> Decomposition:
         """Return the parts of a measure for one list, as in ``askew measure --decompose``, without intervals."""
         found = self._lists(lists, doc_ids, texts)
@@ -97,7 +97,7 @@ class ListScorer:
         inputs = scorer.inputs(found.lists, [one])
         return decompose_run(one, inputs, source, lexicon, resolver_id(RESOLVER), found.lists.queries, draws=0)
 
-    def _lists(self, lists: QueryLists, doc_ids: pa.Array, texts: TextsOf) -> _Lists:
+    def _lists(self, lists: SearchedLists, doc_ids: pa.Array, texts: TextsOf) -> _Lists:
         places, docs = np.unique(lists.hits.docs, return_inverse=True)
         numbered = replace(lists.hits, docs=docs.astype(np.int32))
         found = [str(one) for one in doc_ids.take(pa.array(places)).to_pylist()]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from askew.app.explore.english import counts_english, is_english, not_english_note
 from askew.app.explore.explorer import Explorer
 from askew.app.explore.reasons import ShownMark
-from askew.app.explore.scoring import QueryLists
+from askew.app.explore.scoring import SearchedLists
 from askew.core.ranking import Hits
 
 # The most characters that are read: the length of a long passage.
@@ -35,7 +35,7 @@ def measure_text(explorer: Explorer, text: str, query: str = "") -> MeasuredText
     marks = explorer.marker.find(text)
     (explained,) = explorer.explain(query, [text], [marks])
     hits = Hits(np.array([0, 1], np.int64), np.zeros(1, np.int32), np.ones(1, np.float32))
-    found = explorer.scorer.score(QueryLists.of_one(hits, None), pa.array(["text"]), lambda _: [text])
+    found = explorer.scorer.score(SearchedLists.of_one(hits, None), pa.array(["text"]), lambda _: [text])
     values = {name: float(column[0]) if np.isfinite(column[0]) else None for name, column in found.items()}
     lexicon = explorer.marker.lexicon
     notes = () if is_english(text) or not counts_english(lexicon) else (not_english_note(1, 1, lexicon.name),)
