@@ -38,5 +38,5 @@ def test_intervals_hold_their_value_and_stay_within_zero_and_one(seed, n):
 
 
 def test_rows_that_do_not_fit_the_labels_are_told():
-    with pytest.raises(DataError, match=r"expected 2 rows of 2, found \(3, 2\)"):
+    with pytest.raises(DataError, match=r"expected 2 rows of 2 probabilities, found shape \(3, 2\)"):
         classifier_scores(np.ones((3, 2)), np.array([0, 1]), ("x", "y"))

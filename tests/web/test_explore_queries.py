@@ -164,7 +164,7 @@ def test_texts_are_found_by_id_and_unknown_ones_are_left_out(explorer):
 def test_results_are_shown_by_a_measure_that_counts_words(explorer):
     with pytest.raises(ConfigError, match="counts no words"):
         Explorer(explorer.searched, replace(explorer.counting, lean="RR@10"))
-    with pytest.raises(ConfigError, match="not among"):
+    with pytest.raises(ConfigError, match="is not a measure of this explorer"):
         Explorer(explorer.searched, replace(explorer.counting, lean="ARaB(tf)@5"))
 
 
