@@ -197,7 +197,7 @@ def test_an_index_of_unknown_format_is_made_again_or_the_command_is_said(askew_c
     if known:
         assert {name for name in before if "weights-" not in name} == set(contents(index))
     else:
-        assert "no record of its source documents; delete the index and run: askew index DOCS --out ix" in done.out
+        assert "which documents it was built from; delete the index and run: askew index DOCS --out ix" in done.out
 
 
 def test_an_index_is_not_made_again_from_other_documents(askew_cli, tmp_path):

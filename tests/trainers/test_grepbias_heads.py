@@ -137,7 +137,7 @@ def test_a_learning_rate_that_blows_up_is_told():
 
 def test_settings_that_make_no_sense_are_told():
     with pytest.raises(
-        ConfigError, match="expected pairs= to be batch or query and start= to be uniform or zero, found 'all'"
+        ConfigError, match="expected pairs= to be batch or query and start= to be uniform or zero, found pairs='all'"
     ):
         HeadSettings(pairs="all")
     with pytest.raises(ConfigError, match="expected epochs and learning_rate above 0"):

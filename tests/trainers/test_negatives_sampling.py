@@ -92,7 +92,7 @@ def test_a_wrong_setting_is_told(wrong):
 def test_a_lean_that_is_no_number_is_refused():
     with pytest.raises(DataError, match="finite lean"):
         sample_negatives(lists(q=[0]), np.array([np.nan]), judged(), NegativeSampling())
-    with pytest.raises(DataError, match="has no lean"):
+    with pytest.raises(DataError, match="expected document numbers from 0 to 0"):
         sample_negatives(lists(q=[5]), np.array([0.0]), judged(), NegativeSampling())
 
 

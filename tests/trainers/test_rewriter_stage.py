@@ -185,7 +185,7 @@ def test_a_rewriter_is_trained_measured_and_written_with_its_card(tmp_path):
     assert measured["test"]["this model"]["f1"]["mean"] > 0.9 > measured["test"][KEEP]["f1"]["mean"]
     assert measured["test"][KEEP]["copies"]["mean"] == 1.0
     card = (out / "README.md").read_text()
-    assert "RePair, Table 6" in card and f"n = {measured['pairs']['test']}" in card
+    assert "Table 6 of the RePair paper" in card and f"n = {measured['pairs']['test']}" in card
     lines = (out / "test.tsv").read_text().splitlines()
     assert lines[0] == "query_id\toriginal\twanted\twritten"
     assert len(lines) == measured["pairs"]["test"] + 1

@@ -137,7 +137,7 @@ def test_features_that_say_the_same_or_nothing_do_no_harm():
 
 @pytest.mark.parametrize("labels", [[], [1, 1], [0, 0]])
 def test_a_chance_of_one_kind_is_refused(labels):
-    with pytest.raises(DataError, match="one kind"):
+    with pytest.raises(DataError, match="only one of these two kinds"):
         Chance.fit(("a",), np.ones((len(labels), 1)), np.array(labels))
 
 
