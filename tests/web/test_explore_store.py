@@ -189,7 +189,7 @@ def test_a_measure_that_is_not_defined_for_these_runs_is_left_out_and_told(explo
     assert found.comparison is None
     with pytest.raises(ConfigError, match="two runs"):
         found.gains("RR@10")
-    with pytest.raises(ConfigError, match="no measure"):
+    with pytest.raises(ConfigError, match="is not in this audit"):
         found.values("x", 0)
 
 
