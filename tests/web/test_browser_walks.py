@@ -105,7 +105,7 @@ def test_walk_check_a_run(open_page, tmp_path):
     walk = Walk(open_page())
     page = walk.page
     walk.click(page.get_by_role("link", name="Runs", exact=True))
-    walk.click(page.get_by_text("Upload your own runs"))
+    walk.click(page.get_by_text("Upload your own runs", exact=True))
     walk.clicks += 1  # the dialog of the system in which the file is chosen
     page.get_by_label("Run files in TREC format, at most four").set_input_files(tmp_path / "mine.run")
     walk.click(page.get_by_role("button", name="Upload and measure"))

@@ -150,6 +150,13 @@ def test_a_query_without_a_known_word_finds_nothing_and_has_no_candidates(explor
     assert compared.outcome is None and compared.old.results == ()
 
 
+def test_the_first_query_of_an_explorer_may_find_nothing(explorer):
+    new = Explorer(explorer.searched, explorer.counting)
+    with pytest.raises(DataError, match="finds nothing"):
+        new.reformulate("zzqqx")
+    assert [type(one) for one in new.reformulate_many(["zzqqx", "qqzzx"])] == [DataError, DataError]
+
+
 def test_a_comparison_with_a_query_that_finds_nothing_has_no_outcome(explorer):
     found = explorer.compare("nurse", "zzqqx")
     assert found.new.results == () and found.outcome is None and found.agreement == 0

@@ -45,9 +45,9 @@ def compared(explorer, query, old, new):
     """A comparison of the explorer in which both lists have these values."""
     sides = iter([old, new])
 
-    def score(hits, grades, also=()):
+    def score(lists, also=()):
         found = next(sides)
-        told = {name: np.array([found[name]]) for name in found if grades is not None or name != EFFECT}
+        told = {name: np.array([found[name]]) for name in found if lists.grades[0] is not None or name != EFFECT}
         return told | {one.text: np.array([math.nan]) for one in also}
 
     with patch.object(explorer, "_score", score):

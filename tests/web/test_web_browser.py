@@ -74,7 +74,7 @@ def test_runs_are_uploaded_and_the_link_shows_them_again(open_page, tmp_path):
     for name, text in (("one.run", RUN), ("<b>two</b>.run", RUN.replace("2.0", "0.5"))):
         (tmp_path / name.replace("/", "_")).write_text(text)
     page = open_page("/runs")
-    page.get_by_text("Upload your own runs").click()
+    page.get_by_text("Upload your own runs", exact=True).click()
     page.get_by_label("Run files in TREC format, at most four").set_input_files(sorted(tmp_path.iterdir()))
     page.get_by_role("button", name="Upload and measure").click()
     page.wait_for_url("**/runs?run=upload*")
@@ -91,7 +91,7 @@ def test_error_pages_are_pages_and_lead_on(open_page, tmp_path):
     assert page.get_by_label("Query", exact=True).is_visible()
     (tmp_path / "x.run").write_text("this is no run\n")
     page.goto(page.url + "runs")
-    page.get_by_text("Upload your own runs").click()
+    page.get_by_text("Upload your own runs", exact=True).click()
     page.get_by_label("Run files in TREC format, at most four").set_input_files(tmp_path / "x.run")
     page.get_by_role("button", name="Upload and measure").click()
     assert "x.run" in page.get_by_role("alert").inner_text()

@@ -32,7 +32,8 @@ class CountedOnce:
         if kept is None or len(kept.known) != documents:
             kept = None
         new = docs if kept is None else docs[~kept.known[docs]]
-        if len(new):
+        # Without documents the groups are still needed, so the first call counts even an empty list.
+        if len(new) or kept is None:
             counted = self._counter.count(texts(new))
             if kept is None:
                 shape = (documents, counted.counts.shape[1])
@@ -43,5 +44,4 @@ class CountedOnce:
             kept.counts[new], kept.tokens[new] = counted.counts, counted.tokens
             # Set last, so that a thread that finds a document known also finds its counts.
             kept.known[new] = True
-        assert kept is not None
         return DocMentions(kept.groups, kept.counts[docs], kept.tokens[docs], np.ones(len(docs), np.bool_))
