@@ -11,6 +11,7 @@ from askew.core.errors import ConfigError
 from askew.web.access import SECONDS, Access
 from askew.web.limits import MOST_CLIENTS, Rate
 from askew.web.settings import Settings, is_loopback
+from askew.web.site import ToReformulate, answer_all
 from askew.web.work import MOST_TOGETHER, BatchWork, Busy, Kept, Work
 
 TOKEN = "a-token-of-some-length"
@@ -284,3 +285,22 @@ def test_a_short_token_and_a_wrong_port_are_refused():
         Settings(token="short")
     with pytest.raises(ConfigError, match="--port"):
         Settings(port=70000)
+
+
+class HalfBroken:
+    """An explorer that cannot answer queries together, and fails on one query of its own."""
+
+    def reformulate_many(self, queries):
+        raise TypeError(f"about {queries[0]}")
+
+    def reformulate(self, query):
+        if query == "bad":
+            raise ValueError("bad")
+        return query
+
+
+def test_a_batch_that_fails_is_answered_query_by_query_and_logged_without_its_queries(caplog):
+    asked = [ToReformulate(HalfBroken(), query, lambda found: f"<{found}>".encode()) for query in ("secret", "bad")]
+    first, second = answer_all(asked)
+    assert first == b"<secret>" and isinstance(second, ValueError)
+    assert "2 queries together failed: TypeError at" in caplog.text and "secret" not in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from askew.app.explore.plan import name_of
 from askew.core.errors import DataError
 from askew.engine.store import Store
 from askew.web.access import Access
+from askew.web.guard import place_of
 from askew.web.lane import Lane
 from askew.web.limits import Rate
 from askew.web.settings import Settings
@@ -23,6 +25,7 @@ from askew.web.uploads import Uploads
 from askew.web.work import BatchWork, Work
 
 _MOST_TABLES = 8
+_log = logging.getLogger("askew.web")
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,10 @@ def answer_all(asked: Sequence[ToReformulate]) -> list[bytes | Exception]:
     found: Sequence[Alternatives | Exception]
     try:
         found = asked[0].explorer.reformulate_many([one.query for one in asked])
-    except Exception:
+    except Exception as error:
+        # The message may contain a query, so only the kind and the place are logged.
+        _log.warning("reformulating %d queries together failed: %s at %s; each query is reformulated alone",
+                     len(asked), type(error).__name__, place_of(error))  # fmt: skip
         found = [one.alone() for one in asked]
     return [one.shown(each) for one, each in zip(asked, found, strict=True)]
 
