@@ -69,6 +69,7 @@ def test_intervals_are_explained_where_some_are_missing(tmp_path):
         "The 95% interval of a change is computed over queries. A dash instead of an interval means that the data do"
         in card
     )
+    assert "fewer than 5 queries" in card
 
 
 def test_a_split_without_rows_is_named_as_such_and_no_leak_is_a_plain_sentence(tmp_path):
