@@ -58,10 +58,20 @@ def test_the_sign_of_an_association_is_said_only_where_its_interval_excludes_zer
     assert words in findings(replace(report, tables={**report.tables, "association": pl.DataFrame(row)}))[2]
 
 
-def test_fewer_clicks_are_not_called_more(report):
-    clicks = report.tables["clicks"].with_columns(ratio=pl.lit(0.5))
-    told = findings(replace(report, tables={**report.tables, "clicks": clicks}))[1]
-    assert "click less often" in told and "more often" not in told
+@pytest.mark.parametrize(
+    ("low", "ratio", "high", "words"),
+    [
+        (1.1, 1.3, 1.5, "they click more often: on "),
+        (0.4, 0.5, 0.6, "they click less often: on "),
+        (0.9, 1.3, 1.8, "they do not clearly click more or less often: on "),
+        (None, 1.0, None, "they do not clearly click more or less often: on "),
+        (None, 1.3, None, "they click more often: on "),
+    ],
+)
+def test_a_change_of_clicks_is_said_only_where_its_interval_excludes_one(report, low, ratio, high, words):
+    values = {name: pl.lit(value, pl.Float64) for name, value in (("low", low), ("ratio", ratio), ("high", high))}
+    clicks = report.tables["clicks"].with_columns(**values)
+    assert words in findings(replace(report, tables={**report.tables, "clicks": clicks}))[1]
 
 
 def test_what_was_not_measured_is_replaced_by_what_was(report):

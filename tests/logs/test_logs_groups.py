@@ -13,7 +13,7 @@ from askew.app.logs.analyze import analyze_log
 from askew.app.logs.page import report_page
 from askew.app.logs.settings import LogSettings
 from askew.cli.main import run
-from askew.core.errors import ConfigError
+from askew.core.errors import ConfigError, DataError
 from askew.core.groups import Groups
 from askew.logs.association import Association, WordPairs
 from askew.logs.privacy import SPECULATION
@@ -111,6 +111,13 @@ def test_the_direction_of_one_pair_is_of_the_pairs_that_are_given():
     words, vectors = ["she", "he", "kids", "seniors"], np.eye(4, dtype=np.float32)
     found = Association(words, vectors, WordPairs(("young", "old"), (("kids", "seniors"),)), "pair")
     assert found.of(pl.Series(["she", "kids", "seniors"])).to_list() == pytest.approx([0, 0.5**0.5, -(0.5**0.5)])
+
+
+@pytest.mark.parametrize("method", ["pca", "pair"])
+def test_pairs_whose_words_have_the_same_vector_give_no_direction(method):
+    vectors = np.array([[1, 2, 3], [1, 2, 3]], np.float32)
+    with pytest.raises(DataError, match="there is no direction between the two groups"):
+        Association(["kids", "seniors"], vectors, WordPairs(("young", "old"), (("kids", "seniors"),)), method)
 
 
 def test_some_groups_of_a_lexicon_can_be_chosen_in_an_order():

@@ -304,6 +304,18 @@ def test_each_of_many_groups_has_a_color_and_a_name():
     assert listed(["a"]) == "a" and re.sub("<[^>]+>", "", legend(drawn("a"))).endswith("lists for a. S")
 
 
+def edges(bar):
+    found = re.findall(r'fill-g\d" x="([\d.]+)" y="0" width="([\d.]+)"', bar)
+    return [(float(start), float(start) + float(width)) for start, width in found]
+
+
+def test_a_bar_of_more_words_than_fit_is_full_and_names_the_true_numbers():
+    three = lean_bar({"a": 30, "b": 10, "c": 40}, drawn("a", "b", "c"), 20)
+    assert edges(three) == [(0, 75), (75, 100), (100, 200)] and 'aria-label="30 a, 10 b, 40 c words"' in three
+    two = lean_bar({"a": 30, "b": 5}, drawn("a", "b"), 10)
+    assert edges(two) == [(0, 100), (100, 150)] and 'aria-label="30 a, 5 b words"' in two
+
+
 def test_a_lean_without_a_sign_is_drawn_without_sides(three, served):
     text = served(three).get("/", params={"q": QUERY, "reformulations": "now"}).text
     assert "NFaiRR@5 (higher is better)" in text and "← " not in text

@@ -173,7 +173,7 @@ def test_a_marked_word_says_who_it_points_to_and_why_on_hover_and_on_focus(clien
     assert counted <= {"generic"} and any(not mark.counted for mark in marks)
     page = client.get("/", params={"q": TYPED}).text
     for tag in re.findall("<mark [^>]*data-why[^>]*>", page):
-        assert 'tabindex="0"' in tag and re.search('title="(?:female|male); refers to ', tag)
+        assert 'tabindex="0"' in tag and re.search('title="(?:female|male); refers to: ', tag)
 
 
 def test_words_of_other_groups_are_marked_and_not_explained():

@@ -109,7 +109,9 @@ def _direction(vectors: Matrix, known: list[tuple[int, int]], method: str) -> An
         line = ones[0] - twos[0]
     else:
         centers = (ones + twos) / 2
-        line = np.linalg.svd(np.concatenate([ones - centers, twos - centers]), full_matrices=False)[2][0]
+        _, sizes, lines = np.linalg.svd(np.concatenate([ones - centers, twos - centers]), full_matrices=False)
+        # Without any difference between the words of a pair, the component would be arbitrary and of length one.
+        line = lines[0] if sizes[0] > 0 else np.zeros_like(lines[0])
         # The sign of a principal component is arbitrary. Let it point to the first group.
         line = line if (ones - twos).mean(axis=0) @ line >= 0 else -line
     length = np.linalg.norm(line)

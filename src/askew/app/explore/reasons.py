@@ -51,7 +51,7 @@ class ShownMark:
         """The mark as text: group, who, why."""
         told = [" and ".join(self.groups)]
         if self.who is not None:
-            told.append(f"refers to {WHO_SHORT[self.who]} ({self.who_p:.0%})")
+            told.append(f"refers to: {WHO_SHORT[self.who]} ({self.who_p:.0%})")
         if self.why is not None:
             told.append(f"{self.why} ({self.why_p:.0%}): {WHY_SAYS[self.why]}")
         if not self.counted:

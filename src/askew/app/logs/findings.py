@@ -76,14 +76,20 @@ def _what_changes(report: LogReport) -> Iterator[str]:
         absent = f"{_share(ranks)} of the results that they then click were not among the results of the original query"
     if clicks is not None and clicks["ratio"] is not None:
         told = (
-            f"After people add a term of a group, they click more often: on {n.share(clicks['after'])} of the result "
+            f"After people add a term of a group, they {_how_much(clicks)}: on {n.share(clicks['after'])} of the result "
             f"pages, compared with {n.share(clicks['before'])} before ({_number(clicks, 'ratio')} times as often)"
         )
-        if clicks["ratio"] < 1:
-            told = told.replace("more often", "less often", 1)
         yield told + (f". {absent}." if absent else ".")
     elif absent:
         yield f"After people add a term of a group, they click other results: {absent}."
+
+
+def _how_much(clicks: Row) -> str:
+    """How the number of clicks changes; a change in either direction needs an interval without 1."""
+    low, high = clicks["low"], clicks["high"]
+    if clicks["ratio"] == 1 or (low is not None and high is not None and low <= 1 <= high):
+        return "do not clearly click more or less often"
+    return "click more often" if clicks["ratio"] > 1 else "click less often"
 
 
 def _association(report: LogReport) -> Iterator[str]:

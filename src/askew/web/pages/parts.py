@@ -61,7 +61,7 @@ def counted(mentions: Mapping[str, int], setting: Setting) -> str:
 def lean_bar(mentions: Mapping[str, int], setting: Setting, most: int, kind: str = "bar") -> Markup:
     """Draw a bar of word counts: two groups to both sides of the middle, otherwise in a row.
 
-    The bar is full at a count of ``most``.
+    The bar is full at a count of ``most``; more words do not make it longer. In a full row, each group has its share.
     """
     return tag(
         "svg",
@@ -77,7 +77,9 @@ def lean_bar(mentions: Mapping[str, int], setting: Setting, most: int, kind: str
 
 def _fills(mentions: Mapping[str, int], setting: Setting, most: int) -> list[Markup]:
     two = len(setting.groups) == 2
-    wide = [(100 if two else 200) * mentions.get(group, 0) / max(most, 1) for group in setting.groups]
+    counts = [mentions.get(group, 0) for group in setting.groups]
+    full = max(most, 1)
+    wide = [100 * min(count / full, 1) if two else 200 * count / max(full, sum(counts)) for count in counts]
     starts = [100 - wide[0], 100] if two else [sum(wide[:place]) for place in range(len(wide))]
     drawn = [
         tag("rect", class_=f"fill-{color_of(place)}", x=start, y=0, width=width, height=12)

@@ -31,12 +31,4 @@ def explained(text: str, marks: Sequence[ShownMark], setting: Setting) -> Markup
 def result_bar(one: ShownResult, answer: Answer) -> Markup:
     """Draw the number of words of each group in a result, on the same scale for all results."""
     full = FULL_BAR if len(answer.setting.groups) == 2 else 2 * FULL_BAR
-    counts = {group: min(count, full) for group, count in one.mentions.items()}
-    return p.lean_bar(counts, answer.setting, full) if counts == one.mentions else _cut(one, counts, answer, full)
-
-
-def _cut(one: ShownResult, counts: dict[str, int], answer: Answer, full: int) -> Markup:
-    """Draw the bar of a result with too many words: it is full, and its label has the true numbers."""
-    label = p.counted(one.mentions, answer.setting)
-    bar = p.lean_bar(counts, answer.setting, full)
-    return Markup(bar.replace(p.counted(counts, answer.setting), label))
+    return p.lean_bar(one.mentions, answer.setting, full)
