@@ -76,8 +76,9 @@ def _what_changes(report: LogReport) -> Iterator[str]:
         absent = f"{_share(ranks)} of the results that they then click were not among the results of the original query"
     if clicks is not None and clicks["ratio"] is not None:
         told = (
-            f"After people add a term of a group, they {_how_much(clicks)}: on {n.share(clicks['after'])} of the result "
-            f"pages, compared with {n.share(clicks['before'])} before ({_number(clicks, 'ratio')} times as often)"
+            f"After people add a term of a group, they {_how_much(clicks)}: on {n.share(clicks['after'])} of the "
+            f"result pages, compared with {n.share(clicks['before'])} before "
+            f"({_number(clicks, 'ratio')} times as often)"
         )
         yield told + (f". {absent}." if absent else ".")
     elif absent:
