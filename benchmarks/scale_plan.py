@@ -87,10 +87,12 @@ def tell(options: argparse.Namespace, found: Sample) -> None:
     print(f"  disk: {found.fixed_disk / 1024:.1f} GiB for the passages, {bytes_each:.0f} bytes for each candidate")
     size = found.fixed_disk / 1024 + found.rest_disk / 1024 * candidates / found.candidates
     print(f"extrapolated to {options.queries:,} queries x {options.per_query} = {candidates:,} candidates:")
-    print(f"  disk {size:.0f} GiB; memory as measured (the benchmark scale.py shows that it does not grow)")
+    print(f"  disk {size:.0f} GiB; memory as measured")
     for cores in _CORES:
         hours = (found.fixed.seconds + candidates * each * options.workers / cores) / 3600
-        price = f", {hours * options.price:.2f} at {options.price:.2f} an hour" if options.price else ""
+        # The price is that of the machine that was measured. Others have other prices.
+        known = options.price and cores == options.workers
+        price = f", {hours * options.price:.2f} at {options.price:.2f} an hour" if known else ""
         print(f"  {cores} cores: {hours:.1f} h without writing the reformulations{price}")
     if options.texts:
         hours = candidates / options.texts / 3600
