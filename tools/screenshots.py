@@ -28,7 +28,7 @@ PAGES = {
     "start": "",
     "search": "?q=how+to+become+a+software+engineer",
     "search-unjudged": "?q=women+nursing+school",
-    "compare": "compare?q=how+to+become+a+software+engineer&to=become+software+engineer+code",
+    "compare": "compare?q=how+to+become+a+software+engineer&to=steps+a+person+can+take+to+become+a+software+engineer",
     "dataset": "pairs",
     "dataset-selected": "pairs?subset=all&sort=-lean&lean_min=0.05&lean_max=0.25&effectiveness_min=-0.25",
     "runs": "runs?run=demo:bm25.run&run=demo:minilm.run&measure=ARaB(tf)%4010",
