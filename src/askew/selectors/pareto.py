@@ -145,7 +145,7 @@ class Pareto:
 
 
 class Epsilon:
-    """Selects the variant of each query with the least lean that loses at most epsilon effectiveness (column is_best)."""
+    """Selects the variant of each query with least lean that loses at most epsilon effectiveness (column is_best)."""
 
     name = "epsilon"
     subsets = ("is_best",)
