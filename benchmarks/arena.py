@@ -181,7 +181,7 @@ def show(options: argparse.Namespace) -> None:
 def print_seeds() -> None:
     """The sweep of the rewriting model: the changes with each seed, and their range."""
     print("\nstrength of the rewriting model (reformulations searched per query): change with each seed\n")
-    print_row("strength", "collection", "seeds", *HEADER)
+    print_row("method", "collection", "seeds", *HEADER)
     print_row("---", "---", "--:", *["--:"] * len(HEADER))
     method, _, strengths = SWEEP.partition("@")
     for name in COLLECTIONS:
@@ -190,7 +190,7 @@ def print_seeds() -> None:
         for strength in strengths.split(",") if len(files) > 1 else []:
             found = [row.cells for row in rows if row.method.row_text == f"{method}@{strength}"]
             assert len(found) == len(files), f"expected {method}@{strength} in each of {files}"
-            cells = (" ".join(f"{one[key].change:+.1f}%" for one in found) for key in SHOWN)
+            cells = (" / ".join(f"{one[key].change:+.1f}%" for one in found) for key in SHOWN)
             print_row(f"`{method}@{strength}`", NAMES[f"{name}, base bm25"], f"{len(found)}", *cells)
 
 
@@ -200,9 +200,9 @@ def print_row(*cells: str) -> None:
 
 
 def print_named(name: str, title: str, report: Any) -> None:
-    """One method on one collection: a row."""
+    """One method on one collection: a row. The base has no change."""
     for row in report.rows:
-        if row.method.row_text == name:
+        if row.method.row_text == name and not row.base:
             costs = (f"{row.costs.kept:.0%}", count_text(row.costs.searches), count_text(row.costs.model_calls))
             print_row(f"`{name.removeprefix('run:')}`", NAMES[title], *changes(row.cells), *costs)
 

@@ -137,10 +137,10 @@ def main() -> None:
 
 
 def askew(folder: Path, *words: str) -> None:
-    """A command in a folder, so that recipes name no place of this machine."""
-    subprocess.run(
-        [str(Path(sys.executable).with_name("askew")), *words, "--store", "../store"], check=True, cwd=folder
-    )
+    """A command in a folder, so that recipes name no place of this machine; the line with the store is left out."""
+    command = [str(Path(sys.executable).with_name("askew")), *words, "--store", "../store"]
+    done = subprocess.run(command, check=True, cwd=folder, stdout=subprocess.PIPE, text=True)
+    print("\n".join(line for line in done.stdout.splitlines() if not line.startswith("in ../store/")), flush=True)
 
 
 if __name__ == "__main__":

@@ -267,20 +267,21 @@ def false_differences(replications: int) -> None:
             )
             rows.append([law.name, str(n), f"{flip:.3f}", f"{student:.3f}", f"{ours:.3f}"])
     table("Mean difference, where it is truly 0: false positives at 0.05 (the null hypothesis of randomization is true "
-          "in the first row only)", ["differences", "n", "randomization (before)", "t", "ours"], rows)  # fmt: skip
+          "in the rows normal only)", ["differences", "n", "randomization (before)", "t", "ours"], rows)  # fmt: skip
 
 
 def coverage(replications: int) -> None:
     """How often intervals of bounded means hold the mean, and how wide they are."""
     rows = []
-    for law in [*means(), *no_differences()[1:]]:
+    named = [*(("one run", law) for law in means()), *(("two runs", law) for law in no_differences()[1:])]
+    for kind, law in named:
         for n in SIZES:
             held = share(law, n, replications, 3, lambda x, law=law: _inside(percentile(x), law.mean))
             student = share(law, n, replications, 3, lambda x, law=law: _inside(t_interval(x), law.mean))
             ours = share(law, n, replications, 3, lambda x, law=law: _held(x, law))
             wide = [_widths(law, n, 200, interval) for interval in (t_interval, _bounded_interval(law))]
-            rows.append([law.name, str(n), f"{held:.3f}", f"{student:.3f}", f"{ours:.3f}", f"{wide[1] / wide[0]:.2f}"
-                         if wide[0] else "-"])  # fmt: skip
+            width = f"{wide[1] / wide[0]:.2f}" if wide[0] else "-"
+            rows.append([f"{kind}: {law.name}", str(n), f"{held:.3f}", f"{student:.3f}", f"{ours:.3f}", width])
     table("95% intervals of bounded means: coverage, and the median width relative to Student's t",
           ["values", "n", "percentile bootstrap (before)", "t", "ours", "width, ours / t"], rows)  # fmt: skip
 

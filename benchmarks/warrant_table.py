@@ -283,6 +283,13 @@ def number(value: float | None) -> str:
     return "none" if value is None else "<0.01" if value < 0.01 else f"{value:.2f}"
 
 
+def difference(found: Any) -> str:
+    """A mean difference with its interval and p; or that the two runs have equal values."""
+    if found.improved == found.worsened == 0:
+        return "0 (no query differs)"
+    return f"{found.gain:+.4f} [{bound(found.low)}, {bound(found.high)}] p {number(found.p)}"
+
+
 def conclusion_tests(study: Study) -> None:
     """Are the differences behind the published conclusions within chance on these 30 queries?"""
     print("\n## Published conclusions, paired tests on the 30 cpjku queries")
@@ -302,6 +309,5 @@ def conclusion_tests(study: Study) -> None:
             missing="zero",
         )
         found = [report.results[one.text] for one in report.asked]
-        cells = [f"{one.gain:+.4f} [{bound(one.low)}, {bound(one.high)}] p {number(one.p)}" for one in found]
-        lines.append([f"{fewer} leans less than {more}", *cells])
+        lines.append([f"{fewer} leans less than {more}", *map(difference, found)])
     table(["conclusion", *measures], lines)

@@ -1,10 +1,12 @@
 """Run the commands in the documentation and write their real output below them.
 
-A block that starts with ```console has lines "$ askew ..." and their output. Between <!-- results: TITLE --> and
-<!-- end --> is the section with that title of benchmarks/results.md. With TITLE | PATTERN it is the first match of the
-pattern in the section or, if the pattern has groups, one line per group; rows of a Markdown table are shown as a table
-with their header. ``python tools/refresh_docs.py`` rewrites both; a test checks that they are up to date. So no number
-in them is typed by hand.
+A block that starts with ```console has lines "$ askew ..." and their output. Between <!-- results: TITLE --> and <!--
+end --> is the section with that title of benchmarks/results.md: the date, the command, the machine and the output,
+with Markdown tables outside of the fence. With TITLE | PATTERN it is the first match of the pattern in the section
+or, if the pattern has groups, one line per group; rows of a Markdown table are shown as a table with their header.
+With TITLE | PATTERN => A; B; C it is a table with these columns: a row for each match, and a cell for each group.
+``python tools/refresh_docs.py`` rewrites both; a test checks that they are up to date. So no number in them is typed
+by hand.
 """
 
 from __future__ import annotations
@@ -22,30 +24,55 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RESULTS = ROOT / "benchmarks" / "results.md"
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
-_RESULT = re.compile(r"(<!-- results: ([^\n]*?)(?: \| ([^\n]*))? -->\n).*?(<!-- end -->)", re.DOTALL)
+_RESULT = re.compile(r"(<!-- results: ([^\n]*?)(?: \| ([^\n]*?))?(?: => ([^\n]*))? -->\n).*?(<!-- end -->)", re.DOTALL)
+# A Markdown table: the header, the line of dashes, and the rows.
+_TABLE = re.compile(r"(^\|.*\|\n\|[-:| ]+\|(?:\n\|.*\|)+)", re.MULTILINE)
 
 
 def refreshed(text: str) -> str:
     """The page with the output of its commands and the results of the benchmarks as they are now."""
-    text = _RESULT.sub(lambda found: f"{found[1]}\n{result(found[2], found[3])}\n\n{found[4]}", text)
+    text = _RESULT.sub(lambda found: f"{found[1]}\n{result(found[2], found[3], found[4])}\n\n{found[5]}", text)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         return _BLOCK.sub(lambda block: f"```console\n{_run_block(block[1])}```", text)
 
 
-def result(title: str, pattern: str | None = None) -> str:
+def result(title: str, pattern: str | None = None, columns: str | None = None) -> str:
     """A section of the benchmarks' results: when and where it was measured, and what was printed; or a part of it."""
     parts = re.split(r"^## (.*)$", RESULTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
     if title not in sections:
         raise SystemExit(f"{RESULTS.name}: expected a section {title!r}, found {', '.join(sorted(sections))}")
     if pattern is None:
-        return str(sections[title].strip())
+        return whole(title, sections[title].strip())
+    if columns is not None:
+        cells = re.findall(pattern, sections[title], re.MULTILINE)
+        return table(columns.split("; "), [[one.strip() for one in row] for row in cells])
     found = re.search(pattern, sections[title], re.MULTILINE)
     if found is None:
         raise SystemExit(f"{RESULTS.name}: expected {pattern!r} in the section {title!r}, but it has no match")
     shown = ("\n".join(one for one in found.groups() if one is not None) or found[0]).rstrip("\n")
     header = header_of(shown, sections[title])
     return "\n".join([*header, shown]) if header else f"```\n{shown}\n```"
+
+
+def whole(title: str, section: str) -> str:
+    """A section with its command in the line of the date, and with its Markdown tables outside of the fence."""
+    date, _, rest = section.partition(", ")
+    machine, _, output = rest.partition("\n\n```\n")
+    shown = [f"{date}, `python benchmarks/{title}`, {machine}"]
+    for part in (one.strip("\n") for one in _TABLE.split(output.removesuffix("```"))):
+        if part:
+            shown.append(part if _TABLE.match(part) else f"```\n{part}\n```")
+    return "\n\n".join(shown)
+
+
+def table(columns: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table; all columns but the first have numbers."""
+    if not rows or {len(row) for row in rows} != {len(columns)}:
+        raise SystemExit(f"{RESULTS.name}: expected rows with the columns {columns}, found {rows}")
+    dashes = ["---", *["--:"] * (len(columns) - 1)]
+    lines = [[cell.replace("|", "\\|") for cell in row] for row in (columns, dashes, *rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def header_of(rows: str, section: str) -> list[str]:

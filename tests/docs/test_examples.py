@@ -56,6 +56,27 @@ def test_rows_of_a_table_are_shown_below_the_header_of_their_table(tmp_path, mon
     assert refresh_docs.result("a.py", r"^\| one.*") == "```\n| one | 1 |\n```"
 
 
+def test_a_whole_section_names_its_command_and_shows_its_tables_outside_of_the_fence(tmp_path, monkeypatch):
+    results = tmp_path / "results.md"
+    table = "| a | b |\n| --- | --: |\n| one | 1 |"
+    printed = f"first\n\n{table}\n\n |x| is no table\n\n{table}"
+    results.write_text(f"# R\n\n## a.py --b\n\n2026-01-02, CPU, 2 cores\n\n```\n{printed}\n```\n", encoding="utf-8")
+    monkeypatch.setattr(refresh_docs, "RESULTS", results)
+    shown = "2026-01-02, `python benchmarks/a.py --b`, CPU, 2 cores"
+    fences = ["```\nfirst\n```", table, "```\n |x| is no table\n```", table]
+    assert refresh_docs.result("a.py --b") == "\n\n".join([shown, *fences])
+
+
+def test_a_pattern_with_columns_shows_every_match_as_a_row_of_a_table(tmp_path, monkeypatch):
+    results = tmp_path / "results.md"
+    results.write_text("# R\n\n## a.py\n\none  1 [0, 2]\ntwo  2 [1, 3]\nthree\n", encoding="utf-8")
+    monkeypatch.setattr(refresh_docs, "RESULTS", results)
+    shown = "| name | \\|x\\| |\n| --- | --: |\n| one | 1 [0, 2] |\n| two | 2 [1, 3] |"
+    assert refresh_docs.result("a.py", r"^(\w+) +(\d .*)", "name; |x|") == shown
+    with pytest.raises(SystemExit, match="expected rows with the columns"):
+        refresh_docs.result("a.py", r"^(four) +(.*)", "name; |x|")
+
+
 @pytest.mark.parametrize("page", refresh_docs.PAGES, ids=name_of)
 def test_every_python_example_in_the_documentation_runs(page, tmp_path, monkeypatch):
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import typer
 
 from askew.cli.main import app
 from askew.plugins.registry import about, names, settings_of
+from askew.rankers.engines.settings import EngineSettings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -65,8 +67,11 @@ def settings(kind: str) -> Callable[[], str]:
 
 
 def _settings(kind: str, name: str) -> str:
+    """The settings of a plugin; those that all engines share have a table of their own."""
     found = settings_of(kind, name)
-    return ", ".join(f"`{key} = {_cell(value)}`" for key, value in found.items()) or "none"
+    shared = {one.name for one in fields(EngineSettings)}
+    own = found if not shared <= found.keys() else {key: found[key] for key in found if key not in shared}
+    return ", ".join(f"`{key} = {_cell(value)}`" for key, value in own.items()) or "no settings"
 
 
 def decisions() -> str:

@@ -48,7 +48,7 @@ class MeanClassifier:
 
 
 class TogetherClassifier(MeanClassifier):
-    """Combines trained transformers (see ``transformer``) by the mean of their probabilities.
+    """Combines trained transformers by the mean of their probabilities.
 
     ``models``         folders or hub ids, separated by commas; each with the temperature in its folder.
     ``abstain_below``  abstain if the mean probability of the label is lower; 0: never.

@@ -2,7 +2,7 @@
 
 ``light`` compares the spelling and needs no model, ``neural`` compares by a sentence encoder.
 
-Average precision on labeled variations, 95 % interval over queries, and the share of pairs labeled valid:
+Average precision on labeled variations, 95% interval over queries, and the share of pairs labeled valid:
 
                                   ANTIQUE                    TREC DL 2019
     light, all kinds              0.943 [0.936, 0.951]       0.939 [0.916, 0.960]

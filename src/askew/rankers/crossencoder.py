@@ -25,7 +25,7 @@ DEFAULT = "cross-encoder/ms-marco-MiniLM-L6-v2"
 
 
 class CrossEncoderRanker:
-    """Reranks the top ``depth`` documents of another ranker and leaves out all others.
+    """Reranks the top-ranked documents of another ranker, as many as the setting depth, and leaves out all others.
 
     The texts are stored in an index, or given as a mapping from document id to text.
     """

@@ -64,7 +64,7 @@ def make_index(
 
 
 class DenseRanker:
-    """Dense retrieval, exact (``search='exact'``) or with FAISS (``search='faiss'``)."""
+    """Dense retrieval, exact (search = 'exact') or with FAISS (search = 'faiss')."""
 
     def __init__(
         self, index: Path | str, search: Annotated[str, OneOf(_SEARCHES)] = "exact", nprobe: Count = 32,

@@ -22,7 +22,7 @@ from askew.rankers.disk import places_of
 
 
 class FusionRanker:
-    """Fuses the top ``depth`` documents of each of its rankers."""
+    """Fuses the top-ranked documents of its rankers, from each as many as the setting depth."""
 
     def __init__(
         self, rankers: Sequence[RankerPlugin], method: str = "rrf", constant: float = 60.0, normalize: str = "minmax",

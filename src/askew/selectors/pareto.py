@@ -105,7 +105,7 @@ def _signs_of(ranker: str, table: pl.DataFrame, measures: Sequence[str], toleran
 
 
 class Pareto:
-    """Selects the variants of each query that are Pareto-optimal in effectiveness and bias (column ``front``)."""
+    """Selects the variants of each query that are Pareto-optimal in effectiveness and bias (column front)."""
 
     name = "pareto"
     subsets = ("front",)
@@ -145,7 +145,7 @@ class Pareto:
 
 
 class Epsilon:
-    """Selects the variant of each query with the least lean that loses at most epsilon effectiveness (``is_best``)."""
+    """Selects the variant of each query with least lean that loses at most epsilon effectiveness (column is_best)."""
 
     name = "epsilon"
     subsets = ("is_best",)

@@ -188,4 +188,4 @@ def scores_table(scores: ClassifierScores, folds: int) -> CardTable:
             for r in listed
         ]
     columns = ("model", "accuracy", *(f"F1 {name}" for name in names), "ECE")
-    return CardTable(f"{folds}-fold cross-validation, {scores.n} queries, 95 % intervals", columns, tuple(rows))
+    return CardTable(f"{folds}-fold cross-validation, {scores.n} queries, 95% intervals", columns, tuple(rows))

@@ -106,7 +106,7 @@ def difference_table(title: str, pairs: Sequence[tuple[MethodLogits, MethodLogit
         for (_, new), one, p in zip(pairs, found, corrected, strict=True)
     )  # fmt: skip
     columns = ("method", "accuracy", "p (Holm)", "|M-F|", "M-F", "M-F distance of logits")
-    heading = f"Difference, {title}, {len(groups.query_category)} queries, paired, 95 % intervals"
+    heading = f"Difference, {title}, {len(groups.query_category)} queries, paired, 95% intervals"
     return CardTable(f"{heading} ({INTERVALS})", columns, rows)
 
 

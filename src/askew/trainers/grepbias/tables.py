@@ -148,7 +148,7 @@ def summary_table(results: Sequence[MethodLogits], groups: RowIndex) -> CardTabl
         "method", "zero-shot accuracy", "|M-F|", "M-F", "M-F distance of logits", "fitted diagonal",
         "held-out diagonal", "seeds (sd of accuracy, then sd of |M-F|)",
     )  # fmt: skip
-    heading = f"All methods, {len(groups.query_category)} queries, 95 % intervals ({INTERVALS})"
+    heading = f"All methods, {len(groups.query_category)} queries, 95% intervals ({INTERVALS})"
     return CardTable(heading, columns, tuple(rows))
 
 
