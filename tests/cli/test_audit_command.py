@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from askew.cli.render import signed
 from askew.testing.search_server import SearchServer, ServerFault
 
 DOCS = {
@@ -164,6 +165,10 @@ def baseline(tmp_path, change):
     told = json.loads((tmp_path / "audit" / "audit.json").read_text())
     change(told)
     (tmp_path / "last.json").write_text(json.dumps(told))
+
+
+def test_a_net_that_rounds_to_zero_has_no_minus_sign():
+    assert [signed(value) for value in (-0.00001, 0.0, 0.00001, -0.0001)] == ["+0.0000"] * 3 + ["-0.0001"]
 
 
 def test_a_gate_of_a_fixed_limit_fails_with_code_1_and_its_line(askew, server):

@@ -410,7 +410,7 @@ def test_what_a_preset_changes_stands_below_the_table(askew):
     command = "measure old.run --docs docs.tsv --measures 'ARaB(tf)@10 ARaB(tf,tokens=word)@10'"
     below = askew(f"{command} --preset refairmulate2025").table.rpartition("]\n")[2]
     assert " ".join(below.split()) == (
-        "ARaB(tf)@10, ARaB(tf,tokens=word)@10: no upper bound: studentized, approximate interval "
+        "ARaB(tf)@10, ARaB(tf,tokens=word)@10: unbounded, so the interval is approximate "
         '(see "Statistics" in the documentation) '
         "ARaB(tf)@10: sign=running-abs, tokens=blank, overlap=first, missing=drop, order=file, digits=4 "
         "ARaB(tf,tokens=word)@10: sign=running-abs, overlap=first, missing=drop, order=file, digits=4 "

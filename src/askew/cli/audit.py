@@ -10,7 +10,7 @@ import typer
 from askew.app.audit.settings import AuditSettings
 from askew.cli import options as o
 from askew.cli.measure import say_wrapped
-from askew.cli.render import Waiting, interval, note, number, print_tables, say, say_json
+from askew.cli.render import Waiting, interval, note, number, print_tables, say, say_json, signed
 from askew.core.groups import Groups
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def command(
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
-            help="Exit with code 1 if this condition holds: 'ARaB(tf)@10 > 0.2', 'ARaB(tf)@10 > +10%' (of --baseline), "
-            "'NFaiRR@10 worse' (significantly); may be repeated."
+            help="Exit with code 1 if this condition holds: 'ARaB(tf)@10 > 0.2', 'ARaB(tf,sign=abs)@10 > +10%' (of "
+            "--baseline), 'NFaiRR@10 worse' (significantly); may be repeated."
         ),
     ] = None,
     out: Annotated[
@@ -169,7 +169,7 @@ def _print_parts(report: AuditReport) -> None:
         columns = [
             ("share", [f"{one.share:.0%}" for one in rows]),
             ("95% interval", [f"[{one.low:.0%}, {one.high:.0%}]" for one in rows]),
-            ("net", [f"{one.net:+.4f}" for one in rows]),
+            ("net", [signed(one.net) for one in rows]),
         ]
         title = f"{found.measure}: estimated contribution of each kind of mention ({found.mentions:,} mentions)"
         print_tables(title, "part", [f"{one.kind}: {part_name(one.name)}" for one in rows], columns)

@@ -162,9 +162,7 @@ def _ends(mean: Mean) -> str:
 def say_intervals(studentized: Sequence[str]) -> None:
     """Print below a table which intervals are approximate."""
     if studentized:
-        say_wrapped(
-            f"{', '.join(studentized)}: no upper bound: studentized, approximate interval (see {pages('statistics')})"
-        )
+        say_wrapped(f"{', '.join(studentized)}: unbounded, so the interval is approximate (see {pages('statistics')})")
 
 
 def _print_per_query(report: MeasureReport) -> None:

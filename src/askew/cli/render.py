@@ -64,6 +64,11 @@ def number(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
+def signed(value: float, digits: int = 4) -> str:
+    """Format a value with its sign; a value that rounds to zero has no minus sign."""
+    return f"{value:+z.{digits}f}"
+
+
 def interval(low: float | None, high: float | None, form: str) -> str:
     """Format an interval; ``form`` is the format of its ends, such as ``+.3f``."""
     return "-" if low is None or high is None else f"[{low:{form}}, {high:{form}}]"

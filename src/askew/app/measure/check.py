@@ -96,7 +96,8 @@ class CheckReport:
         if self.classes == WHO:
             errors = confusion(RESOLVER, "who")
             share = errors.trace() / errors.sum()
-            told = f"which is right for {share:.0%} of {errors.sum():.0f} labeled words for women and men"
+            words = f"{errors.sum():,.0f} labeled words for women and men"
+            told = f"which is right for {share:.0%} of {words} (cross-validation)"
         else:
             told = "which was trained on words of other groups, not on words of these groups"
         meanings = "; ".join(f"{who}: {WHO_SHORT[who]}" for who in self.classes)
