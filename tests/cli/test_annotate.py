@@ -293,4 +293,4 @@ def test_an_interruption_says_that_something_is_kept_only_where_it_is(askew, mon
 
     monkeypatch.setattr("askew.mentions.count.MentionCounter.count", interrupt)
     result = askew(command)
-    assert (result.code, "finished steps are kept" in result.err) == (130, kept)
+    assert (result.code, "finished work is kept" in result.err) == (130, kept)

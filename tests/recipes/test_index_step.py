@@ -131,7 +131,7 @@ def test_two_machines_with_one_store_build_the_index_once(tmp_path, monkeypatch)
 def test_the_index_reports_its_documents_as_progress(tmp_path, monkeypatch):
     monkeypatch.setattr(indexing, "SHARD_ROWS", 100)
     found, seen = Resources("demo", Store(tmp_path / "store")), []
-    found.progress = lambda step, rows: seen.append((step, rows))
+    found.progress = lambda step, rows, _: seen.append((step, rows))
     with Workers(2) as executor:
         found.executor = executor
         found.index()

@@ -1,6 +1,7 @@
 """From a recipe to scores: every row accounted for, the same numbers as askew measure, whatever the shards."""
 
 import json
+from dataclasses import replace
 
 import polars as pl
 import pyarrow as pa
@@ -325,3 +326,49 @@ def test_documents_with_their_titles_are_others_than_the_same_file_without(tmp_p
     assert folder.documents.key != file.documents.key
     of_text = [Resources(source, store, ["text"]).documents.key for source in (tmp_path, tmp_path / "corpus.jsonl")]
     assert of_text[0] == of_text[1]
+
+
+class Failing:
+    """A reformulator that fails at a query, as a model does that runs out of memory."""
+
+    method, reads = "reduce", frozenset()
+
+    def __init__(self, at=None):
+        self.at = at
+
+    def settings(self):
+        return {}
+
+    def reformulate(self, asked):
+        if self.at in asked.query_ids:
+            raise RuntimeError("no memory")
+        return Candidates()
+
+
+def test_a_build_that_stops_while_it_reformulates_keeps_the_queries_that_are_done(tmp_path):
+    store = Store(tmp_path)
+    build = prepare(read_recipe("demo"), store)
+    place = [step.name for step in build.plan.steps].index("variants")
+    step = build.plan.steps[place]
+    neutral = build.plan.run(store)["neutral"].manifest
+    last = pl.from_arrow(pa.concat_tables(store.read(neutral)))["query_id"].to_list()[-1]
+
+    def run(method):
+        stage = ReformulateStage({"reduce": method}, lambda: None, "")
+        build.plan.steps[place] = replace(step, stage=stage, maker=None)
+        return build.plan.run(store)["variants"]
+
+    with pytest.raises(RuntimeError, match="no memory"):
+        run(Failing(last))
+    resumed = run(Failing())
+    assert resumed.parts_found == neutral.rows_out // 16 and resumed.parts_written == 1
+
+
+def test_progress_names_the_step_its_rows_and_their_total(tmp_path):
+    told = []
+    pairs = askew.build("demo", store=tmp_path, progress=lambda *one: told.append(one))
+    made = {step: (done, total) for step, done, total in told}
+    manifests = {name: outcome.manifest for name, outcome in pairs.outcomes.items()}
+    assert set(made) == set(manifests)
+    assert all(made[name] == (manifest.rows_in, manifest.rows_in) for name, manifest in manifests.items())
+    assert len({done for step, done, _ in told if step == "variants"}) > 4

@@ -14,7 +14,7 @@ from askew.cli import main as cli
 
 ASKEW = str(Path(sys.executable).with_name("askew"))
 BUILD = [ASKEW, "run", "demo", "--set", "reformulate.0.count=3", "--store"]
-SAID = "askew: stopped by SIGTERM; finished steps are kept, and the same command resumes from there\n"
+SAID = "askew: stopped by SIGTERM; finished work is kept, and the same command resumes from there\n"
 
 
 @pytest.fixture(scope="module")

@@ -86,7 +86,7 @@ def built(
     with Waiting("running") as progress:
         pairs = build(
             recipe, groups=counted, settings=o.settings_by_owner(settings), store=store,
-            progress=lambda step, rows: progress(rows, 0, step), **more,
+            progress=lambda step, done, total: progress(done, total, step), **more,
         )  # fmt: skip
     note(pairs.notes)
     return pairs

@@ -174,7 +174,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
         return _refuse(error)
     except (KeyboardInterrupt, typer.Abort) as error:
         stopped = isinstance(error, Terminated) or signal.SIGTERM in _received
-        kept = "; finished steps are kept, and the same command resumes from there" if arguments[:1] in _RESUMED else ""
+        kept = "; finished work is kept, and the same command resumes from there" if arguments[:1] in _RESUMED else ""
         say(f"askew: {'stopped by SIGTERM' if stopped else 'interrupted'}{kept}", err=True)
         return 128 + (signal.SIGTERM if stopped else signal.SIGINT)
     except OSError as error:

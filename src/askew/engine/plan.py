@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from askew.core.errors import ConfigError, UnknownName
 from askew.engine.executor import Executor
-from askew.engine.run import SHARD_ROWS, FinishedStep, Maker, Source, StepOutcome, run_step, step_key
+from askew.engine.run import SHARD_ROWS, FinishedStep, Maker, Progress, Source, StepOutcome, run_step, step_key
 from askew.engine.store import Store
 from askew.plugins.kinds import Stage
+
+# The step, its finished rows, and all its rows (0 if unknown).
+StepProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -61,18 +63,26 @@ class Plan:
         self,
         store: Store,
         shard_rows: int = SHARD_ROWS,
-        progress: Callable[[str, int], None] | None = None,
+        progress: StepProgress | None = None,
         executor: Executor | None = None,
     ) -> dict[str, StepOutcome]:
-        """Run the unfinished steps. ``progress`` is called with the step and the number of its finished rows."""
+        """Run the unfinished steps. ``progress`` is called with the step, its finished rows and all its rows."""
         if self.origin is not None:
             store.remember_plan({**self.origin, "steps": [list(one) for one in self.keys().items()]})
         ready: dict[str, Source] = dict(self.sources)
         outcomes = {}
         for step in self.steps:
-            told = partial(progress, step.name) if progress else None
+            told = _told(progress, step.name, ready[step.reads])
             rows = step.shard_rows or shard_rows
             outcome = run_step(store, step.name, step.stage, ready[step.reads], rows, told, executor, step.maker)
             outcomes[step.name] = outcome
             ready[step.name] = FinishedStep(store, outcome.manifest)
         return outcomes
+
+
+def _told(progress: StepProgress | None, step: str, source: Source) -> Progress | None:
+    if progress is None:
+        return None
+    total = int(getattr(source, "rows", 0))
+    progress(step, 0, total)
+    return lambda done: progress(step, done, total)

@@ -53,6 +53,11 @@ class FinishedStep:
         """The key of the step, which identifies its content."""
         return self.manifest.key
 
+    @property
+    def rows(self) -> int:
+        """The number of rows of all parts."""
+        return sum(part.rows for part in self.manifest.parts)
+
     def batches(self) -> Iterator[pa.Table]:
         """The parts of the step, each checked against its digest."""
         return self.store.read(self.manifest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,13 @@ from askew.core.errors import ConfigError, check_name
 from askew.core.groups import Groups, GroupsLike
 from askew.core.text_tables import html_table, text_table
 from askew.corpora.collection import Collection
+from askew.engine.plan import StepProgress
 from askew.engine.run import StepOutcome
 from askew.engine.store import Store
 from askew.publish.release import Published
 
 ENGINES = ("local", "ray")
 # Called with the name of the step and the number of its rows that are done.
-StepProgress = Callable[[str, int], None]
 
 
 class Pairs:
@@ -187,7 +187,8 @@ def build(
     recipe; it is anything that ``Collection.open`` accepts. ``groups`` are the groups whose words every measure and
     method counts. ``settings`` change single values of the recipe, as in ``{"retrieve": {"k": 50}}``. ``workers`` is
     the number of processes. With ``engine="ray"``, ``workers`` is the number of actors on the cluster at ``address``.
-    Each actor that runs a neural model gets ``gpus`` GPUs, by default 1. Finished steps are read from the store: to
+    Each actor that runs a neural model gets ``gpus`` GPUs, by default 1. ``progress`` is called with the name of a
+    step, its finished rows and all its rows (0 if unknown). Finished steps are read from the store: to
     resume an interrupted build, call ``build`` again with the same arguments.
     """
     check_engine(engine, workers, address, gpus)

@@ -58,6 +58,9 @@ _METHOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 # Rows of a shard, by stage: few if a row takes long or becomes many rows, so that workers share the work and little is
 # lost if a worker fails.
 _SHARD_ROWS = {"reformulate": 512, "filter": 16_384, "retrieve": 16_384}
+# A language model takes seconds for a query. With few queries, shards are smaller, so that a stopped build loses about
+# half a minute of its work, and progress is visible.
+_FEWEST_ROWS, _REFORMULATE_SHARDS = 16, 128
 _NEEDED = ("collection", "reformulate", "retrieve", "evaluate")
 
 
@@ -253,12 +256,19 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     steps = [
         here_only(step)
         if asks_engine(step, recipe.table("first_pass"))
-        else replace(step, maker=StageOf(recipe, store, step.name), shard_rows=_SHARD_ROWS.get(step.stage.name))
+        else replace(step, maker=StageOf(recipe, store, step.name), shard_rows=_shard_rows(step, resources))
         for step in _up_to(until, steps)
     ]
     plan = Plan({"queries": resources.queries}, steps, origin_of(recipe.name, recipe.sections, groups))
     chosen = recipe.table("classify")["classifier"] if is_open else None
     return Build(recipe, plan, resources, evaluate, chosen)
+
+
+def _shard_rows(step: Step, resources: Resources) -> int | None:
+    rows = _SHARD_ROWS.get(step.stage.name)
+    if rows is None or step.stage.name != "reformulate":
+        return rows
+    return min(rows, max(_FEWEST_ROWS, resources.queries.rows // _REFORMULATE_SHARDS))
 
 
 def _up_to(until: str | None, steps: list[Step]) -> list[Step]:

@@ -6,9 +6,9 @@ store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from askew.corpora.collection import Collection, open_collection
 from askew.engine.executor import Executor
 from askew.engine.files import LocalFiles
 from askew.engine.folders import fetch_folder, has_folder, put_folder
+from askew.engine.plan import StepProgress
 from askew.engine.run import run_step, step_key
 from askew.engine.store import Store
 from askew.plugins.kinds import DocMentions, Stage
@@ -44,6 +45,11 @@ class TableSource:
     def key(self) -> str:
         """The fingerprint of all values."""
         return fingerprint({name: self.table[name].to_pylist() for name in self.table.column_names})
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.table.num_rows)
 
     def batches(self) -> Iterator[pa.Table]:
         """Yield the whole table as one batch."""
@@ -81,7 +87,7 @@ class Resources:
         self.store = store
         # The workers of this process, if any: they build an index in shards.
         self.executor: Executor | None = None
-        self.progress: Callable[[str, int], None] | None = None
+        self.progress: StepProgress | None = None
         self.collection = open_collection(source, fields, split)
         self.documents = Documents(self.collection, store)
 
@@ -123,7 +129,8 @@ class Resources:
                 fetch_folder(files, name, folder)
                 return folder
             if self.executor is not None and can_shard(ranker):
-                done = None if self.progress is None else partial(self.progress, f"index {ranker}")
+                tell = self.progress
+                done = None if tell is None else lambda rows: tell(f"index {ranker}", rows, 0)
                 build_in_shards(self.store, self.documents, folder, ranker, settings or {}, self.executor, done)
             else:
                 index_documents(self.collection, folder, ranker, settings or {})
