@@ -2,12 +2,14 @@
 
 Notebooks become pages. A page that says ``<!-- generated: NAME -->`` gets that part of the reference, and one that says
 ``<!-- file: PATH -->`` a file of the repository. Links that leave docs/ have no page on the site: they become the path.
+Elements of the HTML get the classes that docs/site.css uses.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Any
@@ -22,6 +24,11 @@ _GENERATED = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
 _FILE = re.compile(r"^<!-- file: (\S+) -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)[ ]*$)", re.MULTILINE | re.DOTALL)
+# Code in a line: code blocks have elements inside.
+_CODE = re.compile(r"<code>([^<\n]+)</code>")
+_PICTURE = re.compile(r'<img [^>]*src="([^"]+)"[^>]*>')
+# The number of characters of an option that stays on one line, and of code that does not fit into one.
+_SHORT, _LONG = 25, 45
 _ELSEWHERE = re.compile(r"^(?:[a-z]+:|#|/)")
 
 
@@ -43,6 +50,20 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         text = re.sub(r"\A# .*\n", "", included.read_text(encoding="utf-8"))
         markdown = _FILE.sub(lambda _: _linked(text, PurePosixPath(found[1]).parent, own.parent), markdown)
     return _linked(markdown, own.parent, own.parent)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """The page with classes for options, long code and outputs, and with pictures that open in full size."""
+    html = _CODE.sub(_classed, html)
+    html = html.replace('<div class="language-text ', '<div class="language-text no-copy ')
+    return _PICTURE.sub(lambda found: f'<a class="picture" href="{found[1]}">{found[0]}</a>', html)
+
+
+def _classed(found: re.Match[str]) -> str:
+    text = unescape(found[1])
+    if " -" in f" {text}" and len(text) <= _SHORT:
+        return f'<code class="option">{found[1]}</code>'
+    return f'<code class="long">{found[1]}</code>' if len(text) > _LONG else found[0]
 
 
 def _generated(name: str, page: Any) -> str:
