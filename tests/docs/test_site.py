@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import PurePosixPath
 
 import pytest
 from doc_blocks import PAGES, ROOT
@@ -113,8 +114,32 @@ def test_long_lines_of_an_output_are_wrapped_unless_they_are_a_table():
 
 def test_options_stay_on_one_line_and_outputs_have_no_copy_button(site):
     text = (site / "cli.html").read_text(encoding="utf-8")
-    assert '<code class="option">--json</code>' in text
+    assert '<code><span class="option">--json</span></code>' in text
     assert '<div class="language-text no-copy highlight">' in text
+
+
+def test_a_file_of_the_repository_is_its_page_or_its_path_without_nested_brackets(monkeypatch):
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install '.[docs]'")
+    monkeypatch.syspath_prepend(ROOT / "tools" / "site")
+    linked, docs = load("hooks")._linked, PurePosixPath("docs")
+    text = "See [a](../benchmarks/results.md) and (here [b](../pyproject.toml)); [c](../SECURITY.md)."
+    assert linked(text, docs, docs) == (
+        "See a (`benchmarks/results.md` in the repository) and (here b, `pyproject.toml` in the repository); "
+        "[c](contributing/security.md)."
+    )
+
+
+def test_the_reference_of_a_command_has_its_usage_its_defaults_and_an_example():
+    text = reference.commands()
+    assert "askew audit ENGINE --queries TEXT [OPTIONS]" in text
+    assert "\n```\n\nExample:\n\n```sh\naskew check demo --groups age\n```\n" in text
+    assert "| `--sample INTEGER` | The number of documents to sample" in text and "Default: `5000`. |" in text
+    assert "per query; lower-ranked documents are not written. Default: `100`. |" in text
+    assert "A folder that `askew logs --out` wrote." in text
+    assert "With `--engine local`, the value 1" in text
+    assert "list[" not in text
+    places = [text.index(f"## askew {name} ") for name in ("bench", "train", "negatives", "show")]
+    assert places == sorted(places)
 
 
 def test_settings_of_plugins_come_with_their_defaults():

@@ -24,11 +24,19 @@ _GENERATED = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
 _FILE = re.compile(r"^<!-- file: (\S+) -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)[ ]*$)", re.MULTILINE | re.DOTALL)
+# Files of the repository that a page shows.
+_SHOWN_BY = {
+    found[1]: str(page.relative_to(ROOT))
+    for page in sorted((ROOT / "docs").rglob("*.md"))
+    if (found := _FILE.search(page.read_text(encoding="utf-8")))
+}
 # Code in a line: code blocks have elements inside.
 _CODE = re.compile(r"<code>([^<\n]+)</code>")
 _PICTURE = re.compile(r'<img [^>]*src="([^"]+)"[^>]*>')
-# The number of characters of an option that stays on one line, and of code that does not fit into one.
-_SHORT, _LONG = 25, 45
+# An option of a command, which is not broken after its hyphens.
+_OPTION = re.compile(r"(?<!\S)--?[a-z][\w-]{0,25}(?![\w=-])")
+# The number of characters of code that does not fit into the first column of a table.
+_LONG = 45
 _ELSEWHERE = re.compile(r"^(?:[a-z]+:|#|/)")
 
 
@@ -60,10 +68,9 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def _classed(found: re.Match[str]) -> str:
-    text = unescape(found[1])
-    if " -" in f" {text}" and len(text) <= _SHORT:
-        return f'<code class="option">{found[1]}</code>'
-    return f'<code class="long">{found[1]}</code>' if len(text) > _LONG else found[0]
+    kind = ' class="long"' if len(unescape(found[1])) > _LONG else ""
+    text = _OPTION.sub(r'<span class="option">\g<0></span>', found[1])
+    return f"<code{kind}>{text}</code>"
 
 
 def _generated(name: str, page: Any) -> str:
@@ -87,10 +94,21 @@ def _link(found: re.Match[str], written_in: PurePosixPath, shown_in: PurePosixPa
     place = normpath(str(written_in / path))
     if not (ROOT / place).exists():
         return found[0]  # MkDocs reports it as a dead link
+    place = _SHOWN_BY.get(place, place)
     if not place.startswith("docs/") or (ROOT / place).is_dir():
-        return label if label.strip("`") == place else f"{label} (`{place}` in the repository)"
+        if label.strip("`") == place:
+            return label
+        return (
+            f"{label}, `{place}` in the repository" if _in_brackets(found) else f"{label} (`{place}` in the repository)"
+        )
     up = PurePosixPath(place).relative_to("docs")
     steps = len(shown_in.relative_to("docs").parts)
     shown = "../" * steps + str(up)
     shown = re.sub(r"\.ipynb$", ".md", shown)
     return f"[{label}]({shown}{'#' + anchor if anchor else ''})"
+
+
+def _in_brackets(found: re.Match[str]) -> bool:
+    """Whether a link is in a bracket of its paragraph."""
+    before = _LINK.sub(r"\1", found.string[: found.start()].rpartition("\n\n")[2])
+    return before.count("(") > before.count(")")

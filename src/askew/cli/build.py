@@ -30,13 +30,13 @@ WorkerCount = Annotated[
     int | None,
     typer.Option(
         "--workers",
-        help="The number of processes or Ray actors. With --engine local, the value 1 starts no other process.",
+        help="The number of processes or Ray actors. With '--engine local', the value 1 starts no other process.",
     ),
 ]
 GpuShare = Annotated[
     float | None,
     typer.Option(
-        help="With --engine ray: the share of a GPU for each actor that runs a neural model. The default is 1; the "
+        help="With '--engine ray': the share of a GPU for each actor that runs a neural model. The default is 1; the "
         "value 0 uses no GPU."
     ),
 ]

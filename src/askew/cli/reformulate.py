@@ -197,14 +197,14 @@ def calibrate_command(
         ),
     ] = defaults.THRESHOLD_RULE,
     least: Annotated[
-        float, typer.Option(help="With --rule precision: the minimum precision.")
+        float, typer.Option(help="With '--rule precision': the minimum precision.")
     ] = defaults.LEAST_PRECISION,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            help="A setting of the similarity, such as --set batch_size=16; may be repeated. askew show filter "
-            "semantic lists the settings.",
+            help="A setting of the similarity, such as --set batch_size=16; may be repeated. 'askew show "
+            "filter semantic' lists the settings.",
             metavar="NAME=VALUE",
         ),
     ] = None,
