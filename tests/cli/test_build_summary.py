@@ -19,6 +19,13 @@ def test_a_subset_with_the_figures_of_another_is_told_and_not_shown_again(capsys
     assert said.count("RR@10") == 2
 
 
+def test_one_pair_of_one_query_is_not_in_the_plural(capsys):
+    show_summary([row("fair", 1, 0.6), row("effective", 1200, 0.6)])
+    said = capsys.readouterr().out
+    assert "fair: 1 pair of 1 query\n" in said
+    assert "effective: 1,200 pairs of 1,200 queries\n" in said
+
+
 def test_the_held_out_change_comes_first_and_the_in_sample_one_is_named_so(capsys):
     lean = {**row("fair", 7, 0.4), "measure": "ARaB(tf)@10", "figures": "held-out", "change": -20.0, "low": -25.0,
             "high": -15.0, "in_sample_change": -60.0, "words_change": -44.0}  # fmt: skip

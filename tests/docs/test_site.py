@@ -2,8 +2,10 @@
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
+from pathlib import PurePosixPath
 
 import pytest
 from doc_blocks import PAGES, ROOT
@@ -37,6 +39,13 @@ def site(tmp_path_factory):
 
 def test_no_link_is_dead_and_nothing_is_loaded_from_elsewhere(site):
     assert list(check.problems(site)) == []
+
+
+def test_the_page_of_an_unknown_address_leads_to_pages_of_the_site(site):
+    text = (site / "404.html").read_text(encoding="utf-8").partition("<h1>Page not found</h1>")[2].partition("</ul>")[0]
+    links = re.findall(r'href="/([^"]+)"', text)
+    assert len(links) == 5
+    assert all((site / link).is_file() for link in links)
 
 
 def test_every_page_and_notebook_of_docs_is_a_page_of_the_site(site):
@@ -93,6 +102,44 @@ def test_a_notebook_shows_its_code_and_the_outputs_that_it_keeps():
     ]  # fmt: skip
     shown = '# T\n\n```python\n1 + 1\n```\n\n````text\n```\n````\n\n<div class="output">\n<b>2</b>\n</div>\n'
     assert notebooks.as_markdown({"cells": cells}) == shown
+
+
+def test_long_lines_of_an_output_are_wrapped_unless_they_are_a_table():
+    sentence, row = "word " * 30, "a  b  " * 30
+    shown = [
+        notebooks._output({"text": [text]}).splitlines()[0] for text in (sentence, row, "short", f"{sentence}\n{row}")
+    ]
+    assert shown == ["```{ .text .prose }", "```text", "```text", "```text"]
+
+
+def test_options_stay_on_one_line_and_outputs_have_no_copy_button(site):
+    text = (site / "cli.html").read_text(encoding="utf-8")
+    assert '<code><span class="option">--json</span></code>' in text
+    assert '<div class="language-text no-copy highlight">' in text
+
+
+def test_a_file_of_the_repository_is_its_page_or_its_path_without_nested_brackets(monkeypatch):
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install '.[docs]'")
+    monkeypatch.syspath_prepend(ROOT / "tools" / "site")
+    linked, docs = load("hooks")._linked, PurePosixPath("docs")
+    text = "See [a](../benchmarks/results.md) and (here [b](../pyproject.toml)); [c](../SECURITY.md)."
+    assert linked(text, docs, docs) == (
+        "See a (`benchmarks/results.md` in the repository) and (here b, `pyproject.toml` in the repository); "
+        "[c](contributing/security.md)."
+    )
+
+
+def test_the_reference_of_a_command_has_its_usage_its_defaults_and_an_example():
+    text = reference.commands()
+    assert "askew audit ENGINE --queries TEXT [OPTIONS]" in text
+    assert "\n```\n\nExample:\n\n```sh\naskew check demo --groups age\n```\n" in text
+    assert "| `--sample INTEGER` | The number of documents to sample" in text and "Default: `5000`. |" in text
+    assert "per query; lower-ranked documents are not written. Default: `100`. |" in text
+    assert "A folder that `askew logs --out` wrote." in text
+    assert "With `--engine local`, the value 1" in text
+    assert "list[" not in text
+    places = [text.index(f"## askew {name} ") for name in ("bench", "train", "negatives", "show")]
+    assert places == sorted(places)
 
 
 def test_settings_of_plugins_come_with_their_defaults():

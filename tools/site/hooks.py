@@ -2,12 +2,14 @@
 
 Notebooks become pages. A page that says ``<!-- generated: NAME -->`` gets that part of the reference, and one that says
 ``<!-- file: PATH -->`` a file of the repository. Links that leave docs/ have no page on the site: they become the path.
+Elements of the HTML get the classes that docs/site.css uses.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Any
@@ -22,6 +24,19 @@ _GENERATED = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
 _FILE = re.compile(r"^<!-- file: (\S+) -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)[ ]*$)", re.MULTILINE | re.DOTALL)
+# Files of the repository that a page shows.
+_SHOWN_BY = {
+    found[1]: str(page.relative_to(ROOT))
+    for page in sorted((ROOT / "docs").rglob("*.md"))
+    if (found := _FILE.search(page.read_text(encoding="utf-8")))
+}
+# Code in a line: code blocks have elements inside.
+_CODE = re.compile(r"<code>([^<\n]+)</code>")
+_PICTURE = re.compile(r'<img [^>]*src="([^"]+)"[^>]*>')
+# An option of a command, which is not broken after its hyphens.
+_OPTION = re.compile(r"(?<!\S)--?[a-z][\w-]{0,25}(?![\w=-])")
+# The number of characters of code that does not fit into the first column of a table.
+_LONG = 45
 _ELSEWHERE = re.compile(r"^(?:[a-z]+:|#|/)")
 
 
@@ -45,6 +60,19 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return _linked(markdown, own.parent, own.parent)
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """The page with classes for options, long code and outputs, and with pictures that open in full size."""
+    html = _CODE.sub(_classed, html)
+    html = html.replace('<div class="language-text ', '<div class="language-text no-copy ')
+    return _PICTURE.sub(lambda found: f'<a class="picture" href="{found[1]}">{found[0]}</a>', html)
+
+
+def _classed(found: re.Match[str]) -> str:
+    kind = ' class="long"' if len(unescape(found[1])) > _LONG else ""
+    text = _OPTION.sub(r'<span class="option">\g<0></span>', found[1])
+    return f"<code{kind}>{text}</code>"
+
+
 def _generated(name: str, page: Any) -> str:
     if name not in GENERATED:
         raise PluginError(f"{page.file.src_uri}: expected one of {', '.join(GENERATED)}, found {name!r}")
@@ -66,10 +94,21 @@ def _link(found: re.Match[str], written_in: PurePosixPath, shown_in: PurePosixPa
     place = normpath(str(written_in / path))
     if not (ROOT / place).exists():
         return found[0]  # MkDocs reports it as a dead link
+    place = _SHOWN_BY.get(place, place)
     if not place.startswith("docs/") or (ROOT / place).is_dir():
-        return label if label.strip("`") == place else f"{label} (`{place}` in the repository)"
+        if label.strip("`") == place:
+            return label
+        return (
+            f"{label}, `{place}` in the repository" if _in_brackets(found) else f"{label} (`{place}` in the repository)"
+        )
     up = PurePosixPath(place).relative_to("docs")
     steps = len(shown_in.relative_to("docs").parts)
     shown = "../" * steps + str(up)
     shown = re.sub(r"\.ipynb$", ".md", shown)
     return f"[{label}]({shown}{'#' + anchor if anchor else ''})"
+
+
+def _in_brackets(found: re.Match[str]) -> bool:
+    """Whether a link is in a bracket of its paragraph."""
+    before = _LINK.sub(r"\1", found.string[: found.start()].rpartition("\n\n")[2])
+    return before.count("(") > before.count(")")

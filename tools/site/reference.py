@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -11,10 +12,25 @@ from typing import Any
 import typer
 
 from askew.cli.main import app
+from askew.cli.train_help import WithDefaults
 from askew.plugins.registry import about, names, settings_of
 from askew.rankers.engines.settings import EngineSettings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+_TYPES = {"str": "TEXT", "path": "PATH", "int": "INTEGER", "float": "NUMBER"}
+_TYPE = re.compile(r"<(?:list\[)?(\w+)\]?>")
+# What typer adds to a help text, such as [env var: ASKEW_STORE; default: .askew] and [required].
+_FACTS = re.compile(r"\s*\[((?:env var|default): [^\]]*|required)\]$")
+_EXAMPLE = re.compile(r"^Example: (.+)$", re.MULTILINE)
+# An option with its value, if this is in capitals or has an equals sign.
+_OPTION = r"--[a-z][a-z0-9-]*(?: [A-Z]+\b| [\w:.-]+=[\w:.-]*\w)?"
+# A command with its arguments in capitals and its options with their values.
+_COMMAND = (
+    r"askew (?:(?:list|show|train) [a-z_]+|(?:NAMES)\b)"
+    r"(?: (?:[A-Z]+\b|--[a-z-]+(?: (?:[\w:.-]+=[\w:.-]*\w|(?!wrote)[\w:-]+\b))?))*"
+)
 
 
 def commands() -> str:
@@ -26,26 +42,80 @@ def commands() -> str:
 def _command(command: Any, path: str, level: int) -> Iterator[str]:
     context = typer.Context(command, info_name=path)
     if path != "askew":
+        if isinstance(command, WithDefaults):
+            command.add_defaults()
         yield f"{'#' * level} {path} {{: #{path.removeprefix('askew ').replace(' ', '-')} }}\n"
-        yield f"{_prose(command.help)}\n"
-        yield f"```text\n{' '.join([path, *command.collect_usage_pieces(context)])}\n```\n"
+        text, example = _prose(command.help)
+        yield f"{text}\n"
+        yield f"```text\n{_usage(command, context, path)}\n```\n"
+        yield from (f"Example:\n\n```sh\n{one}\n```\n" for one in example)
         yield from _parameters(command, context)
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from _command(inner, f"{path} {name}", level if path == "askew" else level + 1)
+    for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        yield from _command(command.commands[name], f"{path} {name}", level if path == "askew" else level + 1)
+
+
+def _usage(command: Any, context: Any, path: str) -> str:
+    """The arguments and the required options of a command."""
+    if hasattr(command, "list_commands"):
+        return f"{path} COMMAND [OPTIONS]"
+    given = [one for one in command.get_params(context) if not getattr(one, "hidden", False)]
+    arguments = [_shown(one, context) for one in given if one.param_type_name == "argument"]
+    needed = [_shown(one, context) for one in given if one.param_type_name == "option" and one.required]
+    return " ".join([path, *arguments, *needed, "[OPTIONS]"])
+
+
+def _shown(one: Any, context: Any) -> str:
+    """An argument or option as it is typed, such as ``RUNS...`` or ``--docs PATH``."""
+    if one.param_type_name == "argument":
+        name = f"{one.name.upper()}{'...' if one.nargs == -1 else ''}"
+        return name if one.required else f"[{name}]"
+    return _TYPE.sub(lambda found: _TYPES[found[1].lower()], one.get_help_record(context)[0])
 
 
 def _parameters(command: Any, context: Any) -> Iterator[str]:
     rows = []
     for one in command.get_params(context):
-        shown = one.get_help_record(context) or (one.make_metavar(context), getattr(one, "help", "") or "")
         if "--help" not in one.opts and not getattr(one, "hidden", False):
-            rows.append(f"| `{_cell(shown[0])}` | {_text(shown[1])} |")
+            rows.append(f"| `{_cell(_shown(one, context).strip('[]'))}` | {_meaning(one, context)} |")
     if rows:
         yield "| argument or option | meaning |\n|---|---|\n" + "\n".join(rows) + "\n"
 
 
-def _prose(text: str | None) -> str:
-    return inspect.cleandoc(text or "").replace("\b\n", "").replace("<", "&lt;")
+def _meaning(one: Any, context: Any) -> str:
+    """The help of an argument or option; whether it is repeatable and required, its default, its variable."""
+    record = one.get_help_record(context)
+    text, facts = record[1] if record else one.help or "", ""
+    while found := _FACTS.search(text):
+        text, facts = text[: found.start()], f"{found[1]}; {facts}"
+    said = [_coded(text)]
+    if getattr(one, "multiple", False) and "be repeated" not in text:
+        said.append("May be repeated.")
+    for fact in facts.split("; "):
+        name, _, value = fact.partition(": ")
+        value = f"--{value}" if f"--{value}" in one.secondary_opts else value
+        if name == "required":
+            said.append("Required.")
+        elif value:
+            said.append(f"{'Default' if name == 'default' else 'Environment variable'}: `{_cell(value)}`.")
+    return " ".join(said)
+
+
+def _coded(text: str) -> str:
+    """A help text with its commands and options as code, in quotation marks or not."""
+    names = "|".join(typer.main.get_command(app).commands)
+    pattern = re.compile(rf"'((?:askew |--)[^']+)'|{_COMMAND.replace('NAMES', names)}|{_OPTION}")
+    parts, at = [], 0
+    for found in pattern.finditer(text):
+        parts += [_text(text[at : found.start()]), f"`{found[1] or found[0]}`"]
+        at = found.end()
+    return _cell("\0".join([*parts, _text(text[at:])])).replace("\0", "")
+
+
+def _prose(text: str | None) -> tuple[str, list[str]]:
+    """The help of a command, and the example in it."""
+    plain = inspect.cleandoc(text or "").replace("\b\n", "")
+    paragraphs = _EXAMPLE.sub("", plain).strip().split("\n\n")
+    return "\n\n".join(map(_coded, paragraphs)), _EXAMPLE.findall(plain)
 
 
 def _cell(text: str) -> str:
@@ -53,14 +123,14 @@ def _cell(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    return _cell(text).replace("<", "&lt;").replace("*", "\\*").replace("[", "\\[")
+    return text.replace("<", "&lt;").replace("*", "\\*").replace("[", "\\[")
 
 
 def settings(kind: str) -> Callable[[], str]:
     """A table of the plugins of a kind that this installation has, with the settings of each and their defaults."""
 
     def table() -> str:
-        rows = [f"| `{name}` | {_text(about(kind, name))} | {_settings(kind, name)} |" for name in names(kind)]
+        rows = [f"| `{name}` | {_cell(_text(about(kind, name)))} | {_settings(kind, name)} |" for name in names(kind)]
         return "| name | what it does | settings and defaults |\n|---|---|---|\n" + "\n".join(rows)
 
     return table

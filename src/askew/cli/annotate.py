@@ -31,7 +31,14 @@ def command(
             help="Count the words that the measures of this preset count, and read texts as the preset reads them.",
         ),
     ] = None,
-    groups: o.GroupNames = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            "--groups",
+            help="The groups whose words are counted: all groups of a lexicon, given by name or file (age), or some "
+            "groups of a lexicon (age:old,young). Give it without --lexicon, --tokens and --overlap.",
+        ),
+    ] = None,
     lexicon: Annotated[str | None, typer.Option(help="Count only with this lexicon (a name or a file).")] = None,
     tokens: Annotated[
         str | None, typer.Option(help="Count only with this tokenizer, such as unclipped or word.")

@@ -31,7 +31,7 @@ def command(
         ),
     ],
     queries: Annotated[str, typer.Option(help="A file of queries (id TAB text, JSON Lines), irds:ID, or demo.")],
-    method_settings: o.Settings = None,
+    method_settings: o.EngineSettings = None,
     docs: Annotated[
         Path | None,
         typer.Option(

@@ -76,7 +76,7 @@ def bench_command(
         list[str] | None,
         typer.Option(
             "--set",
-            help="A setting of a method, such as --set reformulate:reduce.count=5.",
+            help="A setting of a method, such as --set reformulate:extract.count=5; may be repeated.",
             metavar="METHOD.NAME=VALUE",
         ),
     ] = None,

@@ -12,7 +12,7 @@ from askew.cli import options as o
 from askew.cli.render import Waiting, note, print_rows, safe, say, say_json
 from askew.core import defaults
 from askew.core.address import Address
-from askew.core.figures import HELD_OUT
+from askew.core.figures import HELD_OUT, size_of
 from askew.core.groups import Groups
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ WorkerCount = Annotated[
     int | None,
     typer.Option(
         "--workers",
-        help="The number of processes or Ray actors. With --engine local, the value 1 starts no other process.",
+        help="The number of processes or Ray actors. With '--engine local', the value 1 starts no other process.",
     ),
 ]
 GpuShare = Annotated[
     float | None,
     typer.Option(
-        help="With --engine ray: the share of a GPU for each actor that runs a neural model. The default is 1; the "
+        help="With '--engine ray': the share of a GPU for each actor that runs a neural model. The default is 1; the "
         "value 0 uses no GPU."
     ),
 ]
@@ -54,14 +54,14 @@ Latex = Annotated[bool, typer.Option("--latex", help="Also write the tables in L
 
 
 def plan_command(
-    recipe: RecipeName, settings: o.OwnSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
+    recipe: RecipeName, settings: o.SectionSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
     until: Until = None, store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Show the steps of a recipe: the input of each step, its key, and whether it is finished. Nothing is run."""
     from askew.app.build.facade import plan
 
     counted = Groups.resolve(groups, lexicon)
-    build, held = plan(recipe, groups=counted, settings=o.settings_by_owner(settings), store=store, until=until)
+    build, held = plan(recipe, groups=counted, settings=o.settings_by_section(settings), store=store, until=until)
     note(build.notes)
     rows = []
     for step in build.plan.steps:
@@ -85,7 +85,7 @@ def built(
     counted = Groups.resolve(groups, lexicon)
     with Waiting("running") as progress:
         pairs = build(
-            recipe, groups=counted, settings=o.settings_by_owner(settings), store=store,
+            recipe, groups=counted, settings=o.settings_by_section(settings), store=store,
             progress=lambda step, done, total: progress(done, total, step), **more,
         )  # fmt: skip
     note(pairs.notes)
@@ -99,7 +99,7 @@ def _built_before(
     from askew.app.build.facade import plan
 
     counted = Groups.resolve(groups, lexicon)
-    ready, held = plan(recipe, groups=counted, settings=o.settings_by_owner(settings), store=store)
+    ready, held = plan(recipe, groups=counted, settings=o.settings_by_section(settings), store=store)
     keys = ready.plan.keys()
     if not all(held.finished(step.name, keys[step.name]) for step in ready.plan.steps):
         note([
@@ -111,7 +111,7 @@ def _built_before(
 
 
 def run_command(
-    recipe: RecipeName, settings: o.OwnSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
+    recipe: RecipeName, settings: o.SectionSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
     until: Until = None, store: o.StorePath = o.DEFAULT_STORE, engine: Engine = defaults.ENGINE,
     workers: WorkerCount = None, address: RayAddress = None, gpus: GpuShare = None, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
@@ -168,7 +168,7 @@ def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = 
         first = known.setdefault(repr([{**row, "subset": ""} for row in chosen]), subset)
         again = f"; the same figures as {first}" if first != subset and chosen[0]["pairs"] else ""
         say("")
-        say(f"{subset}: {chosen[0]['pairs']:,} pairs of {chosen[0]['queries']:,} queries{again}")
+        say(f"{size_of(subset, chosen[0]['pairs'], chosen[0]['queries'])}{again}")
         if again or not chosen[0]["pairs"]:
             continue
         shown += chosen
@@ -251,7 +251,7 @@ def _change(percent: float | None) -> str:
 
 def publish_command(
     recipe: RecipeName, out: Annotated[Path, typer.Option(help="The new folder to write the dataset to.")],
-    settings: o.OwnSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
+    settings: o.SectionSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
     store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe if needed, and write its pairs as a dataset: Parquet splits, card, Croissant, checksums."""
@@ -272,7 +272,7 @@ def publish_command(
 
 
 def report_command(
-    recipe: RecipeName, out: Out, settings: o.OwnSettings = None, groups: o.GroupNames = None,
+    recipe: RecipeName, out: Out, settings: o.SectionSettings = None, groups: o.GroupNames = None,
     lexicon: o.LexiconName = None, figures: Figures = "", latex: Latex = False, store: o.StorePath = o.DEFAULT_STORE,
     seed: o.Seed = 0, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip

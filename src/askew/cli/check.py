@@ -10,6 +10,7 @@ import typer
 from askew.cli import options as o
 from askew.cli.measure import say_wrapped
 from askew.cli.render import note, print_rows, say, say_json
+from askew.core import defaults
 from askew.core.groups import Groups
 
 if TYPE_CHECKING:
@@ -23,12 +24,12 @@ def command(
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
     words: Annotated[
-        int | None, typer.Option(help="How many of the most frequent words of each group to examine.")
-    ] = None,
+        int, typer.Option(help="How many of the most frequent words of each group to examine.")
+    ] = defaults.CHECK_WORDS,
     sample: Annotated[
-        int | None, typer.Option(help="The number of documents to sample; group words are examined in these documents.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the sample.")] = None,
+        int, typer.Option(help="The number of documents to sample; group words are examined in these documents.")
+    ] = defaults.CHECK_SAMPLE,
+    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = defaults.CHECK_SEED,
     as_json: o.AsJson = False,
 ) -> None:
     """Check a collection before you measure: its judgements, and how often it names the groups.
@@ -39,9 +40,7 @@ def command(
     """
     from askew.app.measure.check import check
 
-    given = {"words": words, "sample": sample, "seed": seed}
-    settings = {name: value for name, value in given.items() if value is not None}
-    found = check(collection, Groups.resolve(groups, lexicon), **settings)
+    found = check(collection, Groups.resolve(groups, lexicon), words=words, sample=sample, seed=seed)
     note(found.notes)
     if as_json:
         say_json(found.to_dict())

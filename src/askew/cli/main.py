@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from askew.cli import (
     annotate,
@@ -50,8 +51,19 @@ _HOLDS_ADDRESS = (
     "https_proxy", "all_proxy",
 )  # fmt: skip
 
+
+class _Commands(TyperGroup):
+    """Lists ``train``, which has commands of its own, before the first command that uses what it trains."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names = [name for name in super().list_commands(ctx) if name != "train"]
+        names.insert(names.index("negatives"), "train")
+        return names
+
+
 app = typer.Typer(
     name="askew",
+    cls=_Commands,
     help="Measure demographic bias (lean) in search results, and reduce it.\n\n"
     "askew finds query reformulations whose results lean less and are as relevant, and publishes these reformulations "
     "as datasets. askew also trains and compares mitigation methods, and analyzes how people add the name of a group "

@@ -90,18 +90,32 @@ StorePath = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Random seed.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", help="Another setting, such as --set depth=50; askew show lists the settings.", metavar="NAME=VALUE"
-    ),
-]
 OwnSettings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="A setting of one method or filter, such as --set extract.count=5 for the method extract.",
+        help="A setting of one method or filter, such as --set extract.count=5 for the method extract; may be "
+        "repeated.",
         metavar="OWNER.NAME=VALUE",
+    ),
+]
+SectionSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="A setting of a section of the recipe, such as --set retrieve.k=50 or --set reformulate.0.count=10; "
+        "may be repeated.",
+        metavar="SECTION.NAME=VALUE",
+    ),
+]
+EngineSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="A setting of the engine, such as --set concurrency=2, or of a reformulator or filter, such as "
+        "--set reduce.shortest=2; may be repeated. askew show ranker NAME and askew show reformulator NAME list the "
+        "settings.",
+        metavar="[METHOD.]NAME=VALUE",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -133,13 +147,20 @@ def read_settings(given: list[str] | None) -> dict[str, Any]:
     return settings
 
 
-def settings_by_owner(given: list[str] | None) -> dict[str, dict[str, Any]]:
+def settings_by_section(given: list[str] | None) -> dict[str, dict[str, Any]]:
+    """Parse ``section.name=value`` settings of a recipe by section."""
+    return settings_by_owner(given, "SECTION.NAME=VALUE, as in --set retrieve.k=50")
+
+
+def settings_by_owner(
+    given: list[str] | None, expected: str = "OWNER.NAME=VALUE, as in --set extract.count=5"
+) -> dict[str, dict[str, Any]]:
     """Parse ``owner.name=value`` settings by owner. The owner may contain dots, the name may not."""
     owners: dict[str, dict[str, Any]] = {}
     for one in given or []:
         owner, dot, name = one.partition("=")[0].rpartition(".")
         if "=" not in one or not dot or not owner.strip() or not name.strip():
-            raise ConfigError(f"--set {one!r}: expected OWNER.NAME=VALUE, as in --set extract.count=5")
+            raise ConfigError(f"--set {one!r}: expected {expected}")
         value = read_settings([f"{name}={one.partition('=')[2]}"])
         owners.setdefault(owner.strip(), {}).update(value)
     return owners

@@ -148,7 +148,15 @@ def classify_command(
     out: Annotated[Path | None, typer.Option(help="The file for the labels: .tsv, .jsonl or .parquet.")] = None,
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
-    settings: o.Settings = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A setting of the classifier, such as --set abstain_below=0.6; may be repeated. askew show classifier "
+            "NAME lists the settings.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Classify which group each query asks about, or none. If the file has labels, report the accuracy."""
@@ -189,9 +197,17 @@ def calibrate_command(
         ),
     ] = defaults.THRESHOLD_RULE,
     least: Annotated[
-        float, typer.Option(help="With --rule precision: the minimum precision.")
+        float, typer.Option(help="With '--rule precision': the minimum precision.")
     ] = defaults.LEAST_PRECISION,
-    settings: o.Settings = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A setting of the similarity, such as --set batch_size=16; may be repeated. 'askew show "
+            "filter semantic' lists the settings.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None,
     seed: o.Seed = defaults.CALIBRATION_SEED,
     as_json: o.AsJson = False,
 ) -> None:

@@ -20,7 +20,15 @@ def index_command(
         str | None,
         typer.Option(help="For BM25, the text analyzer: english (as in Lucene and Anserini) or plain (no stemming)."),
     ] = None,
-    settings: o.Settings = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A setting of the index, such as --set threads=2; may be repeated. askew show ranker NAME lists the "
+            "settings.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None,
     fields: o.Fields = None,
     no_texts: Annotated[
         bool,
@@ -83,7 +91,15 @@ def search_command(
         ),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="The number of threads. Default: all cores.")] = None,
-    settings: o.Settings = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A setting of the ranker, such as --set documents=5 for the ranker rm3; may be repeated. askew show "
+            "ranker NAME lists the settings.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None,
 ) -> None:
     """Search every query and write a run. Documents with equal scores are in the order of the collection."""
     from askew.app.search.compose import compose, make_ranker

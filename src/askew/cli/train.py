@@ -34,7 +34,8 @@ Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="A setting of the training, such as epochs=3, batch_size=16 or learning_rate=2e-5; may be repeated.",
+        help="A setting of the training, such as --set epochs=3; may be repeated.",
+        metavar="NAME=VALUE",
     ),
 ]
 
@@ -75,7 +76,7 @@ def classifier_command(
     folds: Annotated[int | None, typer.Option(help="The number of folds of the cross-validation.")] = None,
     seed: Seed = None,
     device: Device = None,
-    settings: o.Settings = None,
+    settings: Settings = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Train a classifier that predicts which group a query asks about, or none.
@@ -126,7 +127,7 @@ def adapter_command(
     ] = None,
     seed: Seed = None,
     device: Device = None,
-    settings: o.Settings = None,
+    settings: Settings = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Train a relevance model that prefers no gender, and measure it on held-out categories.

@@ -39,11 +39,16 @@ class WithDefaults(TyperCommand):
     """A command that shows the defaults of its settings."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Add the defaults, then write the options."""
+        self.add_defaults()
+        super().format_options(ctx, formatter)
+
+    def add_defaults(self) -> None:
         """Add the default to the help of each option that is a setting and has no default of its own."""
         values = defaults_of(str(self.name))
         one: Any
         for one in self.params:
             value = values.get(str(one.name))
             if isinstance(value, str | int | float) and value != "" and one.default is None:
-                one.help = f"{one.help}  [default: {str(value).lower() if isinstance(value, bool) else value}]"
-        super().format_options(ctx, formatter)
+                shown = f"  [default: {str(value).lower() if isinstance(value, bool) else value}]"
+                one.help = f"{one.help.removesuffix(shown)}{shown}"

@@ -132,8 +132,8 @@ def ranker_command(
 ) -> None:
     """Train a cross-encoder with negatives from a run. If stopped, the same command resumes from the last checkpoint.
 
-    --preset original is standard training; bigdeli2022 takes the documents that lean most as negatives.
-    --loss bias-aware increases the margin by the lean of a negative. --adversary removes information about the group
+    '--preset original' is standard training; '--preset bigdeli2022' takes the documents that lean most as negatives.
+    '--loss bias-aware' increases the margin by the lean of a negative. --adversary removes information about the group
     from the encoder.
     Next: askew rerank RUN --model OUT, and askew compare.
     """

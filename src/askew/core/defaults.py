@@ -25,6 +25,11 @@ TOKENIZER = "unclipped"
 # How two runs are compared.
 TEST = "mean"
 UNPAIRED = "error"
+# How many frequent words of each group a check examines, and in how many sampled documents: enough for frequent words,
+# and fast for any collection.
+CHECK_WORDS = 20
+CHECK_SAMPLE = 5_000
+CHECK_SEED = 0
 # The values that ``askew sensitivity`` combines. SENSITIVITY_WHO has values of the measure parameter ``who``.
 SENSITIVITY_GROUPS = "gender:male,female"
 SENSITIVITY_MEASURES = ("ARaB(tc)", "ARaB(tf)", "ARaB(bool)", "NFaiRR", "LexiconShare")

@@ -45,13 +45,24 @@ def audit(
 ) -> AuditReport:
     """Audit a search engine: the bias (lean) of its results, parts of the lean, worst queries, and what reduces lean.
 
-    ``engine`` is a ranker by name with ``engine_settings`` (``"opensearch"``), a name with a file of settings
-    (``"http:engine.toml"``), an address of a JSON interface, a function of a query and k, a retriever of LangChain or
-    LlamaIndex, or any ranker. ``queries`` are a file, ``{id: text}``, a list or a data frame. ``docs`` gives the texts
-    of documents that the engine returns without a text. ``groups`` and ``measures`` are as in ``measure``; the first
-    measure of lean decides which queries are worst. Judgements (``qrels``) are optional. ``fail_if`` has conditions
-    such as ``"ARaB(tf)@10 > +10%"``; ``baseline`` is the audit.json of an earlier audit to compare with. Conditions
-    that are true are listed in ``failures`` of the report.
+    - ``engine``: one of these: a ranker by name with ``engine_settings`` (``"opensearch"``), a name with a file of
+      settings (``"http:engine.toml"``), an address of a JSON interface, a function of a query and k, a retriever of
+      LangChain or LlamaIndex, or any ranker.
+    - ``queries``: a file, ``{id: text}``, a list of texts or a data frame.
+    - ``engine_settings``: the settings of an engine that is given by name.
+    - ``groups``: the groups whose words are counted.
+    - ``measures``: as in ``measure``. The first measure of lean decides which queries are worst.
+    - ``docs``: the texts of documents that the engine returns without a text.
+    - ``qrels``: judgements, which are optional.
+    - ``baseline``: the file audit.json of an earlier audit to compare with.
+    - ``fail_if``: one condition or several. ``"ARaB(tf)@10 > 0.2"`` and ``"NFaiRR@10 < 0.8"`` compare the mean with a
+      number; for a measure whose best value is zero, the absolute mean is compared. ``"ARaB(tf)@10 > +10%"`` and
+      ``"nDCG@10 < -5%"`` compare the mean with the mean of the baseline. ``"ARaB(tf)@10 worse"`` holds if the measure
+      is significantly worse than in the baseline. The attribute ``failures`` of the report lists the conditions that
+      hold.
+    - ``settings``: the settings of the audit.
+    - ``progress``: a function that is called with the number of queries that are done, their total and the name of the
+      step.
     """
     how = settings or AuditSettings()
     if how.out is not None:

@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups, GroupsLike
 from askew.core.text_tables import html_table, text_table
@@ -30,8 +31,6 @@ from askew.mentions.relevance import confusion
 from askew.mentions.resolve import class_probabilities, open_resolver
 
 DEFAULT_GROUPS = "gender:female,male"
-# The number of documents whose words are listed: enough for frequent words, and fast for any collection.
-SAMPLED = 5_000
 # Fast, and needs no extra package: a check is the first step.
 RESOLVER = "light"
 # The classes of mentions that refer to no person of the group.
@@ -148,12 +147,17 @@ class CheckReport:
 
 
 def check(
-    collection: object, groups: GroupsLike | None = None, *, words: int = 20, sample: int = SAMPLED, seed: int = 0
-) -> CheckReport:
+    collection: object, groups: GroupsLike | None = None, *, words: int = defaults.CHECK_WORDS,
+    sample: int = defaults.CHECK_SAMPLE, seed: int = defaults.CHECK_SEED,
+) -> CheckReport:  # fmt: skip
     """Check how well a collection covers some groups, which queries can be scored, and which words to inspect.
 
-    For each group, the ``words`` most frequent words of the group are listed. They are counted in a random sample of
-    ``sample`` documents that name a group. The default groups are female and male of the lexicon ``gender``.
+    - ``collection``: a ``Collection``, or anything that ``Collection.open`` accepts.
+    - ``groups``: the groups to check. Default: female and male of the lexicon ``gender``.
+    - ``words``: how many of the most frequent words of each group to list.
+    - ``sample``: the number of documents in the random sample in which words are counted. Only documents that name a
+      group are sampled.
+    - ``seed``: the seed of the sample.
     """
     if words < 1 or sample < 1:
         raise ConfigError(f"check: expected words= and sample= of 1 or more, found {words} and {sample}")

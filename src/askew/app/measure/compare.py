@@ -120,17 +120,24 @@ def compare(
     testing: Progress | None = None,
     **options: Unpack[MeasureOptions],
 ) -> CompareReport:
-    """Compare the run ``new`` with the run ``old``. ``options`` are arguments of ``measure``, such as ``qrels``.
+    """Compare the run ``new`` with the run ``old``, query by query.
 
-    ``margin`` is the largest loss that would not matter: one number for all bounded measures of effectiveness, or a
-    dict from measure text to number. If ``margin`` is given, the report also has tests of non-inferiority ("no loss
-    beyond the margin") and of equivalence. ``test`` is "mean" or "randomization". The null hypothesis of "mean" is that
-    the mean gain is 0. The null hypothesis of "randomization" is that the two values of each query are exchangeable;
-    this test uses ``seed``. ``fail_if`` has conditions such as "nDCG@10 loses 0.01" (see ``askew.app.measure.gate``).
-    The attribute ``failures`` of the report lists the conditions that are met. If a query is in only one run,
-    ``unpaired="error"`` raises an error and ``"drop"`` leaves the query out. ``names`` are the names of the two runs in
-    the report. ``testing`` is a function that reports progress: it is called with the number of measures that are
-    already compared and with the number of all measures.
+    - ``old``, ``new``, ``collection``, ``measures``: as in ``measure``.
+    - ``test``: ``"mean"`` (null hypothesis: the mean gain is 0) or ``"randomization"`` (null hypothesis: the two values
+      of each query are exchangeable).
+    - ``margin``: the largest loss that would not matter: one number for all bounded measures of effectiveness, or a
+      dict from the text of a measure to a number. With a margin, the report also has tests of non-inferiority ("no
+      loss beyond the margin") and of equivalence.
+    - ``fail_if``: one condition or several. The condition ``"nDCG@10 loses 0.01"`` holds if the mean loss is 0.01 or
+      more. The condition ``"nDCG@10 may lose 0.01"`` holds if the test does not rule out a mean loss of 0.01 or more
+      at the 5% level; it needs a bounded measure. A condition also holds if a query has no value in one of the runs.
+      The attribute ``failures`` of the report lists the conditions that hold.
+    - ``unpaired``: how to treat a query that is in only one of the runs: ``"error"`` (stop) or ``"drop"`` (leave it
+      out).
+    - ``seed``: the seed of the test ``"randomization"``.
+    - ``names``: the names of the two runs in the report. By default, the names of the files or of the ``Run`` objects.
+    - ``testing``: a function that is called with the number of measures that are compared and with their total.
+    - ``options``: further arguments of ``measure``, such as ``qrels`` and ``groups``.
     """
     _check_settings(test, seed, unpaired)
     conditions = read_conditions(fail_if)

@@ -80,22 +80,52 @@ def measure(
 ) -> MeasureReport:
     """Score runs for bias (lean) and effectiveness.
 
-    ``runs`` is one run or several: a file, a ``Run``, a data frame, ``{query: {document: score}}``, or a mapping from
-    names to runs. ``collection`` is a ``Collection`` or anything that ``Collection.open`` accepts. If
-    ``collection`` is a file, a mapping from document id to text, or a data frame, it has documents only. ``docs`` and
-    ``qrels`` (a file, a data frame or ``{query: {document: relevance}}``) give documents and judgements that the
-    collection does not have. ``measures`` are texts or objects: ``"RR@10 ARaB(tf)@10"``, ``[nDCG @ 10]``. ``groups``
-    are the groups that are counted by all measures that do not name a lexicon. Data in memory is checked in the same
-    way as files.
-    By default, a judged query without a document in a run has an effectiveness of 0 and no value of lean (change this
-    with ``unanswered``). By default, a query without any relevant document is left out of effectiveness (change this
-    with ``no_relevant``). The number of queries that count can therefore differ between measures.
-    With ``decompose``, the attribute ``parts`` of the report divides the value of ARaB into parts. A mention that ARaB
-    counts belongs to one of three parts: off topic, requested by the query, or on topic. The mention also belongs to
-    a part for the kind of person that is mentioned, such as a real person or a fictional person. ``resolver`` names the
-    model that estimates to which parts a mention belongs: ``light``, or ``neural``, which is more accurate but slow.
-    ``decompose`` needs the texts of the queries: give a collection that has them, or a file as ``queries``.
-    ``before_scoring`` is a function that is called with the requested measures before any file is read.
+    The inputs:
+
+    - ``runs``: one run or several. A run is a file, a ``Run``, a data frame or ``{query: {document: score}}``. Several
+      runs are a list, or a mapping from names to runs.
+    - ``collection``: a ``Collection``, or anything that ``Collection.open`` accepts. A file, a mapping from document id
+      to text, or a data frame gives documents only.
+    - ``measures``: texts or objects, such as ``"RR@10 ARaB(tf)@10"`` or ``[nDCG @ 10]``. By default, the measures of
+      the preset; without a preset, RR@10, AP@10 and nDCG@10 if there are judgements, and ARaB@10 (tc, tf, bool),
+      NFaiRR@10 and LexiconShare@10 if there are documents.
+    - ``groups``: the groups that are counted by all measures that do not name a lexicon.
+    - ``docs``: the documents, if no collection is given.
+    - ``qrels``: the judgements, if the collection has none or others are wanted: a file, a data frame or
+      ``{query: {document: relevance}}``.
+    - ``queries``: use only these queries: a file of queries or a list of ids.
+    - ``label``: with a file of queries, use only the queries with this label.
+    - ``background``: a run. NFaiRR is normalized with the documents of this run. By default, each run is its own
+      background.
+    - ``preset``: the name of a preset, which has the measures and settings of a publication.
+
+    How values are computed. If an option is not given, the text of a measure or the preset decides, or else the default
+    that is named here:
+
+    - ``tokens``: the tokenizer. Default: ``unclipped``.
+    - ``missing``: how to treat a ranked document without text: ``error`` (stop), ``zero`` (it names no group), ``drop``
+      (remove it before the cutoff) or ``skip`` (remove it after the cutoff). Default: ``error``.
+    - ``unjudged``: how to treat a query without judgements: ``error`` (stop), ``zero`` (its effectiveness is 0) or
+      ``absent`` (left out). Default: ``error``.
+    - ``unanswered``: how to treat a judged query without a document in the run: ``zero`` (its effectiveness is 0) or
+      ``absent``. Such a query has no value of lean. Default: ``zero``.
+    - ``no_relevant``: how to treat a judged query without a relevant document: ``absent`` (it has no value of
+      effectiveness) or ``zero``. Default: ``absent``. The number of queries that count can therefore differ between
+      measures.
+    - ``order``: rank the documents of a query by ``score``, or as the lines of the ``file``. Default: ``score``.
+    - ``fields``: the fields that make up the text of a document, such as ``("title", "text")``.
+    - ``run_format``: the format of run files: ``auto``, ``trec``, ``tsv``, ``jsonl`` or ``parquet``.
+
+    More results, and how the function runs:
+
+    - ``decompose``: also divide the value of ARaB into parts, in the attribute ``parts`` of the report. A mention is
+      off topic, asked for by the query, or on topic. A mention also has a class: the kind of person that is
+      mentioned, such as a real or a fictional person. This needs the texts of the queries: give a collection that has
+      them, or a file as ``queries``.
+    - ``resolver``: the model that estimates these parts: ``light``, or ``neural``, which is more accurate but slow.
+    - ``store``: a folder with counts of ``askew annotate``. Documents are not counted again if their counts are there.
+    - ``progress``: a function that is called with how much of the documents is read and with the total (0 if unknown).
+    - ``before_scoring``: a function that is called with the requested measures before any file is read.
     """
     chosen = find_preset(preset) if preset else None
     given = {

@@ -58,12 +58,27 @@ def sensitivity(
 ) -> SensitivityReport:
     """Test whether the order of systems depends on the lexicon, the tokenizer, the cutoff, or another choice.
 
-    Two or more runs (as in ``measure``) are measured with every combination of the values in ``measures``,
-    ``lexicons``, ``tokens``, ``signs``, ``cutoffs``, ``missing`` and ``who``. Give measures without a cutoff, as in
-    ``"ARaB(tf) NFaiRR"``. A parameter of a measure is varied only if the text of the measure does not fix it. The
-    default lexicons are all shipped lexicons that have the ``groups`` (default: female and male). By default,
-    ``missing`` varies only if a ranked document has no text. The orders of the systems are compared with Kendall's
-    tau-b. ``html`` is a file for a page with a heat map, ``out`` a folder for the page and all tables.
+    Two or more runs are measured with every combination of the values below. The orders of the systems are compared
+    with Kendall's tau-b. A value that the text of a measure fixes, such as ``sign`` in ``"ARaB(tf,sign=abs)"``, is not
+    varied.
+
+    - ``measures``: measures of lean without a cutoff, as in ``"ARaB(tf) NFaiRR"``. Default: ARaB (tc, tf and bool),
+      NFaiRR and LexiconShare.
+    - ``lexicons``: lexicons by name, file or object. Default: all shipped lexicons that have the groups.
+    - ``tokens``: tokenizers. Default: ``word``, ``blank``, ``unclipped`` and ``seyedsalehi``.
+    - ``signs``: ``signed``, ``abs`` and ``running-abs``. Default: all three.
+    - ``cutoffs``: Default: 5, 10, 20 and 50.
+    - ``missing``: rules for ranked documents without text. Default: ``zero``, ``drop`` and ``skip`` if there are such
+      documents.
+    - ``who``: classes of mentions that count, such as ``"any,generic"``. Default: ``any`` and ``generic``.
+
+    These arguments are not varied:
+
+    - ``groups``: the groups to compare. Default: female and male.
+    - ``html``: a file for a page with a heat map.
+    - ``out``: a folder for the page and all tables.
+    - ``runs``, ``collection``, ``docs``, ``queries``, ``label``, ``background``, ``order``, ``fields``, ``run_format``,
+      ``store`` and ``progress``: as in ``measure``.
     """
     check_places(html, out)
     counted = Groups.of(defaults.SENSITIVITY_GROUPS if groups is None else groups)

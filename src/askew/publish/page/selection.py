@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from askew.core.figures import HELD_OUT, IN_SAMPLE
+from askew.core.figures import HELD_OUT, IN_SAMPLE, size_of
 from askew.core.ranking import Floats
 from askew.publish.page import numerals as n
 from askew.publish.page.charts import Interval, dots, sorted_gains
@@ -147,7 +147,7 @@ def _renamed(part: pl.DataFrame, prefix: str) -> pl.DataFrame:
 
 def _subset_line(rows: Sequence[Row]) -> str:
     pairs, queries = (max(row[name] for row in rows) for name in ("pairs", "queries"))
-    return f"{rows[0]['subset']}: {pairs:,} pairs of {queries:,} queries"
+    return size_of(rows[0]["subset"], pairs, queries)
 
 
 def _before_after(part: pl.DataFrame, labels: Mapping[str, str]) -> list[list[str]]:
