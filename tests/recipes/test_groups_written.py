@@ -8,9 +8,12 @@ import polars as pl
 import pytest
 
 from askew.app.build.facade import build, plan
-from askew.app.build.recipe import Recipe, read_recipe
+from askew.app.build.origin import remembered_groups
+from askew.app.build.recipe import Recipe, groups_of, read_recipe
+from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.core.lexicon import load_lexicon
+from askew.engine.store import Store
 
 QUERIES = {
     f"q{i}": f"{topic} advice for everyone"
@@ -197,3 +200,38 @@ def test_the_default_measures_of_a_selector_do_not_rely_on_a_model_of_other_grou
     plain = {name: value for name, value in sections.items() if name != "groups"}
     ready, _ = plan(Recipe("plain", plain), store=tmp_path)
     assert measured(ready)[1] == ["RR@10", *GENERIC] and "bias" not in ready.recipe.table("select")
+
+
+def test_a_dataset_states_the_origin_of_a_lexicon_file(collection, tmp_path):
+    words = tmp_path / "ranks.toml"
+    words.write_text(
+        'language = "en"\ntitle = "Ages in talks"\nsource = "our own list"\nlicence = "CC0-1.0"\n'
+        '[groups]\nold = ["elderly"]\nyoung = ["young", "teenagers"]\n'
+    )
+    recipe = Recipe("ages", {
+        "collection": {"source": str(collection)}, "reformulate": [{"method": "stem.porter"}],
+        "retrieve": {"ranker": "bm25", "k": 10}, "evaluate": {"measures": ["RR@10", "ARaB(tf)@10"]},
+        "select": {"selector": "refairmulate", "bias": "ARaB(tf)@10", "agreeing": 1},
+    })  # fmt: skip
+    store = tmp_path / "store"
+    pairs = build(recipe, groups=str(words), store=store)
+    pairs.publish(tmp_path / "dataset")
+    facts = json.loads((tmp_path / "dataset" / "askew.json").read_text())["facts"]
+    (lexicon,) = facts["lexicons"]
+    assert (lexicon["id"].partition("@")[0], lexicon["source"]) == ("ranks", "our own list")
+    assert lexicon["license"] == "CC0-1.0"
+    (plan,) = Store(store).plans()
+    again = remembered_groups(plan["groups"])
+    assert again.lexicon == load_lexicon(words)
+
+
+@pytest.mark.parametrize(
+    ("groups", "problem"),
+    [
+        ({"lexicon": "age", "source": "mine"}, "but the section has no words"),
+        ({"words": {"old": ["elderly"]}, "source": 3}, "found 3"),
+    ],
+)
+def test_what_is_said_about_words_needs_words_and_is_a_text(groups, problem):
+    with pytest.raises(ConfigError, match=problem):
+        groups_of(Recipe("own", {"groups": groups}))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from askew.core.groups import Groups
+from askew.core.groups import LEXICON_FACTS, Groups
 from askew.core.lexicon import Lexicon
 
 
@@ -32,9 +32,10 @@ def _absolute(source: str) -> str:
 
 
 def _section(groups: Groups) -> dict[str, Any]:
-    words = {name: list(terms) for name, terms in groups.lexicon.groups.items()}
-    section = {**groups.as_section(), "lexicon": groups.lexicon.name, "language": groups.lexicon.language}
-    return {**section, "words": words, "overlap": groups.overlap}
+    lexicon = groups.lexicon
+    words = {name: list(terms) for name, terms in lexicon.groups.items()}
+    about = {key: getattr(lexicon, key) for key in LEXICON_FACTS}
+    return {**groups.as_section(), **about, "lexicon": lexicon.name, "words": words, "overlap": groups.overlap}
 
 
 def remembered_groups(section: Mapping[str, Any] | None) -> Groups | None:
@@ -42,5 +43,6 @@ def remembered_groups(section: Mapping[str, Any] | None) -> Groups | None:
     if section is None:
         return None
     words = {name: tuple(terms) for name, terms in section["words"].items()}
-    lexicon = Lexicon(str(section["lexicon"]), words, language=str(section["language"]))
+    about = {key: str(section[key]) for key in LEXICON_FACTS if key in section}
+    lexicon = Lexicon(**{"name": str(section["lexicon"]), **about}, groups=words)
     return Groups(lexicon, section.get("names"), tokens=section.get("tokens"), overlap=str(section["overlap"]))

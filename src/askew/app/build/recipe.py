@@ -34,8 +34,8 @@ from askew.app.search.reformulate import FirstPass, make_filter, make_reformulat
 from askew.core import defaults
 from askew.core.address import know_secrets
 from askew.core.errors import ConfigError, DataError, UnknownName, check_name, check_names
-from askew.core.groups import Groups
-from askew.core.lexicon import load_lexicon
+from askew.core.groups import LEXICON_FACTS, Groups
+from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.shipped import DATA
 from askew.engine.plan import Plan, Step
 from askew.engine.store import Store
@@ -413,7 +413,7 @@ def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[
 def groups_of(recipe: Recipe) -> Groups | None:
     """Return the groups of a recipe (a lexicon by name or file, or words); None if it uses the published defaults."""
     given = recipe.table("groups")
-    _only(given, ("lexicon", "words", "names", "tokens"), "groups")
+    _only(given, ("lexicon", "words", "names", "tokens", *LEXICON_FACTS), "groups")
     if not given:
         return None
     if ("lexicon" in given) == ("words" in given):
@@ -430,7 +430,13 @@ def groups_of(recipe: Recipe) -> Groups | None:
         )
     for group, terms in words.items():
         _refuse_other_than_names(f"groups.words.{group}", terms)
-    return Groups(words or load_lexicon(given["lexicon"]), chosen, tokens=tokens, name=recipe.name)
+    about = {key: given[key] for key in LEXICON_FACTS if key in given}
+    for key, value in about.items():
+        if not words or not isinstance(value, str):
+            problem = f"found {value!r}" if words else "but the section has no words"
+            raise ConfigError(f"recipe {recipe.name}: groups.{key} should be a text about groups.words, {problem}")
+    lexicon = Lexicon(**{"name": recipe.name, **about}, groups=words) if words else load_lexicon(given["lexicon"])
+    return Groups(lexicon, chosen, tokens=tokens)
 
 
 def _check_publish(recipe: Recipe) -> None:
