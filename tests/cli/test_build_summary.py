@@ -28,7 +28,7 @@ def test_one_pair_of_one_query_is_not_in_the_plural(capsys):
 
 def test_the_held_out_change_comes_first_and_the_in_sample_one_is_named_so(capsys):
     lean = {**row("fair", 7, 0.4), "measure": "ARaB(tf)@10", "figures": "held-out", "change": -20.0, "low": -25.0,
-            "high": -15.0, "in_sample_change": -60.0, "words_change": -44.0}  # fmt: skip
+            "high": -15.0, "in_sample_change": -60.0, "words_change": -44.0, "held_out_queries": 41}  # fmt: skip
     show_summary([row("fair", 7, 0.6), lean])
     said = capsys.readouterr().out
     tables = [" ".join(line.split()) for line in said.splitlines() if "measure" in line or "@10" in line]
@@ -39,6 +39,17 @@ def test_the_held_out_change_comes_first_and_the_in_sample_one_is_named_so(capsy
     assert "held out: change of the mean from old to new, measured on half of the documents" in said
     assert "words: change of the mean, counted with half of the group words" in said
     assert "in-sample: change of the mean, measured on the same data" in said
+
+
+def test_a_subset_states_the_number_of_held_out_queries_and_where_it_is_smaller(capsys):
+    held = [{**row("fair", 25, 0.4), "figures": "held-out", "measure": name, "held_out_queries": queries}
+            for name, queries in (("RR@10", 7), ("AP@10", 7), ("ARaB(tf)@10", 65))]  # fmt: skip
+    show_summary(held)
+    assert (
+        "fair: 25 pairs of 25 queries\nheld out: 65 queries\n  of which 7 for RR@10, AP@10\n" in capsys.readouterr().out
+    )
+    show_summary(held[2:])
+    assert "held out: 65 queries\n\n" in capsys.readouterr().out
 
 
 def test_an_interval_without_one_of_its_ends_is_not_shown(capsys):

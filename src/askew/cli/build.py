@@ -172,6 +172,8 @@ def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = 
         if again or not chosen[0]["pairs"]:
             continue
         shown += chosen
+        for line in _held_out_queries(chosen):
+            say(line)
         is_held_out = any(row["figures"] == HELD_OUT for row in chosen)
         labels = [_label(row) for row in chosen]
         means = [(side, [_mean(row[f"{side}_mean"]) for row in chosen]) for side in ("old", "new")]
@@ -188,6 +190,16 @@ def _under(rows: list[dict[str, Any]]) -> Iterator[str]:
         changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in found if row["pairs"])
         part = " (also used to select the pairs)" if found[0]["took_part"] else ""
         yield f"with the ranker {ranker}{part}: {changes or 'no pair has a score'}"
+
+
+def _held_out_queries(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the number of queries of the held-out values, and the measures for which fewer queries have a value."""
+    counts = {_label(row): int(row["held_out_queries"]) for row in rows if row["figures"] == HELD_OUT}
+    if counts:
+        most = max(counts.values())
+        yield f"held out: {most:,} {'query' if most == 1 else 'queries'}"
+        for fewer in sorted({count for count in counts.values() if count < most}, reverse=True):
+            yield f"  of which {fewer:,} for {', '.join(name for name, count in counts.items() if count == fewer)}"
 
 
 def _label(row: dict[str, Any]) -> str:
@@ -219,7 +231,8 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
         said += ["old, new: mean over the original queries, mean over the reformulations; for a held-out",
                  "  change, both are measured on half of the documents and at half the cutoff",
                  "held out: change of the mean from old to new, measured on half of the documents; the",
-                 "  other half of the documents selected the pairs",
+                 "  other half of the documents selected the pairs; each half selects its own pairs, so the",
+                 "  number of held-out queries differs from the number of queries above it",
                  "words: change of the mean, counted with half of the group words; the other half of the",
                  "  words selected the pairs; too optimistic, because both halves are counted in the same",
                  "  passages"]  # fmt: skip
