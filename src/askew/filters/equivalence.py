@@ -25,7 +25,7 @@ import numpy as np
 from askew.core.errors import ConfigError, DataError
 from askew.core.ranking import Floats
 from askew.core.shipped import DATA
-from askew.models.find import MINILM, has_minilm, has_smollm, identify, need
+from askew.models.find import MINILM, has_minilm, has_smollm, identify, need, need_smollm
 
 ADAPTER = "smollm2-equivalence"
 MINILM_ADAPTER = "minilm-equivalence"
@@ -155,7 +155,7 @@ class _NeuralJudge(_Judge):
     """Uses the logits of SmolLM2, which is loaded at first use, and the features of the MiniLM model."""
 
     def __init__(self, adapter: str, device: str | None) -> None:
-        need("gguf", f"the equivalence model {adapter!r}", "lm")
+        need_smollm(f"the equivalence model {adapter!r}")
         from askew.models.generate import SMOLLM, find_adapter
 
         self._folder, self._device = find_adapter(adapter), device

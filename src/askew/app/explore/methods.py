@@ -35,7 +35,8 @@ def usual_recipe() -> Recipe:
         {**one, **_QUICK} if one["method"] == _WRITER else one
         for one in recipe.tables("reformulate") if one["method"] != _WRITER or has_smollm()
     ]  # fmt: skip
-    return Recipe(recipe.name, {**recipe.sections, "reformulate": methods})
+    filters = [{key: value for key, value in one.items() if key != "model"} for one in recipe.tables("filter")]
+    return Recipe(recipe.name, {**recipe.sections, "reformulate": methods, "filter": filters})
 
 
 def _for_any_query(recipe: Recipe) -> list[dict[str, Any]]:
