@@ -10,7 +10,7 @@ import typer
 from askew.app.audit.settings import AuditSettings
 from askew.cli import options as o
 from askew.cli.measure import say_wrapped
-from askew.cli.render import Waiting, interval, note, number, print_tables, say, say_json, signed
+from askew.cli.render import Waiting, end_gate, interval, note, number, print_tables, say, say_json, signed
 from askew.core.groups import Groups
 
 if TYPE_CHECKING:
@@ -124,10 +124,7 @@ def command(
         _print_report(report, keep_queries)
         if out is not None:
             say(f"written to {out / 'report.html'}")
-    for failure in report.failures:
-        say(f"askew: failed: {failure}", err=True)
-    if report.failures:
-        raise typer.Exit(1)
+    end_gate(fail_if or (), report.failures)
 
 
 def _split(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

@@ -11,7 +11,7 @@ import typer
 
 from askew.cli import options as o
 from askew.cli.measure import say_intervals, say_what_changed, say_wrapped
-from askew.cli.render import Waiting, interval, note, number, p_value, print_tables, say, say_json, say_tsv
+from askew.cli.render import Waiting, end_gate, interval, note, number, p_value, print_tables, say, say_json, say_tsv
 from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
@@ -100,10 +100,7 @@ def command(
         _print_tsv(report)
     else:
         _print_table(report, preset)
-    for failure in report.failures:
-        say(f"askew: failed: {failure}", err=True)
-    if report.failures:
-        raise typer.Exit(1)
+    end_gate(fail_if or (), report.failures)
 
 
 def _margin(text: str | None) -> float | dict[str, float] | None:

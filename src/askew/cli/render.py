@@ -69,6 +69,16 @@ def signed(value: float, digits: int = 4) -> str:
     return f"{value:+z.{digits}f}"
 
 
+def end_gate(conditions: Sequence[str], failures: Sequence[str]) -> None:
+    """Print the outcome of the conditions of ``--fail-if`` on stderr, and exit with code 1 if one of them holds."""
+    for failure in failures:
+        say(f"askew: failed: {failure}", err=True)
+    if failures:
+        raise typer.Exit(1)
+    if conditions:
+        say(f"askew: passed: {'; '.join(f'not {one}' for one in conditions)}", err=True)
+
+
 def interval(low: float | None, high: float | None, form: str) -> str:
     """Format an interval; ``form`` is the format of its ends, such as ``+.3f``."""
     return "-" if low is None or high is None else f"[{low:{form}}, {high:{form}}]"
