@@ -39,6 +39,17 @@ def test_of_other_words_only_those_that_name_nobody_are_shown(askew, files):
     )
 
 
+def test_the_frequent_words_of_other_groups_are_listed_and_shared_terms_are_noted(askew, files):
+    files.text("age.csv", AGE + "young,old\n")
+    files.docs("docs.tsv", {"d1": "Young people and old people", "d2": "A young tree."})
+    result = askew("check docs.tsv --groups age.csv")
+    assert "young   mentions   name   other" in result.table
+    assert "young   2" in result.table
+    assert "terms of several groups count for each of them: 'young' (old and young)" in " ".join(result.err.split())
+    files.text("age.csv", AGE)
+    assert "several groups" not in askew("check docs.tsv --groups age.csv").err
+
+
 def test_groups_may_be_chosen_of_a_lexicon(askew, files):
     files.text("age.csv", AGE)
     assert askew("check demo --groups young --lexicon age.csv --json").json["groups"]["names"] == ["young"]

@@ -53,9 +53,12 @@ def command(
 def _say_words(found: CheckReport) -> None:
     from askew.app.measure.check import DOUBTFUL
 
-    if "real" in found.classes and found.words:
+    if found.words:
         say("")
-        say_wrapped(f"Whom frequent group words refer to, estimated in {found.sampled:,} documents that name a group:")
+        say_wrapped(
+            f"Frequent group words and the classes of their mentions, estimated in {found.sampled:,} documents that "
+            "name a group:"
+        )
         for group in dict.fromkeys(one.group for one in found.words):
             words = [one for one in found.words if one.group == group]
             shares = [(who, [f"{one.who[who] / one.mentions:.0%}" for one in words]) for who in found.classes]

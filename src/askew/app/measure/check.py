@@ -38,6 +38,7 @@ DOUBTFUL = ("name", "other")
 # The number of texts that are resolved together, to bound memory use.
 _BLOCK = 256
 _AROUND = 40
+_SHOWN_TERMS = 5
 
 
 @dataclass
@@ -176,9 +177,26 @@ def check(
         queries_naming={} if queries is None else texts.naming_in(queries["text"]),
         judged=None if judged is None else judged[0], without_relevant=judged[1] if judged else 0,
         unanswerable=judged[2] if judged else 0, sampled=len(texts.sampled),
-        words=list(_words(texts.sampled, counted, words)), notes=opened.notes("queries", "judgements"),
+        words=list(_words(texts.sampled, counted, words)),
+        notes=[*opened.notes("queries", "judgements"), *_shared_terms(counted)],
         resolver=resolver_id(RESOLVER),
     )  # fmt: skip
+
+
+def _shared_terms(groups: Groups) -> list[str]:
+    """A note if several groups have the same term, because this is often a mistake."""
+    by_term: dict[str, list[str]] = {}
+    for group, terms in groups.counted.groups.items():
+        for term in terms:
+            by_term.setdefault(term, []).append(group)
+    shared = [f"{term!r} ({' and '.join(names)})" for term, names in by_term.items() if len(names) > 1]
+    if not shared:
+        return []
+    shown = ", ".join(shared[:_SHOWN_TERMS]) + (
+        f" and {len(shared) - _SHOWN_TERMS} more" * (len(shared) > _SHOWN_TERMS)
+    )
+    counts = "the first of them" if groups.overlap == "first" else "each of them"
+    return [f"terms of several groups count for {counts}: {shown}"]
 
 
 class _Texts:
