@@ -193,6 +193,13 @@ def test_a_note_says_where_classes_are_estimated_by_a_model_of_other_groups():
     assert not any("trained on other" in note for note in askew.measure({"r": RUN}, DOCS, "ARaB(who=real)@1").notes)
 
 
+def test_other_groups_have_no_parts_by_who_because_the_resolver_was_not_trained_on_them(queries):
+    words = {"young": ["boy", "girl", "he"], "old": ["man", "woman", "she"]}
+    found = parts_of(qrels=QRELS, queries=queries, groups=askew.Groups(words))
+    assert named(found, "why") and not named(found, "who")
+    assert sum(one.net for one in found.parts) == pytest.approx(found.value)
+
+
 def test_on_judged_counts_documents_that_are_judged_relevant(queries):
     def value(text, **options):
         return askew.measure({"r": RUN}, DOCS, text, **options)[text].mean

@@ -78,12 +78,15 @@ def parts_table(found: PartsFacts, place: int) -> Table:
         f"How much each kind of counted word contributes to the mean of {found.measure}, which is "
         f"{n.mean(found.value)} ({found.mentions:,} mentions of groups)"
     )
+    has_who = any(one.kind == "who" for one in found.parts)
+    who = " Who: the kind of person that the word refers to." if has_who else ""
+    corrected = ' The estimates of the rows "who" are corrected for known errors of the model.' if has_who else ""
+    also = ', and so do those of the rows "who"' if has_who else ""
     note = (
-        "Why: the reason why a counted word is in a result. Who: the kind of person that the word refers to. A "
-        f'model ({found.resolver}) estimates the values of all rows. The estimates of the rows "who" are corrected '
-        'for known errors of the model. The net values of the rows "why" add up to the mean, and so do '
-        'those of the rows "who". The row "on topic" includes mentions that present one group as the default, because '
-        "too few such mentions are labeled to estimate them separately."
+        f"Why: the reason why a counted word is in a result.{who} A model ({found.resolver}) estimates the values of "
+        f'all rows.{corrected} The net values of the rows "why" add up to the mean{also}. The row "on topic" includes '
+        "mentions that present one group as the default, because too few such mentions are labeled to estimate them "
+        "separately."
     )
     return table("parts" if place == 1 else f"parts-{place}", caption, head, rows, note)
 

@@ -4,8 +4,9 @@ The lean of a query is a sum over mentions. A mention adds the magnitude of its 
 number of mentions of that group in the document, times the weight of the rank. So the parts add up to the measure
 exactly. The part of a mention is an estimate. For *why*, a mention counts for each part with its calibrated
 probability; a correction for the confusion of the classes made shares worse on collections outside the training data
-(docs/warrant.md). For *who*, shares are corrected for the confusion of the classes. Intervals are from a bootstrap that
-resamples queries, documents, and the labeled mentions behind the correction.
+(docs/warrant.md). For *who*, shares are corrected for the confusion of the classes; groups that the resolvers were not
+trained on have no such parts. Intervals are from a bootstrap that resamples queries, documents, and the labeled
+mentions behind the correction.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon
 from askew.core.ranking import Flags, Floats, Ints, Rankings
 from askew.core.text_tables import html_table, text_table
-from askew.core.who import ANY, WHO
+from askew.core.who import ANY, LEARNED, WHO
 from askew.measures.arab import magnitudes
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.common import pick_groups, with_texts
@@ -247,6 +248,9 @@ def _parts(
     rng = np.random.default_rng(0)
     draws = _Draws(counted, queries, rng, count)
     why = _of_kind("why", why_parts(resolver), counted, names, draws, None)
+    if not set(names) <= set(LEARNED):
+        # The confusion of the classes is known only for words of the groups that the resolver was trained on.
+        return why
     return [*why, *_of_kind("who", WHO, counted, names, draws, _confusions(resolver, rng, count))]
 
 

@@ -59,12 +59,22 @@ def counted_section(files: PageParts, found: CountedParts) -> Section:
         f"How much each kind of counted word contributes to the mean of {found.measure} over {found.queries:,} queries"
     )
     shown = files.table(table("counted", caption, head, rows), found.data)
-    told = (
-        "The table divides the words that the measure counts in two ways: by the reason for the mention of a group "
-        '(rows "why") and by the kind of person that is mentioned (rows "who"). '
-        f'A model ({found.resolver}) estimates the values of all rows. The values of the rows "who" are corrected for '
-        'the known errors of this model. The net values of the rows "why" add up to the mean of the measure, and so '
-        'do the net values of the rows "who". The row "on topic" includes mentions that present one group as '
-        "the default, because too few of them are labeled for a separate estimate."
+    return Section("counted", "What the measure of lean counts", [paragraph(_told(found)), shown])
+
+
+def _told(found: CountedParts) -> str:
+    has_who = "who" in found.data["kind"].to_list()
+    ways = (
+        'in two ways: by the reason for the mention of a group (rows "why") and by the kind of person that is '
+        'mentioned (rows "who")'
+        if has_who
+        else 'by the reason for the mention of a group (rows "why")'
     )
-    return Section("counted", "What the measure of lean counts", [paragraph(told), shown])
+    corrected = ' The values of the rows "who" are corrected for the known errors of this model.' if has_who else ""
+    also = ', and so do the net values of the rows "who"' if has_who else ""
+    return (
+        f"The table divides the words that the measure counts {ways}. A model ({found.resolver}) estimates the values "
+        f'of all rows.{corrected} The net values of the rows "why" add up to the mean of the measure{also}. The row '
+        '"on topic" includes mentions that present one group as the default, because too few of them are labeled for a '
+        "separate estimate."
+    )
