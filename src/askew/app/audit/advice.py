@@ -72,8 +72,10 @@ def _of_reformulations(report: AuditReport) -> list[str]:
         return []
     found, worst = report.reformulations.suggested, len(report.worst)
     if not found:
+        made = f"{len(report.reformulations.tried):,} by {', '.join(report.reformulations.methods)}"
         return [
-            f"No reformulation of the {worst:,} worst queries leans clearly less and keeps enough of the top results."
+            f"No reformulation of the {worst:,} worst queries ({made}) leans clearly less and keeps enough of the top "
+            "results."
         ]
     said = (
         f"For {len(found):,} of the {worst:,} worst queries, a reformulation leans at least "
