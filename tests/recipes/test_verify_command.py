@@ -8,6 +8,7 @@ import pytest
 
 from askew.corpora.demo import demo_files
 from askew.engine.store import Store
+from askew.publish.page.writing import write_report
 
 RECIPE = """[collection]
 source = "demo"
@@ -214,6 +215,18 @@ def test_an_index_is_not_made_again_from_other_documents(askew_cli, tmp_path):
 
 
 def test_what_is_no_folder_or_only_one_step_is_refused(askew_cli, store):
-    assert "expected the folder of a dataset, a store or an index" in askew_cli(["verify", "nowhere"]).err
+    assert "expected the folder of a dataset, a store, an index or a report" in askew_cli(["verify", "nowhere"]).err
     step = next(iter(store.glob("runs-*")))
     assert "this is one step of a store" in askew_cli(["verify", str(step)]).err
+
+
+def test_a_report_is_checked_against_its_checksums(tmp_path, askew_cli):
+    write_report(tmp_path / "report", {"report.html": b"<p>one</p>", "tables/pairs.csv": b"a,b\n"})
+    done = askew_cli(["verify", str(tmp_path / "report")])
+    assert (done.code, done.out) == (0, f"{tmp_path / 'report'}: report, 2 files: no damage found\n")
+    (tmp_path / "report" / "report.html").write_bytes(b"<p>two</p>")
+    (tmp_path / "report" / "tables" / "pairs.csv").unlink()
+    done = askew_cli(["verify", str(tmp_path / "report"), "--repair"])
+    assert done.code == 3
+    assert "report.html: it has other bytes than when it was written\n" in done.out
+    assert "tables/pairs.csv: missing\n" in done.out and "write it again into a new folder" in done.out

@@ -313,7 +313,9 @@ def verify_command(
     ] = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Check a dataset, a store or an index: its checksums, and the contents of a dataset. Exit code 3 on any error.
+    """Check a dataset, a store, an index or a report: its checksums, and the contents of a dataset.
+
+    Exit code 3 on any error.
 
     With --repair, damaged steps of a store are computed again from its recipe, and a damaged index is built again from
     its documents, if their location is known. For other damage, the command that makes the files again is printed.

@@ -92,7 +92,7 @@ _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("run", build.run_command, "Run a recipe: from queries to chosen reformulations."),
     ("report", build.report_command, "Write tables and figures of a build as one HTML page."),
     ("publish", build.publish_command, "Write queries and their reformulations as a dataset."),
-    ("verify", build.verify_command, "Check a dataset, a store or an index; --repair repairs it."),
+    ("verify", build.verify_command, "Check a dataset, a store, an index or a report."),
     ("bench", bench.bench_command, "Compare methods that reduce the lean of search results."),
     ("negatives", train_ranker.negatives_command, "Sample training negatives, some by lean, some at random."),
     ("rerank", train_ranker.rerank_command, "Rerank the documents of a run."),

@@ -1,4 +1,4 @@
-"""Check every byte of a dataset, a store or an index; with ``repair``, recompute the damaged parts.
+"""Check every byte of a dataset, a store, an index or a report; with ``repair``, recompute the damaged parts.
 
 The steps of a store are deterministic: a part that is recomputed from the recorded recipe has the same bytes. An index
 is rebuilt from its recorded documents. Nothing is removed that cannot be recomputed.
@@ -20,6 +20,8 @@ from askew.engine import verify as steps
 from askew.engine.plan import Plan
 from askew.engine.store import Store
 from askew.publish.checking import verify as verify_release
+from askew.publish.page.writing import LIST as REPORT_LIST
+from askew.publish.page.writing import check_report
 from askew.rankers import verify as indexes
 
 
@@ -50,12 +52,16 @@ class Verified:
 
 
 def verify(path: str, repair: bool = False) -> Verified:
-    """Check a dataset, a store or an index; with ``repair``, also repair it."""
+    """Check a dataset, a store, an index or a report; with ``repair``, also repair a store or an index."""
     kind = kind_of(path)
     if kind == "index":
         return _index(Path(path), repair)
     if kind == "store":
         return _store(Store(path), path, repair)
+    if kind == "report":
+        files, wrong = check_report(Path(path))
+        again = ["a report cannot be repaired; write it again into a new folder"] if repair and wrong else []
+        return Verified(kind, path, wrong, again, counts={"files": files})
     report = verify_release(Path(path))
     facts = {"pairs": report.pairs, "subsets": report.subsets, "query_text": report.query_text}
     verdict = report.lines()[-1].removeprefix(f"{report.folder}: ")
@@ -66,17 +72,19 @@ def verify(path: str, repair: bool = False) -> Verified:
 
 
 def kind_of(path: str) -> str:
-    """Return whether a folder is an index, a store or a dataset; ``dataset`` if nothing identifies it."""
+    """Return whether a folder is an index, a store, a report or a dataset; ``dataset`` if nothing identifies it."""
     if "://" in path:
         return "store"
     folder = Path(path)
     if not folder.is_dir():
-        raise ConfigError(f"{path}: expected the folder of a dataset, a store or an index")
+        raise ConfigError(f"{path}: expected the folder of a dataset, a store, an index or a report")
     if (folder / "header.json").exists():
         return "index"
     if (folder / "manifest.json").exists():
         raise ConfigError(f"{path}: this is one step of a store; verify the store: askew verify {folder.parent}")
     is_release = (folder / "askew.json").exists()
+    if (folder / REPORT_LIST).exists() and not is_release:
+        return "report"
     signs = ("*/manifest.json", "*/part-*.parquet", "index-*/header.json", "plans/*.json")
     return "store" if not is_release and any(any(folder.glob(sign)) for sign in signs) else "dataset"
 

@@ -47,6 +47,18 @@ def write_report(out: Path, files: Mapping[str, bytes]) -> list[Path]:
     return [out / name for name in files]
 
 
+def check_report(folder: Path) -> tuple[int, list[str]]:
+    """The number of files of a report, and a message for each of them that is missing or has other bytes."""
+    known = _known(folder)
+    found = {name: _digest_of(folder / name) for name in known}
+    wrong = [
+        f"{name}: {'missing' if found[name] is None else 'it has other bytes than when it was written'}"
+        for name in known
+        if found[name] != known[name]
+    ]
+    return len(known), wrong
+
+
 def _known(out: Path) -> dict[str, str]:
     """The files of an earlier report in the folder, with their digests."""
     _refuse_no_folder(out)
