@@ -154,7 +154,9 @@ class Groups:
         return "+".join(self.names)
 
     def __repr__(self) -> str:
-        return f"Groups({self.lexicon.id!r}, {list(self.names)}, tokens={self.tokens!r}, overlap={self.overlap!r})"
+        # The sign of a difference depends on how the groups were given, so the text shows it.
+        given = f"{self.lexicon.id!r}, {list(self.names)}, tokens={self.tokens!r}, overlap={self.overlap!r}"
+        return f"Groups({given}, difference={self.difference!r})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Groups) and self._key() == other._key()
