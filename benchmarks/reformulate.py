@@ -49,13 +49,13 @@ def main() -> None:
             "thesaurus": {"file": str(_thesaurus(folder))},
             "replay": {"file": str(_replayed(folder, queries, options.queries))},
         }
-        heads = f"{'method':18}{'queries':>8}{'made':>8}{'distinct':>9}{'kept':>8}{'a second':>10}  dropped"
+        heads = f"{'method':18}{'queries':>8}{'made':>8}{'distinct':>9}{'kept':>8}{'a second':>13}  dropped"
         print(f"boolq, the first queries; filter: rules; models are loaded before the clock starts\n\n{heads}")
         for name in FAST:
             show(name, queries.slice(0, options.queries), own.get(name, {}), first)
         tiny = _tiny_t5(folder)
         show("bertqe", queries.slice(0, options.slow), {}, first)
-        show("local", queries.slice(0, options.slow), {"count": 5}, first)
+        show("rewrite", queries.slice(0, options.slow), {"count": 5}, first)
         show("fewshot", queries.slice(0, options.slow // 5), {"count": 5}, first)
         show("docquery", queries.slice(0, options.slow), {"model": tiny, "count": 5}, first, "tiny model")
         settings = {"model": tiny, "back": tiny, "languages": ""}
@@ -84,7 +84,7 @@ def show(name: str, queries: Any, settings: dict[str, Any], first: FirstPass, no
     distinct = table.select("query_id", "text").unique().height
     dropped = "; ".join(f"{count:,} {why}" for why, count in tally.rejected.most_common(5)) or "-"
     rate = tally.made / tally.seconds
-    shown = f"{name:18}{queries.num_rows:>8,}{tally.made:>8,}{distinct:>9,}{tally.kept:>8,}{rate:>10,.1f}  {dropped}"
+    shown = f"{name:18}{queries.num_rows:>8,}{tally.made:>8,}{distinct:>9,}{tally.kept:>8,}{rate:>13,.1f}  {dropped}"
     print(shown + (f" [{note}]" if note else ""), flush=True)
 
 
