@@ -207,8 +207,9 @@ def _score_judged(
         missing = sum(map(math.isnan, found.values()))
         if missing and math.isnan(given.undefined):
             warnings.warn(
-                f"{one.name}: {missing} of {len(judged)} judged queries have no value (NaN); means of ir_measures "
-                "leave them out, means of PyTerrier become NaN; give undefined= a number to count them",
+                f"{one.name}: {missing} of {len(judged)} judged queries have no value (NaN); ir_measures leaves these "
+                "queries out of a mean, and in PyTerrier the mean becomes NaN; to count these queries, set undefined= "
+                "to a number",
                 stacklevel=2,
             )
         for query, value in found.items():
@@ -251,7 +252,10 @@ class _Provider(providers.Provider):  # type: ignore[misc]
         measures = list(measures)
         for name, count in Counter(map(str, measures)).items():
             if count > 1:
-                raise ConfigError(f"{count} measures are called {name!r}: name them, as in measures({{NAME: MEASURE}})")
+                raise ConfigError(
+                    f"{count} measures are called {name!r}: give them different names, as in "
+                    "measures({NAME: MEASURE})"
+                )
         judged = ir_measures.util.QrelsConverter(qrels).as_dict_of_dict()
         return _Evaluator(list(measures), set(judged))
 

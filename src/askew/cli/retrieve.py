@@ -87,7 +87,8 @@ def search_command(
     lengths: Annotated[
         str | None,
         typer.Option(
-            help="BM25 and query likelihood: document lengths, lucene (rounded to one byte, the default) or exact."
+            help="For BM25 and query likelihood: which document lengths to use: lucene (rounded to one byte; the "
+            "default) or exact."
         ),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="The number of threads. Default: all cores.")] = None,

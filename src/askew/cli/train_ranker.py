@@ -204,8 +204,8 @@ def selector_command(
     slack: Annotated[
         float | None,
         typer.Option(
-            help="The mean loss of effectiveness on the dev queries that is allowed when the threshold of the rule "
-            "lean-aware is chosen."
+            help="The largest mean loss of effectiveness on the dev queries that the threshold of the rule lean-aware "
+            "may cause."
         ),
     ] = None,
     settings: Settings = None,

@@ -172,7 +172,7 @@ class RocchioReformulator(_Weighted):
     ) -> None:
         super().__init__(documents, terms, common)
         if not (0 <= alpha < math.inf and 0 <= beta < math.inf):
-            raise ConfigError(f"rocchio: expected alpha= and beta= to be 0 or more, found {alpha} and {beta}")
+            raise ConfigError(f"rocchio: expected alpha= and beta= to be 0 or more, found alpha={alpha}, beta={beta}")
         self._alpha, self._beta = alpha, beta
 
     def settings(self) -> Mapping[str, Any]:

@@ -158,7 +158,7 @@ def compare(
         a, b = report.runs[0].values[asked.text][rows_a], report.runs[1].values[asked.text][rows_b]
         there = ~np.isnan(a) & ~np.isnan(b)
         if not there.any():
-            raise DataError(f"{asked.text} is not defined in both runs for any query they share")
+            raise DataError(f"{asked.text}: none of the shared queries has a value in both runs")
         if not there.all():
             notes.append(f"{asked.text}: over the {int(there.sum())} of {len(there)} queries with a value in both runs")
             # A measure of effectiveness leaves out the same queries in both runs, because only judgements decide which.
@@ -185,7 +185,7 @@ def _check_settings(test: str, seed: int, unpaired: str) -> None:
     if seed < 0:
         raise ConfigError(f"seed=: expected 0 or a positive whole number, found {seed}")
     if unpaired not in ("error", "drop"):
-        raise ConfigError(f"unpaired=: expected error or drop, found {unpaired!r}")
+        raise ConfigError(f"unpaired=: expected 'error' or 'drop', found {unpaired!r}")
 
 
 def _named(old: RunLike, new: RunLike, names: tuple[str, str] | None) -> dict[str, RunLike]:
@@ -239,7 +239,7 @@ def _refuse_meaningless(margin: Margin) -> None:
     values = margin.values() if isinstance(margin, Mapping) else [] if margin is None else [margin]
     for value in values:
         if not (math.isfinite(value) and value > 0):
-            raise ConfigError(f"margin=: expected the largest loss that would not matter, above 0; found {value!r}")
+            raise ConfigError(f"margin=: expected a number above 0 (the largest acceptable loss), found {value!r}")
 
 
 @dataclass(frozen=True)

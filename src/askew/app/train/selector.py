@@ -95,7 +95,9 @@ class SelectorJob:
 
     def __post_init__(self) -> None:
         if not 0 < self.margin < 1 or not 0 <= self.slack < 1:
-            raise ConfigError(f"expected 0 < margin < 1 and 0 <= slack < 1, found {self.margin} and {self.slack}")
+            raise ConfigError(
+                f"expected 0 < margin < 1 and 0 <= slack < 1, found margin={self.margin} and slack={self.slack}"
+            )
 
 
 def train_selector(
