@@ -144,8 +144,9 @@ def measures(
 
     ``requested`` are texts or objects, such as ``["ARaB(tf)@10", NFaiRR @ 10]``. A mapping also names the measures, so
     that one measure can be used with several ``groups``. ``docs`` are documents or a collection; ``settings`` are those
-    of ``askew.measure``. Each judged query has a value. It is ``undefined`` if the query has no ranked documents or the
-    measure is not defined for it. ir_measures leaves NaN out of a mean; in PyTerrier, a mean over NaN is NaN.
+    of ``askew.measure``. Each judged query has a value. If the query has no ranked documents, or the measure is not
+    defined for it, this value is the argument ``undefined``. ir_measures leaves NaN out of a mean; in PyTerrier, a mean
+    over NaN is NaN.
     """
     named = requested if isinstance(requested, Mapping) else {text: text for text in _texts(requested)}
     counted = None if groups is None else Groups.of(groups)

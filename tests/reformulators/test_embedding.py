@@ -289,7 +289,7 @@ def test_neighbors_are_sought_in_parts_when_the_vocabulary_is_large(monkeypatch)
 
 
 def test_an_unknown_similarity_is_refused():
-    with pytest.raises(ConfigError, match="cosine or euclidean"):
+    with pytest.raises(ConfigError, match="'cosine' or 'euclidean'"):
         WordVectors(["a"], np.ones((1, 1), np.float32)).nearest(["a"], 1, "dot")
 
 

@@ -38,7 +38,7 @@ def index_command(
         ),
     ] = False,
 ) -> None:
-    """Index documents for a ranker. BM25's k1, b and mu are chosen when searching, not here."""
+    """Index documents for a ranker. The settings k1, b and mu are options of askew search, not of this command."""
     from askew.app.search.retrieve import index_documents
 
     given = o.read_settings(settings) | ({"analyzer": analyzer} if analyzer is not None else {})

@@ -125,7 +125,7 @@ def compare(
     - ``old``, ``new``, ``collection``, ``measures``: as in ``measure``.
     - ``test``: ``"mean"`` (null hypothesis: the mean gain is 0) or ``"randomization"`` (null hypothesis: the two values
       of each query are exchangeable).
-    - ``margin``: the largest loss that would not matter: one number for all bounded measures of effectiveness, or a
+    - ``margin``: the largest acceptable loss: one number for all bounded measures of effectiveness, or a
       dict from the text of a measure to a number. With a margin, the report also has tests of non-inferiority ("no
       loss beyond the margin") and of equivalence.
     - ``fail_if``: one condition or several. The condition ``"nDCG@10 loses 0.01"`` holds if the mean loss is 0.01 or
@@ -181,7 +181,7 @@ def compare(
 
 def _check_settings(test: str, seed: int, unpaired: str) -> None:
     if test not in TESTS:
-        raise ConfigError(f"test=: expected {' or '.join(TESTS)}, found {test!r}")
+        raise ConfigError(f"test=: expected {' or '.join(map(repr, TESTS))}, found {test!r}")
     if seed < 0:
         raise ConfigError(f"seed=: expected 0 or a positive whole number, found {seed}")
     if unpaired not in ("error", "drop"):

@@ -80,9 +80,10 @@ class SelectorJob:
     """How a selector is trained. ``lean_aware=None``: learn the lean-aware rule if the source has the data for it.
 
     ``similar`` is a sentence encoder for the similarity of results to the query; an empty text leaves this feature out.
-    ``margin`` is the largest loss of mean effectiveness that would not matter; the tests check whether a loss of this
-    size is ruled out. ``slack`` is the loss that the threshold may have on dev, by the lower end of the interval. The
-    default is 0 and not the margin, because the lowest threshold that dev allows is overfitted to dev.
+    ``margin`` is the largest acceptable loss of mean effectiveness; the tests check whether a loss of this size is
+    ruled out. The threshold of the lean-aware rule is chosen on dev: the lower end of the interval of the mean gain
+    must be at least ``-slack``. The default of ``slack`` is 0 and not the margin, because the lowest threshold that dev
+    allows is overfitted to dev.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {name: {"settings": one} for name, one in PRESETS.items()}
