@@ -51,8 +51,9 @@ def trainers() -> dict[str, tuple[ModelTrainer[Any, Any], type[Any], type[Any] |
 class Trainer:
     """Trains a model of a kind: ``Trainer("classifier", epochs=3).fit("queries.csv", out="model")``.
 
-    ``settings`` are the settings of ``askew train KIND`` by name. A preset is applied first (``preset``; ``kind`` for a
-    rewriter, ``method`` for an adapter), then the other settings. ``trainer.names`` lists all settings.
+    ``settings`` are the settings of ``askew train KIND`` by name. A preset is applied first, then the other settings.
+    The setting ``preset`` names the preset; for a rewriter this is the setting ``kind``, and for an adapter ``method``.
+    ``trainer.names`` lists all settings.
 
     >>> Trainer("ranker", preset="original", epochs=2).settings.pace.epochs
     2.0

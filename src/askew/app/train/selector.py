@@ -67,11 +67,11 @@ CROSS_ENCODER, LEAN_AWARE = "cross-encoder", "lean-aware"
 _LIMITS = ("Lean is measured by counting the words of a lexicon; such words are not bias by themselves.",)
 _CHOICE_LIMITS = (
     *_LIMITS,
-    f"The rule lean-aware selects by {LEAN} of the results of each reformulation, so {LEAN} is both input and outcome "
-    "of this rule.",
-    "The row oracle uses the relevance judgements to choose reformulations, so it is not a selector. The null "
+    f"The rule 'lean-aware' selects by {LEAN} of the results of each reformulation, so {LEAN} is both input and "
+    "outcome of this rule.",
+    "The row 'oracle' uses the relevance judgements to choose reformulations, so it is not a selector. The null "
     "hypothesis of p is that the mean gain is 0. The null hypothesis of 'p of no loss' is that the mean loss is at "
-    "least as large as the setting margin. Neither p-value is corrected for the number of tests.",
+    "least as large as the setting 'margin'. Neither p-value is corrected for the number of tests.",
 )  # fmt: skip
 
 
