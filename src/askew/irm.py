@@ -144,8 +144,9 @@ def measures(
 
     ``requested`` are texts or objects, such as ``["ARaB(tf)@10", NFaiRR @ 10]``. A mapping also names the measures, so
     that one measure can be used with several ``groups``. ``docs`` are documents or a collection; ``settings`` are those
-    of ``askew.measure``. Each judged query has a value. It is ``undefined`` if the query has no ranked documents or the
-    measure is not defined for it. ir_measures leaves NaN out of a mean; in PyTerrier, a mean over NaN is NaN.
+    of ``askew.measure``. Each judged query has a value. If the query has no ranked documents, or the measure is not
+    defined for it, this value is the argument ``undefined``. ir_measures leaves NaN out of a mean; in PyTerrier, a mean
+    over NaN is NaN.
     """
     named = requested if isinstance(requested, Mapping) else {text: text for text in _texts(requested)}
     counted = None if groups is None else Groups.of(groups)
@@ -207,8 +208,9 @@ def _score_judged(
         missing = sum(map(math.isnan, found.values()))
         if missing and math.isnan(given.undefined):
             warnings.warn(
-                f"{one.name}: {missing} of {len(judged)} judged queries have no value (NaN); means of ir_measures "
-                "leave them out, means of PyTerrier become NaN; give undefined= a number to count them",
+                f"{one.name}: {missing} of {len(judged)} judged queries have no value (NaN); ir_measures leaves these "
+                "queries out of a mean, and in PyTerrier the mean becomes NaN; to count these queries, set undefined= "
+                "to a number",
                 stacklevel=2,
             )
         for query, value in found.items():
@@ -251,7 +253,10 @@ class _Provider(providers.Provider):  # type: ignore[misc]
         measures = list(measures)
         for name, count in Counter(map(str, measures)).items():
             if count > 1:
-                raise ConfigError(f"{count} measures are called {name!r}: name them, as in measures({{NAME: MEASURE}})")
+                raise ConfigError(
+                    f"{count} measures are called {name!r}: give them different names, as in "
+                    "measures({NAME: MEASURE})"
+                )
         judged = ir_measures.util.QrelsConverter(qrels).as_dict_of_dict()
         return _Evaluator(list(measures), set(judged))
 

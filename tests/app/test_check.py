@@ -96,5 +96,5 @@ def test_every_document_that_names_a_group_may_be_sampled():
 
 
 def test_numbers_below_one_are_refused():
-    with pytest.raises(askew.ConfigError, match="words= and sample= of 1 or more"):
+    with pytest.raises(askew.ConfigError, match="words= and sample= to be 1 or more"):
         askew.check("demo", words=0)

@@ -163,7 +163,7 @@ def test_who_is_meant_is_compared_as_asked_for():
     assert report(who="real,name+other").values("who") == ("real", "name+other")
     own = report("ARaB(tf,who=generic)")
     assert {one.choices["who"] for one in own.combinations} == {"generic"}
-    with pytest.raises(askew.ConfigError, match="give tokens= unclipped, word or blank"):
+    with pytest.raises(askew.ConfigError, match="set tokens= to 'unclipped', 'word' or 'blank'"):
         report(tokens="seyedsalehi", who="generic")
     # Trained on words for women and men, it is not compared for others unless asked for.
     age = {"groups": "age:old,young", "tokens": "word", "cutoffs": [2]}

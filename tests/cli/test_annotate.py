@@ -196,7 +196,7 @@ def test_a_document_that_stands_there_twice_is_refused_with_and_without_the_stor
 
 
 def test_a_wrong_setting_is_refused_before_anything_is_kept(askew):
-    askew("annotate --tokens unclipped docs.tsv --overlap some").refused(2, "all or first", "'some'")
+    askew("annotate --tokens unclipped docs.tsv --overlap some").refused(2, "'all' or 'first'", "'some'")
     askew("annotate docs.tsv --tokens wrod").refused(2, "did you mean 'word'")
     askew("annotate --tokens unclipped docs.tsv --lexicon gendre").refused(2, "did you mean 'gender'")
     askew("annotate --tokens unclipped docs.tsv --fields title").refused(2, "--fields")

@@ -213,7 +213,7 @@ def test_runs_without_a_common_query_are_refused(askew, files):
 
 
 def test_an_unknown_test_is_refused(askew):
-    askew(f"compare old.run new.run {ALL} --test t").refused(2, "mean or randomization", "'t'")
+    askew(f"compare old.run new.run {ALL} --test t").refused(2, "'mean' or 'randomization'", "'t'")
 
 
 def test_tsv_has_the_numbers_of_json(askew):

@@ -52,7 +52,7 @@ def test_another_background_than_the_one_in_the_signature_is_told(askew):
     command = "measure old.run --docs docs.tsv --background old.run --json --measures"
     result = askew([*command.split(), signature])
     assert result.code == 0
-    assert "the given background run is a different one" in result.err
+    assert "this measure names another background run than the given run@" in result.err
 
 
 def test_a_background_is_ranked_as_the_measure_says(askew, files):

@@ -76,7 +76,7 @@ def test_the_output_names_the_class_and_the_resolver(askew):
     [
         ("ARaB(who=genric)@10", ("unknown class of mentions 'genric'", "did you mean 'generic'")),
         ("ARaB(who=real,resolver=big)@10", ("unknown resolver 'big'", "light, neural")),
-        ("ARaB(who=real,tokens=seyedsalehi)@10", ("'seyedsalehi'", "give --tokens unclipped, word or blank")),
+        ("ARaB(who=real,tokens=seyedsalehi)@10", ("'seyedsalehi'", "set --tokens to 'unclipped', 'word' or 'blank'")),
     ],
 )
 @pytest.mark.parametrize("command", ["measure old.run --docs docs.tsv", "annotate docs.tsv"])

@@ -464,7 +464,7 @@ def test_queries_follow_the_split_of_the_judgements(tmp_path):
 
 def test_queries_of_another_split_are_not_taken_instead(tmp_path):
     fill(tmp_path, {"docs.tsv": DOCS, "queries.train.tsv": "q1\ta\n", "qrels.test.txt": "q2 0 d2 1\n"})
-    with pytest.raises(ConfigError, match="unknown split of the queries 'test'"):
+    with pytest.raises(ConfigError, match="unknown split 'test' in the queries of "):
         _ = open_collection(tmp_path).queries
 
 

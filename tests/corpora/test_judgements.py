@@ -80,7 +80,7 @@ def test_a_blank_in_an_id_between_tabs_is_not_cut_off(tmp_path):
 
 
 def test_blanks_and_tabs_that_could_be_read_in_two_ways_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"a\.txt:2: expected columns between TABs or between blanks, found both"):
+    with pytest.raises(DataError, match=r"a\.txt:2: expected columns separated either by TABs or by blanks"):
         read(tmp_path, "q\td\t1\nq\t0 d\t1\n")
 
 

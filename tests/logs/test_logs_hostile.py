@@ -151,7 +151,7 @@ def test_a_session_without_an_end_is_refused_before_it_fills_the_memory(tmp_path
     monkeypatch.setattr(sources, "_BLOCK", 1 << 12)
     path = tmp_path / "s.xml.gz"
     path.write_bytes(gzip.compress(f"<t>{ASKED.format(1)}<session><interaction>{'x' * 300_000}".encode()))
-    with pytest.raises(DataError, match=r"s\.xml\.gz: a session has more than 100,000 bytes"):
+    with pytest.raises(DataError, match=r"s\.xml\.gz: expected at most 100,000 bytes in a session"):
         analyze(path, "trec-session")
     path.write_bytes(gzip.compress(f"<t>{''.join(map(ASKED.format, range(5000)))}</t>".encode()))
     assert analyze(path, "trec-session").counts["sessions"] == 5000

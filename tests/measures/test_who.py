@@ -138,6 +138,6 @@ def test_a_wrong_class_or_resolver_is_one_clear_line(text, message):
 
 
 def test_a_tokenizer_whose_words_have_no_place_says_what_to_give():
-    with pytest.raises(ConfigError, match="give tokens= unclipped, word or blank, or leave out who=") as caught:
+    with pytest.raises(ConfigError, match="set tokens= to 'unclipped', 'word' or 'blank', or leave out who=") as caught:
         score("ARaB(who=generic, tokens=seyedsalehi)@2")
     assert "\n" not in str(caught.value)

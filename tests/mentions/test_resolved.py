@@ -82,6 +82,6 @@ def test_counters_that_differ_in_the_class_alone_resolve_a_batch_once(monkeypatc
 
 
 def test_a_tokenizer_whose_words_have_no_place_is_refused():
-    expected = "who=: the tokenizer 'seyedsalehi' .*; give tokens= unclipped, word or blank, or leave out who="
+    expected = "who=: the tokenizer 'seyedsalehi' .*; set tokens= to 'unclipped', 'word' or 'blank', or leave out who="
     with pytest.raises(ConfigError, match=expected):
         ResolvedCounter(LEXICON, "seyedsalehi", "all", "light")

@@ -129,11 +129,11 @@ TEXT_FAULTS = {
     "no number": (b"fig 1 2\nkiwi 3 x\n", r"v\.txt:2: expected finite numbers .* found 'x'"),
     "grouped digits": (b"fig 1 2\nkiwi 3 1_0\n", r"v\.txt:2: expected finite numbers .* found '1_0'"),
     "no word": (b"fig 1 2\n 3 4\n", r"v\.txt:2: expected a word and 2 numbers"),
-    "a word twice": (b"fig 1 2\nkiwi 1 2\nfig 3 4\n", r"v\.txt:3: the word 'fig' is there a second time"),
+    "a word twice": (b"fig 1 2\nkiwi 1 2\nfig 3 4\n", r"v\.txt:3: the word 'fig' occurs twice"),
     "a word twice after a header": (b"2 2\nfig 1 2\nfig 3 4\n", r"v\.txt:3: the word 'fig'"),
     "not UTF-8": (b"fig 1 2\nki\xffwi 3 4\n", r"v\.txt:2: expected UTF-8 text, found byte 0xff"),
     "fewer words than the header says": (b"3 2\nfig 1 2\n", r"v\.txt: the first line announces 3 words, found 1"),
-    "a header of no width": (b"3 0\nfig\n", r"v\.txt:1: expected a width from 1"),
+    "a header of no width": (b"3 0\nfig\n", r"v\.txt:1: expected a vector length from 1"),
     "nothing": (b"", r"v\.txt: expected word vectors, found an empty file"),
     "a header alone": (b"0 2\n", r"v\.txt: expected word vectors, found no line with a vector"),
     "gzip": (b"\x1f\x8b\x08 packed", r"v\.txt: .* gzip file; unpack it first"),
@@ -174,7 +174,7 @@ def test_a_damaged_binary_file_is_one_line_that_says_where(tmp_path):
         ),
         (whole + b"pear", "announces 3 words, but more follow at byte"),
         (whole.replace(b"kiwi", b"\xff\xffwi"), "expected UTF-8 text, found .* as word 2"),
-        (whole.replace(b"plum", b"kiwi"), "word 3: the word 'kiwi' is there a second time"),
+        (whole.replace(b"plum", b"kiwi"), "word 3: the word 'kiwi' occurs twice"),
         (whole.replace(np.float32(5).tobytes(), np.float32(np.nan).tobytes()), r"word 2 \('kiwi'\): expected finite"),
     ):
         path.write_bytes(data)
@@ -188,8 +188,8 @@ def test_a_damaged_matrix_or_vocabulary_is_one_line_that_says_where(tmp_path):
     vocabulary = tmp_path / "vocab.txt"
     for text, message in (
         ("fig\n", "expected 1 rows, one for each word of the vocabulary, found 2"),
-        ("fig\n\n", r"vocab\.txt:2: expected one word a line, found a blank line"),
-        ("fig\nfig\n", r"vocab\.txt:2: the word 'fig' is there a second time"),
+        ("fig\n\n", r"vocab\.txt:2: expected one word in each line, found a blank line"),
+        ("fig\nfig\n", r"vocab\.txt:2: the word 'fig' occurs twice"),
     ):
         vocabulary.write_text(text, encoding="utf-8")
         with pytest.raises(DataError, match=message):
@@ -289,7 +289,7 @@ def test_neighbors_are_sought_in_parts_when_the_vocabulary_is_large(monkeypatch)
 
 
 def test_an_unknown_similarity_is_refused():
-    with pytest.raises(ConfigError, match="cosine or euclidean"):
+    with pytest.raises(ConfigError, match="'cosine' or 'euclidean'"):
         WordVectors(["a"], np.ones((1, 1), np.float32)).nearest(["a"], 1, "dot")
 
 

@@ -275,7 +275,7 @@ def test_measures_that_are_not_named_do_not_select():
         ({"accept": ""}, "one part or more"),
         ({"optimal_groups": "0"}, "optimal_groups: expected some of"),
         ({"negative": "none"}, "negative: expected one of any, both, effectiveness"),
-        ({"effectiveness": " "}, "effectiveness: expected a measure"),
+        ({"effectiveness": " "}, "effectiveness: expected one or more measures"),
         ({"tolerance": -1.0}, "tolerance: expected"),
     ],
 )  # fmt: skip

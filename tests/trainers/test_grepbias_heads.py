@@ -137,10 +137,10 @@ def test_a_learning_rate_that_blows_up_is_told():
 
 def test_settings_that_make_no_sense_are_told():
     with pytest.raises(
-        ConfigError, match="expected pairs= to be batch or query and start= to be uniform or zero, found pairs='all'"
+        ConfigError, match="pairs= to be 'batch' or 'query' and start= to be 'uniform' or 'zero', found pairs='all'"
     ):
         HeadSettings(pairs="all")
-    with pytest.raises(ConfigError, match="expected epochs and learning_rate above 0"):
+    with pytest.raises(ConfigError, match="expected epochs and learning_rate to be above 0"):
         HeadSettings(epochs=0)
 
 

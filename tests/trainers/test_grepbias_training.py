@@ -151,7 +151,7 @@ def test_encodings_are_kept_and_do_not_depend_on_company(tiny, tmp_path):
         np.testing.assert_allclose(whole[1], alone[0], atol=1e-5)
         assert len(list(tmp_path.glob(f"{layout}-*.npy"))) == 1
         np.testing.assert_array_equal(encode_pairs(queries, documents, tiny, layout, tmp_path), whole)
-    with pytest.raises(ConfigError, match="expected the layout to be joint or apart, found 'beside'"):
+    with pytest.raises(ConfigError, match="expected the layout to be 'joint' or 'apart', found 'beside'"):
         encode_pairs(queries, documents, tiny, "beside")
 
 
@@ -235,10 +235,10 @@ def test_the_penalty_brings_the_versions_of_a_document_together(folder, tiny, tm
 
 
 def test_settings_that_make_no_sense_are_told(folder, tmp_path):
-    with pytest.raises(ConfigError, match="expected one of the methods head, lora, full"):
+    with pytest.raises(ConfigError, match="expected method= to be one of 'head', 'lora', 'full'"):
         AdapterJob(method="tail")
     with pytest.raises(
-        ConfigError, match="expected method= to be full or lora, pairs= to be batch or query, and rank= to be above 0"
+        ConfigError, match="expected method= to be 'full' or 'lora', pairs= to be 'batch' or 'query', and rank= to be"
     ):
         FinetuneSettings(rank=0)
     from typer.testing import CliRunner

@@ -40,8 +40,9 @@ class LexicalClassifier:
     """Counts the words of each group in a query and chooses the group with the most; no mention or a tie is neutral.
 
     ``groups``         a lexicon by name or file, with any number of groups; the lexicon gender if not given.
-    ``names``          count common first names too, for the groups female and male if the lexicon has them: 71 % of the
-                       annotated queries are right with names and 50 % without. A name is a guess about a person.
+    ``names``          count common first names too, for the groups female and male if the lexicon has them. The label
+                       is right for 71 % of the annotated queries with names and for 50 % without names. The gender of
+                       a name is a guess about a person.
     ``ties``           ``neutral`` or ``abstain``, if two groups are named equally often.
     ``abstain_below``  abstain if the probability of the label is lower; 0: never. See the module for the formula.
     """
@@ -52,7 +53,7 @@ class LexicalClassifier:
         self, groups: GroupsLike | None = None, names: bool = True, ties: str = "neutral", abstain_below: float = 0.0
     ) -> None:
         if ties not in ("neutral", "abstain"):
-            raise ConfigError(f"lexical: expected ties= to be neutral or abstain, found {ties!r}")
+            raise ConfigError(f"lexical: expected ties= to be 'neutral' or 'abstain', found {ties!r}")
         if not 0 <= abstain_below <= 1:
             raise ConfigError(f"lexical: expected abstain_below= to be from 0 to 1, found {abstain_below}")
         self._lexicon = Groups.of(DEFAULT_LEXICON if groups is None else groups).counted

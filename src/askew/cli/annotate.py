@@ -103,8 +103,9 @@ def _needs(
         return needs
     if measures is not None or preset is not None or groups is not None:
         raise ConfigError(
-            f"--{next(iter(given))} makes one count only: give it without --measures, --preset and --groups"
+            f"--{next(iter(given))} cannot be combined with --measures, --preset or --groups, which also set how words "
+            "are counted"
         )
     if overlap not in (None, "all", "first"):
-        raise ConfigError(f"--overlap is all or first, found {overlap!r}")
+        raise ConfigError(f"--overlap: expected 'all' or 'first', found {overlap!r}")
     return Needs((Annotate(**given),), fields)

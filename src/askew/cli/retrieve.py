@@ -38,7 +38,7 @@ def index_command(
         ),
     ] = False,
 ) -> None:
-    """Index documents for a ranker. BM25's k1, b and mu are chosen when searching, not here."""
+    """Index documents for a ranker. The settings k1, b and mu are options of askew search, not of this command."""
     from askew.app.search.retrieve import index_documents
 
     given = o.read_settings(settings) | ({"analyzer": analyzer} if analyzer is not None else {})
@@ -87,7 +87,8 @@ def search_command(
     lengths: Annotated[
         str | None,
         typer.Option(
-            help="BM25 and query likelihood: document lengths, lucene (rounded to one byte, the default) or exact."
+            help="For BM25 and query likelihood: which document lengths to use: lucene (rounded to one byte; the "
+            "default) or exact."
         ),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="The number of threads. Default: all cores.")] = None,

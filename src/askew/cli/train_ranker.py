@@ -204,8 +204,8 @@ def selector_command(
     slack: Annotated[
         float | None,
         typer.Option(
-            help="The mean loss of effectiveness on the dev queries that is allowed when the threshold of the rule "
-            "lean-aware is chosen."
+            help="The largest mean loss of effectiveness on the dev queries that the threshold of the rule lean-aware "
+            "may cause."
         ),
     ] = None,
     settings: Settings = None,
@@ -216,8 +216,8 @@ def selector_command(
     """Train a selector: a model that chooses among reformulations of a query, without judgements at query time.
 
     A cross-encoder is trained on the pairs of a build. If the source is a store, a lean-aware rule is trained too. On
-    held-out queries, both are compared with keeping the original query, with a random and the most similar candidate,
-    and with an oracle. If stopped, the same command resumes from the last checkpoint.
+    held-out queries, their choices are compared with the original query, a random candidate, the most similar
+    candidate, and the choice of an oracle. If stopped, the same command resumes from the last checkpoint.
     """
     from askew.app.train.held_out import HELD_OUT
 

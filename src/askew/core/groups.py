@@ -26,10 +26,9 @@ class Groups:
     """All or some of the groups of a lexicon.
 
     ``names`` selects groups of the lexicon and sets their order. With two names, a signed measure is the value of the
-    first group minus the value of the second. Without ``names``, all groups are used. If two of them are
-    female and male, a signed measure is then the value of male minus the value of female, as in the published
-    scripts that the presets reproduce.
-    For two groups with other names, a signed measure is then the value of the second group minus that of the first.
+    first group minus the value of the second. Without ``names``, all groups are used. If female and male are among
+    these groups, a signed measure is the value of male minus the value of female, as in the published scripts that the
+    presets reproduce. If there are two other groups, it is the value of the second group minus the value of the first.
     ``tokens`` is the tokenizer. By default it is the tokenizer that the measure or the preset sets, and ``unclipped``
     if neither of them sets a tokenizer.
     ``overlap`` sets whether a term that belongs to several groups counts for all of them or only for the first.

@@ -264,7 +264,10 @@ def _dic_entry(line: str) -> tuple[str, list[str]]:
 
 def _check_entry(where: str, term: str, categories: list[str], names: Mapping[str, str]) -> None:
     if not categories:
-        raise DataError(f"{where}: term {term!r} has no category: expected its numbers after it, as in the header")
+        raise DataError(
+            f"{where}: term {term!r} has no category: expected after the term one or more of the category numbers in "
+            "the header"
+        )
     for category in categories:
         if category not in names:
             raise DataError(f"{where}: term {term!r} has the undeclared category {category!r}")

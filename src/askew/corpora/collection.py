@@ -160,8 +160,9 @@ def open_collection(source: object, fields: Sequence[str] = (), split: str | Non
     """Open a collection: "demo", "irds:ID", a folder, a file of documents, or documents in memory.
 
     ``fields`` names the fields that make up the text of a document. ``split`` chooses among several judgement (and
-    query) files of a folder; it can also be written after the folder, as in "FOLDER@dev". Without a split, the file
-    without a split in its name is read, else that of ``test``, else the only one. Open a folder named demo as "./demo".
+    query) files of a folder; it can also be written after the folder, as in "FOLDER@dev". If no split is chosen, the
+    file without a split in its name is read; if there is none, the file of the split ``test``, or else the only file.
+    Open a folder named demo as "./demo".
     """
     opened = _opened(source, _as_fields(fields), split)
     if not isinstance(source, str | os.PathLike) or fields:

@@ -106,8 +106,8 @@ def blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> Iterat
 def _check_ratio(path: Path, unpacked: int, packed: int) -> None:
     if unpacked > _LITTLE and unpacked > _MOST_UNPACKED * packed:
         raise DataError(
-            f"{path}: {packed:,} bytes unpack to {unpacked:,} and more, over {_MOST_UNPACKED} times as many, which "
-            "text never does; if the file is the right one, unpack it first"
+            f"{path}: {packed:,} bytes unpack to {unpacked:,} bytes or more, over {_MOST_UNPACKED} times as many, so "
+            "the file is probably not text; if it is the right file, unpack it first"
         )
 
 

@@ -118,7 +118,7 @@ def _checked(where: str, row: tuple[str, ...], notes: Counter[str]) -> tuple[str
         notes[f"gender written {gender!r}, read as {BOTH!r}"] += 1
         gender = BOTH
     if not query or not body:
-        raise DataError(f"{where}: expected a query and a document, found an empty one")
+        raise DataError(f"{where}: expected a query and a document, but one of them is empty")
     return query_id, doc_id, relevant, query, title, body, gender, stereotype.lower()
 
 

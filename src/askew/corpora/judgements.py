@@ -98,8 +98,8 @@ def _columns(blocks: Iterable[tuple[int, str]], path: Path) -> Iterator[Row]:
             continue
         if len(fields) == 3 and len(words(line)) == 4 and not tabs:
             raise DataError(
-                f"{place(path, number)}: expected columns between TABs or between blanks, found both in {shown(line)}; "
-                "put a TAB between all columns, or write the header query-id, corpus-id, score above"
+                f"{place(path, number)}: expected columns separated either by TABs or by blanks, found both in "
+                f"{shown(line)}; put a TAB between all columns, or add the header line query-id, corpus-id, score"
             )
         if len(fields) not in (3, 4):
             raise DataError(

@@ -177,7 +177,7 @@ def _pick(role: str, folder: Path, found: tuple[_Found, ...], split: str | None)
     if "" in splits:
         return ""
     if split is not None:
-        raise UnknownName(f"split of the {role}", split, splits, str(folder))
+        raise UnknownName("split", split, splits, f"the {role} of {folder}")
     if "test" in splits:
         return "test"
     if len(splits) > 1:

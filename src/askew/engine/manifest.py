@@ -104,10 +104,11 @@ def _from_json(data: Any, path: str) -> Manifest:
     data["parts"] = [_checked(Part(**part)) for part in data["parts"]]
     found = _checked(Manifest(**data))
     if totals != found.totals:
-        raise ValueError("the field totals differs from the sums over the entries of the field parts")
+        raise ValueError("the field 'totals' differs from the sums over the entries of the field 'parts'")
     if found.key != key_of(found.stage, found.version, found.settings, found.input_key):
         raise ValueError(
-            "the field key differs from the key computed from the fields stage, version, settings and input_key"
+            "the field 'key' differs from the key computed from the fields 'stage', 'version', 'settings' and "
+            "'input_key'"
         )
     return found
 

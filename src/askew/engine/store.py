@@ -169,11 +169,11 @@ class Store:
             why = error.strerror or str(error)
             raise StoreError(f"{path}: a part of a finished step cannot be read ({why}); {remedy(path)}") from None
         if len(data) != part.size or hashlib.sha256(data).hexdigest() != part.sha256:
-            raise StoreError(f"{path}: the part is damaged (its digest is not the one in the manifest); {remedy(path)}")
+            raise StoreError(f"{path}: the part is damaged (its digest differs from the manifest); {remedy(path)}")
         file = pq.ParquetFile(pa.BufferReader(data))
         if columns_of(file.schema_arrow) != manifest.columns or file.metadata.num_rows != part.rows:
             raise StoreError(
-                f"{path}: the part is not the one in the manifest (expected {part.rows} rows of "
+                f"{path}: the part differs from the manifest (expected {part.rows} rows of "
                 f"{', '.join(manifest.columns)}); {remedy(path)}"
             )
         return file

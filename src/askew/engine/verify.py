@@ -103,5 +103,5 @@ def same_as_before(store: Store, damaged: Sequence[Damage]) -> list[str]:
             now = store.finished(manifest.step, manifest.key)
         if now is None or now.to_json() != manifest.to_json():
             where = store.where(manifest.step, manifest.key)
-            wrong.append(f"{where}: recomputed with another result; delete it and everything made from it")
+            wrong.append(f"{where}: recomputing gave another result; delete it and all steps computed from it")
     return wrong

@@ -82,7 +82,9 @@ class RulesFilter:
         entities_kept: bool = True, certainty: float = CERTAINTY, language: str = "any", banned: str = "",
     ) -> None:  # fmt: skip
         if not 0 <= min_words <= max_words:
-            raise ConfigError(f"rules: expected 0 <= min_words <= max_words, found {min_words} and {max_words}")
+            raise ConfigError(
+                f"rules: expected 0 <= min_words <= max_words, found min_words={min_words} and max_words={max_words}"
+            )
         if max_ratio is not None and not (max_ratio > 0 and math.isfinite(max_ratio)):
             raise ConfigError(f"rules: expected max_ratio= to be none or above 0, found {max_ratio}")
         if not (certainty > 0 and math.isfinite(certainty)):

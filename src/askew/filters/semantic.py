@@ -58,7 +58,7 @@ class SemanticFilter:
         threshold: float | None = None, batch_size: int = 64, device: str | None = None,
     ) -> None:  # fmt: skip
         if similarity not in THRESHOLDS:
-            raise ConfigError(f"semantic: expected similarity= to be light or neural, found {similarity!r}")
+            raise ConfigError(f"semantic: expected similarity= to be 'light' or 'neural', found {similarity!r}")
         if threshold is not None and not -1 <= threshold <= 1:
             raise ConfigError(f"semantic: expected threshold= to be from -1 to 1, found {threshold}")
         if batch_size < 1:

@@ -251,8 +251,8 @@ def _places(wanted: Mapping[str, str], names: list[str], asked: Mapping[str, str
     if lost or not ({"user", "session"} & set(found)):
         what = ", ".join(lost) or "user or session"
         raise DataError(
-            f"{place(where, 1)}: expected a column {what}, found {len(names)} columns; name them with columns=, as in "
-            "user=UID,time=TS,query=Q"
+            f"{place(where, 1)}: expected a column {what}, found {len(names)} columns; name the columns with columns=, "
+            "as in user=UID,time=TS,query=Q"
         )
     if len(set(found.values())) < len(found):
         raise ConfigError("columns=: one column is used for two fields of the log; give each field its own column")

@@ -98,7 +98,8 @@ def read_review(path: Path) -> list[Decision]:
     head = rows[0] if rows else []
     if not {"keyphrase", "decision"} <= set(head):
         raise DataError(
-            f"{place(path, 1)}: expected the columns {', '.join(COLUMNS)}, found others; keep the first line"
+            f"{place(path, 1)}: expected the columns {', '.join(COLUMNS)}, found other columns; do not change the "
+            "first line of the file"
         )
     decided = []
     for line, row in enumerate(rows[1:], start=2):

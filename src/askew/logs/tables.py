@@ -33,7 +33,7 @@ def wanted_columns(names: list[str], asked: Mapping[str, str] | None, where: str
     if lost or not ({"user", "session"} & set(found)):
         what = ", ".join(lost) or "user or session"
         raise DataError(
-            f"{where}: expected a column {what}, found {len(names)} columns; name them with columns=, as in "
+            f"{where}: expected a column {what}, found {len(names)} columns; name the columns with columns=, as in "
             "user=UID,time=TS,query=Q"
         )
     return found

@@ -87,7 +87,7 @@ class TrecSessionLog:
                     fed = 0
                 if fed > _LARGEST_SESSION:
                     raise DataError(
-                        f"log {self.where}: a session has more than {_LARGEST_SESSION:,} bytes, the most allowed"
+                        f"log {self.where}: expected at most {_LARGEST_SESSION:,} bytes in a session, found more"
                     )
             parser.close()
         except ParseError as error:

@@ -17,7 +17,7 @@ _BLOCK = 64
 
 @dataclass(frozen=True)
 class Sampling:
-    """Sampling settings. ``top_k`` 0 and ``top_p`` 1 allow all tokens; temperature 0 takes the most likely token."""
+    """Sampling settings. ``top_k=0`` and ``top_p=1`` allow all tokens; ``temperature=0`` takes the likeliest token."""
 
     max_new_tokens: int = 32
     min_new_tokens: int = 1

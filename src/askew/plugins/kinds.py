@@ -142,7 +142,7 @@ class MeasureFamily(Protocol):
     ``score`` returns one value per query of ``inputs.ranked(order)``, and NaN if the measure is not defined for a query
     and the parameters say to leave it out. A family may also have a method ``check(measure)``, which is called before
     anything is read and raises ConfigError for a measure that can never be computed. A method ``unread(measure)`` names
-    the parameters that the other parameters leave without effect; a signature leaves them out. A method
+    the parameters that have no effect because of the values of other parameters; a signature omits them. A method
     ``bounds(measure)`` returns the lowest and the highest value that a query can have; if both are finite, intervals
     are valid for every distribution and a loss can be ruled out. Without this method a measure has no bounds.
     """

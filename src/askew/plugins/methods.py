@@ -99,8 +99,8 @@ class ReformulatorPlugin(Protocol):
     """Makes candidates for queries; the same settings and seed give the same candidates.
 
     ``method`` is its name; ``reads`` names the data of ``QueryBatch`` that it needs besides the texts: "passages",
-    "statistics". A method that makes one candidate from several passages (``doc_id`` None) may have ``mixes``: the
-    number of top-ranked passages.
+    "statistics". A method that makes one candidate from several passages (``doc_id`` None) may have the attribute
+    ``mixes``: the number of top-ranked passages that it uses.
     """
 
     method: str

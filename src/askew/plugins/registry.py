@@ -68,7 +68,7 @@ def refuse_other_groups(own: GroupsLike | None, measured: Collection[str], who: 
     if own is not None and not set(measured) <= set(found := Groups.of(own).names):
         raise ConfigError(
             f"{who} counts the groups {', '.join(found)}, but the measures count {', '.join(measured)}: leave out its "
-            "setting groups, or name the same groups"
+            "setting 'groups', or name the groups of the measures there"
         )
 
 

@@ -146,7 +146,7 @@ def _read(found: dict[str, Path], name: str, facts: Facts, split: str) -> pl.Dat
     except AskewError as error:
         raise DataError(f"{name}: schema: {error}") from None
     if table.schema != rows.schema:
-        raise DataError(f"{name}: schema: expected the columns in the order and of the types of a release")
+        raise DataError(f"{name}: schema: expected the columns of a release, with the same order and the same types")
     return table.with_columns(pl.lit(split).alias("split"))
 
 

@@ -183,7 +183,7 @@ def read_agg(text: str, name: str, value: str) -> pl.DataFrame:
     except ValueError:
         numbers = []
     if len(numbers) < len(rows) - 1:
-        raise DataError(f"{name}: expected four fields a line, the last of them a number")
+        raise DataError(f"{name}: expected four fields in every line, with a number in the last field")
     columns = {key: pl.Series([row[i] for row in rows[1:]], dtype=pl.String) for i, key in enumerate(_AGG_COLUMNS)}
     table = pl.DataFrame({**columns, "value": pl.Series(numbers, dtype=pl.Float64)})
     _check_originals(table, name)
@@ -204,7 +204,10 @@ def _check_originals(table: pl.DataFrame, name: str) -> None:
     alone = table.filter(again | (owner != table["qid"]) | pl.Series(~np.maximum.accumulate(is_original)))
     if alone.height:
         found = alone["qid"][0][:_SHOWN]
-        raise DataError(f"{name}: expected one original (order -1) for each query, before the others; first: {found!r}")
+        raise DataError(
+            f"{name}: expected one original (order -1) for each query, before its candidates; first wrong query: "
+            f"{found!r}"
+        )
 
 
 def _place_of_original(is_original: Flags) -> pl.Series:

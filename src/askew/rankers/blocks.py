@@ -155,7 +155,9 @@ class BlockChecker:
         filled = stops > starts
         begins, ends = starts[filled] // BLOCK, (stops[filled] - 1) // BLOCK
         if len(begins) and (begins.min() < 0 or ends.max() >= len(self._sums)):
-            raise StoreError(f"{self.path}: another file of the index points outside of it; {remedy(self.path)}")
+            raise StoreError(
+                f"{self.path}: another file of the index refers to bytes outside this file; {remedy(self.path)}"
+            )
         open_ranges = np.zeros(len(self._sums) + 1, np.int64)
         np.add.at(open_ranges, begins, 1)
         np.subtract.at(open_ranges, ends + 1, 1)

@@ -73,7 +73,7 @@ class DenseRanker:
         self.folder = Path(index)
         self.header = open_header(self.folder, "dense", lazily=[_VECTORS])
         if search not in _SEARCHES:
-            raise ConfigError(f"dense: expected search= to be exact or faiss, found {search!r}")
+            raise ConfigError(f"dense: expected search= to be 'exact' or 'faiss', found {search!r}")
         self.doc_ids = read_strings(self.folder / "doc_ids.arrow")
         known = self.header["files"].get(_VECTORS, {})
         self._vectors = CheckedArray(self.folder / _VECTORS, np.float32, known, self.header["width"])

@@ -32,11 +32,13 @@ class FusionRanker:
             raise ConfigError(f"fusion: expected two rankers or more, found {len(rankers)}")
         if method not in ("rrf", "combsum") or normalize not in ("minmax", "none"):
             raise ConfigError(
-                "fusion: expected method= to be rrf or combsum, and normalize= to be minmax or none; found "
-                f"method={method} and normalize={normalize}"
+                "fusion: expected method= to be 'rrf' or 'combsum', and normalize= to be 'minmax' or 'none'; found "
+                f"method={method!r} and normalize={normalize!r}"
             )
         if not constant > 0 or depth < 1:
-            raise ConfigError(f"fusion: expected constant > 0 and depth >= 1, found {constant} and {depth}")
+            raise ConfigError(
+                f"fusion: expected constant > 0 and depth >= 1, found constant={constant} and depth={depth}"
+            )
         self._weights = list(weights) if weights is not None else [1.0] * len(rankers)
         if len(self._weights) != len(rankers) or min(self._weights) < 0:
             raise ConfigError(f"fusion: expected {len(rankers)} weights, each 0 or more, found {self._weights}")

@@ -45,9 +45,9 @@ def make_index(
     documents: Iterable[pa.Table], folder: Path, model: str = MINILM, revision: str | None = None,
     precision: Annotated[str, OneOf(_PRECISIONS)] = "float16", batch_size: Count = 32, device: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Encode the tokens of documents. ``precision`` float16 halves the disk space. Scores are computed in 32 bits."""
+    """Encode the tokens of documents. ``precision="float16"`` halves the disk space. Scores are computed in 32 bits."""
     if precision not in _PRECISIONS:
-        raise ConfigError(f"lateinteraction: expected precision= to be float16 or float32, found {precision!r}")
+        raise ConfigError(f"lateinteraction: expected precision= to be 'float16' or 'float32', found {precision!r}")
     new_folder(folder)
     encoder = load_model("multivector", model, revision, device)
     ids, sizes, width = [], [np.zeros(1, np.int64)], 0

@@ -45,7 +45,7 @@ class DocQueryReformulator:
         device: str | None = None, context: bool = False, adapter: str | None = None,
     ) -> None:  # fmt: skip
         if preset not in PRESETS:
-            raise ConfigError(f"docquery: expected preset= to be {' or '.join(PRESETS)}, found {preset!r}")
+            raise ConfigError(f"docquery: expected preset= to be {' or '.join(map(repr, PRESETS))}, found {preset!r}")
         if passages < 1:
             raise ConfigError(f"docquery: expected passages= to be 1 or more, found {passages}")
         self._sampling, randomize = PRESETS[preset]

@@ -33,7 +33,7 @@ class Drawing:
         if min(self.count, self.per_call, self.attempts) < 1:
             raise ConfigError(
                 "expected count=, per_call= and attempts= to be 1 or more, "
-                f"found {self.count}, {self.per_call} and {self.attempts}"
+                f"found count={self.count}, per_call={self.per_call} and attempts={self.attempts}"
             )
 
 

@@ -63,7 +63,7 @@ class Embedding:
         positive(self.method, topn=topn)
         if similarity not in SIMILARITIES:
             raise ConfigError(
-                f"embedding: expected similarity= to be {' or '.join(SIMILARITIES)}, found {similarity!r}"
+                f"embedding: expected similarity= to be {' or '.join(map(repr, SIMILARITIES))}, found {similarity!r}"
             )
         if not -1 <= minimum <= 1:
             raise ConfigError(f"embedding: expected minimum= to be from -1 to 1, found {minimum}")

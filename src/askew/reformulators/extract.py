@@ -100,7 +100,8 @@ class ExtractReformulator:
     def __init__(self, count: int = 20, words: int = 8, passages: int = 10) -> None:
         if min(count, words, passages) < 1:
             raise ConfigError(
-                f"extract: expected count=, words= and passages= to be 1 or more, found {count}, {words} and {passages}"
+                "extract: expected count=, words= and passages= to be 1 or more, "
+                f"found count={count}, words={words} and passages={passages}"
             )
         self._count, self._words, self._passages = count, words, passages
         self._weights: _Weights | None = None

@@ -129,7 +129,8 @@ class Rm3Reformulator(_Weighted):
 class FairFeedback(Rm3Reformulator):
     """Appends the best terms of the top-ranked passages (RM3), with less weight for passages that lean toward a group.
 
-    With ``lambda_`` 0 the weights are those of RM3; with 1 every passage has weight 0, so nothing is appended.
+    With ``lambda_=0`` the weights are those of RM3. With ``lambda_=1`` every passage has weight 0, so nothing is
+    appended.
     ``groups`` are the compared groups of a lexicon, which is given by name or file, as in "age:old,young"; the default
     is female and male of the lexicon gender. Words that name a group of the lexicon are not used as feedback terms,
     unless ``keep_group_terms`` is set.
@@ -172,7 +173,7 @@ class RocchioReformulator(_Weighted):
     ) -> None:
         super().__init__(documents, terms, common)
         if not (0 <= alpha < math.inf and 0 <= beta < math.inf):
-            raise ConfigError(f"rocchio: expected alpha= and beta= to be 0 or more, found {alpha} and {beta}")
+            raise ConfigError(f"rocchio: expected alpha= and beta= to be 0 or more, found alpha={alpha}, beta={beta}")
         self._alpha, self._beta = alpha, beta
 
     def settings(self) -> Mapping[str, Any]:

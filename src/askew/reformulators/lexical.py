@@ -86,9 +86,11 @@ def one_line(text: str) -> str:
 def synonym_mode(who: str, topn: int, replace: bool, each: bool) -> str:
     """How synonyms are used: ``expand``, ``replace`` or ``each``."""
     if topn < 1:
-        raise ConfigError(f"{who}: expected topn of 1 or more, found {topn}")
+        raise ConfigError(f"{who}: expected topn= to be 1 or more, found {topn}")
     if replace and each:
-        raise ConfigError(f"{who}: expected replace or each, found both; each already puts a synonym in a word's place")
+        raise ConfigError(
+            f"{who}: expected either replace= or each=, found both; each= already replaces words by synonyms"
+        )
     return "each" if each else "replace" if replace else "expand"
 
 

@@ -28,9 +28,9 @@ DEMO = DATA / "demo" / "reformulations.tsv"
 class ReplayReformulator:
     """Reads candidates from a TSV or JSON Lines file, such as the unchanged output of QueryGym.
 
-    ``file`` "demo" contains reformulations of the embedded demo's queries. ``count`` is the maximum number of
-    candidates per query. ``where`` keeps only lines with these values: NAME=VALUE, separated by blanks. A column
-    ``kind`` is copied to the candidates.
+    ``file="demo"`` names a shipped file of reformulations for the queries of the embedded demo. ``count`` is the
+    maximum number of candidates per query. ``where`` keeps only lines with these values: NAME=VALUE, separated by
+    blanks. A column ``kind`` is copied to the candidates.
     """
 
     method = "replay"

@@ -48,7 +48,7 @@ class SwapReformulator:
         self, mode: str = "all", pairs: str | None = None, names: bool = True, groups: GroupsLike | None = None
     ) -> None:
         if mode not in (*_MODES, "all"):
-            raise ConfigError(f"swap: expected mode= to be swap, neutral, remove or all, found {mode!r}")
+            raise ConfigError(f"swap: expected mode= to be 'swap', 'neutral', 'remove' or 'all', found {mode!r}")
         self._mode, self._counted = mode, () if groups is None else Groups.of(groups).names
         found = load_swaps(pairs or DEFAULT_PAIRS)
         self._fits = not self._counted or set(found.groups) <= set(self._counted)

@@ -45,7 +45,7 @@ def read_vectors(path: Path, vocabulary: Path | None = None) -> tuple[list[str],
         return _read_lines(path, None, None)
     count, width = int(header[1]), int(header[2])
     if not 0 < width <= _WIDEST:
-        raise DataError(f"{place(path, 1)}: expected a width from 1 to {_WIDEST} in the first line, found {width}")
+        raise DataError(f"{place(path, 1)}: expected a vector length from 1 to {_WIDEST} in this line, found {width}")
     if _is_binary(head[header.end() :], width):
         return _read_binary(path, header.end(), count, width)
     return _read_lines(path, count, width)
@@ -236,7 +236,7 @@ def _read_words(path: Path) -> list[str]:
     words = _decode(path, 1, data) if data else []
     for i, word in enumerate(words):
         if not word.strip():
-            raise DataError(f"{place(path, i + 1)}: expected one word a line, found a blank line")
+            raise DataError(f"{place(path, i + 1)}: expected one word in each line, found a blank line")
     _refuse_repeats(words, lambda i: place(path, i + 1))
     return words
 
@@ -247,7 +247,7 @@ def _refuse_repeats(words: list[str], where: Callable[[int], str]) -> None:
     seen: set[str] = set()
     for i, word in enumerate(words):
         if word in seen:
-            raise DataError(f"{where(i)}: the word {word!r} is there a second time; a word has one vector")
+            raise DataError(f"{where(i)}: the word {word!r} occurs twice; expected each word once")
         seen.add(word)
 
 

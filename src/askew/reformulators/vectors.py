@@ -44,8 +44,10 @@ class WordVectors:
         no neighbors. The neighbors of a word do not depend on the other words of the call.
         """
         if similarity not in SIMILARITIES or count < 1:
-            expected = f"the similarity {' or '.join(SIMILARITIES)} and a count of 1 or more"
-            raise ConfigError(f"nearest words: expected {expected}, found {similarity!r} and {count}")
+            raise ConfigError(
+                f"nearest words: expected similarity= to be {' or '.join(map(repr, SIMILARITIES))} and count= to be 1 "
+                f"or more, found similarity={similarity!r} and count={count}"
+            )
         places = np.array([self._places.get(word, -1) for word in words], np.int64)
         found: list[list[tuple[str, float]]] = [[] for _ in words]
         known = np.flatnonzero(places >= 0)

@@ -145,7 +145,10 @@ class Pareto:
 
 
 class Epsilon:
-    """Selects the variant of each query with least lean that loses at most epsilon effectiveness (column is_best)."""
+    """Selects for each query the variant with least lean, among those that lose at most epsilon effectiveness.
+
+    The column is_best marks the selected variant.
+    """
 
     name = "epsilon"
     subsets = ("is_best",)

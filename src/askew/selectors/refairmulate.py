@@ -64,8 +64,8 @@ class Refairmulate(RefairmulatePaper):
             raise ConfigError(f"least_effect: expected a share from 0 to 1, found {least_effect}")
         if not 1 <= agreeing <= len(self._bias):
             raise ConfigError(
-                f"agreeing: expected 1 to {len(self._bias)} (the number of measures in bias), found {agreeing}; "
-                "add measures to bias or set another number"
+                f"agreeing: expected 1 to {len(self._bias)} (the number of measures in bias=), found {agreeing}; "
+                "add measures to bias=, or set agreeing= to another number"
             )
         self._least_effect, self._agreeing = float(least_effect), agreeing
 

@@ -14,7 +14,7 @@ def measure_texts(text: str, where: str) -> tuple[str, ...]:
     texts = tuple(split_measures(text))
     read = [Measure.parse(part) for part in texts]
     if not texts:
-        raise ConfigError(f"{where}: expected a measure or more such as RR@10, found none")
+        raise ConfigError(f"{where}: expected one or more measures, such as RR@10; found none")
     if len(set(read)) < len(read):
         raise ConfigError(f"{where}: expected each measure once, found {text!r}")
     return texts

@@ -142,7 +142,7 @@ def choose_threshold(
     ``precision`` takes the lowest threshold with a precision of at least ``least_precision``.
     """
     if rule not in RULES:
-        raise ConfigError(f"threshold rule: expected the rule {' or '.join(RULES)}, found {rule!r}")
+        raise ConfigError(f"threshold rule: expected the rule {' or '.join(map(repr, RULES))}, found {rule!r}")
     f1 = curve.f1()
     if rule == "f1":
         at, said = int(np.argmax(f1)), "f1"

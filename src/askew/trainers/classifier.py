@@ -58,7 +58,7 @@ class ClassifierSettings:
 
     def __post_init__(self) -> None:
         if self.most_tokens < 4 or not 0 <= self.smoothing < 1:
-            raise ConfigError(f"classifier: expected most_tokens of 4 or more, 0 <= smoothing < 1; found {self}")
+            raise ConfigError(f"classifier: expected most_tokens >= 4 and 0 <= smoothing < 1; found {self}")
 
     def facts(self) -> dict[str, Any]:
         """The settings as JSON values; groups are identified by their content."""

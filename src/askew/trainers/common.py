@@ -54,8 +54,8 @@ class Schedule:
         fine = self.epochs > 0 and self.learning_rate > 0 and self.weight_decay >= 0 and 0 <= self.warmup < 1
         if not fine or min(self.batch_size, self.accumulate) < 1 or min(self.save_every, self.seed) < 0:
             raise ConfigError(
-                "training: expected epochs, learning_rate, batch_size and accumulate above 0, weight_decay, save_every "
-                f"and seed of 0 or more, 0 <= warmup < 1; found {self}"
+                "training: expected epochs, learning_rate, batch_size and accumulate to be above 0; weight_decay, "
+                f"save_every and seed to be 0 or more; and 0 <= warmup < 1; found {self}"
             )
 
     def arguments(self, work: Path, device: str) -> dict[str, Any]:

@@ -55,7 +55,8 @@ class NegativeSampling:
                 f"found {self}"
             )
         if self.exclude not in EXCLUDE:
-            raise ConfigError(f"negatives: exclude must be {' or '.join(EXCLUDE)}, found {self.exclude!r}")
+            expected = " or ".join(map(repr, EXCLUDE))
+            raise ConfigError(f"negatives: expected exclude= to be {expected}, found {self.exclude!r}")
 
     @property
     def leaning(self) -> int:

@@ -172,7 +172,10 @@ async def measure(site: Here, q: s.Asked) -> Response:
 
 @router.post("/measure", responses=_documented(s.MeasuredRuns), summary="Measure runs")
 async def measure_runs(site: Here, body: s.MeasureBatch) -> Response:
-    """Runs are ``{name: {query: {document: score}}}``. Returns means with 95% intervals; the first two are compared."""
+    """Return the means of each run with 95% intervals, and a comparison of the second run with the first.
+
+    Runs are ``{name: {query: {document: score}}}``.
+    """
     await site.opened()
     return json_reply(await site.lane.run(_measured, body))
 

@@ -69,7 +69,7 @@ class BriefVariant:
 
 @dataclass(frozen=True)
 class BriefAlternatives:
-    """The best reformulations, those without a loss first; ``more`` is the number of others.
+    """The best reformulations, those without a loss first; ``more`` is the number of further ones.
 
     ``leans`` is false if the results of the query do not lean, so that no reformulation is needed.
     """

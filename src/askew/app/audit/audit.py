@@ -43,7 +43,7 @@ def audit(
     settings: AuditSettings | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Audit a search engine: the bias (lean) of its results, parts of the lean, worst queries, and what reduces lean.
+    """Audit a search engine: measure the bias (lean) of its results, find the worst queries, and try what reduces it.
 
     - ``engine``: one of these: a ranker by name with ``engine_settings`` (``"opensearch"``), a name with a file of
       settings (``"http:engine.toml"``), an address of a JSON interface, a function of a query and k, a retriever of

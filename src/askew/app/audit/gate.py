@@ -1,10 +1,10 @@
 """Conditions under which an audit fails, for use in continuous integration.
 
-``ARaB(tf)@10 > 0.2``     the mean is above 0.2; the absolute mean, if zero is the best value of the measure
+``ARaB(tf)@10 > 0.2``     the mean is above 0.2; if zero is the best value of a measure, its absolute mean is compared
 ``NFaiRR@10 < 0.8``       the mean is below 0.8
 ``ARaB(tf)@10 > +10%``    the mean is more than 10% above the mean of the baseline
 ``nDCG@10 < -5%``         the mean is more than 5% below the mean of the baseline
-``ARaB(tf)@10 worse``     on the queries of both audits, significantly worse than the baseline at the 5% level
+``ARaB(tf)@10 worse``     the measure is significantly worse than in the baseline (5% level, queries of both audits)
 """
 
 from __future__ import annotations

@@ -31,10 +31,10 @@ _LOSES_NOTHING = (Outcome.BETTER_LESS.value, Outcome.SAME_LESS.value)
 class Tried:
     """A reformulation, and how it changes the results of the engine.
 
-    ``same`` is the probability that it asks for the same thing as the original query. ``kept`` is the share of the
-    original query's top results that it retrieves too. ``lean`` and ``effectiveness`` are the values of the original
-    query and of the reformulation. ``lean_verdict`` is less, same or more. ``outcome`` is None if the query has no
-    judgements. ``suggested`` is true for at most one reformulation of a query.
+    ``same`` is the probability that the reformulation asks for the same thing as the original query. ``kept`` is the
+    share of the original query's top results that the reformulation also retrieves. ``lean`` and ``effectiveness`` are
+    the values of the original query and of the reformulation. ``lean_verdict`` is less, same or more. ``outcome`` is
+    None if the query has no judgements. ``suggested`` is true for at most one reformulation of a query.
     """
 
     query_id: str

@@ -150,7 +150,9 @@ def _queries(collection: Collection, wanted: str | Path | Sequence[str] | None, 
             f"{collection.id}; give queries of this collection"
         )
     if chosen.num_rows < len(ids):
-        notes.append(f"{name}: {len(ids) - chosen.num_rows:,} of {len(ids):,} queries are not judged queries here")
+        notes.append(
+            f"{name}: {len(ids) - chosen.num_rows:,} of {len(ids):,} queries are not judged queries of {collection.id}"
+        )
     notes.append(f"{judged.num_rows - chosen.num_rows:,} of {judged.num_rows:,} judged queries were not requested")
     return chosen
 

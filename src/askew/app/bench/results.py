@@ -332,7 +332,8 @@ def _defined(values: Mapping[str, Values], measure: str) -> npt.NDArray[np.bool_
         worst = max(without, key=lambda method: int(without[method].sum()))
         raise DataError(
             f"{measure}: there is no query for which every method has a value; {worst!r} has no value for "
-            f"{int(without[worst].sum()):,} of {len(there):,}: leave it out, or give a run that answers more queries"
+            f"{int(without[worst].sum()):,} of {len(there):,} queries: leave this method out, or give a run that "
+            "answers more queries"
         )
     return there
 

@@ -214,7 +214,7 @@ def labels_for(built: Built, learns: str) -> npt.NDArray[np.int8]:
     if learns == "no-loss":
         return np.where(sign == UNKNOWN_SIGN, NEITHER, np.where(sign >= 0, POSITIVE, NEGATIVE)).astype(np.int8)
     raise ConfigError(
-        f"selector: expected the setting named learns to be refairmulate, effectiveness or no-loss; found {learns!r}"
+        f"selector: expected learns= to be 'refairmulate', 'effectiveness' or 'no-loss'; found {learns!r}"
     )
 
 

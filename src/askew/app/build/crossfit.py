@@ -1,16 +1,16 @@
-"""The step held-out: choose pairs by one part of the data and report them by the other part, with the same ranker.
+"""The step held-out: choose pairs with one part of the data and measure them on the other part, with the same ranker.
 
-A gain that is due to chance in the part that chooses does not appear in the part that reports. There are three schemes,
-each in both directions.
+If a gain is due to chance in the part that chooses the pairs, it does not appear in the other part. There are three
+schemes. In each of them, each part is used once to choose pairs and once to measure them.
 
 ``documents``: pairs are chosen by the lean (and the effectiveness, if a query has several relevant documents) of half
-of the documents, and reported by the other half. The values of this scheme are the main ones, because the two halves
+of the documents, and measured on the other half. The values of this scheme are the main ones, because the two halves
 share no passage and do not compete for ranks.
 
 ``words``: pairs are chosen by the lean with half of the words of every group, and the effectiveness of half of the
 documents. Both halves of the words are counted in the same passages, so this scheme overstates the true gain.
 
-``ranks``: pairs are chosen by the lean of the odd ranks and reported by the even ranks. A passage that moves from an
+``ranks``: pairs are chosen by the lean of the odd ranks and measured on the even ranks. A passage that moves from an
 odd to an even rank moves its lean to the other part, so this scheme understates the true gain.
 
 ``documents`` and ``words`` are repeated for several random splits.

@@ -88,9 +88,9 @@ class Pairs:
     def summary(self) -> pl.DataFrame | None:
         """The held-out means of each subset of pairs before and after reformulation, and the in-sample means.
 
-        Pairs are chosen by half of the documents and reported by the other half; further columns have the other schemes
-        (see ``held_out``). If there is no held-out value, the in-sample value is used, and the column ``figures`` says
-        so. None if the recipe chooses no pairs, or there are none.
+        Pairs are chosen with one half of the documents and measured on the other half. Further columns have the values
+        of the other schemes (see ``held_out``). If there is no held-out value, the in-sample value is used, and the
+        column ``figures`` says so. The summary is None if no pair was chosen.
         """
         found = summary_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
         return None if found is None else headline(found, self.held_out)
@@ -102,9 +102,9 @@ class Pairs:
 
     @cached_property
     def other_rankers(self) -> pl.DataFrame | None:
-        """The change of the first measures of lean and effectiveness with each ranker of [[cross]]; None without one.
+        """The change of the first measure of lean and the first of effectiveness with each ranker of [[cross]].
 
-        The report has all measures.
+        The report has all measures. None if the recipe has no section [[cross]], or no pair was chosen.
         """
         return other_rankers(self.build, self.store, self.outcomes)
 

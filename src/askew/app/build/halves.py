@@ -1,8 +1,8 @@
 """Split the words of a lexicon, the documents or the ranks into two halves.
 
-Pairs are chosen by one half and reported by the other (``askew.app.build.crossfit``). Words are split within groups and
-by frequency, so that both halves have frequent and rare words of every group. Several splits are made, because a few
-words (he, she) are most of the mentions.
+Pairs are chosen with one half and measured on the other (``askew.app.build.crossfit``). Words are split within groups
+and by frequency, so that both halves have frequent and rare words of every group. Several splits are made, because a
+few words (he, she) are most of the mentions.
 """
 
 from __future__ import annotations

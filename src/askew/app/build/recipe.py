@@ -195,7 +195,7 @@ class Build:
         signed = [one for one in self.evaluate.asked if is_signed(one) and not set(one.groups) <= PUBLISHED]
         notes = note_on_resolver(self.evaluate.asked)
         if self.select is not None and note_on_resolver(self._selecting(self.select)):
-            notes[0] += "; to select pairs without it, name measures without who= in select.bias"
+            notes[0] += "; to select pairs without this model, name measures without who= in select.bias"
         return [*([sign_of(signed[0])] if signed else []), *notes]
 
     def _selecting(self, select: Select) -> list[MeasureRequest]:
@@ -403,7 +403,9 @@ def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[
     def make() -> RankerPlugin:
         ranker = make_ranker({**given, "ranker": name, "index": str(resources.index(kind, making))})
         if not ranker.doc_ids.cast(pa.string()).equals(resources.doc_ids):
-            raise DataError(f"{section}: the index of {name!r} has other documents than the collection; delete it")
+            raise DataError(
+                f"{section}: the index of {name!r} has other documents than the collection; delete the index"
+            )
         return ranker
 
     named = {**given, "ranker": name, "index": resources.index_key(kind, making)}
@@ -417,7 +419,7 @@ def groups_of(recipe: Recipe) -> Groups | None:
     if not given:
         return None
     if ("lexicon" in given) == ("words" in given):
-        raise ConfigError(f"recipe {recipe.name}: [groups] should have exactly one of lexicon and words")
+        raise ConfigError(f"recipe {recipe.name}: [groups] should have either the key 'lexicon' or the key 'words'")
     chosen, tokens = given.get("names"), given.get("tokens")
     if chosen is not None:
         _refuse_other_than_names("groups.names", chosen)
@@ -433,7 +435,7 @@ def groups_of(recipe: Recipe) -> Groups | None:
     about = {key: given[key] for key in LEXICON_FACTS if key in given}
     for key, value in about.items():
         if not words or not isinstance(value, str):
-            problem = f"found {value!r}" if words else "but the section has no words"
+            problem = f"found {value!r}" if words else "but the section [groups] has no key 'words'"
             raise ConfigError(f"recipe {recipe.name}: groups.{key} should be a text about groups.words, {problem}")
     lexicon = Lexicon(**{"name": recipe.name, **about}, groups=words) if words else load_lexicon(given["lexicon"])
     return Groups(lexicon, chosen, tokens=tokens)

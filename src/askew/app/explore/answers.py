@@ -91,9 +91,9 @@ class Variant:
     """A reformulation, or the query itself. ``front`` is true if it is Pareto-optimal in effectiveness and lean.
 
     ``groups`` are the groups that its words name. ``outcome`` is null if the query has no judgements; ``lean_verdict``
-    (less, same, more) needs none. ``same`` is the probability that it asks for the same thing, ``natural`` that a
-    person would type it, ``kept`` the share of the original query's top 10 documents that it retrieves too. ``stored``
-    is true if it is one of the pairs of the store.
+    (less, same, more) needs none. ``same`` is the probability that it asks for the same thing as the query, and
+    ``natural`` the probability that a person would type it. ``kept`` is the share of the original query's top 10
+    documents that it also retrieves. ``stored`` is true if it is one of the pairs of the store.
     """
 
     variant_id: str
@@ -179,7 +179,8 @@ class Comparison:
 
     ``moves`` has the documents that are shown in at least one list, in the order of the old list, then of the new one.
     ``outcome`` is null if the query has no judgements; ``lean_verdict`` (less, same, more) needs none. ``same`` is the
-    probability that both ask for the same thing, ``natural`` that a person would type the reformulation.
+    probability that both ask for the same thing, and ``natural`` the probability that a person would type the
+    reformulation.
     """
 
     old: Answer

@@ -110,7 +110,7 @@ def _checked(store: Store, manifest: Manifest) -> pl.LazyFrame:
     for part in manifest.parts:
         path = store.folder(manifest.step, manifest.key) / part.file
         if _digest(path) != part.sha256:
-            raise StoreError(f"{path.name}: the part is damaged (its digest is not the one in the manifest)")
+            raise StoreError(f"{path.name}: the part is damaged (its digest differs from the manifest)")
         paths.append(path)
     return pl.scan_parquet(paths)
 

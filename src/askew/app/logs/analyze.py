@@ -162,7 +162,10 @@ def _notes(kept: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[
     if kept.counts["out_of_order"]:
         late = kept.counts["out_of_order"]
         places = ", ".join(place_of(line, sources) for line in kept.late)
-        notes.append(f"{late:,} rows came after a later row of the same user; the rows were sorted by time ({places})")
+        notes.append(
+            f"{late:,} rows have an earlier time than a row of the same user above them; the rows were sorted by time "
+            f"({places})"
+        )
     return notes
 
 

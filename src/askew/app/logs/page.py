@@ -152,8 +152,8 @@ def _sites(sites: pl.DataFrame) -> Markup:
     ends = pl.concat([known.head(_SHOWN_SITES), known.tail(_SHOWN_SITES)]).unique(maintain_order=True)
     new = sites.height - known.height
     note = (
-        "A result at rank i has the exposure 1/log2(i+1), as in nDCG. The columns before and after show the share of a "
-        "site in the total exposure before and after the reformulation."
+        "A result at rank i has the exposure 1/log2(i+1), as in nDCG. The columns 'before' and 'after' show the share "
+        "of a site in the total exposure before and after the reformulation."
     )
     note += f" Sites that appear only after the reformulation have no ratio: {n.count(new)}." if new else ""
     parts = [quote("site", "site"), counts(n="n", users="users"), percent("before", "before", 2)]

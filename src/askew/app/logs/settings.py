@@ -63,4 +63,6 @@ class LogSettings:
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, Path(value))
         if self.review is not None and not self.review.parent.is_dir():
-            raise ConfigError(f"review=: there is no folder {self.review.parent} for {self.review}; make it first")
+            raise ConfigError(
+                f"review=: there is no folder {self.review.parent} for {self.review}; create the folder first"
+            )

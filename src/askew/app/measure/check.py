@@ -161,7 +161,7 @@ def check(
     - ``seed``: the seed of the sample.
     """
     if words < 1 or sample < 1:
-        raise ConfigError(f"check: expected words= and sample= of 1 or more, found {words} and {sample}")
+        raise ConfigError(f"check: expected words= and sample= to be 1 or more, found words={words}, sample={sample}")
     opened = open_collection(collection)
     counted = Groups.of(DEFAULT_GROUPS if groups is None else groups)
     texts = _Texts(counted, sample, seed)

@@ -125,7 +125,7 @@ def compare(
     - ``old``, ``new``, ``collection``, ``measures``: as in ``measure``.
     - ``test``: ``"mean"`` (null hypothesis: the mean gain is 0) or ``"randomization"`` (null hypothesis: the two values
       of each query are exchangeable).
-    - ``margin``: the largest loss that would not matter: one number for all bounded measures of effectiveness, or a
+    - ``margin``: the largest acceptable loss: one number for all bounded measures of effectiveness, or a
       dict from the text of a measure to a number. With a margin, the report also has tests of non-inferiority ("no
       loss beyond the margin") and of equivalence.
     - ``fail_if``: one condition or several. The condition ``"nDCG@10 loses 0.01"`` holds if the mean loss is 0.01 or
@@ -158,7 +158,7 @@ def compare(
         a, b = report.runs[0].values[asked.text][rows_a], report.runs[1].values[asked.text][rows_b]
         there = ~np.isnan(a) & ~np.isnan(b)
         if not there.any():
-            raise DataError(f"{asked.text} is not defined in both runs for any query they share")
+            raise DataError(f"{asked.text}: none of the shared queries has a value in both runs")
         if not there.all():
             notes.append(f"{asked.text}: over the {int(there.sum())} of {len(there)} queries with a value in both runs")
             # A measure of effectiveness leaves out the same queries in both runs, because only judgements decide which.
@@ -181,11 +181,11 @@ def compare(
 
 def _check_settings(test: str, seed: int, unpaired: str) -> None:
     if test not in TESTS:
-        raise ConfigError(f"test=: expected {' or '.join(TESTS)}, found {test!r}")
+        raise ConfigError(f"test=: expected {' or '.join(map(repr, TESTS))}, found {test!r}")
     if seed < 0:
         raise ConfigError(f"seed=: expected 0 or a positive whole number, found {seed}")
     if unpaired not in ("error", "drop"):
-        raise ConfigError(f"unpaired=: expected error or drop, found {unpaired!r}")
+        raise ConfigError(f"unpaired=: expected 'error' or 'drop', found {unpaired!r}")
 
 
 def _named(old: RunLike, new: RunLike, names: tuple[str, str] | None) -> dict[str, RunLike]:
@@ -239,7 +239,7 @@ def _refuse_meaningless(margin: Margin) -> None:
     values = margin.values() if isinstance(margin, Mapping) else [] if margin is None else [margin]
     for value in values:
         if not (math.isfinite(value) and value > 0):
-            raise ConfigError(f"margin=: expected the largest loss that would not matter, above 0; found {value!r}")
+            raise ConfigError(f"margin=: expected a number above 0 (the largest acceptable loss), found {value!r}")
 
 
 @dataclass(frozen=True)

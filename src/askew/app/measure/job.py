@@ -184,7 +184,9 @@ class MeasureJob:
         for one in self.asked:
             wanted = str(Measure.parse(one.text).param("background", ""))
             if wanted.startswith("run@") and wanted != f"run@{one.background}":
-                self.notes.append(f"{one.text}: the given background run is a different one, run@{one.background}")
+                self.notes.append(
+                    f"{one.text}: this measure names another background run than the given run@{one.background}"
+                )
 
     def _count(
         self, source: DocumentSource, inputs: Sequence[Inputs], progress: Progress | None

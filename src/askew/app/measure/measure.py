@@ -112,7 +112,8 @@ def measure(
     - ``no_relevant``: how to treat a judged query without a relevant document: ``absent`` (it has no value of
       effectiveness) or ``zero``. Default: ``absent``. The number of queries that count can therefore differ between
       measures.
-    - ``order``: rank the documents of a query by ``score``, or as the lines of the ``file``. Default: ``score``.
+    - ``order``: how to rank the documents of a query: ``score`` (by score) or ``file`` (in the order of the lines in
+      the run file). Default: ``score``.
     - ``fields``: the fields that make up the text of a document, such as ``("title", "text")``.
     - ``run_format``: the format of run files: ``auto``, ``trec``, ``tsv``, ``jsonl`` or ``parquet``.
 

@@ -67,9 +67,9 @@ def sensitivity(
     - ``lexicons``: lexicons by name, file or object. Default: all shipped lexicons that have the groups.
     - ``tokens``: tokenizers. Default: ``word``, ``blank``, ``unclipped`` and ``seyedsalehi``.
     - ``signs``: ``signed``, ``abs`` and ``running-abs``. Default: all three.
-    - ``cutoffs``: Default: 5, 10, 20 and 50.
-    - ``missing``: rules for ranked documents without text. Default: ``zero``, ``drop`` and ``skip`` if there are such
-      documents.
+    - ``cutoffs``: cutoffs of the measures. Default: 5, 10, 20 and 50.
+    - ``missing``: how to treat ranked documents without text. Default, if there are such documents: ``zero``, ``drop``
+      and ``skip``.
     - ``who``: classes of mentions that count, such as ``"any,generic"``. Default: ``any`` and ``generic``.
 
     These arguments are not varied:

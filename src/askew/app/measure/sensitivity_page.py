@@ -73,7 +73,7 @@ def _notes(report: SensitivityReport) -> list[Markup]:
 def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
     rows = [[*row, ", ".join(map(str, one.values))] for row, one in zip(report.axis_rows(), report.axes, strict=True)]
     note = (
-        "A combination is one set of choices, such as a measure, a word list and a cutoff. The column named pairs "
+        "A combination is one set of choices, such as a measure, a word list and a cutoff. The column 'pairs' "
         "counts the pairs of combinations that differ only in the choice of this row. If two combinations have "
         "different measures, a choice that applies to only one of these measures is ignored. A low mean tau "
         "means that the choice of this row changes the order of systems."

@@ -1,4 +1,4 @@
-"""Notes on judgements: grades that count as relevant, queries without documents, relevant ones or a judgement."""
+"""Notes on grades that count as relevant, and on queries without results, relevant documents or judgements."""
 
 from __future__ import annotations
 

@@ -57,7 +57,9 @@ class RerankSettings:
     def __post_init__(self) -> None:
         check_name("method", self.method, [CROSS_ENCODER, *names("mitigation")])
         if self.k < 1 or self.depth < 1:
-            raise ConfigError(f"rerank: expected k and depth of 1 or more, found {self.k} and {self.depth}")
+            raise ConfigError(
+                f"rerank: expected k= and depth= to be 1 or more, found k={self.k} and depth={self.depth}"
+            )
 
 
 @dataclass(frozen=True)

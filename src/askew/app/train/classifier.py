@@ -113,8 +113,9 @@ def read_labeled_queries(
     for (query_id, _, label), one in zip(rows, meant, strict=True):
         if one is None:
             raise DataError(
-                f"{where}: expected a label of {', '.join(settled.classes)} or its beginning, found {label!r} for the "
-                f"query {query_id!r}; give other groups= or classes=, or leave such queries out with drop="
+                f"{where}: expected one of the labels {', '.join(settled.classes)}, or the beginning of one of them; "
+                f"found {label!r} for the query {query_id!r}; give other groups= or classes=, or leave such queries "
+                "out with drop="
             )
     texts = tuple(text for _, text, _ in rows)
     return LabeledTexts(texts, np.array(meant, np.int64), settled.classes), settled, dict(notes)

@@ -51,8 +51,9 @@ def trainers() -> dict[str, tuple[ModelTrainer[Any, Any], type[Any], type[Any] |
 class Trainer:
     """Trains a model of a kind: ``Trainer("classifier", epochs=3).fit("queries.csv", out="model")``.
 
-    ``settings`` are the settings of ``askew train KIND`` by name. A preset is applied first (``preset``; ``kind`` for a
-    rewriter, ``method`` for an adapter), then the other settings. ``trainer.names`` lists all settings.
+    ``settings`` are the settings of ``askew train KIND`` by name. A preset is applied first, then the other settings.
+    The setting ``preset`` names the preset; for a rewriter this is the setting ``kind``, and for an adapter ``method``.
+    ``trainer.names`` lists all settings.
 
     >>> Trainer("ranker", preset="original", epochs=2).settings.pace.epochs
     2.0
@@ -76,9 +77,10 @@ class Trainer:
     ) -> Trained:  # fmt: skip
         """Train on data and write the model to the folder ``out``.
 
-        The folder must be new, empty, or from the same training. A classifier needs labeled queries, a selector the
-        store of a build or a published dataset, a generator a collection, a rewriter pairs, an adapter the folder of
-        GrepBiasIR, and a ranker ``run``, ``docs``, ``queries`` and ``qrels``.
+        The folder must be new, empty, or from the same training. The data depends on the kind of model: labeled queries
+        for a classifier; the store of a build or a published dataset for a selector; a collection for a generator;
+        pairs of queries for a rewriter; the folder of GrepBiasIR for an adapter; and ``run``, ``docs``, ``queries`` and
+        ``qrels`` for a ranker.
         """
         if self._data is None and (len(data) != 1 or named):
             raise ConfigError(
@@ -96,9 +98,10 @@ class Classifier:
     """Classify texts by the group that they are about: ``Classifier("lexical", groups="age").predict(texts)``.
 
     ``name`` is a classifier (``askew list classifiers``). ``lexical`` counts words of the groups and needs no training.
-    ``query-groups`` is a trained model for the groups female and male that askew ships. ``auto`` is ``query-groups`` if
-    it is installed and the groups match, and otherwise ``lexical``. ``transformer`` is an encoder that ``fit`` trains
-    with the settings of ``askew train classifier``, or a trained one with ``model=FOLDER``.
+    ``query-groups`` is a trained model that askew ships, for the groups female and male. ``auto`` is ``query-groups``
+    if its model is installed and the groups are female and male, and otherwise ``lexical``. ``transformer`` is an
+    encoder that ``fit`` trains with the settings of ``askew train classifier``; with ``model=FOLDER``, it is a model
+    that is already trained.
 
     >>> groups = {"old": ["elderly", "retired"], "young": ["teen", "teens"]}
     >>> classifier = Classifier("lexical", groups=groups)
@@ -121,8 +124,8 @@ class Classifier:
     def fit(self, texts: Sequence[str], labels: Sequence[str], device: str | None = None) -> Classifier:
         """Train on texts with their labels. ``trained`` then has the results of a cross-validation.
 
-        The classes are neutral and the groups, or without groups the distinct labels. Only ``transformer`` is trained.
-        For any other classifier, the labels are only checked.
+        The classes are neutral and the groups; without groups, the classes are the distinct labels. Only
+        ``transformer`` is trained. For any other classifier, the labels are only checked.
         """
         table = _labeled(list(texts), list(labels))
         if self.name != _TRAINED:

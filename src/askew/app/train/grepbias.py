@@ -62,8 +62,8 @@ class AdapterJob:
     def __post_init__(self) -> None:
         if self.method not in METHODS or self.layout not in LAYOUTS:
             raise ConfigError(
-                f"adapter: expected one of the methods {', '.join(METHODS)} and the layout {' or '.join(LAYOUTS)}, "
-                f"found the method {self.method!r} and the layout {self.layout!r}"
+                f"adapter: expected method= to be one of {', '.join(map(repr, METHODS))} and layout= to be "
+                f"{' or '.join(map(repr, LAYOUTS))}, found method={self.method!r} and layout={self.layout!r}"
             )
         if self.seeds < 1 or self.seed < 0:
             raise ConfigError(

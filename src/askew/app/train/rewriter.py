@@ -138,7 +138,7 @@ def read_pairs(source: Path, box: str = RewriterJob.box, every: bool = False) ->
     if table.height > kept.height:
         left_out[_EMPTY] = table.height - kept.height
     if not kept.height:
-        raise DataError(f"{source}: expected pairs of the box {box!r}, found none; askew run repair makes some")
+        raise DataError(f"{source}: expected pairs of the box {box!r}, found none; make pairs with askew run repair")
     return Rewrites(*(kept[name].to_list() for name in _NEEDED)), left_out
 
 
@@ -158,7 +158,9 @@ def _from_folder(source: Path, box: str) -> pl.DataFrame:
     missing = [name for name in (*_NEEDED, box) if name not in table.columns]
     if missing or table.schema[box] != pl.Boolean:
         boxes = ", ".join(name for name, kind in table.schema.items() if kind == pl.Boolean)
-        raise DataError(f"{source}: expected pairs with the box {box!r}; found {boxes or 'no box'}: choose with box=")
+        raise DataError(
+            f"{source}: expected pairs with the box {box!r}; found {boxes or 'no box'}: choose another box with box="
+        )
     # The order of rows must not depend on how the dataset is split into files.
     return table.filter(box).select(_NEEDED).sort("query_id", maintain_order=True)
 
@@ -207,8 +209,8 @@ def _from_lines(text: str, source: Path, box: str) -> pl.DataFrame:
 def _fields(row: list[str], wanted: int, where: str) -> list[str]:
     if len(row) != wanted:
         raise DataError(
-            f"{where}: expected 5 columns (qid, query, value, query_, value_) or 2 (query, better query), the same in "
-            f"all lines; found {len(row)}"
+            f"{where}: expected 5 columns (qid, query, value, query_, value_) in all lines, or 2 columns (query, "
+            f"better query) in all lines; found {len(row)}"
         )
     return row
 

@@ -67,11 +67,11 @@ CROSS_ENCODER, LEAN_AWARE = "cross-encoder", "lean-aware"
 _LIMITS = ("Lean is measured by counting the words of a lexicon; such words are not bias by themselves.",)
 _CHOICE_LIMITS = (
     *_LIMITS,
-    f"The rule lean-aware selects by {LEAN} of the results of each reformulation, so {LEAN} is both input and outcome "
-    "of this rule.",
-    "The row oracle uses the relevance judgements to choose reformulations, so it is not a selector. The null "
+    f"The rule 'lean-aware' selects by {LEAN} of the results of each reformulation, so {LEAN} is both input and "
+    "outcome of this rule.",
+    "The row 'oracle' uses the relevance judgements to choose reformulations, so it is not a selector. The null "
     "hypothesis of p is that the mean gain is 0. The null hypothesis of 'p of no loss' is that the mean loss is at "
-    "least as large as the setting margin. Neither p-value is corrected for the number of tests.",
+    "least as large as the setting 'margin'. Neither p-value is corrected for the number of tests.",
 )  # fmt: skip
 
 
@@ -80,9 +80,10 @@ class SelectorJob:
     """How a selector is trained. ``lean_aware=None``: learn the lean-aware rule if the source has the data for it.
 
     ``similar`` is a sentence encoder for the similarity of results to the query; an empty text leaves this feature out.
-    ``margin`` is the largest loss of mean effectiveness that would not matter; the tests check whether a loss of this
-    size is ruled out. ``slack`` is the loss that the threshold may have on dev, by the lower end of the interval. The
-    default is 0 and not the margin, because the lowest threshold that dev allows is overfitted to dev.
+    ``margin`` is the largest acceptable loss of mean effectiveness; the tests check whether a loss of this size is
+    ruled out. The threshold of the lean-aware rule is chosen on dev: the lower end of the interval of the mean gain
+    must be at least ``-slack``. The default of ``slack`` is 0 and not the margin, because the lowest threshold that dev
+    allows is overfitted to dev.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {name: {"settings": one} for name, one in PRESETS.items()}
@@ -95,7 +96,9 @@ class SelectorJob:
 
     def __post_init__(self) -> None:
         if not 0 < self.margin < 1 or not 0 <= self.slack < 1:
-            raise ConfigError(f"expected 0 < margin < 1 and 0 <= slack < 1, found {self.margin} and {self.slack}")
+            raise ConfigError(
+                f"expected 0 < margin < 1 and 0 <= slack < 1, found margin={self.margin} and slack={self.slack}"
+            )
 
 
 def train_selector(

@@ -53,7 +53,7 @@ class Rm3:
 
     def __post_init__(self) -> None:
         if self.documents < 1 or self.terms < 1 or not 0 <= self.original <= 1:
-            raise ConfigError(f"rm3: expected documents and terms of 1 or more and 0 <= original <= 1; found {self}")
+            raise ConfigError(f"rm3: expected documents >= 1, terms >= 1 and 0 <= original <= 1; found {self}")
 
     def read(self, usable: Weights) -> Weights:
         """The most frequent terms of letters and digits among the usable terms of a document."""
@@ -81,7 +81,7 @@ class Rocchio:
 
     def __post_init__(self) -> None:
         if self.documents < 1 or self.terms < 1 or min(self.alpha, self.beta) < 0:
-            raise ConfigError(f"rocchio: expected documents and terms of 1 or more, alpha and beta >= 0; found {self}")
+            raise ConfigError(f"rocchio: expected documents >= 1, terms >= 1, alpha >= 0 and beta >= 0; found {self}")
 
     def read(self, usable: Weights) -> Weights:
         """All usable terms of a document."""

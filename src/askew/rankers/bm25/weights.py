@@ -26,8 +26,8 @@ class Bm25:
     def __post_init__(self) -> None:
         if not (self.k1 >= 0 and 0 <= self.b <= 1) or self.lengths not in LENGTHS:
             raise ConfigError(
-                f"bm25: expected k1 >= 0, 0 <= b <= 1 and lengths lucene or exact; found k1={self.k1}, b={self.b}, "
-                f"lengths={self.lengths!r}"
+                f"bm25: expected k1 >= 0, 0 <= b <= 1 and lengths= to be 'lucene' or 'exact'; found k1={self.k1}, "
+                f"b={self.b}, lengths={self.lengths!r}"
             )
 
     @property
@@ -45,7 +45,10 @@ class Qld:
 
     def __post_init__(self) -> None:
         if not self.mu > 0 or self.lengths not in LENGTHS:
-            raise ConfigError(f"qld: expected mu > 0, lengths lucene or exact; found mu={self.mu}, {self.lengths!r}")
+            raise ConfigError(
+                f"qld: expected mu > 0 and lengths= to be 'lucene' or 'exact'; found mu={self.mu}, "
+                f"lengths={self.lengths!r}"
+            )
 
     @property
     def id(self) -> str:

@@ -29,7 +29,7 @@ class LanceDbEngine:
     """A table of LanceDB in a folder or object store, searched by full text or by vectors.
 
     ``place`` is the folder of the database or its address, such as s3://bucket/films; LanceDB reads the keys from the
-    environment. With ``search`` text, ``fields`` (separated by commas) are searched. With ``search`` vector,
+    environment. With ``search="text"``, ``fields`` (separated by commas) are searched. With ``search="vector"``,
     ``vector_column`` is searched by ``distance`` (cosine, dot or l2) for queries encoded by ``model``; ``nprobes`` and
     ``refine_factor`` are passed to the vector index. ``id_column`` has the document id, ``text_columns`` the text.
     """

@@ -22,7 +22,7 @@ class EnginePlugin:
         self._shared = _parameters(EngineSettings)
         own = _parameters(engine)
         clash = sorted(own.keys() & (self._shared.keys() | {"index", "ranker"}))
-        assert not clash, f"{engine.__name__}: the settings {clash} have a meaning for every engine or ranker"
+        assert not clash, f"{engine.__name__}: rename the settings {clash}; all engines or rankers use these names"
         every = [*own.values(), *self._shared.values()]
         self.__signature__ = inspect.Signature(every, return_annotation=EngineRanker)
         self.__annotations__ = {one.name: one.annotation for one in every} | {"return": EngineRanker}

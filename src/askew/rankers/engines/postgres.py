@@ -29,10 +29,10 @@ class PostgresEngine:
 
     ``url`` is postgresql://user@host:5432/database, without a password. The password is read from the environment
     variable ``auth_env`` or the file ``auth_file``, or found by PostgreSQL's own rules. ``table`` may be preceded by
-    its schema and a dot. ``id_column`` has the document id, ``text_columns`` the text. With ``search`` text, the words
-    of ``tsvector_column`` are searched, or by default those of the text columns with the text search configuration
-    ``language``. ``query_form`` is websearch, plain (all words) or any (at least one word); ``rank`` and
-    ``normalization`` determine the score. With ``search`` vector, ``vector_column`` is searched by ``distance``
+    its schema and a dot. ``id_column`` has the document id, ``text_columns`` the text. With ``search="text"``,
+    the words of ``tsvector_column`` are searched, or by default those of the text columns with the text search
+    configuration ``language``. ``query_form`` is websearch, plain (all words) or any (at least one word); ``rank`` and
+    ``normalization`` determine the score. With ``search="vector"``, ``vector_column`` is searched by ``distance``
     (cosine, dot or l2) for queries encoded by ``model``; ``probes`` is for an IVFFlat index. Each query is a read-only
     transaction of at most ``timeout_s`` seconds.
     """

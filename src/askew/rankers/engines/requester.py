@@ -101,7 +101,7 @@ class Requester:
     def _rest(self, error: EngineError, attempt: int, batch: Sequence[str], stop: threading.Event) -> None:
         most, wanted = self._settings.max_wait_s, error.retry_after
         if wanted is not None and wanted > most:
-            raise EngineError(f"{error}; it asks to wait {wanted:g} seconds, but max_wait_s= is {most:g}")
+            raise EngineError(f"{error}; the engine asks to wait {wanted:g} seconds, but max_wait_s= is {most:g}")
         if wanted:
             self._pace.hold(wanted)
         _sleep(back_off(self._settings.backoff_s, most, attempt, 0, batch[0]), stop)

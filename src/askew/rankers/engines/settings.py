@@ -19,9 +19,11 @@ class EngineSettings:
 
     ``name`` replaces the name of the engine in runs. ``snapshot`` names the state of its documents: with a new name,
     queries are sent again. ``concurrency`` requests are sent at once, at most ``per_second`` in a second, with
-    ``batch_size`` queries each. A request is tried ``attempts`` times. The pause is ``backoff_s`` seconds and doubles
-    each time, or is the time that the engine requests, but at most ``max_wait_s``. ``cache`` is the file that stores
-    answers, or "off"; it is encrypted if ``cache_key_env`` or ``cache_key_file`` gives the location of a secret.
+    ``batch_size`` queries each. A request is tried ``attempts`` times. The pause before another attempt
+    is ``backoff_s`` seconds at first and doubles each time, up to ``max_wait_s`` seconds. If the engine requests a
+    pause, all requests wait that long; if it requests more than ``max_wait_s`` seconds, the search stops with an error.
+    ``cache`` is the file that stores answers, or "off"; it is encrypted if ``cache_key_env`` or ``cache_key_file``
+    gives the location of a secret.
     ``unknown`` says whether a document that is not in the collection is an error or skipped. ``refused`` says whether a
     query that the engine refuses is an error or has an empty result. Skipped documents and refused queries are counted.
     """

@@ -20,8 +20,8 @@ class TantivyEngine:
 
     ``fields`` are the searched fields, separated by commas and with optional boosts, as in title^2,text. ``id_field``
     is the stored field with the document id. ``text_fields`` are the stored fields with the text (default: ``fields``).
-    With ``syntax`` words, documents that contain at least one word of the query are found. With ``syntax`` tantivy, a
-    query is read as tantivy's query language, and some queries are errors.
+    With ``syntax="words"``, documents that contain at least one word of the query are found. With ``syntax="tantivy"``,
+    a query is read as tantivy's query language, and some queries are errors.
     """
 
     def __init__(

@@ -119,11 +119,13 @@ def _check_sense(prompt: Prompt, where: str) -> None:
     if "{query}" not in prompt.user:
         raise ConfigError(f"{where}: expected {{query}} in the template 'user', found none")
     if prompt.answer not in _ANSWERS:
-        raise ConfigError(f"{where}: expected answer to be one of {', '.join(_ANSWERS)}; found {prompt.answer!r}")
+        raise ConfigError(f"{where}: expected 'answer' to be one of {', '.join(_ANSWERS)}; found {prompt.answer!r}")
     if prompt.query_times < 0 or prompt.max_chars < 1:
         raise ConfigError(
-            f"{where}: expected query_times of 0 or more and max_chars of 1 or more, "
-            f"found {prompt.query_times} and {prompt.max_chars}"
+            f"{where}: expected 'query_times' to be 0 or more and 'max_chars' to be 1 or more, "
+            f"found query_times = {prompt.query_times} and max_chars = {prompt.max_chars}"
         )
     if prompt.answer == "queries" and prompt.query_times:
-        raise ConfigError(f"{where}: query_times is for keywords and passages; leave it out if answer is queries")
+        raise ConfigError(
+            f"{where}: 'query_times' is only for prompts with answer = 'keywords' or 'passage'; leave out 'query_times'"
+        )

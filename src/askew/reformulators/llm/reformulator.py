@@ -28,9 +28,9 @@ class LlmReformulator:
     OPENAI_BASE_URL, and the key is read from the environment variable ``key_variable``. ``samples`` is the number of
     answers requested per query, ``count`` the number of queries or keywords in one answer. Answers are cached in the
     folder ``cache`` by request and ``endpoint_name``: give endpoints different names if they serve different models
-    under the same model name. A query that fails in all its ``attempts`` is counted or is an error (``on_failure``).
-    After ``give_up_after`` failures in a row it is always an error (0: never). None leaves ``temperature``, ``top_p``
-    or ``seed`` out of the request, for models that refuse them.
+    under the same model name. ``on_failure`` says whether a query that fails in all its ``attempts`` is counted or
+    is an error. After ``give_up_after`` consecutive failed queries, an error is raised in any case (0: never). If
+    ``temperature``, ``top_p`` or ``seed`` is None, it is left out of the request, for models that refuse it.
     """
 
     method = "llm"
@@ -180,7 +180,7 @@ def _check_variable(name: str) -> None:
 
 def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise ConfigError(f"llm: expected {name} to be {' or '.join(known)}, found {value!r}")
+        raise ConfigError(f"llm: expected {name} to be {' or '.join(map(repr, known))}, found {value!r}")
 
 
 def _check_whole(least: int, **settings: int | None) -> None:

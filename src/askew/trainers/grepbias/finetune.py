@@ -52,7 +52,7 @@ class FinetuneSettings:
     def __post_init__(self) -> None:
         if self.method not in METHODS or self.pairs not in ("batch", "query") or self.rank < 1:
             raise ConfigError(
-                f"adapter: expected method= to be {' or '.join(METHODS)}, pairs= to be batch or query, "
+                f"adapter: expected method= to be {' or '.join(map(repr, METHODS))}, pairs= to be 'batch' or 'query', "
                 f"and rank= to be above 0; found {self}"
             )
 

@@ -48,15 +48,14 @@ class HeadSettings:
     def __post_init__(self) -> None:
         if self.pairs not in PAIR_SETS or self.start not in STARTS:
             raise ConfigError(
-                f"adapter: expected pairs= to be {' or '.join(PAIR_SETS)} and start= to be {' or '.join(STARTS)}, "
-                f"found pairs={self.pairs!r} and start={self.start!r}"
+                f"adapter: expected pairs= to be {' or '.join(map(repr, PAIR_SETS))} and start= to be "
+                f"{' or '.join(map(repr, STARTS))}, found pairs={self.pairs!r} and start={self.start!r}"
             )
         fine = self.epochs >= 1 and self.batch_size >= 0 and self.learning_rate > 0
         if not fine or min(self.weight_decay, self.ridge) < 0:
             raise ConfigError(
-                "adapter: expected epochs and learning_rate above 0, and batch_size, weight_decay and ridge of 0 or "
-                "more; "
-                f"found {self}"
+                "adapter: expected epochs and learning_rate to be above 0, and batch_size, weight_decay and ridge to "
+                f"be 0 or more; found {self}"
             )
 
 
