@@ -258,8 +258,8 @@ def _ranks(report: LogReport) -> None:
 
 def _kinds(report: LogReport) -> None:
     title = (
-        "kinds of reformulations; the kind depends on the share of the group whose term was added among all mentions "
-        "of groups in the results of the original query"
+        "kinds of reformulations; the results of the original query mention groups, and the kind depends on how large "
+        "the share of the added group is among these mentions"
     )
     _shares(report, "kinds", "kind", title, "kind")
     lean = report.tables["lean"].filter(group="all").to_dicts()[0]

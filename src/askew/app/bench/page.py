@@ -185,9 +185,9 @@ def _change_row(row: Row, name: str) -> list[str]:
 def _curves_section(files: PageParts, report: BenchReport, mark: str) -> Section:
     body = [one for lean in report.leans for one in curve_figures(files, report, lean, mark)]
     about = (
-        "A method that was run with several values of its strength is drawn as a curve with a band. Any other method "
-        "is drawn as a point with bars. Bands and bars are 95% intervals of the difference from the base, paired by "
-        "query."
+        "The parameter 'strength' sets how strongly a method reduces lean. If a method was run with several strengths, "
+        "it is drawn as a curve with a band, otherwise as a point with bars. Bands and bars are 95% intervals of the "
+        "difference from the base, paired by query."
     )
     return Section("curves", "Effectiveness against lean", [paragraph(about), figures(*body)])
 

@@ -71,9 +71,10 @@ def _boxes(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
     note = (
         "Candidates are reformulations of an original query; a box is a subset of the candidates. Refined: number of "
         "original queries that have a candidate in the box. The columns 'mean words', 'before', 'after' and 'change' "
-        "are computed only for these original queries and the best candidate of each. Value 1: number of original "
-        "queries whose best candidate in the box reaches the value 1 of the measure (an oracle in RePair). Each "
-        "share is a share of all original queries, with its 95% Wilson interval."
+        "are computed only for these original queries and, for each of them, the candidate in the box with the best "
+        "value of the measure. Value 1: number of original queries whose best candidate in the box reaches the value 1 "
+        "of the measure (an oracle in RePair). Each share is a share of all original queries, with its 95% Wilson "
+        "interval."
     )
     return files.table(
         table("boxes", f"Boxes (subsets of the candidates) by {measure} (RePair, Table 4)", head, rows, note), found

@@ -89,7 +89,7 @@ def _figures(table: ShownPairs) -> Markup:
     """Show the held-out change of each chosen subset, and beside it the in-sample change."""
     if table.held_out is None or not table.held_out.rows:
         words = (
-            "There are no held-out figures for these pairs. All gains below are in-sample: measured on the same data "
+            "These pairs were not measured on held-out data. All gains below are in-sample: measured on the same data "
             "that selected the pairs."
         )
         return tag("p", words, class_="note") if table.chosen else Markup()
