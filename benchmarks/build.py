@@ -24,7 +24,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from askew.app.build.recipe import prepare, read_recipe, with_settings
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import read_recipe, with_settings
 from askew.app.build.resources import TableSource
 from askew.core.lexicon import load_lexicon
 from askew.core.measure import new_column

@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from askew.app.build.recipe import Recipe, prepare
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import Recipe
 from askew.core.measure import UNBOUNDED, new_column, old_column
 from askew.engine.store import Store
 from askew.statistics.intervals import change_interval

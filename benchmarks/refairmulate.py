@@ -19,7 +19,8 @@ import polars as pl
 import psutil
 import pyarrow as pa
 
-from askew.app.build.recipe import prepare, read_recipe, with_settings
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import read_recipe, with_settings
 from askew.app.build.summary import summary_of
 from askew.engine.store import Store
 from askew.selectors.tables import cross_table

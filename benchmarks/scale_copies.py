@@ -15,7 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.app.build.recipe import prepare, read_recipe
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import read_recipe
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 

@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from askew.app.bench.bench import BenchSettings, bench
-from askew.app.build.recipe import Recipe, prepare, read_recipe
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import Recipe, read_recipe
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.corpora.collection import Collection

@@ -8,7 +8,8 @@ import pytest
 
 import askew
 from askew.app.bench.bench import BenchSettings, bench
-from askew.app.build.recipe import prepare, read_recipe, with_settings
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import read_recipe, with_settings
 from askew.corpora.demo import demo_files
 from askew.engine.store import Store
 from askew.selectors.pairs import NO_EFFECTIVENESS

@@ -8,7 +8,8 @@ import pytest
 import typer
 from doc_blocks import BLOCKS, commands_in
 
-from askew.app.build.recipe import Recipe, prepare, read_recipe, shipped_recipes
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import Recipe, read_recipe, shipped_recipes
 from askew.cli.main import app
 from askew.engine.store import Store
 

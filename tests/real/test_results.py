@@ -101,7 +101,7 @@ def test_a_method_of_querygym_is_measured_again(data, recorded, tmp_path):
     shown = program.MEASURES
     program.BIAS = by_word(program.BIAS)
     program.MEASURES = (*shown[:2], program.BIAS, by_word(program.HELD_OUT))
-    from askew.app.build.recipe import prepare
+    from askew.app.build.prepare import prepare
     from askew.engine.store import Store
 
     text = recorded("querygym.py").partition("dl20:")[0]

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.app.build.across import acceptable, choose_across, smallest_gains
-from askew.app.build.recipe import Recipe, prepare, read_recipe
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import Recipe, read_recipe
 from askew.app.build.release import release
 from askew.app.build.report import report_of
 from askew.app.build.verify import verify

@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 from askew.app.build.again import ChosenPairs, Hard
-from askew.app.build.recipe import prepare, read_recipe, with_settings
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import read_recipe, with_settings
 from askew.core.errors import AskewError
 from askew.core.measure import Direction, column_of
 from askew.engine.store import Store

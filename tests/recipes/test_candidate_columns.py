@@ -4,7 +4,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from askew.app.build.recipe import Recipe, prepare, read_recipe
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import Recipe, read_recipe
 from askew.app.build.release import release
 from askew.app.build.variants import Keep, ReformulateStage
 from askew.app.build.verify import verify

@@ -22,7 +22,8 @@ from askew.app.build.halves import (
     word_halves,
 )
 from askew.app.build.pairs import Select
-from askew.app.build.recipe import Recipe, prepare, read_recipe, with_settings
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import Recipe, read_recipe, with_settings
 from askew.app.build.summary import held_out_of, summary_of
 from askew.app.build.verify import verify
 from askew.app.scoring.lists import JudgedQueries, ScoredLists

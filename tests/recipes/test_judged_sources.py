@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 from askew.app.build.pairs import Select
-from askew.app.build.recipe import Recipe, prepare, read_recipe
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import Recipe, read_recipe
 from askew.app.build.release import release
 from askew.app.build.variants import ReformulateStage
 from askew.app.build.verify import verify

@@ -13,7 +13,8 @@ import pytest
 import askew
 from askew.app.bench.methods import rankers
 from askew.app.build.live import ANSWERS
-from askew.app.build.recipe import prepare, read_recipe, with_settings
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import read_recipe, with_settings
 from askew.core.errors import ConfigError, DataError
 from askew.corpora.collection import open_collection
 from askew.engine.store import Store

@@ -7,7 +7,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from askew.app.build.recipe import Recipe, prepare, read_recipe, with_settings
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import Recipe, read_recipe, with_settings
 from askew.app.build.release import recipe_text, release
 from askew.app.build.resources import TableSource
 from askew.core.measure import column_of, gain_column

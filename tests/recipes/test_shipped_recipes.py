@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from askew.app.build.recipe import prepare, read_recipe
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import read_recipe
 from askew.app.explore.methods import usual_recipe
 from askew.cli.build import show_summary
 from askew.core.errors import ConfigError, MissingExtra

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 import askew
+from askew.app.build.prepare import prepare
 from askew.app.build.queries import Classify
-from askew.app.build.recipe import Recipe, prepare, read_recipe, shipped_recipes, with_settings
+from askew.app.build.recipe import Recipe, read_recipe, shipped_recipes, with_settings
 from askew.app.build.report import report_of
 from askew.app.build.resources import Resources
 from askew.app.build.summary import summary_of

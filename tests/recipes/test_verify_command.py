@@ -40,7 +40,8 @@ def contents(root):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A store of a recipe, made once."""
-    from askew.app.build.recipe import prepare, read_recipe
+    from askew.app.build.prepare import prepare
+    from askew.app.build.recipe import read_recipe
 
     root = tmp_path_factory.mktemp("made")
     (root / "r.toml").write_text(RECIPE)

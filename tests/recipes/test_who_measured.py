@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 import askew
-from askew.app.build.recipe import Recipe, prepare, read_recipe
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import Recipe, read_recipe
 from askew.core.errors import ConfigError
 from askew.core.measure import column_of
 from askew.corpora.demo import demo_files

@@ -7,7 +7,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from askew.app.build.recipe import Recipe, prepare, read_recipe
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import Recipe, read_recipe
 from askew.app.explore.explorer import AGREEMENT, Explorer
 from askew.app.explore.known import words_of
 from askew.app.explore.opening import NO_INDEX, Sources, open_sources

@@ -10,7 +10,8 @@ import anyio
 import pytest
 from fastapi.testclient import TestClient
 
-from askew.app.build.recipe import Recipe, prepare, read_recipe
+from askew.app.build.prepare import prepare
+from askew.app.build.recipe import Recipe, read_recipe
 from askew.app.explore.audit import audit
 from askew.app.explore.counting import counting_of
 from askew.app.explore.opening import Sources, check_sources, open_sources

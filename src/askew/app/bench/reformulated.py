@@ -26,7 +26,8 @@ from askew.app.bench.scoring import BenchScorer
 from askew.app.bench.settings import FILTER_OFF
 from askew.app.bench.start import BenchInput
 from askew.app.build.built_pairs import LEAN
-from askew.app.build.recipe import Recipe, read_recipe, reformulate_stage
+from askew.app.build.prepare import reformulate_stage
+from askew.app.build.recipe import Recipe, read_recipe
 from askew.app.build.variants import ORIGINAL, PROBABILITIES, Keep, ReformulateStage
 from askew.app.search.reformulate import make_filter
 from askew.core.costs import counting_model_calls

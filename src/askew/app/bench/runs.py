@@ -27,7 +27,8 @@ from askew.app.bench.methods import (
 from askew.app.bench.reformulated import Criteria, SearchedReformulations
 from askew.app.bench.scoring import BenchScorer
 from askew.app.bench.start import BenchInput
-from askew.app.build.recipe import Recipe, retrieve_stage
+from askew.app.build.prepare import retrieve_stage
+from askew.app.build.recipe import Recipe
 from askew.app.build.runs import RetrieveStage
 from askew.app.scoring.annotate import Annotate
 from askew.app.scoring.ranked import compared_groups

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from askew.app.bench.methods import MitigationMethod
 from askew.app.build.built_pairs import LEAN
-from askew.app.build.recipe import Recipe, groups_of, read_recipe, resources_of
+from askew.app.build.prepare import resources_of
+from askew.app.build.recipe import Recipe, groups_of, read_recipe
 from askew.app.build.resources import Resources
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups, GroupsLike

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.app.build.recipe import Build
+from askew.app.build.prepare import Build
 from askew.app.build.scores import lists_of
 from askew.app.build.variants import ORIGINAL
 from askew.app.scoring.decompose import Decomposition, decompose_run, has_parts

@@ -15,16 +15,8 @@ from askew.app.build.all_mentions import names_classes, with_all_mentions
 from askew.app.build.live import engine_notes
 from askew.app.build.other_rankers import other_rankers
 from askew.app.build.pairs import judged_note
-from askew.app.build.recipe import (
-    Build,
-    Recipe,
-    groups_of,
-    prepare,
-    read_recipe,
-    shipped_recipes,
-    with_groups,
-    with_settings,
-)
+from askew.app.build.prepare import Build, prepare
+from askew.app.build.recipe import Recipe, groups_of, read_recipe, shipped_recipes, with_groups, with_settings
 from askew.app.build.release import release
 from askew.app.build.report import Reported, report_of
 from askew.app.build.rows import step_parts

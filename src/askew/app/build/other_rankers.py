@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from askew.app.build.crossfit import chosen_subsets
-from askew.app.build.recipe import Build
+from askew.app.build.prepare import Build
 from askew.app.build.rows import frames_of, step_parts
 from askew.app.build.scores import Evaluate
 from askew.core.measure import Direction, column_of

@@ -15,7 +15,7 @@ from askew.app.build.buckets import QueryBuckets
 from askew.app.build.crossfit import STEP as HELD_OUT_STEP
 from askew.app.build.other_rankers import CROSS
 from askew.app.build.pairs import judged_note, with_originals
-from askew.app.build.recipe import Build
+from askew.app.build.prepare import Build
 from askew.app.build.rows import frame_of, frames_of, query_parts, step_parts
 from askew.app.build.scores import SOURCE_JUDGED, Evaluate
 from askew.app.build.summary import counted_groups, headline, held_out_gains, held_out_of, summary_of

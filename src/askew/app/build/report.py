@@ -24,7 +24,7 @@ from askew.app.build.other_rankers import (
 )
 from askew.app.build.pairs import Select, judged_note, with_originals
 from askew.app.build.points import clouds_of
-from askew.app.build.recipe import Build
+from askew.app.build.prepare import Build
 from askew.app.build.rows import query_parts, step_parts
 from askew.app.build.summary import counted_groups, headline, held_out_of
 from askew.app.build.variants import ORIGINAL

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from askew.app.build.recipe import Build, Recipe, prepare
+from askew.app.build.prepare import Build, prepare
+from askew.app.build.recipe import Recipe
 from askew.app.search.retrieve import index_documents
 from askew.core.errors import AskewError, ConfigError
 from askew.engine import verify as steps

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from askew.app.build.recipe import Recipe, groups_of, selector_of
+from askew.app.build.prepare import selector_of
+from askew.app.build.recipe import Recipe, groups_of
 from askew.app.explore.sides import Sides
 from askew.app.scoring.comparable import catalogue_of, comparable, listed, named_groups
 from askew.core.errors import ConfigError

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from askew.app.audit.facts import audits_of
 from askew.app.build.all_mentions import with_all_mentions
-from askew.app.build.recipe import Recipe, groups_of, prepare, read_recipe, reformulate_methods, with_groups
+from askew.app.build.prepare import prepare, reformulate_methods
+from askew.app.build.recipe import Recipe, groups_of, read_recipe, with_groups
 from askew.app.build.resources import Resources
 from askew.app.explore.counting import ExplorerCounts, counting_of
 from askew.app.explore.explorer import Explorer

@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from askew.app.build.recipe import Recipe, reformulate_methods, resources_of, retrieve_stage, with_settings
+from askew.app.build.prepare import reformulate_methods, resources_of, retrieve_stage
+from askew.app.build.recipe import Recipe, with_settings
 from askew.app.build.resources import Resources
 from askew.app.explore.known import Known, known_of, originals_of, remembered
 from askew.app.explore.leaning import originals_values

@@ -7,7 +7,7 @@ from functools import cached_property
 import polars as pl
 import pyarrow as pa
 
-from askew.app.build.recipe import reformulate_methods
+from askew.app.build.prepare import reformulate_methods
 from askew.app.build.variants import Keep, ReformulateStage
 from askew.app.explore.plan import RecordedPlan
 from askew.app.search.reformulate import FirstPass, make_filter
