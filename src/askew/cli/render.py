@@ -76,7 +76,7 @@ def end_gate(conditions: Sequence[str], failures: Sequence[str]) -> None:
     if failures:
         raise typer.Exit(1)
     if conditions:
-        say(f"askew: passed: {'; '.join(f'not {one}' for one in conditions)}", err=True)
+        say(f"askew: passed: none of these conditions holds: {'; '.join(conditions)}", err=True)
 
 
 def interval(low: float | None, high: float | None, form: str) -> str:

@@ -16,8 +16,6 @@ from askew.core.errors import ConfigError, UnknownName
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 
 GroupsLike: TypeAlias = "Groups | Lexicon | str | Path | Mapping[str, Iterable[str]]"
-# What the section [groups] of a recipe may say about a lexicon whose words it has.
-LEXICON_FACTS = ("name", "version", "language", "source", "licence", "title", "note")
 _PAIR = ("female", "male")
 _CHOSEN = re.compile(r"(.+):([\w -]+(?:,[\w -]+)*)")
 
@@ -121,8 +119,7 @@ class Groups:
         lexicon = self.lexicon
         shipped = lexicon.name in shipped_lexicons() and load_lexicon(lexicon.name).id == lexicon.id
         words = {name: list(terms) for name, terms in lexicon.groups.items()}
-        about = {key: getattr(lexicon, key) for key in LEXICON_FACTS}
-        found: dict[str, Any] = {"lexicon": lexicon.name} if shipped else {"words": words, **about}
+        found: dict[str, Any] = {"lexicon": lexicon.name} if shipped else {"words": words, **lexicon.about}
         if self._ordered:
             found["names"] = list(self.names)
         return found if self.tokens is None else {**found, "tokens": self.tokens}

@@ -17,6 +17,8 @@ from askew.core.errors import ConfigError, DataError, UnknownName, check_names, 
 from askew.core.fingerprint import fingerprint
 from askew.core.shipped import DATA
 
+# What a lexicon says about itself; the section [groups] of a recipe may say it about its words.
+LEXICON_FACTS = ("name", "version", "language", "source", "licence", "title", "note")
 _SHIPPED = DATA / "lexicons"
 _GROUP_NAME = re.compile(r"\w+")
 _SHORT_GROUPS = {"f": "female", "m": "male"}
@@ -63,6 +65,11 @@ class Lexicon:
     def id(self) -> str:
         """The name and the hash, as signatures show them: ``name@hash``."""
         return f"{self.name}@{self.hash}"
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What the lexicon says about itself, by the names of ``LEXICON_FACTS``."""
+        return {key: getattr(self, key) for key in LEXICON_FACTS}
 
     @property
     def group_names(self) -> tuple[str, ...]:

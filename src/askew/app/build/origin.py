@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from askew.core.groups import LEXICON_FACTS, Groups
-from askew.core.lexicon import Lexicon
+from askew.core.groups import Groups
+from askew.core.lexicon import LEXICON_FACTS, Lexicon
 
 
 def origin_of(name: str, sections: Mapping[str, Any], groups: Groups | None) -> dict[str, Any] | None:
@@ -34,8 +34,7 @@ def _absolute(source: str) -> str:
 def _section(groups: Groups) -> dict[str, Any]:
     lexicon = groups.lexicon
     words = {name: list(terms) for name, terms in lexicon.groups.items()}
-    about = {key: getattr(lexicon, key) for key in LEXICON_FACTS}
-    return {**groups.as_section(), **about, "lexicon": lexicon.name, "words": words, "overlap": groups.overlap}
+    return {**groups.as_section(), **lexicon.about, "lexicon": lexicon.name, "words": words, "overlap": groups.overlap}
 
 
 def remembered_groups(section: Mapping[str, Any] | None) -> Groups | None:

@@ -12,8 +12,8 @@ from typing import Any
 
 from askew.core.address import know_secrets
 from askew.core.errors import ConfigError, UnknownName
-from askew.core.groups import LEXICON_FACTS, Groups
-from askew.core.lexicon import Lexicon, load_lexicon
+from askew.core.groups import Groups
+from askew.core.lexicon import LEXICON_FACTS, Lexicon, load_lexicon
 from askew.core.shipped import DATA
 from askew.plugins.registry import names
 
