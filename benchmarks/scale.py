@@ -6,10 +6,6 @@ of its own. Memory is the peak of each process (``VmHWM``, resident pages with t
 itself, and the largest of its workers.
 
     python benchmarks/scale.py --candidates 1000000 3000000
-    python benchmarks/scale.py --candidates 1000000 --keep FOLDER    # and then, without running the build again:
-    python benchmarks/scale.py --candidates 1000000 --keep FOLDER --copies 3 10
-
-With ``--copies`` the build is not run: ``run`` finds all steps finished and computes its tables (``scale_copies.py``).
 """
 
 from __future__ import annotations
@@ -166,33 +162,11 @@ def grow(options: argparse.Namespace, folder: Path) -> None:
         place = folder / f"{size}"
         shutil.rmtree(place, ignore_errors=True)
         write_collection(place / "collection", options.docs, max(1, size // options.per_query), options.seed)
-        write_recipe(place, options)
+        recipe = RECIPE.format(source=place / "collection", count=options.per_query - 1, k=options.k)
+        (place / "scale.toml").write_text(recipe)
         watch(place, size, options, folder)
         if not options.keep:
             shutil.rmtree(place)
-
-
-def repeat(options: argparse.Namespace, folder: Path) -> None:
-    """The same with a finished build of ``grow`` whose queries are repeated; ``run`` finds it finished."""
-    # Not above: workers read this file too, for its reformulator.
-    from scale_copies import copy_collection, copy_store
-
-    base = folder / f"{options.candidates[0]}"
-    for times in options.copies:
-        place = folder / f"{options.candidates[0]}x{times}"
-        shutil.rmtree(place, ignore_errors=True)
-        copy_collection(base / "collection", place / "collection", times)
-        recipe = write_recipe(place, options)
-        copy_store(base / "scale.toml", base / "store", recipe, place / "store", times)
-        watch(place, times * options.candidates[0], options, folder)
-        shutil.rmtree(place)
-
-
-def write_recipe(place: Path, options: argparse.Namespace) -> Path:
-    """The recipe for the collection of a folder."""
-    recipe = place / "scale.toml"
-    recipe.write_text(RECIPE.format(source=place / "collection", count=options.per_query - 1, k=options.k))
-    return recipe
 
 
 def watch(place: Path, size: int, options: argparse.Namespace, folder: Path) -> None:
@@ -227,13 +201,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--commands", nargs="+", default=["run", "report", "publish"])
-    parser.add_argument("--copies", type=int, nargs="+", help="repeat the first size so often, from what --keep kept")
     parser.add_argument("--keep", type=Path, help="work in this folder and keep what was made")
     options = parser.parse_args()
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
-        sys.path.append(str(environment_of(options.keep)["PYTHONPATH"].rpartition(os.pathsep)[2]))
-        (repeat if options.copies else grow)(options, options.keep)
+        grow(options, options.keep)
         return
     with tempfile.TemporaryDirectory() as folder:
         grow(options, Path(folder))
