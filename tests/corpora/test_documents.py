@@ -336,13 +336,15 @@ def test_a_field_that_is_null_adds_nothing(tmp_path):
 
 def test_a_json_field_that_is_missing_names_the_file_and_line_and_the_field(tmp_path):
     content = json_lines({"id": 1, "title": "A", "text": "b"}, {"id": 2, "text": "b"})
-    with pytest.raises(DataError, match=r"a\.jsonl:2: expected a document id and title, text; found the keys id, text"):
+    with pytest.raises(
+        DataError, match=r"a\.jsonl:2: expected a document id and 'title', 'text'; found the keys id, text"
+    ):
         read(tmp_path, content, "a.jsonl", fields=("title", "text"))
 
 
 @pytest.mark.parametrize("line", ["{}", '{"text": "x"}', '{"id": 1}', '{"id": 1, "words": "x"}'])
 def test_json_without_an_id_or_a_text_names_the_file_and_line(tmp_path, line):
-    with pytest.raises(DataError, match=r"a\.jsonl:2: expected a document id and text .* found the keys"):
+    with pytest.raises(DataError, match=r"a\.jsonl:2: expected a document id and 'text' .* found the keys"):
         read(tmp_path, '{"id": 1, "text": "x"}\n' + line, "a.jsonl")
 
 
@@ -354,7 +356,7 @@ def test_broken_json_names_the_file_and_line(tmp_path, line):
 
 @pytest.mark.parametrize("line", ["[1]", "7", '"id text"', "null"])
 def test_json_that_is_no_object_names_the_file_and_line(tmp_path, line):
-    with pytest.raises(DataError, match=r"a\.jsonl:1: expected an object with doc_id and text"):
+    with pytest.raises(DataError, match=r"a\.jsonl:1: expected an object with the keys 'doc_id' and 'text'"):
         read(tmp_path, line, "a.jsonl")
 
 
@@ -448,7 +450,7 @@ def test_a_parquet_file_with_damaged_pages_is_refused(tmp_path):
 
 
 def test_parquet_without_an_id_or_a_text_says_what_was_found(tmp_path):
-    with pytest.raises(DataError, match=r"a\.parquet: expected the columns doc_id and text; found doc_id, words"):
+    with pytest.raises(DataError, match=r"a\.parquet: expected the columns 'doc_id' and 'text'; found doc_id, words"):
         rows(parquet(tmp_path, {"doc_id": ["d"], "words": ["she"]}))
 
 

@@ -63,8 +63,8 @@ def test_the_sign_of_an_association_is_said_only_where_its_interval_excludes_zer
     [
         (1.1, 1.3, 1.5, "they click more often: on "),
         (0.4, 0.5, 0.6, "they click less often: on "),
-        (0.9, 1.3, 1.8, "they do not clearly click more or less often: on "),
-        (None, 1.0, None, "they do not clearly click more or less often: on "),
+        (0.9, 1.3, 1.8, "it is not clear whether they click more or less often: on "),
+        (None, 1.0, None, "it is not clear whether they click more or less often: on "),
         (None, 1.3, None, "they click more often: on "),
     ],
 )

@@ -116,7 +116,7 @@ def test_the_direction_of_one_pair_is_of_the_pairs_that_are_given():
 @pytest.mark.parametrize("method", ["pca", "pair"])
 def test_pairs_whose_words_have_the_same_vector_give_no_direction(method):
     vectors = np.array([[1, 2, 3], [1, 2, 3]], np.float32)
-    with pytest.raises(DataError, match="there is no direction between the two groups"):
+    with pytest.raises(DataError, match="the vectors do not separate the two groups"):
         Association(["kids", "seniors"], vectors, WordPairs(("young", "old"), (("kids", "seniors"),)), method)
 
 

@@ -186,7 +186,7 @@ def test_tripclick_records_are_read_with_clicks_and_results(tmp_path):
     assert (report.counts["users"], report.counts["searches"], report.counts["for_group"]) == (2, 3, 1)
     # The document clicked first on the second page stood second on the first page, and is now first.
     assert report.tables["ranks"].filter(group="all", change="lower")["hits"][0] == 1
-    assert any("every session counts as a user of its own" in note for note in report.notes)
+    assert any("every session counts as a separate user" in note for note in report.notes)
 
 
 def test_tripclick_lines_that_are_no_records_are_counted_and_the_others_read(tmp_path):

@@ -187,7 +187,7 @@ def testdominated_pairs_are_those_that_another_of_their_query_beats(rows):
             "true or false",
         ),
         ({"selection": {"single": "best"}}, "selection.single: expected one of the subsets"),
-        ({"selection": {"labels_by": {"bias": ["RR@10"]}}}, "exactly two entries, effectiveness and bias"),
+        ({"selection": {"labels_by": {"bias": ["RR@10"]}}}, "exactly two entries, 'effectiveness' and 'bias'"),
         ({"selection": {"every": "yes"}}, "selection.every: expected true or false"),
         ({"robust_rankers": ["bm25"]}, "robust_rankers: expected a list of two"),
         ({"robust_rankers": ["bm25", "qld"]}, "robust_measures: expected one of the measures"),

@@ -267,7 +267,7 @@ CAREFUL = {
     "facts that are a list": (edit_json("askew.json", lambda _: [1]), "askew.json: expected a release in format 2"),
     "no shares": (
         edit_json("askew.json", lambda v: v.pop("split") and None),
-        "askew.json: expected the field split with the keys salt",
+        "askew.json: expected the field 'split' with the keys 'salt'",
     ),
     "other shares": (
         edit_json("askew.json", lambda v: v["split"].update(shares=[["train", 0.1], ["dev", 0.1], ["test", 0.8]])),
@@ -275,7 +275,7 @@ CAREFUL = {
     ),
     "a share that leads out": (
         edit_json("askew.json", lambda v: v["split"].update(shares=[["../../x", 1.0]])),
-        "shares: expected names of lowercase letters",
+        "shares: expected a name of lowercase letters",
     ),
     "another direction": (
         edit_json("askew.json", lambda v: v["facts"]["measures"]["RR@10"].update(direction="down")),

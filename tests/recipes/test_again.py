@@ -114,7 +114,7 @@ def test_hard_queries_are_those_without_a_better_candidate(asked_again):
     ("section", "value", "said"),
     [
         ("cross", [{"ranker": "dens"}], "dense"),
-        ("cross", [{"ranker": "qld", "of": ["fare"]}], "cross.0.of should be one or more of optimal"),
+        ("cross", [{"ranker": "qld", "of": ["fare"]}], "'cross.0.of' should be one or more of optimal"),
         ("cross", [{"ranker": "qld", "name": "../up"}], "cross.0 needs a name"),
         ("cross", [{"ranker": "qld"}, {"ranker": "qld"}], "two steps or sources named 'cross-qld-chosen'"),
         ("cross", [{"ranker": "qld", "mu2": 3}], "cross.0"),

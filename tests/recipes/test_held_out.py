@@ -474,7 +474,7 @@ def test_the_card_begins_with_the_held_out_figures_and_verify_checks_them(tmp_pa
     line = next(one for one in card.splitlines() if one.startswith(f"| Effective | `{LEAN}` | held-out |"))
     (tmp_path / "out" / "README.md").write_text(card.replace(line, line.replace("held-out", "in-sample")))
     wrong = verify(str(tmp_path / "out")).wrong
-    assert "README.md: the table of changes on held-out data differs from the field held_out in askew.json" in wrong
+    assert "README.md: the table of changes on held-out data differs from the field 'held_out' in askew.json" in wrong
 
 
 def test_a_published_pair_has_its_mean_gain_in_the_halves_of_documents_that_did_not_choose_it(demo, tmp_path):

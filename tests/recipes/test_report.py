@@ -159,7 +159,7 @@ def test_the_held_out_figures_come_before_the_in_sample_ones(page):
     assert 'column "by words":' in said and 'column "by ranks":' in said
     assert re.search(r"by \S+, measured on held-out documents\.", said)
     assert re.search(r"measured with the other half, the change is \S+\. If pairs are selected at odd ranks", said)
-    assert re.search(r"and the reverse, the change is \S+\. .* \(in-sample\), the change is \S+\.", said)
+    assert re.search(r"and vice versa, the change is \S+\. .* \(in-sample\), the change is \S+\.", said)
 
 
 def test_the_head_says_what_was_chosen_by_what_and_what_is_reported_only(page):

@@ -140,7 +140,7 @@ def test_settings_that_make_no_sense_are_told():
         ConfigError, match="pairs= to be 'batch' or 'query' and start= to be 'uniform' or 'zero', found pairs='all'"
     ):
         HeadSettings(pairs="all")
-    with pytest.raises(ConfigError, match="expected epochs and learning_rate to be above 0"):
+    with pytest.raises(ConfigError, match="expected epochs= and learning_rate= to be above 0"):
         HeadSettings(epochs=0)
 
 

@@ -42,8 +42,8 @@ RESOLVERS = {
         "a linear model that reads the words around the mention of a group", ("mentions/light.npz", *_SHARED)
     ),
     "neural": ResolverKind(
-        "MiniLM with the adapters minilm-who and minilm-why; it is more accurate but slower than light, and needs the "
-        "optional packages of askew[neural]",
+        "MiniLM with the adapters minilm-who and minilm-why; it is more accurate but slower than 'light', and needs "
+        "the optional packages of askew[neural]",
         ("adapters/minilm-who/adapter.safetensors", "adapters/minilm-why/adapter.safetensors", *_SHARED),
     ),
 }

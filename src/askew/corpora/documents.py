@@ -186,7 +186,7 @@ def _read_jsonl(path: Path, fields: tuple[str, ...], meter: Meter, titled: bool)
     for first_line, block in line_blocks(path, meter=meter):
         ids, texts = [], []
         lines = [(first_line, decode_block(path, first_line, block))]
-        for number, row in json_rows(lines, path, "an object with doc_id and text"):
+        for number, row in json_rows(lines, path, "an object with the keys 'doc_id' and 'text'"):
             doc_id, text = json_document(row, path, number, fields, titled)
             ids.append(doc_id)
             texts.append(text)
@@ -200,8 +200,8 @@ def json_document(
     """The id and the text of one object. ``number`` is its line or row."""
     id_name, names = id_and_texts(row, fields)
     if id_name is None or not names or any(name not in row for name in names):
-        wanted = "a document id and " + (", ".join(fields) if fields else "text (or contents)")
-        raise DataError(f"{place(path, number)}: expected {wanted}; found the keys {listing(row)}")
+        wanted = ", ".join(map(repr, fields)) if fields else "'text' (or 'contents')"
+        raise DataError(f"{place(path, number)}: expected a document id and {wanted}; found the keys {listing(row)}")
     texts = [json_text(row[name], name, path, number) for name in names if row[name] is not None]
     title = row.get("title") if titled and not fields else None
     # BEIR writes an empty title if a document has none.
@@ -213,8 +213,8 @@ def json_document(
 def _id_and_names(found: list[str], path: Path, fields: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     id_name, names = id_and_texts(found, fields)
     if id_name is None or not names or any(name not in found for name in names):
-        wanted = ", ".join(fields) if fields else "text"
-        raise DataError(f"documents {path}: expected the columns doc_id and {wanted}; found {listing(found)}")
+        wanted = ", ".join(map(repr, fields or ("text",)))
+        raise DataError(f"documents {path}: expected the columns 'doc_id' and {wanted}; found {listing(found)}")
     return id_name, names
 
 

@@ -25,7 +25,7 @@ from askew.corpora.runs import Run, run_of
 # Used in messages in place of a file name.
 _HERE = Path("in memory")
 _TABLES = "a mapping, a data frame or an Arrow table"
-_DOCUMENTS = f"a list of texts, of (id, text) pairs or of dicts, {_TABLES}"
+_DOCUMENTS = f"a list (of texts, (id, text) pairs or dicts), {_TABLES}"
 _ARROW = ("__arrow_c_stream__", "__arrow_c_array__")
 
 

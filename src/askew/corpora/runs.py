@@ -20,7 +20,7 @@ _ENDINGS = {".json": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet":
 
 @dataclass(repr=False)
 class Run:
-    """The lines of a run as columns query_id, doc_id, score and line, and notes about irregularities in the file.
+    """The lines of a run (``query_id``, ``doc_id``, ``score``, ``line``), and notes about irregularities in the file.
 
     ``all_lines`` has all ranked documents of the file. It is set only if ``lines`` is incomplete. This happens if
     the run is read with ``published=True`` (as the scripts of the replicated papers read it) and the lines of a query

@@ -86,7 +86,7 @@ class RulesFilter:
                 f"rules: expected 0 <= min_words <= max_words, found min_words={min_words} and max_words={max_words}"
             )
         if max_ratio is not None and not (max_ratio > 0 and math.isfinite(max_ratio)):
-            raise ConfigError(f"rules: expected max_ratio= to be none or above 0, found {max_ratio}")
+            raise ConfigError(f"rules: expected max_ratio= to be None or above 0, found {max_ratio}")
         if not (certainty > 0 and math.isfinite(certainty)):
             raise ConfigError(f"rules: expected certainty= to be above 0, found {certainty}")
         self._least, self._most, self._ratio = min_words, max_words, max_ratio

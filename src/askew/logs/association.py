@@ -117,8 +117,8 @@ def _direction(vectors: Matrix, known: list[tuple[int, int]], method: str) -> An
     length = np.linalg.norm(line)
     if not length > 0:
         raise DataError(
-            "vectors: there is no direction between the two groups, because both words of every word pair that is used "
-            "have the same vector; use other vectors or word pairs"
+            "vectors: the vectors do not separate the two groups, because the two words of each word pair have the "
+            "same vector; use other vectors or word pairs"
         )
     return line / length
 

@@ -115,7 +115,7 @@ def read_statement(found: dict[str, Path]) -> Statement:
         shares = {str(name): float(share) for name, share in stated["split"]["shares"]}
         salt = stated["split"]["salt"]
     except (KeyError, TypeError, ValueError):
-        raise DataError("askew.json: expected the field split with the keys salt and shares") from None
+        raise DataError("askew.json: expected the field 'split' with the keys 'salt' and 'shares'") from None
     if salt != SALT:
         raise DataError(f"askew.json: expected the salt {SALT} for the assignment of queries to splits, found {salt!r}")
     return Statement(read_facts(stated.get("facts", {})), check_shares(shares), stated.get("pairs"))
@@ -233,7 +233,7 @@ def _card(found: dict[str, Path], table: pl.DataFrame, stated: Statement) -> Ite
         if not _has_one(text, lines):
             yield f"README.md: the table of {what} differs from the Parquet files"
     if not _has_one(text, [numbers.held_out_table(counted, whole) for whole in (False, True)]):
-        yield "README.md: the table of changes on held-out data differs from the field held_out in askew.json"
+        yield "README.md: the table of changes on held-out data differs from the field 'held_out' in askew.json"
 
 
 def _has_one(text: str, tables: Iterable[list[str]]) -> bool:

@@ -30,9 +30,9 @@ _SIDES = (
 )
 _HELD_OUT_GAIN = (
     "held-out gain of {}: the documents are split at random into two halves. Pairs are selected with the documents of "
-    "one half, and their gain is computed with the documents of the other half, at half the cutoff. The value is the "
-    "mean of these gains over all halves with which this pair was selected. The value is null if this pair was "
-    "selected with no half, or if the measure has no value on the other half"
+    "one half, and their gain is computed with the documents of the other half, with half the cutoff. The value is the "
+    "mean of these gains over all halves that selected this pair. The value is null if no half selected this pair, or "
+    "if the measure has no value on the other half"
 )
 _FOR_MEASURES = ("old_", "new_", "gain_", held_out_gain_column(""))
 _ABOUT = {
@@ -41,8 +41,8 @@ _ABOUT = {
     "original_text": "the original query",
     "text": "the rewritten query",
     "method": "the method that made the rewritten query",
-    "group": "group of the original query: 1 effective and without lean, 2 only effective, 3 only without lean, "
-    "4 neither",
+    "group": "which thresholds of the selector the original query reaches: 1 (effectiveness and lean), 2 (only "
+    "effectiveness), 3 (only lean) or 4 (neither)",
     "label": "the label that the selector gave to the pair",
     "outcome": "the outcome: how effectiveness and lean change from the original to the rewritten query",
     "score": "the score by which the selector ranks pairs; larger is better",
@@ -68,14 +68,14 @@ _SUBSETS = {
 }
 _FURTHER = {
     "accepted": "whether the selector accepts the pair; only accepted pairs can be in the subsets Optimal or Effective",
-    "valid": "whether the pair may be selected for the subset Effective",
-    "perfect": "whether the rewritten query itself is effective and without lean",
+    "valid": "whether the pair can be in the subset Effective, if it is accepted",
+    "perfect": "whether the rewritten query reaches the thresholds of the selector for effectiveness and lean",
     "is_best": "whether the pair is the one that the selector ranks first for its query",
     "optimal_score": "the score of an Optimal pair in the files published with the Refairmulate paper",
 }
 _WITHHELD = (
-    "the original query; null in every row, because this dataset does not have the texts of the original queries. Join "
-    "the texts by query_id"
+    "the original query; null in every row, because this dataset does not have the texts of the original queries. Get "
+    "the texts from the collection, by 'query_id'"
 )
 _ROBUST = (
     "whether the rewritten query has better results than the original query with at least one ranker and worse "
@@ -155,7 +155,7 @@ def _check_columns(pairs: pl.DataFrame, facts: Facts) -> None:
     for name in pairs.columns:
         if name.startswith(_FOR_MEASURES) and name not in stated:
             raise ConfigError(
-                f"facts, measures: the pairs have the column {name!r}, but its measure is not listed; add this measure"
+                f"facts: the pairs have the column {name!r}, but 'measures' does not list its measure; add this measure"
             )
 
 
@@ -215,14 +215,15 @@ def check_withheld(pairs: pl.DataFrame, facts: Facts) -> None:
     told = pairs["original_text"].count()
     if told:
         raise DataError(
-            f"pairs, column 'original_text': expected no texts, because query_text is false; found {told} texts"
+            "pairs, column 'original_text': expected no texts, because the fact 'query_text' is false; found "
+            f"{told} texts"
         )
     known = {*about_columns(facts), "split"} - {"context"}
     for name, kind in pairs.schema.items():
         if kind == pl.String and name not in known:
             raise DataError(
-                f"pairs, column {name!r}: the column may contain the text of a query or a passage, but query_text is "
-                "false; remove the column"
+                f"pairs, column {name!r}: the column may contain the text of a query or a passage, but the fact "
+                "'query_text' is false; remove the column"
             )
 
 

@@ -110,7 +110,7 @@ class _Reader:
         found = self.part("outcomes")
         for name, signs in found.items():
             if not isinstance(signs, list) or len(signs) != 2 or any(sign not in SIGNS for sign in signs):
-                raise wrong(f"selection.outcomes.{name}", "two values, each better, same or worse", signs)
+                raise wrong(f"selection.outcomes.{name}", "two values, each 'better', 'same' or 'worse'", signs)
         return {name: (signs[0], signs[1]) for name, signs in found.items()}
 
     def labels(self, outcomes: Collection[str]) -> dict[str, Label]:
@@ -123,7 +123,7 @@ class _Reader:
     def sides(self, name: str) -> dict[str, Any]:
         found = self.part(name)
         if found and set(found) != set(SIDES):
-            raise wrong(f"selection.{name}", "exactly two entries, effectiveness and bias", sorted(found))
+            raise wrong(f"selection.{name}", "exactly two entries, 'effectiveness' and 'bias'", sorted(found))
         return found
 
     def labels_by(self) -> dict[str, tuple[str, ...]]:
@@ -167,7 +167,7 @@ class _Reader:
         if found and len(self.measures("measure")) != 1:
             raise wrong(
                 "selection.measure",
-                "one measure: the criteria in selection.boxes apply to its values",
+                "one measure, to which the criteria in 'selection.boxes' apply",
                 self.stated.get("measure"),
             )
         return {box: Criterion.parse(written) for box, written in found.items()}

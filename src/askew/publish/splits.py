@@ -32,7 +32,9 @@ def check_shares(shares: Mapping[str, float] | None) -> dict[str, float]:
     parts = dict(SHARES if shares is None else shares)
     for name in parts:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise ConfigError(f"shares: expected names of lowercase letters and digits such as train, found {name!r}")
+            raise ConfigError(
+                f"shares: expected a name of lowercase letters and digits (such as 'train'), found {name!r}"
+            )
     part_of("", parts, SALT)
     return parts
 

@@ -56,7 +56,8 @@ class RankerSettings:
         one_of(self.loss, LOSSES, "loss")
         if min(self.margin, self.lean_weight, self.adversary) < 0:
             raise ConfigError(
-                "margin, lean_weight and adversary: expected numbers of zero or more, found a negative number"
+                f"expected margin=, lean_weight= and adversary= to be 0 or more, found margin={self.margin}, "
+                f"lean_weight={self.lean_weight} and adversary={self.adversary}"
             )
         if not 8 <= self.most_left_tokens <= self.most_tokens - 8:
             raise ConfigError(
@@ -247,8 +248,8 @@ class CrossEncoder:
         if places < width:
             raise ConfigError(
                 f"model {self.settings.model!r}: the model reads at most {places} tokens, but an input has {width} "
-                "tokens; use another model, or set a smaller most_tokens (for a selector: smaller text_tokens and "
-                "passage_tokens)"
+                "tokens; use another model, or set a smaller most_tokens= (for a selector: smaller text_tokens= and "
+                "passage_tokens=)"
             )
 
     def score(

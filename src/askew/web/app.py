@@ -23,8 +23,8 @@ from askew.web.work import Busy
 
 _ABOUT = (
     "Search a collection and measure the bias (lean) of the results toward the groups that `setting.groups` names. "
-    "Find reformulations of a query that lean less and are as effective as the original query. Errors are `{error: "
-    "{code, message}}`. Counts of lexicon words are not bias by themselves."
+    "Find reformulations of a query that lean less and are as effective as the original query. An error "
+    "response has the form `{error: {code, message}}`. Counts of lexicon words are not bias by themselves."
 )
 
 

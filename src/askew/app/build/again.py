@@ -111,5 +111,5 @@ def read_subsets(given: Any, known: Sequence[str], section: str) -> list[str]:
     """Check the subsets that a recipe names against those of its selector."""
     allowed = [*known, EVERY]
     if not isinstance(given, list) or not given or not all(one in allowed for one in given):
-        raise ConfigError(f"recipe: {section}.of should be one or more of {', '.join(allowed)}; found {given!r}")
+        raise ConfigError(f"recipe: '{section}.of' should be one or more of {', '.join(allowed)}; found {given!r}")
     return [EVERY] if EVERY in given else given

@@ -199,13 +199,13 @@ def labels_for(built: Built, learns: str) -> npt.NDArray[np.int8]:
             if name not in built.table.columns:
                 raise DataError(
                     f"pairs: expected the column {name!r}, which marks a subset of pairs; build the dataset with "
-                    "the selector refairmulate"
+                    "the selector 'refairmulate'"
                 )
         fair, negative = (built.table[name].to_numpy().astype(bool) for name in ("fair", "negative"))
         if not (negative & ~fair).any():
             raise DataError(
                 "pairs: expected negative pairs, found none. A selector cannot be trained on positive examples alone. "
-                "Build the dataset with the selector refairmulate, which marks negative pairs"
+                "Build the dataset with the selector 'refairmulate', which marks negative pairs"
             )
         return np.where(fair, POSITIVE, np.where(negative, NEGATIVE, NEITHER)).astype(np.int8)
     sign = signs(built.gain(EFFECTIVENESS))

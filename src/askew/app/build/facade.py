@@ -180,8 +180,8 @@ def build(
     method counts. ``settings`` change single values of the recipe, as in ``{"retrieve": {"k": 50}}``. ``workers`` is
     the number of processes. With ``engine="ray"``, ``workers`` is the number of actors on the cluster at ``address``.
     Each actor that runs a neural model gets ``gpus`` GPUs, by default 1. ``progress`` is called with the name of a
-    step, its finished rows and all its rows (0 if unknown). Finished steps are read from the store: to
-    resume an interrupted build, call ``build`` again with the same arguments.
+    step, the number of its finished rows and the number of all its rows (0 if unknown). Finished steps are read from
+    the store: to resume an interrupted build, call ``build`` again with the same arguments.
     """
     check_engine(engine, workers, address, gpus)
     ready, held = plan(recipe, collection, groups=groups, settings=settings, store=store, until=until)

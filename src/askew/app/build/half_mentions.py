@@ -101,7 +101,7 @@ class AnnotateHalves:
                 continue
             for name in names:
                 table = table if name in table.column_names else table.append_column(name, found[name])
-        assert table is not None, "the stage annotate-halves needs a lexicon whose words can be split into halves"
+        assert table is not None, "the stage 'annotate-halves' needs a lexicon whose words can be split into halves"
         return table, {}
 
 

@@ -29,7 +29,9 @@ def clouds_of(pairs: PairParts, main: str, effectiveness: str, lean: str, seed: 
         amount = f"all {n:,}"
         if len(drawn) < n:
             amount, lot = f"{len(drawn):,} of {n:,}", f", sampled with seed {seed}"
-        said.append(f"{amount} pairs {'that were not chosen' if name == NOT_CHOSEN else f'of the subset {name}'}")
+        said.append(
+            f"{amount} pairs that were not chosen" if name == NOT_CHOSEN else f"{amount} pairs of the subset {name!r}"
+        )
         lost -= n
     unscored = f" {lost:,} pairs have no score on one of the two measures." if lost else ""
     return clouds, f"The figure shows {' and '.join(said)}{lot}.{unscored}"

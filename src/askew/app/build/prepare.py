@@ -250,7 +250,7 @@ def resources_of(recipe: Recipe, store: Store) -> Resources:
     only_known(given, ("source", "fields", "split"), "collection")
     if not isinstance(given.get("source"), str):
         raise ConfigError(
-            f"recipe {recipe.name}: collection.source should be a folder, irds:ID or demo, found "
+            f"recipe {recipe.name}: collection.source should be a folder, 'irds:ID' or 'demo', found "
             f"{given.get('source')!r}"
         )
     fields, split = given.get("fields", []), given.get("split")

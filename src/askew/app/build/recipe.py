@@ -153,8 +153,12 @@ def groups_of(recipe: Recipe) -> Groups | None:
     about = {key: given[key] for key in LEXICON_FACTS if key in given}
     for key, value in about.items():
         if not words or not isinstance(value, str):
-            problem = f"found {value!r}" if words else "but the section [groups] has no key 'words'"
-            raise ConfigError(f"recipe {recipe.name}: groups.{key} should be a text about groups.words, {problem}")
+            raise ConfigError(
+                f"recipe {recipe.name}: 'groups.{key}' should be a text, found {value!r}"
+                if words
+                else f"recipe {recipe.name}: the section [groups] has no key 'words', so remove its key {key!r}, which "
+                "describes these words"
+            )
     lexicon = Lexicon(**{"name": recipe.name, **about}, groups=words) if words else load_lexicon(given["lexicon"])
     return Groups(lexicon, chosen, tokens=tokens)
 

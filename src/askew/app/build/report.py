@@ -73,11 +73,11 @@ from askew.statistics.significance import holm, two_sided_p
 
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 _SUBSETS = {
-    "optimal": "at most one pair per query: the best accepted pair whose reformulation meets the thresholds for "
-    "effectiveness and lean by all measures of the selector",
-    "effective": "at most one pair per query: the best accepted pair that does not meet the criteria of the subset "
-    "optimal",
-    "fair": "all pairs of the subsets optimal and effective",
+    "optimal": "at most one pair per query: of the pairs that the selector accepts, the best pair whose reformulation "
+    "meets all thresholds of the selector for effectiveness and lean",
+    "effective": "at most one pair per query: of the pairs that the selector accepts, the best pair that cannot be in "
+    "the subset 'optimal'",
+    "fair": "all pairs of the subsets 'optimal' and 'effective'",
     "negative": "pairs whose reformulation worsens effectiveness or lean; they are negative examples, not chosen pairs",
 }
 
@@ -109,7 +109,7 @@ class SelectionFacts:
 DECIDES, GROUPS, NAMES, UNUSED = (
     "used to choose pairs of a query and a reformulation",
     "used only to decide whether a query or a reformulation meets the thresholds of the selector",
-    "used only to name the outcome of a pair",
+    "used only for the outcome of a pair (whether it leans less, the same or more)",
     "only reported",
 )
 TWIN = "not used, but has the same values as a measure that is used to choose pairs"
@@ -186,7 +186,7 @@ def sentence_of(choice: SelectionFacts) -> str:
             f"{_and(choice.those(GROUPS))}."
         )
     if choice.those(NAMES):
-        said.append(f"Measures used only to name the outcome of a pair: {_and(choice.those(NAMES))}.")
+        said.append(f"Measures used only for the outcome of a pair: {_and(choice.those(NAMES))}.")
     if choice.those(TWIN):
         said.append(
             "Measures that were not used, but have the same values as a measure that was used to choose pairs: "

@@ -153,7 +153,7 @@ def _notes(kept: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[
         notes.append(f"{len(sources)} files were read as one log")
     if "user" not in kept.columns or kept.sessions_as_users:
         which = "every session" if "user" not in kept.columns else "each session without a user id"
-        notes.append(f"{which} counts as a user of its own, also for min_users=; one person may have several sessions")
+        notes.append(f"{which} counts as a separate user, also for min_users=; one person may have several sessions")
     if not privacy.guesses:
         notes.append(
             "texts that speculate about a person's identity are not filtered, because there is no list of such "

@@ -76,9 +76,9 @@ def _what_changes(report: LogReport) -> Iterator[str]:
         absent = f"{_share(ranks)} of the results that they then click were not among the results of the original query"
     if clicks is not None and clicks["ratio"] is not None:
         told = (
-            f"After people add a term of a group, they {_how_much(clicks)}: on {n.share(clicks['after'])} of the "
-            f"result pages, compared with {n.share(clicks['before'])} before "
-            f"({_number(clicks, 'ratio')} times as often)"
+            f"After people add a term of a group, {_how_much(clicks)}: on {n.share(clicks['after'])} of the result "
+            f"pages, compared with {n.share(clicks['before'])} before the reformulation "
+            f"(ratio {_number(clicks, 'ratio')})"
         )
         yield told + (f". {absent}." if absent else ".")
     elif absent:
@@ -89,8 +89,8 @@ def _how_much(clicks: Row) -> str:
     """How the number of clicks changes; a change in either direction needs an interval without 1."""
     low, high = clicks["low"], clicks["high"]
     if clicks["ratio"] == 1 or (low is not None and high is not None and low <= 1 <= high):
-        return "do not clearly click more or less often"
-    return "click more often" if clicks["ratio"] > 1 else "click less often"
+        return "it is not clear whether they click more or less often"
+    return "they click more often" if clicks["ratio"] > 1 else "they click less often"
 
 
 def _association(report: LogReport) -> Iterator[str]:
@@ -98,15 +98,15 @@ def _association(report: LogReport) -> Iterator[str]:
     if row is None or row["rho"] is None or row["low"] is None:
         return
     figures = (
-        f"over {n.count(row['n'])} queries, Spearman's correlation of a query's association with a group and the "
-        f"share of this group among the groups whose terms people add to the query is {_number(row, 'rho')}"
+        f"Over {n.count(row['n'])} queries, Spearman's correlation between the association of a query with a group and "
+        f"the share of this group in its reformulations that add terms of a group is {_number(row, 'rho')}."
     )
     if row["low"] <= 0 <= row["high"]:
-        yield f"The group whose terms people add is not clearly associated with the words of the query: {figures}."
+        yield f"The group whose terms people add is not clearly associated with the words of the query. {figures}"
     elif row["rho"] > 0:
-        yield f"People more often add a term of the group that the words of the query are associated with: {figures}."
+        yield f"People more often add a term of the group that the words of the query are associated with. {figures}"
     else:
-        yield f"People more often add a term of a group that the words of the query are not associated with: {figures}."
+        yield f"People more often add a term of a group that the words of the query are not associated with. {figures}"
 
 
 def _topics(report: LogReport) -> Iterator[str]:
@@ -123,9 +123,10 @@ def _pages(report: LogReport) -> Iterator[str]:
     corrects, reinforces = rows["corrects"], rows["reinforces"]
     if corrects is not None and reinforces is not None and corrects["share"] is not None:
         yield (
-            f"In {_share(corrects)} of the reformulations that add a term of a group, the results of the original "
-            "query name this group clearly less often than an even share (1 divided by the number of groups). In "
-            f"{_share(reinforces)} of these reformulations, the results name the group clearly more often."
+            "An even share is 1 divided by the number of groups. In "
+            f"{_share(corrects)} of the reformulations that add a term of a group, this group has clearly less than an "
+            "even share of the mentions in the results of the original query. In "
+            f"{_share(reinforces)} of these reformulations, the group has clearly more than an even share."
         )
 
 

@@ -71,7 +71,7 @@ def _patterns(report: LogReport) -> list[Markup]:
         return [*body, paragraph("No reformulation in this log adds terms of a group.")]
     note = (
         "Group 'several': reformulations that add terms of more than one group. They are not counted for any single "
-        "group. Two terms: number of reformulations that add more than one group term."
+        "group. Column 'two terms': number of reformulations that add two or more terms of the group."
     )
     parts = [names(group="group"), _HITS, shares(), counts(users="users", two_terms="two terms")]
     body.append(made("groups", "Groups", t["groups"], parts, note))
@@ -93,8 +93,8 @@ def _patterns(report: LogReport) -> list[Markup]:
 
 def _told(frequency: pl.DataFrame) -> pl.DataFrame:
     labels = {
-        "specializing": "specializing reformulations, among pairs of consecutive searches",
-        "for_group": "reformulations that add terms of a group, among specializing reformulations",
+        "specializing": "pairs of consecutive searches in which the second query adds terms (specializing)",
+        "for_group": "specializing reformulations that add terms of a group",
     }
     return frequency.with_columns(pl.col("what").replace_strict(labels))
 
@@ -114,16 +114,16 @@ def _effect(report: LogReport) -> list[Markup]:
 
 def _ranks(ranks: pl.DataFrame, groups: Sequence[str]) -> list[Markup]:
     note = (
-        "Rank: the rank of the clicked result for the original query, compared with its rank for the reformulation. "
         "Only the first click after a reformulation is counted, and only if the results of the original query and of "
-        "the reformulation are known. Lower: the clicked result was ranked lower for the original query."
+        "the reformulation are known. The column 'rank' says where the clicked result was in the results of the "
+        "original query: further down ('lower'), at the same rank, further up ('higher'), or not there ('absent')."
     )
     parts = [names(group="group", change="rank"), _HITS, shares()]
     changes = ranks.filter(group="all")["change"].to_list()
     series = {name: ranks.filter(group=name)["share"].fill_null(0.0).to_list() for name in ("all", *groups)}
     told = (
         "Bars: shares of the clicked results. Absent: the clicked result was not in the results of the original query. "
-        "Lower, same or higher: its rank for the original query, compared with its rank for the reformulation."
+        "Lower: it was further down there than in the results of the reformulation. Higher: it was further up."
     )
     about = About("rank-change", "Rank of the clicked result in the results of the original query", told)
     return [
@@ -160,8 +160,8 @@ def _sites(sites: pl.DataFrame) -> Markup:
     parts += [percent("after", "after", 2), numbers("ratio")]
     return made(
         "sites",
-        "Exposure of sites before and after a reformulation: the sites with the largest and the smallest ratio "
-        f"({ends.height} of {known.height} sites)",
+        f"Exposure of {ends.height} of {known.height} sites before and after a reformulation: the sites whose exposure "
+        "changes most (ratio of after to before)",
         ends,
         parts,
         note,
@@ -175,9 +175,9 @@ def _pages(report: LogReport) -> list[Markup]:
     note = (
         "Added group: the group whose terms the reformulation adds to the query. The kind of a reformulation depends "
         "on the share of this group among all mentions of groups on the result page of the original query. Even share: "
-        "1 divided by the number of groups. Seeks-specific: this result page names no group. Corrects: the share of "
-        "the added group is clearly less than the even share. Intensifies: the share of the added group is about the "
-        "even share. Reinforces: the share of the added group is clearly more than the even share."
+        "1 divided by the number of groups. A share counts as even if it differs from the even share by no more than "
+        "the setting 'margin' allows. Seeks-specific: the result page names no group. Corrects: the share of the added "
+        "group is below even. Intensifies: it is even. Reinforces: it is above even."
     )
     kinds = [names(group="group", kind="kind"), _HITS, shares()]
     lean = [names(group="group"), counts(n="n"), shares("before"), shares("after"), shares("change")]
@@ -207,13 +207,13 @@ def _topics(report: LogReport) -> list[Markup]:
     parts += [shares(f"share_{group}", group) for group in named]
     note = (
         f"Source of the topics: {report.settings['topics']}. Rate: the share of a topic among the reformulations that "
-        "add terms of a group, divided by the share of the topic in the log."
+        "add terms of a group, divided by the share of the topic among all searches of the log."
     )
     about = About(
         "topic-rate",
         "How often people add terms of a group, by topic",
         "Dots: the share of a topic among the reformulations that add terms of a group, divided by the share of the "
-        "topic in the log.",
+        "topic among all searches of the log.",
     )
     known = t["topics"].drop_nulls("rate_high").filter(pl.col("rate_high").is_finite())
     pairs = [names(one="one", two="two"), counts(n="topics"), numbers("rho", digits=3)]
@@ -223,13 +223,13 @@ def _topics(report: LogReport) -> list[Markup]:
     )
     return [
         made("topics", "Topics of the original query", t["topics"], parts, note),
-        figure(_dots(about, known, "rate", "rate (1: same share as in the log)"), about.title),
+        figure(_dots(about, known, "rate", "rate (1: same share as among all searches)"), about.title),
         made(
             "topic-correlations",
-            "Spearman's correlation between two columns of the table 'Topics of the original query'",
+            "Spearman's correlations between columns of the table 'Topics of the original query'",
             columns,
             pairs,
-            _NO_CORRELATION,
+            f"One, two: the names of the two columns. {_NO_CORRELATION}",
         ),
     ]
 
@@ -254,17 +254,14 @@ def _association(report: LogReport) -> list[Markup]:
     )
     note = f"{note} {_NO_CORRELATION}"
     first = report.settings["first_group"]
-    told = (
-        f"Dots: Spearman's correlation between the association of a query's words with {first} and the share of "
-        f"{first} among the groups that people add to the query. The correlation is computed over all "
-        "queries and over the queries of each topic, with 95% intervals."
-    )
-    about = About("association", "Do people add the group that the words of the query are associated with?", told)
-    parts = [quote("topic", "topic"), counts(n="queries"), numbers("rho", digits=3), p_values(p="p", p_holm="p, Holm")]
     caption = (
-        f"Spearman's correlation between the association of a query's words with {first} and the share of {first} "
-        "among the groups that people add to the query"
+        f"Spearman's correlation between two values of a query: how strongly its words are associated with {first}, "
+        f"and the share of {first} in its reformulations that add terms of a group"
     )
+    told = f"Dots: {caption}. The dots are for all queries and for the queries of each topic, with 95% intervals."
+    title = "Do people add terms of the group that the words of the query are associated with?"
+    about = About("association", title, told)
+    parts = [quote("topic", "topic"), counts(n="queries"), numbers("rho", digits=3), p_values(p="p", p_holm="p, Holm")]
     return [
         made("association", caption, t["association"], parts, note),
         figure(_dots(about, t["association"].drop_nulls("low"), "rho", "Spearman's rho"), about.title),
@@ -278,19 +275,20 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     first = report.settings["first_group"]
     sides = {
         f"query associated with {first}": points.filter(pl.col("association") > 0),
-        f"query associated with the group other than {first}": points.filter(pl.col("association") < 0),
+        "query associated with the other group": points.filter(pl.col("association") < 0),
     }
     drawn = [Points(name, np.log10(part["n"].to_numpy()), part["share"].to_numpy()) for name, part in sides.items()]
     told = (
-        "Each point is a query. Its position shows how many reformulations of the query add terms of a group, and the "
-        f"share of these reformulations that add {first}."
+        "Each point is a query. Horizontal: how many of its reformulations add terms of a group. Vertical: the share "
+        f"of these reformulations that add terms of {first}."
     )
-    about = About("funnel", "Queries to which people add one group more often than the other", told)
+    about = About("funnel", "Queries to which people add terms of one group more often than of the other", told)
     said = (
-        "Queries to which one group is added more often than the other (two-tailed binomial test, p < 0.05; null "
-        "hypothesis: a reformulation adds either group equally often) and whose absolute association is above 0.05. "
-        f"Only queries that {report.settings['min_users']} users or more typed are shown. The tests are not corrected "
-        "for their number and treat all events as independent: one in twenty queries without a difference passes."
+        "The figure shows queries that pass a two-tailed binomial test (p < 0.05; null hypothesis: people add both "
+        "groups equally often) and whose absolute association is above 0.05. "
+        f"Only queries that {report.settings['min_users']} users or more typed are shown. The p-values are not "
+        "corrected for the number of tests, which treat all reformulations as independent: one in twenty queries "
+        "without a difference passes."
     )
     picture = scatter(about, drawn, "log10 of reformulations", f"share of {first}", size=3.5)
     parts = [quote("original", "query"), counts(n="n", users="users"), shares()]
@@ -313,7 +311,7 @@ def _texts(report: LogReport) -> list[Markup]:
         body.append(
             made(
                 "keyphrases",
-                "Keyphrases: phrases that people add in the same templates as group terms, such as 'jobs for ...'",
+                "Keyphrases: phrases that people add at the same place as group terms, for example after 'jobs for'",
                 t["keyphrases"].head(_SHOWN),
                 parts,
             )
@@ -353,7 +351,7 @@ def _data(report: LogReport) -> list[Markup]:
 
 
 _SECTIONS: tuple[tuple[str, str, Callable[[LogReport], list[Markup]]], ...] = (
-    ("patterns", "How often people add a group, which group, and how soon", _patterns),
+    ("patterns", "How often people add terms of a group, which group, and how soon", _patterns),
     ("effect", "What changes after a group is added", _effect),
     ("pages", "Which groups the result pages name", _pages),
     ("topics", "Topics", _topics),

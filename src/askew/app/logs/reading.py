@@ -181,7 +181,7 @@ def _walk_parts(
         kept.topic_users.update(walked.topic_users)
         if len(kept.topics) > _MOST_TOPICS:
             raise DataError(
-                f"log: expected topics in the column topic, found more than {_MOST_TOPICS:,} different values; name "
+                f"log: expected topics in the column 'topic', found more than {_MOST_TOPICS:,} different values; name "
                 "another column with columns=, or leave topics out with topics='none'"
             )
         kept.late = sorted([*kept.late, *walked.late])[:3]

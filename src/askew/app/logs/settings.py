@@ -18,19 +18,25 @@ class LogSettings:
     """The settings of the analysis of a log.
 
     ``format`` is a log format (``askew list log_formats``). ``columns`` maps the field names of askew (``user``,
-    ``time``, ``query`` and others) to the column names of the log. ``groups`` are the groups that queries may name.
-    ``page_lexicon`` is another lexicon of the same groups: its words are counted in the texts of result pages.
-    Without ``page_lexicon``, the words of ``groups`` are counted there. If the log does not mark sessions, the
-    session of a user ends after ``gap`` minutes without a row of this user. ``topics`` says how queries get topics:
-    ``auto``, ``column``, ``words``, ``none``, the path of a .toml file with the words of each topic, or the name of a
-    classifier. ``vectors`` is a file of word vectors; the vectors measure how strongly a query is associated with
-    each group. ``vocabulary`` is the file with the words of these vectors. ``pairs`` is a file of word pairs, such as
-    he and she. ``direction`` is the method that computes the direction between two groups in the vector space from
-    these word pairs. An even share is 1 divided by the number of groups. ``margin`` (from 0 to below 1) says how far
-    the share of a group on a result page may be from an even share and still count as even. A text is in the report
-    only if at least ``min_users`` users typed it. A site is in the report only if it occurs in the results of at
-    least ``min_events`` reformulations by at least ``min_users`` users. ``review`` is a file in which you accept or
-    reject further terms for the lexicon. ``folder`` is the folder for temporary files.
+    ``time``, ``query`` and others) to the column names of the log. ``groups`` are the groups whose words are searched
+    for in queries. ``page_lexicon`` is another lexicon of the same groups: its words are counted in the texts of
+    result pages. Without ``page_lexicon``, the words of ``groups`` are counted there. If the log does not mark
+    sessions, the session of a user ends after ``gap`` minutes without a row of this user.
+
+    ``topics`` is the source of query topics: ``"column"`` (a column of the log), ``"words"`` (word lists of askew), a
+    ``.toml`` file with the words of each topic, the name of a classifier, or ``"none"``. ``"auto"`` uses the column if
+    the log has one, else the word lists.
+
+    ``vectors`` is a file of word vectors; the vectors measure how strongly a query is associated with each group.
+    ``vocabulary`` is the file with the words of these vectors. ``pairs`` is a file of word pairs, such as "he" and
+    "she". ``direction`` is the method that computes the direction between two groups in the vector space from these
+    word pairs.
+
+    An even share is 1 divided by the number of groups. ``margin`` (from 0 to below 1) says how far the share of a
+    group on a result page may be from an even share and still count as even. A text is in the report only if at least
+    ``min_users`` users typed it. A site is in the report only if it occurs in the results of at least ``min_events``
+    reformulations by at least ``min_users`` users. ``review`` is a file in which you accept or reject further terms
+    for the lexicon. ``folder`` is the folder for temporary files.
     """
 
     format: str = "tsv"

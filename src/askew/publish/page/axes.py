@@ -51,8 +51,8 @@ def axis(label: str, values: Iterable[float], zero: bool = False, most: int = 6)
     found = [*values, *([0.0] if zero else [])]
     if not all(map(math.isfinite, found)):
         raise DataError(
-            f"chart, {label!r}: expected finite numbers, found infinite or missing numbers; leave out these numbers "
-            "and count them"
+            f"chart, {label!r}: expected finite numbers, found infinite or missing numbers; leave these numbers out "
+            "and say how many were left out"
         )
     low, high = (min(found), max(found)) if found else (0.0, 1.0)
     # Values that differ only by the rounding error count as one value.

@@ -63,18 +63,15 @@ def counted_section(files: PageParts, found: CountedParts) -> Section:
 
 
 def _told(found: CountedParts) -> str:
-    has_who = "who" in found.data["kind"].to_list()
-    ways = (
-        'in two ways: by the reason for the mention of a group (rows "why") and by the kind of person that is '
-        'mentioned (rows "who")'
-        if has_who
-        else 'by the reason for the mention of a group (rows "why")'
+    who = (
+        ' The rows "who" divide the same words by the kind of person that is mentioned. Their net values add up to the '
+        "same mean. All values of these rows are corrected for the known errors of the model."
+        if "who" in found.data["kind"].to_list()
+        else ""
     )
-    corrected = ' The values of the rows "who" are corrected for the known errors of this model.' if has_who else ""
-    also = ', and so do the net values of the rows "who"' if has_who else ""
     return (
-        f"The table divides the words that the measure counts {ways}. A model ({found.resolver}) estimates the values "
-        f'of all rows.{corrected} The net values of the rows "why" add up to the mean of the measure{also}. The row '
-        '"on topic" includes mentions that present one group as the default, because too few of them are labeled for a '
-        "separate estimate."
+        f"The table divides the words that the measure counts. A model ({found.resolver}) estimates the values of all "
+        'rows. The rows "why" divide the words by the reason for the mention of a group. Their net values add up to '
+        f'the mean of the measure.{who} The row "on topic" includes mentions that present one group as the '
+        "default, because too few of them are labeled for a separate estimate."
     )

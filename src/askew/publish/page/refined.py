@@ -71,9 +71,9 @@ def _boxes(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
     note = (
         "Candidates are reformulations of an original query; a box is a subset of the candidates. Refined: number of "
         "original queries that have a candidate in the box. The columns 'mean words', 'before', 'after' and 'change' "
-        "are computed only for these original queries and, for each of them, the candidate in the box with the best "
-        "value of the measure. Value 1: number of original queries whose best candidate in the box reaches the value 1 "
-        "of the measure (an oracle in RePair). Each share is a share of all original queries, with its 95% Wilson "
+        "are for these original queries only. The column 'after' uses the best candidate of each query in the box, "
+        "which is the candidate with the best value of the measure. Value 1: number of original queries whose best "
+        "candidate in the box has the value 1. Each share is a share of all original queries, with its 95% Wilson "
         "interval."
     )
     return files.table(
@@ -114,9 +114,9 @@ def _hard(files: PageParts, found: pl.DataFrame, measure: str, ranker: str) -> M
         head += [Column("other ranker", CODE), *map(Column, told)]
     rows = [_hard_row(row) for row in found.iter_rows(named=True)]
     note = (
-        "Only original queries that have a candidate reformulation are counted. Means are over the hard queries that "
-        f"were scored both by {ranker} and by the other ranker of the same row. Columns whose names contain "
-        "', other' were measured with the other ranker. Improved: number of hard queries for "
+        "Only original queries that have a candidate reformulation are counted. The column 'other ranker' names a "
+        "second ranker. Columns whose names contain ', other' were measured with this ranker. Means are over the hard "
+        f"queries that were scored by both {ranker} and the other ranker. Improved: number of hard queries for "
         "which, with the other ranker, the best candidate is better than the original query. Intervals are "
         "Wilson intervals."
     )

@@ -24,8 +24,8 @@ _COUNTS = ("improved pairs", "unchanged pairs", "worsened pairs")
 _BEFORE_AFTER = columns("measure", "pairs", "before", "after", "change", "95% interval", *_COUNTS)
 _METHOD = (
     "Change: the relative change of the mean from before to after, in percent. A 95% interval is given if there are at "
-    f"least {n.FEWEST} queries. The intervals of bounded measures are valid for every distribution; the intervals of "
-    "other measures are studentized and approximate."
+    f"least {n.FEWEST} queries. The intervals of measures with known bounds are valid for every distribution of "
+    "values; the intervals of other measures are approximate."
 )
 _IN_SAMPLE = (
     "A pair is an original query and its reformulation. In-sample: the pairs are selected and measured on the same "
@@ -33,15 +33,16 @@ _IN_SAMPLE = (
 )
 _HELD_OUT = (
     "A pair is an original query and its reformulation. Held out: pairs are selected by their gains on half of the "
-    "documents of the collection, and measured on the other half, at half the cutoff. Effectiveness has a held-out "
-    "figure only for queries with several relevant documents. The main figures use the split by "
-    "documents, because its halves share no passage. The documents are split at random several times. Each half of a "
+    "documents of the collection, and measured on the other half. On each half, the cutoff of every measure is "
+    "halved. Effectiveness has a held-out figure only for queries with several relevant "
+    "documents. The documents are split at random several times. Each half of a "
     "split is used once to select pairs and once to measure them. A pair counts once for each half that selects it. "
     "For the 95% interval, the queries are treated as a random sample. "
-    'The column "by words": pairs are selected by the lean with half of the words of each group, and measured with the '
-    "other half of the words. Both halves of the words are counted in the same passages, so the figure by words is too "
-    'optimistic. The column "by ranks": pairs are selected by the lean at the odd ranks and measured at the even '
-    "ranks, and the reverse. Passages that move between odd and even ranks make the figure by ranks too low."
+    'The column "by words": the words of each group are split instead of the documents. One half of the words is used '
+    "to select pairs by their lean, and the other half to measure the lean. This overstates the reduction of lean, "
+    "because both halves of the words are counted in the same passages. "
+    'The column "by ranks": pairs are selected by their lean at the odd ranks and measured at the even ranks, and vice '
+    "versa. This understates the reduction of lean, because passages move between odd and even ranks."
 )
 _ONLY_IN_SAMPLE = (
     'The value "in-sample" in the column "figures" means that the measure has no held-out figure. Effectiveness '
@@ -122,7 +123,7 @@ def held_out_sentence(row: Row, label: str) -> str:
         f"In the subset {row['subset']}, reformulation changes the mean of {label} by "
         f"{n.change(row['change'])}{interval}, measured on held-out documents. If pairs are selected with "
         f"half of the group words and measured with the other half, the change is {n.change(row['words_change'])}. "
-        "If pairs are selected at odd ranks and measured at even ranks, and the reverse, the change is "
+        "If pairs are selected at odd ranks and measured at even ranks, and vice versa, the change is "
         f"{n.change(row['ranks_change'])}. If pairs are selected and measured on the same data (in-sample), the change "
         f"is {n.change(row['in_sample_change'])}."
     )
@@ -192,9 +193,10 @@ def against_section(
         "measure", "queries", "original", "by effectiveness", "chosen", "change", "95% interval", "p", "p (Holm)"
     )
     note = (
-        f"Change: from the candidate with the best {measure} to the selected candidate of the same query. If several "
-        f"candidates have the best {measure}, the first is used. p: the null hypothesis is that the mean difference "
-        "is 0. p (Holm): p after Holm's correction for the number of measures."
+        f"By effectiveness: the candidate with the best value of {measure} for each query; of several such "
+        "candidates, the first. Chosen: the selected candidate. Change: the relative change of the mean from the "
+        "column 'by effectiveness' to the column 'chosen', in percent. p: the null hypothesis is that the mean "
+        "difference is 0. p (Holm): p after Holm's correction for the number of measures."
     )
     caption = (
         "Means for the original queries, for candidates selected by effectiveness alone, and for the selected pairs"
@@ -203,9 +205,8 @@ def against_section(
     most = max(found.get_column("queries").to_list(), default=0)
     intro = paragraph(
         f"For every query of the subset {subset}, the selected reformulation is compared with the candidate "
-        f"reformulation that has the best {measure}. The dataset Matches Made in Heaven selects by effectiveness alone "
-        f"in this way. For {agree:,} of {most:,} queries, the selected reformulation is the candidate with the best "
-        f"{measure}."
+        f"reformulation that has the best value of {measure}. The dataset Matches Made in Heaven contains such "
+        f"reformulations. For {agree:,} of {most:,} queries, both are the same candidate."
     )
     return Section("against", "Against effectiveness alone", [intro, files.table(given, found)])
 
@@ -273,8 +274,8 @@ def improved_section(
     labels_of = [label for side in _QUERIES for label in (side.replace("_", " "), "95% interval")]
     head = columns("measure", "queries", *labels_of)
     note = (
-        "Shares of queries, with 95% Wilson intervals. If a query has several reformulations, the mean of their gains "
-        "counts."
+        "Shares of queries, with 95% Wilson intervals. The gain of a query with several reformulations is the mean of "
+        "their gains."
     )
     caption = f"Queries of the subset {subset} that the reformulation improves, leaves unchanged or worsens"
     given = table("improved-worsened", caption, head, rows, note, labels_note(labels.values()))

@@ -97,8 +97,9 @@ def _method_tables(files: PageParts, methods: pl.DataFrame, sides: Sequence[Side
     ]  # fmt: skip
     head = columns("method", "candidates", "queries", "chosen for", "share", "95% interval", kind=CODE)
     note = (
-        f"Chosen for: the number of queries for which a reformulation by the method is in the subset {subset}. Share: "
-        "chosen for / queries, with a 95% Wilson interval."
+        "Queries: the number of queries that the method reformulated. Chosen for: the number of these queries for "
+        f"which a reformulation by the method is in the subset {subset}. Share: the number 'chosen for' divided by the "
+        "number of queries, with a 95% Wilson interval."
     )
     shares = found.select("method", "pairs", "method_queries", "won", "won_share", "won_low", "won_high")
     used = files.table(table("methods-chosen", "For how many queries each method is chosen", head, rows, note), shares)
@@ -107,8 +108,8 @@ def _method_tables(files: PageParts, methods: pl.DataFrame, sides: Sequence[Side
     groups = [Group(side.label, _method_rows(methods.filter(measure=side.measure))) for side in sides]
     note = (
         "The column 'candidates' and the four columns after it are for all candidate reformulations of a method. The "
-        "column 'chosen' and the four columns after it are for its selected reformulations. The intervals cover "
-        "variation over queries."
+        "column 'chosen' and the four columns after it are for its selected reformulations. The intervals treat "
+        "the queries as a random sample."
     )
     return [used, files.table(Table("methods", "Effect of each method", told, groups, [note]), methods)]
 

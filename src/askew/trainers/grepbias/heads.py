@@ -54,8 +54,8 @@ class HeadSettings:
         fine = self.epochs >= 1 and self.batch_size >= 0 and self.learning_rate > 0
         if not fine or min(self.weight_decay, self.ridge) < 0:
             raise ConfigError(
-                "adapter: expected epochs and learning_rate to be above 0, and batch_size, weight_decay and ridge to "
-                f"be 0 or more; found {self}"
+                "adapter: expected epochs= and learning_rate= to be above 0, and batch_size=, weight_decay= and ridge= "
+                f"to be 0 or more; found {self}"
             )
 
 
