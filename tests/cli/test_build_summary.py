@@ -7,7 +7,7 @@ def row(subset, pairs, new):
     return {
         "subset": subset, "pairs": pairs, "queries": pairs, "measure": "RR@10", "of": "value", "old_mean": 0.5,
         "new_mean": new, "change": 10.0, "low": 5.0, "high": 15.0, "improved_pairs": 3, "worsened_pairs": 0,
-        "figures": "in-sample", "in_sample_change": 10.0, "words_change": None,
+        "figures": "in-sample", "in_sample_change": 10.0, "words_change": None, "zero_pairs": 0,
     }  # fmt: skip
 
 
@@ -50,6 +50,13 @@ def test_a_subset_states_the_number_of_held_out_queries_and_where_it_is_smaller(
     )
     show_summary(held[2:])
     assert "held out: 65 queries\n\n" in capsys.readouterr().out
+
+
+def test_a_subset_states_how_many_pairs_find_no_relevant_document_before_and_after(capsys):
+    zero = {"RR@10": 4, "AP@10": 4, "nDCG@5": 6, "P@1": 0, "ARaB(tf)@10": None}
+    show_summary([{**row("fair", 9, 0.6), "measure": name, "zero_pairs": count} for name, count in zero.items()])
+    said = "fair: 9 pairs of 9 queries\npairs with the value 0 before and after: 6 for nDCG@5; 4 for RR@10, AP@10\n"
+    assert said in capsys.readouterr().out
 
 
 def test_an_interval_without_one_of_its_ends_is_not_shown(capsys):

@@ -70,7 +70,7 @@ def test_a_build_without_other_rankers_says_nothing_of_them(folder, until):
 
 def test_pairs_without_a_score_under_another_ranker_are_said_to_have_none(capsys):
     figures = {"old_mean": None, "new_mean": None, "change": None, "low": None, "high": None}
-    counts = {"pairs": 2, "queries": 2, "improved_pairs": 0, "worsened_pairs": 0}
+    counts = {"pairs": 2, "queries": 2, "improved_pairs": 0, "worsened_pairs": 0, "zero_pairs": 0}
     row = {"subset": "fair", "measure": LEAN, "of": "distance from zero", "figures": "in-sample", **figures, **counts}
     show_summary([row], [{**row, "ranker": "qld", "pairs": 0, "took_part": False}])
     assert "with the ranker qld: no pair has a score\n" in capsys.readouterr().out

@@ -83,6 +83,6 @@ def test_the_demo_needs_no_model_and_its_reformulations_are_of_its_own_queries()
 def test_a_subset_without_any_score_of_a_measure_is_shown_without_a_mean(capsys):
     empty = dict.fromkeys(("old_mean", "new_mean", "change", "low", "high"))
     row = {"subset": "optimal", "measure": "NFaiRR@10", "of": "score", "pairs": 1, "queries": 1, **empty}
-    row |= {"figures": "in-sample", "improved_pairs": 0, "worsened_pairs": 0}
+    row |= {"figures": "in-sample", "improved_pairs": 0, "worsened_pairs": 0, "zero_pairs": 0}
     show_summary([row])
     assert "NFaiRR@10" in capsys.readouterr().out

@@ -46,6 +46,7 @@ def test_a_signed_measure_is_summed_up_by_its_distance_from_zero():
     # Old: 2, 2, 1, 0; new: 1, 3, 0.5, 0.
     assert (found["old_mean"], found["new_mean"], found["change"]) == (1.25, 1.125, pytest.approx(-10))
     assert (found["improved_pairs"], found["unchanged_pairs"], found["worsened_pairs"]) == (2, 1, 1)
+    assert found["zero_pairs"] == 1
     assert found["of"] == "distance from zero"
 
 

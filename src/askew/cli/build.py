@@ -172,7 +172,7 @@ def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = 
         if again or not chosen[0]["pairs"]:
             continue
         shown += chosen
-        for line in _held_out_queries(chosen):
+        for line in (*_zero_pairs(chosen), *_held_out_queries(chosen)):
             say(line)
         is_held_out = any(row["figures"] == HELD_OUT for row in chosen)
         labels = [_label(row) for row in chosen]
@@ -190,6 +190,17 @@ def _under(rows: list[dict[str, Any]]) -> Iterator[str]:
         changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in found if row["pairs"])
         part = " (also used to select the pairs)" if found[0]["took_part"] else ""
         yield f"with the ranker {ranker}{part}: {changes or 'no pair has a score'}"
+
+
+def _zero_pairs(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield how many pairs find no relevant document, neither with the original query nor with the reformulation."""
+    counts = {_label(row): row["zero_pairs"] for row in rows if row["zero_pairs"]}
+    said = [
+        f"{count:,} for {', '.join(name for name, one in counts.items() if one == count)}"
+        for count in sorted(set(counts.values()), reverse=True)
+    ]
+    if said:
+        yield f"pairs with the value 0 before and after: {'; '.join(said)}"
 
 
 def _held_out_queries(rows: list[dict[str, Any]]) -> Iterator[str]:

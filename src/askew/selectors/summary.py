@@ -22,7 +22,7 @@ from askew.statistics.streamed import PairwiseSum
 _SCHEMA = {
     "subset": pl.String, "measure": pl.String, "of": pl.String, "pairs": pl.Int64, "queries": pl.Int64,
     "old_mean": pl.Float64, "new_mean": pl.Float64, "change": pl.Float64, "low": pl.Float64, "high": pl.Float64,
-    **dict.fromkeys(("improved_pairs", "unchanged_pairs", "worsened_pairs"), pl.Int64),
+    **dict.fromkeys(("improved_pairs", "unchanged_pairs", "worsened_pairs", "zero_pairs"), pl.Int64),
 }  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def summarize(
     ``bounds`` are those of the measures). It is null if the old mean is zero or the data do not determine it. ``of``
     names what is averaged: scores, or the distance from zero for a signed measure that is best at zero, because lean to
     both sides would cancel out. ``improved_pairs`` and ``worsened_pairs`` gained and lost more than the tolerance;
-    ``unchanged_pairs`` did neither.
+    ``unchanged_pairs`` did neither. ``zero_pairs`` have the score zero before and after.
     """
     if not 0 < level < 1:
         raise ConfigError(f"level: expected a number between 0 and 1, found {level}")
@@ -96,15 +96,16 @@ class _Tally:
         self._old, self._new = PairwiseSum(n), PairwiseSum(n)
         self._before, self._after = np.zeros(queries), np.zeros(queries)
         self._sizes = np.zeros(queries, np.int32)
-        self._signs = {"improved_pairs": 0, "unchanged_pairs": 0, "worsened_pairs": 0}
+        self._counts = {"improved_pairs": 0, "unchanged_pairs": 0, "worsened_pairs": 0, "zero_pairs": 0}
 
     def add(self, query: Ints, old: Floats, new: Floats) -> None:
         """Add pairs, in the order of the table."""
         there = _present(old, new)
         query, old, new = query[there], old[there], new[there]
         sign = verdicts(old, new, self._direction, self._tolerance)
-        for name, value in zip(self._signs, (1, 0, -1), strict=True):
-            self._signs[name] += int((sign == value).sum())
+        found = (sign > 0, sign == 0, sign < 0, (old == 0) & (new == 0))
+        for name, flags in zip(self._counts, found, strict=True):
+            self._counts[name] += int(flags.sum())
         if self._direction is Direction.ZERO:
             old, new = np.abs(old), np.abs(new)
         self._old.add(old)
@@ -118,7 +119,7 @@ class _Tally:
     def row(self, bounds: Bounds, level: float) -> dict[str, Any]:
         """Return the row of the table."""
         to_zero, n, known_queries = self._direction is Direction.ZERO, self._old.n, self._sizes > 0
-        told: dict[str, Any] = {"pairs": n, "queries": int(known_queries.sum()), **self._signs}
+        told: dict[str, Any] = {"pairs": n, "queries": int(known_queries.sum()), **self._counts}
         told["of"] = "distance from zero" if to_zero else "score"
         if not n:
             return told

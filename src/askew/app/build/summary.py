@@ -37,7 +37,10 @@ def summary_of(
     if stage is None or not outcomes["pairs"].manifest.parts:
         return None
     pairs = step_parts(store, outcomes["pairs"].manifest)
-    return summarize(pairs, evaluate.directions, stage.selector.subsets, evaluate.bounds)
+    found = summarize(pairs, evaluate.directions, stage.selector.subsets, evaluate.bounds)
+    # Zero is balanced for a measure of lean; for effectiveness it means that neither query finds a relevant document.
+    judged = [one.text for one in evaluate.asked if "judgements" in one.family.reads]
+    return found.with_columns(pl.when(pl.col("measure").is_in(judged)).then("zero_pairs").alias("zero_pairs"))
 
 
 def held_out_of(
@@ -94,7 +97,7 @@ def headline(in_sample: pl.DataFrame, held_out: pl.DataFrame | None) -> pl.DataF
     known = pl.col("held_out_old_mean").is_not_null()
     picked = [pl.when(known).then(f"held_out_{name}").otherwise(f"in_sample_{name}").alias(name) for name in _FIGURES]
     told = pl.when(known).then(pl.lit(HELD_OUT)).otherwise(pl.lit(IN_SAMPLE)).alias("figures")
-    counts = ["of", "pairs", "queries", "improved_pairs", "unchanged_pairs", "worsened_pairs"]
+    counts = ["of", "pairs", "queries", "improved_pairs", "unchanged_pairs", "worsened_pairs", "zero_pairs"]
     beside = [f"in_sample_{name}" for name in _FIGURES]
     others = [f"{scheme}_{name}" for scheme in (WORDS, RANKS) for name in ("pairs", *_FIGURES)]
     more = ["held_out_pairs", "held_out_queries", *others]
