@@ -54,15 +54,15 @@ class _Running:
     parameters = {
         "kind": Parameter(
             "tf",
-            "value of a document for a group: its number n of words that name the group (tc), ln(1 + n) (tf), or 1 if "
-            "n > 0 (bool)",
+            "the value of a document with n words that name a group: 'tc' is n, 'tf' is ln(1 + n), 'bool' is 1 if "
+            "n > 0 and otherwise 0",
             KINDS,
         ),
-        "groups": Parameter("auto", f"{DIFFERENCE}; or one group alone"),
+        "groups": Parameter("auto", f"{DIFFERENCE}; the name of one group measures this group alone"),
         "sign": Parameter(
             "signed",
-            "keep the sign of the lean (signed), use the absolute value of the measure for each query (abs), or "
-            "use the absolute value of the mean lean of the top i documents for every rank i (running-abs)",
+            "'signed' keeps the sign of the lean, 'abs' takes the absolute value of the measure for each query, "
+            "'running-abs' takes the absolute value of the mean lean of the top i documents at every rank i",
             SIGNS,
         ),
         **relevance_parameters(),

@@ -31,14 +31,14 @@ NEUTRAL = "neutral"
 GROUPS = Parameter("all", "the groups that are compared, joined by '+'")
 MEMBER = Parameter(
     "share",
-    "how much a document counts for a group: the share of its mentions that name the group (share), or the number of "
-    "its mentions that name the group (mentions)",
+    "how much a document counts for a group: 'share' is the share of its mentions that name the group, 'mentions' is "
+    "the number of these mentions",
     ("share", "mentions"),
 )
 NO_GROUP = Parameter(
     "drop",
-    f"what to do with a document that names no group: assign it to no group (drop), or to an extra group '{NEUTRAL}' "
-    "that has its own target (group)",
+    f"a document that names no group: 'drop' assigns it to no group, 'group' assigns it to an extra group '{NEUTRAL}' "
+    "that has its own target",
     ("drop", "group"),
 )
 
