@@ -116,7 +116,7 @@ class _BoundMeasure(_Lean):
 
     def __call__(self, **_: Any) -> Any:
         raise ConfigError(
-            f"measure {self.name}: its parameters and cutoff are fixed; make another measure with measures()"
+            f"measure {self.name}: its parameters and cutoff cannot be changed; make a new measure with measures()"
         )
 
     def __repr__(self) -> str:

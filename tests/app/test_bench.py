@@ -440,7 +440,7 @@ def test_a_run_of_other_queries_or_documents_is_refused(toy, store):
     run.write_text("x1 Q0 d1 1 2.0 me\n")
     with pytest.raises(
         DataError,
-        match=r"no query of the run is a query of this bench; the run has 1 queries .*'x1'.* 3 queries .*'q1'",
+        match=r"none of its 1 queries .*'x1'.* is among the 3 queries of this bench .*'q1'",
     ):
         bench(str(toy), [f"run:{run}"], settings=BenchSettings(store=store))
     run.write_text("q1 Q0 d1 1 2.0 me\nq1 Q0 d99 2 1.0 me\n")

@@ -40,7 +40,7 @@ def test_the_table_fits_the_terminal_and_says_the_rule(askew, store):
         "The bound is the largest reduction of lean that selecting among these reformulations can give without a loss "
         "of effectiveness" in plain
     )
-    assert "A query without results has an effectiveness of 0 and no lean" in plain
+    assert "A query without results has an effectiveness of 0 and no value of lean" in plain
 
 
 def test_json_has_every_number(askew, store):
@@ -66,7 +66,7 @@ def test_an_error_is_one_line(askew, files, store):
         2, "--agree", "from 0 to 1 (the share of the top 10 that must be kept), found 2"
     )
     askew("bench demo -m qld --measures RR@10").refused(2, "one of lean")
-    askew(f"bench demo -m run:old.run --store {store}").refused(3, "no query of the run is a query of this bench")
+    askew(f"bench demo -m run:old.run --store {store}").refused(3, "queries of this bench")
     askew("bench nowhere -m qld").refused(3, "nowhere")
     files.text("o/report.html", "mine")
     askew("bench demo -m qld --out o").refused(2, "o/report.html")

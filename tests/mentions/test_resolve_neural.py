@@ -204,7 +204,7 @@ def test_a_damaged_file_is_refused_in_one_line(encoder, adapter, damage):
 
 
 def test_a_folder_without_an_adapter_is_refused(tmp_path, encoder):
-    with pytest.raises(ConfigError, match=r"expected minilm-who or a folder with adapter\.safetensors"):
+    with pytest.raises(ConfigError, match=r"expected 'minilm-who' or a folder with the file adapter\.safetensors"):
         NeuralResolver(str(tmp_path), encoder)
 
 

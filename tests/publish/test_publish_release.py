@@ -391,7 +391,7 @@ def test_groups_of_a_lexicon_that_are_no_list_of_names_are_refused(tmp_path, gro
 
 def test_measures_with_the_same_column_are_refused(tmp_path):
     twin = {"A(x=1)@5": {"signature": "A", "direction": "up"}, "A(x=-1)@5": {"signature": "B", "direction": "up"}}
-    with pytest.raises(ConfigError, match=r"measures: .* have the same column A_x_1_5"):
+    with pytest.raises(ConfigError, match=r"measures: .* have the same column name A_x_1_5"):
         publish(toy_pairs(), facts(measures=twin), tmp_path / "out")
 
 

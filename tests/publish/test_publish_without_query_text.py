@@ -113,7 +113,7 @@ def test_a_column_of_texts_that_nobody_knows_is_refused(tmp_path):
 
 
 def test_query_ids_that_are_the_texts_are_refused(tmp_path):
-    with pytest.raises(DataError, match="query ids are the texts"):
+    with pytest.raises(DataError, match="queries have their text as id"):
         published(tmp_path, toy_pairs().with_columns(query_id="original_text"))
 
 

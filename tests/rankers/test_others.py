@@ -90,7 +90,7 @@ class TestDense:
             build("ranker", "dense", {"index": ranker.folder})
 
     def test_faiss_without_its_part_of_the_index_says_so(self, ranker):
-        with pytest.raises(ConfigError, match="it has no FAISS index"):
+        with pytest.raises(ConfigError, match="it was built without FAISS"):
             build("ranker", "dense", {"index": ranker.folder, "search": "faiss"})
 
     def test_flat_faiss_finds_what_exact_search_finds(self, tmp_path, ranker):

@@ -116,9 +116,7 @@ def test_a_stopped_cross_validation_goes_on_after_its_finished_folds(tiny_encode
 def test_a_class_that_is_missing_is_told(tiny_encoder, tmp_path):
     file = tmp_path / "q.csv"
     file.write_text("1,who is she,f\n2,tea,n\n3,rain,n\n", encoding="utf-8")
-    with pytest.raises(
-        DataError, match=r"found no texts of male \(number of texts of each class: neutral 2, female 1, male 0\)"
-    ):
+    with pytest.raises(DataError, match="found these numbers of texts: neutral 2, female 1, male 0"):
         train_classifier(file, tmp_path / "m", job(tiny_encoder), "cpu")
 
 

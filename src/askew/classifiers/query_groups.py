@@ -73,6 +73,6 @@ def _refuse_other(groups: GroupsLike | None) -> None:
     found = GROUPS if groups is None else Groups.of(groups).names
     if set(found) != set(GROUPS):
         raise ConfigError(
-            f"query-groups: expected the groups female and male, found {', '.join(found)}; "
-            "use the classifier lexical, which works with any groups"
+            f"query-groups: expected the groups 'female' and 'male', found {', '.join(found)}; "
+            "use the classifier 'lexical', which works with any groups"
         )

@@ -154,8 +154,8 @@ class _CriteriaParser:
                 raise self._fail("a space after the number", _Token("other", glued.group(), match.end()))
         return [*found, _Token("end", "", len(self.text))]
 
-    def _fail(self, expected: str, token: _Token) -> ConfigError:
-        found = repr(token.text) if token.text else "the end"
+    def _fail(self, expected: str, token: _Token, found: str = "") -> ConfigError:
+        found = found or (repr(token.text) if token.text else "the end")
         shown = self.text if len(self.text) <= 100 else f"{self.text[:100]}..."
         return ConfigError(f"criterion {shown!r}: expected {expected} at character {token.at + 1}, found {found}")
 
@@ -252,9 +252,9 @@ class _CriteriaParser:
             raise self._fail(f"'(' after {name.text}", self._next())
         count = self._inside(self._arguments, "',' or ')'")
         if name.text == "abs" and count != 1:
-            raise self._fail(f"1 value in abs(...) instead of {count}", name)
+            raise self._fail("1 value in abs(...)", name, str(count))
         if name.text != "abs" and count < 2:
-            raise self._fail(f"{name.text} of 2 values or more instead of {count}", name)
+            raise self._fail(f"2 values or more in {name.text}(...)", name, str(count))
         self.steps += [(np.abs, 1)] if count == 1 else [(_FUNCTIONS[name.text], 2)] * (count - 1)
 
     def _arguments(self) -> int:

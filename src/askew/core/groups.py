@@ -101,7 +101,9 @@ class Groups:
         elif isinstance(groups, str):
             found = cls(load_lexicon(lexicon), [name.strip() for name in groups.split(",")])
         else:
-            raise ConfigError("groups=: with lexicon=, expected the names of groups in this lexicon, as in 'old,young'")
+            raise ConfigError(
+                "groups=: if lexicon= is given, expected a text with names of its groups, as in 'old,young'"
+            )
         return found if tokens is None else found.with_tokens(tokens)
 
     def with_tokens(self, tokens: str) -> Groups:

@@ -26,7 +26,7 @@ _SHORT_GROUPS = {"f": "female", "m": "male"}
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The terms of each group, in the order of the groups. A term that ends in ``*`` matches as a prefix."""
+    """A word list: its groups in order, and the terms of each group. A term that ends in ``*`` matches as a prefix."""
 
     name: str
     groups: Mapping[str, tuple[str, ...]]
@@ -123,7 +123,7 @@ def load_lexicon(spec: str | Path | Lexicon) -> Lexicon:
             "lexicon",
             text,
             shipped_lexicons(),
-            "the shipped lexicons (to use a file of your own, also write its ending, such as .toml)",
+            "the shipped lexicons (a file of your own needs an ending, such as '.toml')",
         )
     _check_file(path)
     readers = {".toml": _from_toml, ".dic": _from_dic, ".csv": _from_rows, ".tsv": _from_rows, ".txt": _from_rows}

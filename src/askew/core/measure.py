@@ -167,7 +167,7 @@ def check_columns(texts: Iterable[str]) -> None:
     for text in texts:
         column = column_of(text)
         if (first := known.get(column.casefold())) is not None:
-            same = "is requested twice" if first == text else f"and {text} have the same column {column}"
+            same = "is requested twice" if first == text else f"and {text} have the same column name {column}"
             raise ConfigError(f"measures: {first} {same}; leave one of them out")
         known[column.casefold()] = text
 

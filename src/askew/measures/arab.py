@@ -54,15 +54,15 @@ class _Running:
     parameters = {
         "kind": Parameter(
             "tf",
-            "value of a document with n words that name the group: n for 'tc', ln(1 + n) for 'tf', or 1 for 'bool' if "
-            "n > 0",
+            "the value of a document with n words that name a group: 'tc' is n, 'tf' is ln(1 + n), 'bool' is 1 if "
+            "n > 0 and otherwise 0",
             KINDS,
         ),
-        "groups": Parameter("auto", f"{DIFFERENCE}; or one group alone"),
+        "groups": Parameter("auto", f"{DIFFERENCE}; the name of one group measures this group alone"),
         "sign": Parameter(
             "signed",
-            "'signed' keeps the sign of the lean; 'abs' uses the absolute value of the measure for each query; "
-            "'running-abs' uses the absolute value of the mean lean of the top i documents, for every rank i",
+            "'signed' keeps the sign of the lean, 'abs' takes the absolute value of the measure for each query, "
+            "'running-abs' takes the absolute value of the mean lean of the top i documents at every rank i",
             SIGNS,
         ),
         **relevance_parameters(),

@@ -18,7 +18,7 @@ from askew.plugins.kinds import DocMentions, Inputs, Parameter
 MISSING = ("error", "zero", "drop", "skip")
 READING = Parameter(
     "strict",
-    "how a malformed line of a file is treated: as an error (strict), or as in the published scripts (published)",
+    "a malformed line of a file: 'strict' stops with an error, 'published' treats it as the published scripts do",
     ("strict", "published"),
     quiet=True,
 )
@@ -33,8 +33,8 @@ DIGITS = Parameter(
 
 # Describes the parameter ``groups`` of measures that are a difference of two groups.
 DIFFERENCE = (
-    "the groups to compare, such as male-female (the value of the first group minus the value of the second group); "
-    "auto means male-female, or, if the lexicon has two other groups, its second group minus its first group"
+    "the groups to compare: 'male-female' is the value of male minus the value of female; 'auto' is 'male-female' if "
+    "the lexicon has these groups, and otherwise the second of its two groups minus the first"
 )
 
 
@@ -45,38 +45,38 @@ def lean_parameters(lexicon: str) -> dict[str, Parameter]:
         "tokens": Parameter(TOKENIZER, "the name of the tokenizer"),
         "overlap": Parameter(
             "all",
-            "a term of several groups counts for all these groups (all), or only for the first of these groups (first)",
+            "a term of several groups: 'all' counts it for all these groups, 'first' only for the first of them",
             ("all", "first"),
         ),
         "who": Parameter(
             ANY,
-            "which mentions of a group count, by the class that a model estimates: any, or one or more of real, "
-            "fictional, generic, name and other, joined by +",
+            "the mentions that count, by what they refer to as a model estimates: 'any' counts all; otherwise, join "
+            "some of 'real', 'fictional', 'generic', 'name' and 'other' with '+', as in 'real+name'",
             quiet=True,
         ),
         "resolver": Parameter(
             RESOLVER,
-            "the model that estimates the class of a mention (see the parameter 'who'): light or neural",
+            "the model that estimates what a mention refers to (see the parameter 'who'): 'light' or 'neural'",
             quiet=True,
         ),
         "missing": Parameter(
             "error",
-            "what to do with a ranked document that has no text: stop with an error (error), count it as a document "
-            "that names no group (zero), remove it before the cutoff so that the next documents move up (drop), or "
-            "remove it after the cutoff (skip)",
+            "a ranked document without a text: 'error' stops with an error, 'zero' counts it as naming no group, "
+            "'drop' removes it before the cutoff so that the next documents move up, 'skip' removes it after the "
+            "cutoff",
             MISSING,
         ),
         "order": Parameter(
             "score",
-            "how the documents of a query are ordered: by score as in trec_eval (score), or as the lines of the run "
-            "file (file)",
+            "the order of the documents of a query: 'score' orders by score as in trec_eval, 'file' keeps the order of "
+            "the lines in the run file",
             ORDERS,
         ),
         "digits": DIGITS,
         "reading": READING,
         "fields": Parameter(
             "",
-            "the fields that form the text of a document, such as title+text; by default, the text field of the "
+            "the fields that form the text of a document, such as 'title+text'; by default, the text field of the "
             "collection",
             quiet=True,
         ),
@@ -87,13 +87,13 @@ def relevance_parameters() -> dict[str, Parameter]:
     """The parameters of measures that can be limited to relevant documents."""
     return {
         "on": Parameter(
-            "any", "which documents are counted: all (any), only documents that are judged relevant (judged), or also "
-            "unjudged documents that a model estimates to be relevant (relevant); all other documents keep their ranks "
-            "and are treated as naming no group",
+            "any", "the documents that count: 'any' counts all, 'judged' those that are judged relevant, 'relevant' "
+            "also unjudged documents that a model estimates to be relevant; a document that does not count keeps its "
+            "rank and is treated as naming no group",
             ("any", "judged", "relevant"), quiet=True,
         ),
         "rel": Parameter(
-            1, "the lowest grade of a judgement that counts as relevant, if on=judged or on=relevant",
+            1, "the lowest relevance grade that counts as relevant, if the parameter 'on' is 'judged' or 'relevant'",
             number="whole", least=1, quiet=True,
         ),
     }  # fmt: skip
@@ -108,7 +108,7 @@ def number(measure: Measure, key: str) -> float:
     """The value of a parameter that must be a number."""
     value = measure.param(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"measure {measure}: {key} must be a number, found {value!r}")
+        raise ConfigError(f"measure {measure}: expected the parameter '{key}' to be a number, found {value!r}")
     return float(value)
 
 
@@ -188,7 +188,7 @@ def _refuse_unknown(measure: Measure, inputs: Inputs, rankings: Rankings, known:
     raise DataError(
         f"{inputs.run_name}: {share} ranked documents that {measure.name} reads have no text, the first is document "
         f"{doc!r} at rank {rank} of query {rankings.query_ids[row].as_py()!r}; "
-        "give the missing documents, or set missing= to zero, drop or skip"
+        "give the missing documents, or set missing= to 'zero', 'drop' or 'skip'"
     )
 
 
@@ -214,7 +214,8 @@ def pick_groups(measure: Measure, groups: tuple[str, ...]) -> tuple[int, int | N
     check_names("group", parts, groups, f"measure {measure.name}")
     if len(parts) > 2:
         raise ConfigError(
-            f"measure {measure.name}: groups must be one group, or two groups joined by '-', found {asked!r}"
+            f"measure {measure.name}: the parameter 'groups' takes one group, or two groups joined by '-', as in "
+            f"'male-female'; found {asked!r}"
         )
     return groups.index(parts[0]), groups.index(parts[1]) if len(parts) == 2 else None
 
@@ -234,12 +235,13 @@ def target_shares(measure: Measure, groups: tuple[str, ...]) -> Floats:
         shares = {name.strip(): float(share) for name, _, share in (part.partition(":") for part in asked.split(","))}
     except ValueError:
         raise ConfigError(
-            f"measure {measure.name}: targets must have the form 'female:0.5,male:0.5', found {asked!r}"
+            f"measure {measure.name}: the parameter 'targets' has the form 'female:0.5,male:0.5', found {asked!r}"
         ) from None
     even = all(0 <= share <= 1 for share in shares.values()) and abs(sum(shares.values()) - 1.0) <= 1e-9
     if set(shares) != set(groups) or not even:
         raise ConfigError(
-            f"measure {measure.name}: targets must name {', '.join(groups)} with shares that sum to 1, found {asked!r}"
+            f"measure {measure.name}: the parameter 'targets' needs a share for each of the groups "
+            f"{', '.join(groups)}, and the shares must sum to 1; found {asked!r}"
         )
     return np.array([shares[group] for group in groups])
 

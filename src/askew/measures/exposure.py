@@ -41,7 +41,7 @@ from askew.plugins.kinds import DocMentions, Parameter
 ATTENTION = ("log", "trec", "geometric", "uniform")
 _P = Parameter(
     0.5,
-    "for attention=geometric: each document takes the share p of the attention that higher-ranked documents left",
+    "with attention='geometric', the share of the remaining attention that each document takes",
     number="any",
     least=1e-6,
     most=1.0,
@@ -93,15 +93,15 @@ class _AWRF(_Exposed):
     parameters = {
         "attention": Parameter(
             "log",
-            "attention of rank r: 1/log2(r + 1) (log), 1/log2(max(r, 2)) (trec), p(1 - p)^(r - 1) (geometric), "
-            "or the same for all ranks (uniform)",
+            "the attention of rank r: 'log' is 1/log2(r + 1), 'trec' is 1/log2(max(r, 2)), 'geometric' is "
+            "p(1 - p)^(r - 1), 'uniform' is the same for all ranks",
             ATTENTION,
         ),
         "p": _P,
         "distance": Parameter(
             "js",
-            "distance to the target: Jensen-Shannon divergence in bits (js) or nats (js-nats), or half the sum of "
-            "absolute differences (tv)",
+            "the distance to the target: 'js' is the Jensen-Shannon divergence in bits, 'js-nats' the same in nats, "
+            "'tv' is half the sum of the absolute differences",
             ("js", "js-nats", "tv"),
         ),
         **member_parameters(),
@@ -132,11 +132,14 @@ class _EXP(_Exposed):
     positional = ("combine",)
     parameters = {
         "combine": Parameter(
-            "ratio", "smallest / largest mean exposure (ratio), or largest minus smallest (difference)",
+            "ratio",
+            "compares the groups: 'ratio' is the smallest mean exposure divided by the largest, 'difference' is the "
+            "largest minus the smallest",
             ("ratio", "difference"),
         ),
         "attention": Parameter(
-            "log", "attention of rank r: 1/log2(r + 1) (log), or p(1 - p)^(r - 1) (geometric)", ("log", "geometric")
+            "log", "the attention of rank r: 'log' is 1/log2(r + 1), 'geometric' is p(1 - p)^(r - 1)",
+            ("log", "geometric"),
         ),
         "p": _P,
         "groups": GROUPS,

@@ -39,21 +39,21 @@ from askew.plugins.kinds import Inputs, Parameter
 _FEW_COLUMNS = 24
 _NEUTRALITY = {
     "threshold": Parameter(
-        1, "a document with at most this many mentions of the groups is fully neutral", number="any", least=0
+        1, "the neutrality of a document with at most this many mentions of the groups is 1", number="any", least=0
     ),
     "groups": Parameter("all", "the groups that are compared, joined by '+'"),
     "targets": TARGETS,
     "neutrality_digits": Parameter(
         None,
-        "round neutralities to this many decimals; the published script writes six",
+        "the number of decimals that neutralities are rounded to; the published script writes six",
         number="whole",
         least=0,
         most=MOST_DIGITS,
     ),
     "malformed": Parameter(
         "zero",
-        "with reading=published: a line of the document file that does not have two columns is read as a document with "
-        "an empty text (zero), or as a document without a text (missing)",
+        "with reading='published', a line of the document file that does not have two columns: 'zero' reads it as a "
+        "document with an empty text, 'missing' as a document without a text",
         ("zero", "missing"),
         quiet=True,
     ),
@@ -122,8 +122,8 @@ class _NFaiRR(_FaiRR):
         **_NEUTRALITY,
         "background": Parameter(
             "run",
-            "the run whose documents make the ideal ranking: the background run (run; the default if a background run "
-            "is given) or the measured run (self)",
+            "the run whose documents form the ideal ranking: 'run' is the background run (the default if one is "
+            "given), 'self' is the measured run",
             ("run", "self"),
         ),
         "depth": Parameter(
@@ -134,10 +134,14 @@ class _NFaiRR(_FaiRR):
             most=LARGEST,
         ),
         "unmatched": Parameter(
-            "error", "a query that is not in the background run is an error, or is left out", ("error", "absent")
+            "error",
+            "a query that is not in the background run: 'error' stops with an error, 'absent' leaves the query out",
+            ("error", "absent"),
         ),
         "zero_ideal": Parameter(
-            "absent", "a query whose ideal FaiRR is zero is left out, or is an error", ("absent", "error")
+            "absent",
+            "a query whose ideal FaiRR is zero: 'absent' leaves the query out, 'error' stops with an error",
+            ("absent", "error"),
         ),
     }
 

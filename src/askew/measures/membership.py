@@ -31,14 +31,14 @@ NEUTRAL = "neutral"
 GROUPS = Parameter("all", "the groups that are compared, joined by '+'")
 MEMBER = Parameter(
     "share",
-    "how much a document counts for a group: 'mentions' uses the number of its mentions that name the group, 'share' "
-    "divides this number by the number of all its mentions",
+    "how much a document counts for a group: 'share' is the share of its mentions that name the group, 'mentions' is "
+    "the number of these mentions",
     ("share", "mentions"),
 )
 NO_GROUP = Parameter(
     "drop",
-    f"group of a document that names no group: 'drop' assigns it to no group, 'group' assigns it to an extra group "
-    f"'{NEUTRAL}' that has its own target",
+    f"a document that names no group: 'drop' assigns it to no group, 'group' assigns it to an extra group '{NEUTRAL}' "
+    "that has its own target",
     ("drop", "group"),
 )
 

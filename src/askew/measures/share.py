@@ -42,14 +42,16 @@ class _LexiconShare:
     parameters = {
         "groups": Parameter("auto", DIFFERENCE),
         "sign": Parameter(
-            "abs", "whether the value of each query is absolute (abs) or signed (signed)", ("abs", "signed")
+            "abs",
+            "the value of a query: 'abs' is the absolute difference of the groups, 'signed' keeps the sign",
+            ("abs", "signed"),
         ),
         "scale": Parameter(
-            100, "factor of the shares: 100 for percentages, 1 for shares", number="any", least=1e-9, most=1e9
+            100, "the factor of the shares of tokens: 100 gives percentages", number="any", least=1e-9, most=1e9
         ),
         "empty": Parameter(
             "absent",
-            "a query whose documents have no text is left out (absent), or its value is 0 (zero)",
+            "a query without any document to measure: 'absent' leaves the query out, 'zero' gives it the value 0",
             ("absent", "zero"),
         ),
         **relevance_parameters(),

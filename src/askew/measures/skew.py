@@ -38,8 +38,8 @@ class _Skew(GroupShares):
     parameters = {
         "of": Parameter(
             "max",
-            "which skew is the value: the largest of all groups (max), the smallest of all groups (min), or that of "
-            "the group with the given name",
+            "the skew that is the value: 'max' is the largest of all groups, 'min' is the smallest, and the name of a "
+            "group is the skew of this group",
         ),
         "floor": Parameter(
             0.001,

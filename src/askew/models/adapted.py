@@ -29,7 +29,7 @@ def find_encoder_adapter(name: str, shipped: str) -> Path:
     """The folder of an adapter of an encoder, given as the name of a shipped adapter or as a folder."""
     folder = ADAPTERS / name if (ADAPTERS / name).is_dir() else Path(name)
     if not (folder / WEIGHTS).is_file():
-        raise ConfigError(f"adapter {name!r}: expected {shipped} or a folder with {WEIGHTS}")
+        raise ConfigError(f"adapter {name!r}: expected {shipped!r} or a folder with the file {WEIGHTS}")
     return folder
 
 
@@ -53,7 +53,7 @@ def load_adapted(
     try:
         add_adapter(network, weights)
     except (AttributeError, KeyError, ValueError, RuntimeError) as error:
-        raise _damaged(file, f"the weights do not fit {model} and the classes", error) from None
+        raise _damaged(file, f"the weights do not fit the model {model!r} or the number of classes", error) from None
     return network.to(device).eval(), tokenizer
 
 

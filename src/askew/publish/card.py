@@ -25,7 +25,7 @@ _LAYOUTS = (
     (
         "tsv/",
         "",
-        "all pairs whose original query is in one group (column group), in the layout of the Refairmulate paper",
+        "all pairs whose original query has one value of the column `group`, in the layout of the Refairmulate paper",
     ),
     (
         "repair/",
@@ -36,7 +36,7 @@ _LAYOUTS = (
         "repair/",
         ".agg.gold.tsv",
         "every original query with its gold rewritten queries, in the layout of RePair. A rewritten query is gold if "
-        "its score is above 0 and not below the score of the original query",
+        "its value of the measure in the file name is above 0 and not below the value of the original query",
     ),
     (
         "repair/",
@@ -46,8 +46,8 @@ _LAYOUTS = (
     (
         "repair/",
         "",
-        "the pairs of one box (RePair's word for a subset). Columns: query id, original query, score of the original "
-        "query, rewritten query, score of the rewritten query",
+        "the pairs of one box (RePair's word for a subset). Columns: query id, original query, value of the original "
+        "query, rewritten query, value of the rewritten query",
     ),
 )
 _TOLD = {
@@ -63,8 +63,8 @@ NOT_BIAS = (
 )
 LIMITS = (
     "The measured values of a pair of original and rewritten query hold for the ranker, the collection and the "
-    "judgements named here. They may differ with another ranker. The signature of a measure states how documents "
-    "without a judgement are treated.",
+    "judgements named here. They may differ with another ranker. The signature of a measure lists all its "
+    "settings, such as how documents without a judgement are treated.",
     "The pairs of original and rewritten query were selected by the same measures that are reported for them. The "
     "in-sample means of the selected subsets are therefore better than what a system trained on these subsets can be "
     "expected to reach.",
@@ -156,17 +156,17 @@ def _joining() -> list[str]:
 def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
     methods, outcomes = (_counted(pairs, facts, column) for column in ("method", "outcome"))
     by = (
-        "subset, by split and by the group of the original query"
+        "Pairs of each subset, by split and by the group of the original query:"
         if facts.scheme == REFAIRMULATE
-        else "subset and split"
+        else "Pairs of each subset, by split:"
     )
     return [
-        "## Numbers", "", *_held_out(pairs), f"Pairs by {by}:", "",
+        "## Numbers", "", *_held_out(pairs), by, "",
         *numbers.counts_table(pairs), "",
-        "In-sample means: the values were measured on the same data that selected the pairs. A mean is over the n "
-        "pairs of a subset that have a value of the measure. A gain is positive if the value of the rewritten query is "
-        "better than the value of the original query. For a measure that is best at zero, the means are signed, and "
-        "the gain compares absolute values:", "",
+        "The means in the next table are in-sample: the values were measured on the same data that selected the pairs. "
+        "The column n has the number of pairs that have a value of the measure. A gain is positive if the value of the "
+        "rewritten query is better than the value of the original query. For a measure that is best at zero, the old "
+        "and new means are signed, and a gain is the decrease of the absolute value.", "",
         *numbers.means_table(pairs), "", *_robust(pairs, facts), *methods, "", *outcomes, "",
     ]  # fmt: skip
 
@@ -177,25 +177,25 @@ def _held_out(pairs: PairNumbers) -> list[str]:
     if not stated:
         return []
     given = (
-        "The 95% interval of a change is computed over queries. A dash instead of an interval means that the data do "
-        f"not determine the interval, or that there are fewer than {FEWEST} queries."
+        f"The 95% interval of a change is computed over queries. A dash means that there are fewer than {FEWEST} "
+        "queries or that no interval can be computed."
         if numbers.has_intervals(stated)
-        else "The table has no interval for a change, because the data do not determine the interval or because there "
-        f"are fewer than {FEWEST} queries."
+        else f"The table has no interval for a change, because there are fewer than {FEWEST} queries or because no "
+        "interval can be computed."
     )
     return [
         "Held-out figures: the documents of the collection were split into two halves. Pairs of original and rewritten "
         "query were selected again with one half and measured on the other half, at half the cutoff of each measure. "
         "The held-out figure of a measure of effectiveness uses only queries with several relevant documents, because "
-        "a single relevant document cannot be split. A measure without a held-out figure is marked in-sample. "
-        'The column "change" has the change of the mean. For a measure that is best at zero, it has '
-        f"the change of the mean distance from zero. {given} The main figures are those of the split by documents, "
-        "because the two halves of this split share no passage. By words: the words of each group are split into two "
-        "halves. Pairs are selected by the lean that one half of the words gives, and measured by the lean that the "
-        "other half gives. Both halves are counted in the same passages, so this figure is too optimistic. "
-        "By ranks: pairs are selected by the odd ranks and measured on the even ranks, and the reverse. Passages that "
-        "move between odd and even ranks make this figure too low. The in-sample change is measured on the same data "
-        "that selected the pairs of this dataset:", "",
+        "a single relevant document cannot be split. A measure without a held-out figure is marked `in-sample`. "
+        'The column "change" has the change of the mean from original to rewritten queries. For a measure that is best '
+        f"at zero, this is the change of the mean distance from zero. {given}", "",
+        "The last three columns show other figures. For the change by words, the words of each group are "
+        "split into two halves: pairs are selected by the lean of one half and measured by the lean of the other half. "
+        "Both halves are counted in the same passages, so this change is too optimistic. For the change by ranks, "
+        "pairs are selected by the results at odd ranks and measured by those at even ranks, and the other way round. "
+        "Passages that move between odd and even ranks make this change too low. The in-sample change is measured on "
+        "the same data that selected the pairs.", "",
         *numbers.held_out_table(pairs), "",
     ]  # fmt: skip
 
@@ -210,12 +210,12 @@ def _robust(pairs: PairNumbers, facts: Facts) -> list[str]:
         return []
     rankers, measures = (", ".join(map(code, names)) for names in (facts.robust_rankers, facts.robust_measures))
     return [
-        f"Both queries of each pair were searched with several rankers: {rankers}. With a ranker, a pair is better if "
-        f"at least one of {measures} is better for the rewritten query than for the original, and none is worse. A "
-        "pair is `robust` if it is better with at least one ranker, and if none of these measures is worse with any "
-        "ranker. Pairs were selected with the first ranker, so mostly the other rankers decide whether a pair is "
-        "robust. A share is the number of robust pairs divided by n, the number of pairs that have a value for every "
-        "ranker. The 95% Wilson interval of a share treats pairs as independent:", "",
+        f"Both queries of each pair were searched with several rankers: {rankers}. A pair is better with a ranker "
+        f"if at least one of {measures} is better for the rewritten query than for the original query, and none is "
+        "worse. A pair is `robust` if it is better with at least one ranker, and if none of these measures is worse "
+        "with any ranker. Because pairs were selected with the first ranker, `robust` mainly tests the other rankers. "
+        "The share is the number of robust pairs divided by n, the number of pairs that have a value for every ranker. "
+        "Its 95% Wilson interval (low, high) assumes that pairs are independent.", "",
         *numbers.robust_table(pairs), "",
     ]  # fmt: skip
 
@@ -249,7 +249,7 @@ def _making(facts: Facts) -> list[str]:
     lines = [
         "## How it was made", "", f"Collection: {code(facts.collection)}. Ranker: {code(facts.ranker)}.", "",
         *numbers.table(
-            ["measure", "signature", "better is", "name in the files that follow a paper's layout"], measures
+            ["measure", "signature", "better is", "name in the papers' file layouts"], measures
         ), "",
     ]  # fmt: skip
     if facts.rows("lexicons"):

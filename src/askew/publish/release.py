@@ -94,8 +94,7 @@ class _Writing:
             self.repair, more = self._texts.tables(self.repair)
         if self.repair is not None and self.facts.scheme != BOXES:
             raise ConfigError(
-                f"facts: expected the scheme {BOXES}, because tables in the layout of RePair are given; found the "
-                f"scheme {self.facts.scheme}"
+                f"facts: tables in the layout of RePair need the scheme {BOXES!r}, found {self.facts.scheme!r}"
             )
         with files.new_folder(out) as folder, ExitStack() as stack:
             numbers = self._write(folder, more, stack)
@@ -117,7 +116,7 @@ class _Writing:
         _refuse([*found.lines(), *self.originals.leaks()])
         if named:
             raise DataError(
-                f"pairs: {named} query ids are the texts of their queries, which must not be published; give the "
+                f"pairs: {named} queries have their text as id, but query texts must not be published; give these "
                 "queries other ids"
             )
 

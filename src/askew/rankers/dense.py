@@ -147,8 +147,8 @@ def _make_faiss(vectors: Any, factory: str, path: Path) -> None:
 def _open_faiss(folder: Path, header: dict[str, Any], nprobe: int) -> Any:
     if not header["faiss"]:
         raise ConfigError(
-            f"index {folder}: it has no FAISS index; build the index again with faiss=HNSW32, or search with "
-            "search=exact"
+            f"index {folder}: it was built without FAISS; build it again with faiss='HNSW32', or search with "
+            "search='exact'"
         )
     index = _faiss().read_index(str(folder / "faiss.index"))
     if hasattr(index, "nprobe"):

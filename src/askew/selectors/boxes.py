@@ -132,7 +132,7 @@ def _read(table: pl.DataFrame) -> tuple[Any, Floats, Floats]:
     is_original = (table.get_column("order").cast(pl.String) == ORIGINAL_ORDER).to_numpy()
     if len(table) and not is_original[0]:
         raise DataError(
-            "aggregated table: expected the first row to have an original query (-1 in the column order), "
+            "aggregated table: expected an original query in the first row ('-1' in the column 'order'), "
             f"found {table.row(0)}"
         )
     values = table.to_series(table.width - 1).cast(pl.Float64).to_numpy()

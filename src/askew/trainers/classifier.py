@@ -78,10 +78,9 @@ class LabeledTexts:
         counts = np.bincount(self.labels, minlength=len(self.classes)).tolist()
         if len(self.classes) < 2 or not all(counts):
             have = ", ".join(f"{name} {n}" for name, n in zip(self.classes, counts, strict=True))
-            missing = [name for name, n in zip(self.classes, counts, strict=True) if not n]
             raise DataError(
-                "classifier: expected at least two classes, and at least one text of each class; found no texts of "
-                f"{', '.join(missing) or 'a second class'} (number of texts of each class: {have})"
+                "classifier: expected two classes or more, each with at least one text; found these numbers of texts: "
+                f"{have}"
             )
 
     def __len__(self) -> int:

@@ -119,7 +119,8 @@ def make_pairs(
     left_out[NO_PASSAGE] = int((long_query[judged.query] & ~long_passage[judged.doc]).sum())
     if not good.any():
         raise DataError(
-            f"generator: expected queries and relevant passages that are long enough, found none in {len(good)} pairs"
+            f"generator: each of the {len(good)} pairs has a query of fewer than {settings.least_query} characters or "
+            f"a passage of fewer than {settings.least_passage}; give longer texts"
         )
     query, doc = judged.query[good], judged.doc[good]
     names = _part_names(judged, query, doc, settings.split)
@@ -200,12 +201,12 @@ def check_settings(settings: GeneratorSettings, text: TextSettings) -> str:
     kind = kind_of(text)
     if kind == "causal" and settings.context:
         raise ConfigError(
-            "generator: the setting context needs a sequence-to-sequence model, because causal models are used by "
-            "the reformulator 'local', which reads no context"
+            "generator: the setting 'context' needs a sequence-to-sequence model: causal models are used by the "
+            "reformulator 'local', which reads no context"
         )
     if kind == "causal" and settings.prefix:
         raise ConfigError(
-            "generator: the setting prefix needs a sequence-to-sequence model; a causal model has a fixed prompt"
+            "generator: the setting 'prefix' needs a sequence-to-sequence model; a causal model has a fixed prompt"
         )
     return kind
 

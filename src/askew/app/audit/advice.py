@@ -72,15 +72,16 @@ def _of_reformulations(report: AuditReport) -> list[str]:
         return []
     found, worst = report.reformulations.suggested, len(report.worst)
     if not found:
-        made = f"{len(report.reformulations.tried):,} by {', '.join(report.reformulations.methods)}"
+        tried, methods = len(report.reformulations.tried), ", ".join(report.reformulations.methods)
         return [
-            f"No reformulation of the {worst:,} worst queries ({made}) leans clearly less and keeps enough of the top "
-            "results."
+            f"No reformulation is suggested: of the {tried:,} reformulations of the {worst:,} worst queries (by "
+            f"{methods}), none leans at least {report.settings.reduction:.0%} less, keeps at least "
+            f"{report.settings.agree:.0%} of the top results and, if there are judgements, loses no effectiveness."
         ]
     said = (
         f"For {len(found):,} of the {worst:,} worst queries, a reformulation leans at least "
         f"{report.settings.reduction:.0%} less and keeps at least {report.settings.agree:.0%} of the top results"
-        f"{_reduced(report)}. Offer it to users as a suggestion, after a person has read it."
+        f"{_reduced(report)}. Offer these reformulations as suggestions, after a person has read them."
     )
     judged = [one for one in found if one.outcome is not None]
     return [said + (f" Of these queries, {len(judged):,} are judged and lose no effectiveness." if judged else "")]

@@ -110,7 +110,7 @@ class _Steps:
         if not self._lines.height:
             raise DataError(
                 f"engine {engine.id}: none of the {len(self._queries):,} queries finds a document. Check the "
-                "settings of the engine, first join=, which sets whether every word of a query must match"
+                "settings of the engine: for example, join= may require that a document has every word of the query"
             )
         self.measured = self._measure()
 

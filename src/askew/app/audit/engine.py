@@ -96,8 +96,8 @@ class AuditedEngine:
         if without and self._missing == "error":
             raise DataError(
                 f"engine {self.id}: {len(without):,} of {len(wanted):,} retrieved documents have no text (the first "
-                f"is {without[0]!r}); give the texts with docs=, or name the field of the text in the settings of the "
-                "engine (for http: text_at), or use missing='zero'"
+                f"is {without[0]!r}); give the texts with docs=, or name their field in the settings of the engine "
+                "(text_at= for http), or set missing='zero'"
             )
 
 
@@ -142,8 +142,8 @@ def _named(text: str) -> dict[str, Any]:
         raise ConfigError(f"engine {text!r}: expected a name, NAME:SETTINGS.toml, callable:FILE.py:NAME or an address")
     if name in templates():
         raise ConfigError(
-            f"engine {name!r}: this is a template of the engine 'http'; give the engine http with the setting "
-            f"template={name}"
+            f"engine {name!r}: this is a template of the engine 'http'; use the engine 'http' with the setting "
+            f"template={name!r}"
         )
     return {"ranker": name, **({"function": rest} if rest else {})}
 

@@ -164,9 +164,7 @@ def read_audit(folder: Path) -> AuditFacts:
         why = error.strerror or str(error)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         why = str(error).partition("\n")[0][:200] or type(error).__name__
-    raise DataError(
-        f"audit {path}: expected the file {FILE} of a folder that askew audit --out wrote; cannot read it ({why})"
-    )
+    raise DataError(f"audit {path}: cannot be read ({why}); expected a file {FILE} that askew audit --out wrote")
 
 
 def audits_of(folder: Path) -> dict[str, Path]:

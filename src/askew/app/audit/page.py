@@ -71,8 +71,11 @@ def _parts_section(report: AuditReport, found: AuditFacts, parts: PageParts) -> 
 
 def _worst_section(report: AuditReport) -> Section:
     if not report.worst:
-        return Section("worst", "Worst queries", [paragraph(f"No query has results that lean by {report.lean.text}.")])
-    about = f"The {len(report.worst)} queries with the largest lean by {report.lean.text}. Counted words are marked: "
+        return Section("worst", "Worst queries", [paragraph(t.no_worst(report.lean.text))])
+    about = (
+        f"The {len(report.worst)} queries with the largest lean ({report.lean.text}). Counted words are marked by "
+        "group: "
+    )
     drawn = [_worst(report, place, one) for place, one in enumerate(report.worst, start=1)]
     return Section("worst", "Worst queries", [paragraph(about, _legend(report), "."), *drawn])
 

@@ -92,7 +92,7 @@ class ReformulationTrial:
             )
         self._rules = make_filter({"filter": "rules"}, groups)
         judge = make_filter({"filter": _EQUIVALENCE, **own.get(_EQUIVALENCE, {})})
-        assert isinstance(judge, EquivalenceFilter), "the filter named equivalence must be the one that askew ships"
+        assert isinstance(judge, EquivalenceFilter), "the filter 'equivalence' must be the one that askew ships"
         self._judge = judge
 
     def run(

@@ -23,7 +23,7 @@ class AuditSettings:
     the query.
     ``method_settings`` maps the name of a reformulator, or of the filter ``equivalence``, to its settings:
     ``{"equivalence": {"model": "light"}}``. ``missing`` decides how a result without a text is treated. ``resolver``
-    names the model that estimates the reason for each mention of a group, and who is mentioned.
+    names the model that estimates why each mention of a group is in a result, and who or what it refers to.
 
     ``out`` is the folder for the report, its numbers and its tables. While the audit runs, the answers of the engine
     are kept beside that folder. Without ``out``, they are kept in ``store``. They are removed when the audit is

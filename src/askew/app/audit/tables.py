@@ -79,16 +79,20 @@ def parts_table(found: PartsFacts, place: int) -> Table:
         f"{n.mean(found.value)} ({found.mentions:,} mentions of groups)"
     )
     has_who = any(one.kind == "who" for one in found.parts)
-    who = " Who: the kind of person that the word refers to." if has_who else ""
-    corrected = ' The estimates of the rows "who" are corrected for known errors of the model.' if has_who else ""
+    who = ' Each row "who" is a kind of person or thing that counted words refer to.' if has_who else ""
+    corrected = ' The values of the rows "who" are corrected for known errors of the model.' if has_who else ""
     also = ', and so do those of the rows "who"' if has_who else ""
     note = (
-        f"Why: the reason why a counted word is in a result.{who} A model ({found.resolver}) estimates the values of "
-        f'all rows.{corrected} The net values of the rows "why" add up to the mean{also}. The row "on topic" includes '
-        "mentions that present one group as the default, because too few such mentions are labeled to estimate them "
-        "separately."
+        f'Each row "why" is a reason why counted words are in the results.{who} A model ({found.resolver}) estimates '
+        f'all values.{corrected} The net values of the rows "why" add up to the mean{also}. The row "on topic" '
+        "includes mentions that present one group as the default: too few of them are labeled for a separate estimate."
     )
     return table("parts" if place == 1 else f"parts-{place}", caption, head, rows, note)
+
+
+def no_worst(measure: str) -> str:
+    """The sentence of a report without worst queries."""
+    return f"No query is listed: {measure} is 0 for every query, or the audit was run with worst=0."
 
 
 def worst_table(found: AuditFacts) -> Table:
@@ -103,7 +107,7 @@ def worst_table(found: AuditFacts) -> Table:
     head = [Column("query", QUOTE), Column("lean"), *(Column(f"{group} words") for group in found.groups),
             Column("groups named in the query", NAME), Column("suggested reformulation", QUOTE)]  # fmt: skip
     note = (
-        "Words: for each group, the number of words in the results that name the group. A query is shown as its text "
+        "Words: for each group, how many words of the results name it. A query is shown as its text "
         "if the audit kept the texts (askew audit --keep-queries), and otherwise as its id."
     )
     return table(

@@ -215,11 +215,11 @@ def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) ->
     rules = []
     if any(part.by_results for part in parts):
         rules.append(
-            f"reformulate:METHOD retrieves the results of every reformulation with {base.text}. A reformulation is "
-            "eligible if its results lean less than the results of the original query and its top 10 has at least "
-            f"{100 * criteria.agree:g}% of the top 10 documents of the original query. The method selects the eligible "
-            f"reformulation that leans least by {criteria.lean}, or the original query if no reformulation is "
-            "eligible. The method reads no judgements."
+            f"reformulate:METHOD uses {base.text} to search every reformulation. A reformulation is eligible if it "
+            f"leans less than the original query, measured by {criteria.lean}, and if its results contain at least "
+            f"{100 * criteria.agree:g}% of the top 10 of the original query in their top 10. The method selects the "
+            "eligible reformulation that leans least. If none is eligible, it keeps the original query. The method "
+            "reads no judgements."
         )
     if any(part.by_results and part.strength is not None for part in parts):
         rules.append(
@@ -238,15 +238,16 @@ def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) ->
         )
     if any(part.bound for part in parts):
         rules.append(
-            f"reformulate:METHOD:oracle selects the reformulation that leans least by {criteria.lean} among the "
-            f"reformulations that lose no {criteria.effectiveness}. This method reads the judgements, so it is not a "
-            "usable system but an upper bound. The bound is the largest reduction of lean that selecting among these "
+            "reformulate:METHOD:oracle considers only the reformulations for which "
+            f"{criteria.effectiveness} is not worse than for the original query. Among these, it selects the one that "
+            f"leans least, measured by {criteria.lean}. This method reads the judgements, so it is not a usable system "
+            "but an upper bound. The bound is the largest reduction of lean that selecting among these "
             "reformulations can give without a loss of effectiveness."
         )
     if any(part.kind == REORDER for part in parts):
         rules.append(
-            "Methods that reorder results count the words that name a group in each document, as "
-            f"{criteria.lean} does. These methods do not use the text of the query."
+            "Methods that reorder results count the words of each document that name a group. They count the same "
+            f"words as {criteria.lean}. They do not use the text of the query."
         )
     if any(one.seed is not None for one in others):
         rules.append(
@@ -258,8 +259,8 @@ def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) ->
 
 def _always(base: MitigationMethod, k: int) -> list[str]:
     return [
-        "A query without results has an effectiveness of 0 and no lean. Means are computed over the queries for which "
-        "every method has a value.",
+        "A query without results has an effectiveness of 0 and no value of lean. Means are computed over the queries "
+        "for which every method has a value.",
         f"Methods rank up to {k:,} documents per query. Measures that compare a result list with a background set of "
         f"documents use the documents that {base.text} retrieves.",
     ]

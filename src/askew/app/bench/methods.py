@@ -250,7 +250,8 @@ def _rerank(model: str) -> _Read:
         return model, "", None
     if model in names("mitigation"):
         raise ConfigError(
-            f"methods= {RERANK}:{model}: {model} is a method of its own, not a model; write {model} without {RERANK}:"
+            f"methods= {RERANK}:{model}: {model!r} is a method, not a model; write {model!r} instead of "
+            f"'{RERANK}:{model}'"
         )
     raise DataError(
         f"methods= {RERANK}:{model}: there is no folder {model}. Give the folder of a cross-encoder (askew train "
@@ -267,16 +268,16 @@ def _reformulate(rest: str) -> _Read:
     check_name("reformulator", method, names("reformulator"))
     if strength is not None and (choice not in ("", ORACLE) or strength < 1 or strength % 1):
         raise ConfigError(
-            f"methods= {REFORMULATE}:{rest}: expected the number of candidate reformulations to search after @, a "
-            f"whole number from 1, as in {REFORMULATE}:{method}@5; found @{strength:g}"
+            f"methods= {REFORMULATE}:{rest}: @N sets the number N of reformulations to search; N must be a whole "
+            f"number from 1, and the text before @ must be {REFORMULATE}:{method} or {REFORMULATE}:{method}:{ORACLE}"
         )
     if choice in ("", ORACLE, ONE_SEARCH) or (Path(choice) / SELECTOR).is_file():
         return method, choice, strength
     if difflib.get_close_matches(choice.lower(), [ORACLE, ONE_SEARCH], cutoff=0.6):
         raise UnknownName("choice", choice, [ORACLE, ONE_SEARCH, "FOLDER"])
     raise DataError(
-        f"methods= {REFORMULATE}:{rest}: after {method!r}, expected {ORACLE}, {ONE_SEARCH} or the folder of a selector "
-        f"(askew train selector writes one); found {choice!r}, which is not a folder with a file {SELECTOR}"
+        f"methods= {REFORMULATE}:{rest}: after {method!r}, expected {ORACLE!r}, {ONE_SEARCH!r} or the folder of a "
+        f"selector (askew train selector writes one); found {choice!r}, which is not a folder with a file {SELECTOR}"
     )
 
 

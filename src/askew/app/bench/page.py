@@ -45,7 +45,7 @@ def write_page(reports: Sequence[BenchReport], out: Path) -> list[Path]:
         sections += _sections(files, report, mark)
     sections.append(Section("rules", "How methods work", [listed(_rules(reports))]))
     sections.append(Section("limits", "Limits", [listed(_limits(reports))]))
-    foot = [paragraph("No number on this page depends on random sampling by askew bench.")]
+    foot = [paragraph("askew bench uses no random sampling to compute the numbers on this page.")]
     names = ", ".join(dict.fromkeys(Path(report.collection).name for report in reports))
     page = document(f"Mitigation methods on {names}", _head(reports), sections, foot)
     every = {"report.html": page.encode(), **files.files()}

@@ -221,7 +221,7 @@ class MethodRunner:
         if key is None:
             raise ConfigError(
                 f"method {method.text}: this method uses the words that the first measure of lean counts, but "
-                f"{lean.text} counts no words; as the first measure, give one that counts words, such as ARaB(tf)@10"
+                f"{lean.text} counts no words; give another first measure of lean, such as ARaB(tf)@10"
             )
         return compared_groups(self._scorer.scorer.mentions(*key), str(lean.measure.param("groups", "auto")))
 
@@ -237,9 +237,9 @@ class MethodRunner:
         answered = lines["query_id"].n_unique()
         if not mine.height:
             raise DataError(
-                f"run {method.name}: no query of the run is a query of this bench; the run has {answered:,} queries "
-                f"(the first is {lines['query_id'][0]!r}), the bench has {len(self.query_ids):,} queries (the first "
-                f"is {self.query_ids[0]!r}); give a run for the queries of this bench"
+                f"run {method.name}: none of its {answered:,} queries (the first is {lines['query_id'][0]!r}) is among "
+                f"the {len(self.query_ids):,} queries of this bench (the first is {self.query_ids[0]!r}); give a run "
+                "for the queries of this bench"
             )
         docs = pc.index_in(mine["doc_id"].to_arrow().cast(pa.string()), value_set=self.resources.doc_ids)
         if docs.null_count:

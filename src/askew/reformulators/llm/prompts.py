@@ -79,7 +79,7 @@ def load_prompt(spec: str) -> Prompt:
             "prompt",
             spec,
             shipped_prompts(),
-            "the shipped prompts (the name of your own prompt file must end in .toml)",
+            "the shipped prompts (a file of your own must end in '.toml')",
         )
     return _read(Path(spec))
 

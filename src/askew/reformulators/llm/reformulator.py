@@ -112,8 +112,8 @@ class LlmReformulator:
         """Return the requests for each query; queries without text or without needed passages are counted."""
         if self.reads and asked.passages is None:
             raise DataError(
-                f"llm: the prompt {self._prompt.name!r} needs the top-ranked passages of each query, found none; give "
-                "the documents"
+                f"llm: the prompt {self._prompt.name!r} needs the top-ranked passages of each query, but there are no "
+                "documents; give the documents"
             )
         jobs = []
         for row, text in enumerate(asked.texts):

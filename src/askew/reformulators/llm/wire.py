@@ -78,7 +78,7 @@ def _read_success(headers: Mapping[str, str], body: bytes) -> Completion:
         raise Trouble("not an answer")
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise Trouble("the answer is an error" if data.get("error") else "the response has no answer")
+        raise Trouble("the endpoint answered with an error" if data.get("error") else "the response has no answer")
     message = choices[0].get("message")
     if not isinstance(message, dict):
         raise Trouble("not an answer")

@@ -58,11 +58,7 @@ def _verdict(found: AuditFacts) -> Markup:
 
 def _sections(found: AuditFacts) -> list[Section]:
     parts = [html_table(t.parts_table(one, place)) for place, one in enumerate(found.parts, start=1)]
-    worst = (
-        html_table(t.worst_table(found))
-        if found.worst
-        else paragraph(f"The lean of every query, measured by {found.deciding}, is 0.")
-    )
+    worst = html_table(t.worst_table(found)) if found.worst else paragraph(t.no_worst(found.deciding))
     tried = html_table(t.tried_table(found)) if found.tried else paragraph("No reformulation was tried.")
     ways = [listed(t.sensitivity_said(found)), html_table(t.sensitivity_table(found))]
     return [

@@ -48,8 +48,8 @@ def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
     body.append(tag("p", tag("span", told), _downloads(given), class_="downloads", role="status", id="pairs"))
     if found.rows:
         words = (
-            "The measures by which pairs were selected also decide the outcome of each pair. Effectiveness is better "
-            "only if no measure of effectiveness is worse. Lean is better only if no measure of lean is worse."
+            "The outcome compares a reformulation with its original query, by the measures that selected the pairs. "
+            "Effectiveness counts as better only if no measure of effectiveness is worse. The same holds for lean."
         )
         body += [_table(view, asked, given), tag("p", words, class_="note")]
         body.append(p.pager("/pairs", given, found.page, found.pages))
@@ -182,7 +182,7 @@ def _heads(
 
 _MEANS = {
     "p_same": "the probability that the reformulation has the same meaning as the original query",
-    "p_natural": "the probability that a person could type the reformulation",
+    "p_natural": "the probability that a person could type the reformulation as a query",
 }
 
 

@@ -133,7 +133,7 @@ def parts_line(parts: Sequence[CountedPart], measure: str | None) -> Markup:
     told = ", ".join(f"about {one.share:.0%} are {one.part}" for one in parts)
     words = (
         f"Of the words that {measure} counts, {told}. These shares are estimated with small models and may be off by "
-        "up to 16 percentage points. The models do not distinguish stereotypes from other words in documents that "
-        "are about the query."
+        "up to 16 percentage points. In documents that are about the query, the models do not distinguish stereotypes "
+        "from other words."
     )
     return tag("p", words, class_="note")

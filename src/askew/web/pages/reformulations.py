@@ -76,7 +76,7 @@ def fragment(found: Alternatives, k: int, sort: str) -> Markup:
     body = [tag("p", one, class_="note") for one in found.notes]
     if found.leans is False:
         value = n.mean(found.original.values.get(found.lean), 3)
-        words = f"The results do not lean: {found.lean} is {value}, at most {found.threshold:g} away from 0 (balanced)."
+        words = f"The results do not lean: {found.lean} is {value}, which is at most {found.threshold:g} away from 0."
         body.append(p.notice(tag("p", tag("strong", "No reformulation needed. "), words)))
     ordered = found.ordered()
     if not ordered:

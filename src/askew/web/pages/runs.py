@@ -137,9 +137,9 @@ def _comparison(found: Audit) -> Markup:
         rows.append([tag("code", one.text), gain, ends, n.p_value(holm), counts, n.count(result.n)])
     caption = f"{shown(report.new)} against {shown(report.old)}: a positive gain is an improvement"
     note = (
-        f"The gain is the change of the mean over queries. p is the p-value of this null hypothesis: "
-        f"{report.nulls['p']}. p is corrected by Holm's method for the number of measures. A "
-        f"gain is colored if its corrected p is below {SIGNIFICANT}."
+        f"The gain is the mean improvement of a query from {shown(report.old)} to {shown(report.new)}. p is the "
+        f"p-value of the null hypothesis '{report.nulls['p']}', corrected by Holm's method for the number of measures. "
+        f"A gain is colored if its p is below {SIGNIFICANT}."
     )
     return tag("section", p.data_table(caption, head, rows, "comparison"), tag("p", note, class_="note"))
 

@@ -111,11 +111,10 @@ def _warrant(answer: Answer, k: int) -> list[Markup]:
     told: list[object] = [tag("strong", "The query names a group: "), words, ". "]
     if warrant.status == "no rules":
         told.append(
-            "askew has no rules for these groups, so it cannot say whether there is a reason why the query names "
-            "the group."
+            "askew has no rules for these groups, so it cannot tell whether the query has a reason to name the group."
         )
     else:
-        tried = f"None of the rules ({', '.join(warrant.rules)}) finds a reason why the query names the group"
+        tried = f"None of the rules ({', '.join(warrant.rules)}) gives the query a reason to name the group"
         told.append(f"{tried}. The group may have been added, or it may be what the user wants.")
     if answer.without_group is not None:
         given = {"q": answer.query, "to": answer.without_group, "k": k if k != TOP else None}
@@ -129,8 +128,8 @@ def _reasons(warrant: Warrant) -> list[object]:
         join([_RULES[one.rule], " (", join([tag("em", word) for word in one.words], ", "), ")"])
         for one in warrant.reasons
     ]
-    first = [tag("strong", "There is a reason why the results of this query may lean. "), "By rule: "]
-    return [*first, join(rules, "; "), ". Results that lean may be what is wanted."]
+    first = tag("strong", "The results of this query may lean for a reason: ")
+    return [first, join(rules, "; "), ". Results that lean may be what is wanted."]
 
 
 def _lean(answer: Answer) -> Markup:
@@ -168,7 +167,11 @@ def _value_table(caption: str, values: Sequence[Value]) -> Markup:
 
 def _signatures(values: Sequence[Value]) -> Markup:
     items = [tag("li", tag("code", one.signature)) for one in values]
-    note = tag("p", "Values of a measure can be compared if their signatures are the same.", class_="note")
+    note = tag(
+        "p",
+        "A signature lists all settings of a measure. Values with the same signature can be compared.",
+        class_="note",
+    )
     return tag("details", tag("summary", "Details of the measures"), note, tag("ul", *items, class_="signatures"))
 
 
