@@ -138,7 +138,8 @@ def test_rules_for_missing_texts_are_compared_only_where_texts_are_missing():
     report = askew.sensitivity(RUNS, docs, "ARaB(tf)", lexicons="gender", tokens="word", cutoffs=[2])
     assert report.values("missing") == ("zero", "drop", "skip")
     assert (
-        report.notes[0] == "up to 1 ranked documents have no text; rules compared for them (missing=): zero, drop, skip"
+        report.notes[0]
+        == "up to 1 ranked documents have no text; the compared values of missing= are 'zero', 'drop', 'skip'"
     )
     chosen = askew.sensitivity(RUNS, docs, "ARaB(tf)", lexicons="gender", tokens="word", missing="zero,skip")
     assert chosen.values("missing") == ("zero", "skip")
@@ -186,7 +187,7 @@ def test_runs_without_any_difference_have_no_tau():
     [
         ({"measures": "nDCG"}, "nDCG is not a measure of lean"),
         ({"signs": "upward"}, "signs=: expected one or more of abs, running-abs, signed; found 'upward'"),
-        ({"measures": "NFaiRR", "signs": "abs"}, "signs=: no measure has this parameter; leave out 'abs'"),
+        ({"measures": "NFaiRR", "signs": "abs"}, "signs=: no requested measure has this parameter; leave out signs="),
         ({"tokens": "words"}, "unknown tokenizer 'words'"),
         ({"tokens": ","}, "tokens=: expected one value or more"),
         ({"cutoffs": "5,ten"}, "cutoffs=: expected whole numbers of 1 or more"),

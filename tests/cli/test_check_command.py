@@ -31,7 +31,7 @@ def test_of_other_words_only_those_that_name_nobody_are_shown(askew, files):
     table = askew("check docs.tsv --groups age.csv").table
     assert "name 1 of 1   The Isle of [Child] is in the Irish Sea." in table
     assert "fictional" not in table
-    assert "trained on words of other groups, not on words of these groups" in " ".join(table.split())
+    assert "not trained on words of these groups" in " ".join(table.split())
     files.docs("docs.tsv", {"d1": "The weather is fine."})
     table = askew("check docs.tsv").table
     assert "no mention of a frequent group word is estimated to be of the class name or other" in " ".join(
@@ -45,7 +45,10 @@ def test_the_frequent_words_of_other_groups_are_listed_and_shared_terms_are_note
     result = askew("check docs.tsv --groups age.csv")
     assert "young   mentions   name   other" in result.table
     assert "young   2" in result.table
-    assert "terms of several groups count for each of them: 'young' (old and young)" in " ".join(result.err.split())
+    assert (
+        "terms that belong to several groups are counted for each of these groups: 'young' (old and young)"
+        in " ".join(result.err.split())
+    )
     files.text("age.csv", AGE)
     assert "several groups" not in askew("check docs.tsv --groups age.csv").err
 

@@ -181,7 +181,7 @@ def test_a_json_label_may_be_a_number(tmp_path):
 
 @pytest.mark.parametrize("line", ['{"query_id": 3', "[]", "3", '"id text"', '{"text": "x"}', '{"query_id": 3}'])
 def test_json_that_is_no_query_names_the_file_and_line(tmp_path, line):
-    with pytest.raises(DataError, match=r"a\.jsonl:3: .*expected an object with query_id and text"):
+    with pytest.raises(DataError, match=r"a\.jsonl:3: .*expected an object with the fields 'query_id' and 'text'"):
         read(tmp_path, '\n{"query_id": 1, "text": "x"}\n' + line + "\n", "a.jsonl")
 
 

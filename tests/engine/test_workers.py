@@ -132,7 +132,8 @@ def test_a_shard_that_always_kills_its_worker_ends_with_one_line_that_names_step
 
 
 def test_a_worker_that_dies_while_it_makes_its_stage_is_told_so(tmp_path):
-    with Workers(1) as workers, pytest.raises(StageError, match="step 'step': 3 workers died while building its stage"):
+    said = "step 'step': 3 workers died before they read any rows"
+    with Workers(1) as workers, pytest.raises(StageError, match=said):
         run(tmp_path, DyingWhenMade(driver=os.getpid()), workers)
 
 
@@ -179,7 +180,7 @@ def test_columns_that_change_between_workers_are_found(tmp_path, pool, shard_row
 
 
 def test_a_maker_that_makes_another_stage_is_refused(tmp_path):
-    with Workers(1) as workers, pytest.raises(StageError, match="built the stage 'halve' with settings that differ"):
+    with Workers(1) as workers, pytest.raises(StageError, match="a worker has other settings of the stage 'halve'"):
         run(tmp_path, Drifting(), workers)
 
 

@@ -121,7 +121,7 @@ BROKEN = {
     "a query has at most one pair that is marked is_best: broken by 2 of 2": (
         lambda: (at(epsilon_pairs(), 1, query_id="q1", variant_id="v1"), epsilon_facts())
     ),
-    "the outcome of a pair is the one that its gains determine: broken by 1 of 3": (
+    "each pair has the outcome that its gains determine: broken by 1 of 3": (
         lambda: (at(front_pairs(), 0, outcome="worse-worse"), front_facts())
     ),
 }
@@ -211,9 +211,9 @@ def test_the_outcome_of_several_measures_is_worse_where_one_is(tmp_path):
     decides = {"effectiveness": ["RR@10"], "bias": ["ARaB(tf)@10"]}
     publish(plain_groups([hurt]), several_bias(labels_by=decides), tmp_path / "out")
     assert verify(tmp_path / "out").ok
-    with pytest.raises(DataError, match="the label of a pair follows from its outcome: broken by 1"):
+    with pytest.raises(DataError, match="each pair has the label that its outcome determines: broken by 1"):
         publish(plain_groups([hurt]), several_bias(), tmp_path / "other")
-    with pytest.raises(DataError, match="the outcome of a pair is the one that its gains determine: broken by 1"):
+    with pytest.raises(DataError, match="each pair has the outcome that its gains determine: broken by 1"):
         publish(plain_groups([hurt | {"outcome": "better-better"}]), several_bias(), tmp_path / "other")
 
 
@@ -231,7 +231,7 @@ def test_labels_by_several_measures_need_them_to_agree(tmp_path, share, label, r
         publish(plain_groups([one]), stated, tmp_path / "out")
         assert verify(tmp_path / "out").ok
         return
-    with pytest.raises(DataError, match="the label of a pair follows from its gains: broken by 1 of 1"):
+    with pytest.raises(DataError, match="each pair has the label that its gains determine: broken by 1 of 1"):
         publish(plain_groups([one]), stated, tmp_path / "out")
 
 
@@ -239,7 +239,7 @@ def test_a_pair_whose_lean_is_not_known_has_no_outcome(tmp_path):
     unknown = {"new_ARaB_tf_10": None, "gain_ARaB_tf_10": None}
     pairs = front_pairs().head(1).with_columns(pl.lit(v, pl.Float64).alias(k) for k, v in unknown.items())
     stated = facts(subsets=["front"], selection=front_facts()["selection"] | {"fronts": {}})
-    with pytest.raises(DataError, match="the outcome of a pair is the one that its gains determine"):
+    with pytest.raises(DataError, match="each pair has the outcome that its gains determine"):
         publish(pairs, stated, tmp_path / "out")
     publish(pairs.with_columns(outcome=pl.lit(None, pl.String)), stated, tmp_path / "out")
     assert verify(tmp_path / "out").ok

@@ -254,7 +254,7 @@ CAREFUL = {
     ),
     "metadata of another kind": (
         edit_json("croissant.json", lambda _: [1]),
-        "croissant.json: expected the fields distribution",
+        "croissant.json: expected the fields 'distribution'",
     ),
     "the counts of the facts": (
         edit_json("askew.json", lambda v: v["pairs"]["subsets"].update(fair=1)),
@@ -380,12 +380,12 @@ BROKEN = {
         "negative",
         {"new_ARaB_tf_10": pl.lit(7.0)},
     ),
-    "the outcome of a pair is the one that its gains determine: broken by 1 of 200": (
+    "each pair has the outcome that its gains determine: broken by 1 of 200": (
         "fair",
         {"outcome": pl.lit("worse-worse")},
     ),
-    "the label of a pair follows from its outcome: broken by 1 of 200": ("effective", {"label": pl.lit(4)}),
-    "the group of a pair follows from the values of its original query: broken by 5 of 200": ("", {}),
+    "each pair has the label that its outcome determines: broken by 1 of 200": ("effective", {"label": pl.lit(4)}),
+    "each pair is in the group that the values of its original query determine: broken by 5 of 200": ("", {}),
     "the score of a pair is the weighted sum of its gains: broken by 1 of 179": ("effective", {"score": pl.lit(9.0)}),
     "all pairs of a query have the same original_text: broken by": ("", {"original_text": pl.lit("something else")}),
     "all pairs of a query have the same group: broken by": ("", {"group": pl.col("group") % 4 + 1}),
@@ -429,7 +429,7 @@ def test_each_line_names_the_values_of_its_first_pair(tmp_path, monkeypatch):
 def test_gains_within_the_tolerance_count_as_the_same(tmp_path):
     pairs = toy_pairs().filter(pl.col("outcome") == "same-same")
     shifted = pairs.with_columns(pl.col("new_RR_10") - 1e-4, pl.col("gain_RR_10") - 1e-4, pl.col("score") - 1e-4)
-    with pytest.raises(DataError, match="the outcome of a pair is the one that its gains determine"):
+    with pytest.raises(DataError, match="each pair has the outcome that its gains determine"):
         publish(shifted, facts(), tmp_path / "out")
     stated = facts()
     stated["selection"] = {**stated["selection"], "tolerance": 1e-3}

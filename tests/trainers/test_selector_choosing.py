@@ -173,7 +173,7 @@ def test_lists_are_compared_by_rank():
     ]
     assert found["relative score difference of ranks 1 and 2 for the original query"] == [0.25] * 3
     assert found[
-        "relative score difference of ranks 1 and 2 for the original query; 0 if the two queries' top documents differ"
+        "relative score difference of ranks 1 and 2 for the original query (0 if the top documents differ)"
     ] == [0.25, 0, 0]
     assert found["relative score difference of ranks 1 and 2 for the reformulation"] == [0.75, 0, 0]
     assert found["score of the top document of the reformulation"] == [8, 5, 0]
@@ -185,23 +185,20 @@ def test_nearness_is_compared_between_the_lists():
     found = dict(zip(CLOSE, closeness(similar, old, new)[0].tolist(), strict=True))
     assert found["similarity of the original query and the reformulation"] == 0.9
     assert found[
-        "similarity to the original query: most similar result of both lists minus top document of the original query"
+        "highest similarity of the original query to any result, minus that to its own top document"
     ] == pytest.approx(0.3)
     assert found[
-        "similarity to the original query: most similar result of both lists minus top document of the reformulation"
+        "highest similarity of the original query to any result, minus that to the reformulation's top document"
     ] == pytest.approx(0.1)
     assert found[
-        "similarity to the original query: most similar result of the reformulation minus that of the original query"
+        "highest similarity of the original query to a result of the reformulation, minus that to its own results"
     ] == pytest.approx(-0.1)
-    assert found["whether neither query has a result more similar to the original query than its top document"] == 0
     assert (
-        found[
-            "whether neither query has a result more similar to the original query than the reformulation's top result"
-        ]
-        == 0
+        found["whether the original query is at least as similar to its own top document as to all other results"] == 0
     )
+    assert [found[name] for name in CLOSE if "at least as similar to the reformulation's top document" in name] == [0]
     second = 1 / np.log2(3)
     # The document that is not there counts nothing.
     assert found[
-        "rank-weighted mean similarity of the results to the original query: reformulation minus original query"
+        "rank-weighted mean similarity of the original query to the reformulation's results, minus that to its own"
     ] == pytest.approx((0.7 - 0.5 - 0.8 * second) / (1 + second))

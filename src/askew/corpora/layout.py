@@ -40,7 +40,7 @@ _ENDINGS = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
 # A file whose ending is one of these, such as qrels.test, needs no other ending.
 _USUAL_SPLITS = ("train", "dev", "val", "valid", "validation", "test", "eval")
 _SHARD = re.compile(r"(?P<name>.+?)-[0-9]{5}-of-(?P<count>[0-9]{5})(-[0-9a-f]+)?")
-_EXPECTED = "docs.*, corpus.*, a folder of that name, or Parquet files with doc_id and text in data/"
+_EXPECTED = "docs.* or corpus.*, a folder 'docs' or 'corpus', or Parquet files in data/ with columns doc_id and text"
 
 
 class _Found(NamedTuple):

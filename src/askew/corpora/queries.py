@@ -84,7 +84,7 @@ def _hint(fields: list[str]) -> str:
 
 
 def _json(blocks: Blocks, path: Path) -> Iterator[Row]:
-    expected = "an object with query_id and text"
+    expected = "an object with the fields 'query_id' and 'text'"
     for number, row in json_rows(blocks, path, expected):
         id_name = next((name for name in _ID_NAMES if name in row), None)
         text_name = next((name for name in _TEXT_NAMES if name in row), None)

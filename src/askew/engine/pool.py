@@ -192,11 +192,14 @@ class _Supervision(Generic[H]):
         about = None if shard is None else shard.start
         self._deaths[about] += not worker.kept
         if self._deaths[about] >= DEATHS:
-            what = "while building its stage" if shard is None else f"on rows {shard.start} to {shard.stop}"
-            advice = "" if shard is None else " or smaller shards; otherwise check these rows"
+            if shard is None:
+                raise StageError(
+                    f"step {self._step!r}: {DEATHS} workers died before they read any rows ({lost.how}); if memory is "
+                    "short, try fewer workers"
+                )
             raise StageError(
-                f"step {self._step!r}: {DEATHS} workers died {what} ({lost.how}); if memory is short, try fewer "
-                f"workers{advice}"
+                f"step {self._step!r}: {DEATHS} workers died on rows {shard.start} to {shard.stop} ({lost.how}); if "
+                "memory is short, try fewer workers or smaller shards; otherwise check these rows"
             )
         if shard is not None:
             self._waiting.appendleft(shard)

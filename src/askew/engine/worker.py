@@ -103,8 +103,8 @@ class Worker:
 def _make(job: StepJob, versions: dict[str, str]) -> Stage:
     if versions != VERSIONS:
         raise StageError(
-            f"step {job.step!r}: the driver has {_listed(versions)}, but a worker has {_listed(VERSIONS)}; "
-            "install the same versions on the driver and on the workers"
+            f"step {job.step!r}: the main process has {_listed(versions)}, but a worker has {_listed(VERSIONS)}; "
+            "install the same versions for both"
         )
     if job.maker is None:
         raise StageError(
@@ -113,8 +113,8 @@ def _make(job: StepJob, versions: dict[str, str]) -> Stage:
     stage = job.maker()
     if step_key(stage, job.input_key) != job.key:
         raise StageError(
-            f"step {job.step!r}: a worker built the stage {stage.name!r} with settings that differ from the settings "
-            "of the driver; check whether a file has changed since the start of the run"
+            f"step {job.step!r}: a worker has other settings of the stage {stage.name!r} than the main process; "
+            "check whether a file has changed since the start of the run"
         )
     return stage
 

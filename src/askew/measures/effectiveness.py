@@ -32,14 +32,18 @@ _WITHIN_ONE = frozenset({
 _NEED_NO_RELEVANT = frozenset({"Judged", "NumQ", "NumRel", "NumRet"})
 _SHARED = {
     "order": Parameter(
-        "score", "documents are ranked by score as in trec_eval, or in the order of the lines in the file", ORDERS
+        "score",
+        "rank documents by score as in trec_eval (score), or in the order of the lines in the file (file)",
+        ORDERS,
     ),
-    "unjudged": Parameter("error", "a query without judgements is an error, counts as zero, or is left out", UNJUDGED),
+    "unjudged": Parameter(
+        "error", "at a query without judgements, stop (error), count 0 (zero), or leave it out (absent)", UNJUDGED
+    ),
     "unanswered": Parameter(
-        "zero", "a judged query without documents in the run counts as zero, or is left out", UNANSWERED
+        "zero", "count 0 for a judged query without documents in the run (zero), or leave it out (absent)", UNANSWERED
     ),
     "no_relevant": Parameter(
-        "absent", "a judged query without relevant documents is left out, or counts as zero", NO_RELEVANT
+        "absent", "leave out a judged query without relevant documents (absent), or count 0 for it (zero)", NO_RELEVANT
     ),
     "digits": DIGITS,
     "reading": READING,

@@ -188,7 +188,7 @@ def _personal(pairs: PairNumbers, facts: Facts) -> list[str]:
     ]
     if "context" in pairs.schema:
         lines.append(
-            f"The column context states who sent the query and when. {pairs.contexts} pairs have a value in this "
+            f"The column 'context' states who sent the query and when. {pairs.contexts} pairs have a value in this "
             f"column; the number of distinct values is {pairs.told.counts()[0]}. The column can link the queries of "
             "one person. Review this column before you publish the dataset."
         )
@@ -203,7 +203,7 @@ def croissant_problems(found: Any, digests: Mapping[str, str], columns: list[str
         files = {one["contentUrl"]: one["sha256"] for one in found["distribution"]}
         fields = [[field["name"] for field in records["field"]] for records in found["recordSet"]]
     except (KeyError, TypeError):
-        yield "croissant.json: expected the fields distribution and recordSet in the form that askew publish writes"
+        yield "croissant.json: expected the fields 'distribution' and 'recordSet' as `askew publish` writes them"
         return
     wrong = sorted(str(name)[:60] for name, digest in files.items() if digests.get(name) != digest)
     if wrong:

@@ -87,8 +87,8 @@ def _labels(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     right = np.zeros(pairs.height, bool)
     for outcome, label in selection.labels.items():
         right |= (decides == outcome).fill_null(False).to_numpy() & _is_in(pairs["label"], frozenset([label]))
-    what = "gains" if selection.labels_by else "outcome"
-    yield from broken(pairs, ~right, f"the label of a pair follows from its {what}", "label", "outcome")
+    rule = "its gains determine" if selection.labels_by else "its outcome determines"
+    yield from broken(pairs, ~right, f"each pair has the label that {rule}", "label", "outcome")
 
 
 def _decided(pairs: pl.DataFrame, facts: Facts) -> pl.Series:
@@ -124,7 +124,7 @@ def _groups(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     yield from broken(
         pairs,
         group != pairs["group"].to_numpy(),
-        "the group of a pair follows from the values of its original query",
+        "each pair is in the group that the values of its original query determine",
         "group",
     )
 

@@ -101,7 +101,7 @@ def _outcomes(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         fits = np.logical_and.reduce([sign == 1 - SIGNS.index(one) for sign, one in zip(signs, wanted, strict=True)])
         right |= fits & (pairs["outcome"] == name).fill_null(False).to_numpy()
     yield from broken(
-        pairs, ~right, "the outcome of a pair is the one that its gains determine", "outcome", *sides[0], *sides[1]
+        pairs, ~right, "each pair has the outcome that its gains determine", "outcome", *sides[0], *sides[1]
     )
 
 

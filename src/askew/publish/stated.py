@@ -21,7 +21,7 @@ def wrong(where: str, expected: str, found: Any) -> ConfigError:
 def mapping(value: Any, where: str) -> dict[str, Any]:
     """Return the value as a dictionary, or raise if it is no mapping with texts as keys."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise wrong(where, "a mapping whose keys are texts", value)
+        raise wrong(where, "a mapping whose keys are strings", value)
     return dict(value)
 
 
@@ -54,7 +54,7 @@ def numbers(value: Any, where: str, known: Collection[str]) -> dict[str, float]:
     found = mapping(value, where)
     for name, one in found.items():
         if name not in known or not is_number(one):
-            raise wrong(f"{where}.{name}", f"a number for one of {', '.join(sorted(known))}", one)
+            raise wrong(f"{where}.{name}", f"a number for a known name ({', '.join(sorted(known))})", one)
     return {name: float(one) for name, one in found.items()}
 
 

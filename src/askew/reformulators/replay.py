@@ -84,7 +84,10 @@ class ReplayReformulator:
                 kind = row.get("kind")
                 texts.setdefault(query, []).append((" ".join(text.split()), str(kind) if kind else None))
         if not texts:
-            raise DataError(f"replay {self._path}: no line has the requested values (where=: {self._where or 'any'})")
+            if not self._where:
+                raise DataError(f"replay {self._path}: the file has no reformulations")
+            wanted = " ".join(f"{name}={value}" for name, value in self._where.items())
+            raise DataError(f"replay {self._path}: no line has the values that where= requires ({wanted})")
         return texts
 
 

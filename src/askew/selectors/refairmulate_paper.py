@@ -101,7 +101,7 @@ def check_directions(effectiveness: Sequence[str], bias: Sequence[str], directio
         if directions[name] not in (Direction.ZERO, Direction.DOWN):
             raise ConfigError(
                 f"refairmulate: expected a bias measure that is best at zero, found {name}; "
-                "the selectors pareto and epsilon accept any measure"
+                "the selectors 'pareto' and 'epsilon' accept any measure"
             )
 
 

@@ -47,7 +47,7 @@ def check_filter(kept_by: FilterPlugin, pairs: Sequence[Triple] = TOY_PAIRS) -> 
     json.dumps(dict(kept_by.settings()), sort_keys=True)
     reasons = _answers(kept_by, pairs)
     assert len(reasons) == len(pairs), (
-        "every pair of a query and a candidate must have a result: None (kept) or the reason for dropping the candidate"
+        "the filter must return one value per query and candidate: None to keep the candidate, or the reason to drop it"
     )
     for reason in reasons:
         one_line = reason is None or (reason == " ".join(reason.split()) and reason)
@@ -57,7 +57,7 @@ def check_filter(kept_by: FilterPlugin, pairs: Sequence[Triple] = TOY_PAIRS) -> 
     assert _answers(kept_by, renamed) == reasons, "the result must not depend on the row numbers of the queries"
     _check_company(kept_by, pairs, reasons)
     kept = [pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None]
-    assert not any(_answers(kept_by, kept)), "a second check of only the kept candidates must keep all of them"
+    assert not any(_answers(kept_by, kept)), "a filter must keep all its kept candidates if it checks only these"
     assert kept_by.check([], [], []) == [], "a check of an empty list of pairs must return an empty list"
     return reasons
 
@@ -112,7 +112,7 @@ def check_classifier(
 
 
 def _check_classified(found: Classified, labels: tuple[str, ...], texts: int) -> None:
-    assert found.labels == labels, "the labels of the result must be the labels of the classifier"
+    assert found.labels == labels, "the result must have the same labels as the classifier, in the same order"
     assert found.probabilities.shape == (texts, len(labels)), "each text must have a probability for each label"
     assert found.chosen.shape == (texts,), "``chosen`` must have a value for each text"
     assert ((found.probabilities >= 0) & (found.probabilities <= 1)).all(), "a probability must be from 0 to 1"

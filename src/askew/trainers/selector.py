@@ -113,7 +113,7 @@ def pair_tokens(
     if texts.passages is None or texts.first is None or texts.candidate_first is None:
         raise ConfigError(
             "selector: passages= needs the text of the top-ranked document of each query, but the data has none; "
-            "train on the store of a build with runs and with an index that stores the texts"
+            "train on a store that has runs and an index with the texts of the documents"
         )
     mine = texts.candidate_first[rows]
     if settings.passages == "literal":
@@ -285,7 +285,7 @@ LISTS = (
     "1 / rank of the top document of the reformulation in the result list of the original query",
     "share of the results of the original query that are also results of the reformulation",
     "relative score difference of ranks 1 and 2 for the original query",
-    "relative score difference of ranks 1 and 2 for the original query; 0 if the two queries' top documents differ",
+    "relative score difference of ranks 1 and 2 for the original query (0 if the top documents differ)",
     "relative score difference of ranks 1 and 2 for the reformulation",
     "score of the top document of the original query", "score of the top document of the reformulation",
 )  # fmt: skip
@@ -315,12 +315,12 @@ CLOSE = (
     "similarity of the original query and the reformulation",
     "similarity of the original query and its top document",
     "similarity of the original query and the top document of the reformulation",
-    "whether neither query has a result more similar to the original query than its top document",
-    "whether neither query has a result more similar to the original query than the reformulation's top result",
-    "similarity to the original query: most similar result of both lists minus top document of the original query",
-    "similarity to the original query: most similar result of both lists minus top document of the reformulation",
-    "similarity to the original query: most similar result of the reformulation minus that of the original query",
-    "rank-weighted mean similarity of the results to the original query: reformulation minus original query",
+    "whether the original query is at least as similar to its own top document as to all other results",
+    "whether the original query is at least as similar to the reformulation's top document as to all other results",
+    "highest similarity of the original query to any result, minus that to its own top document",
+    "highest similarity of the original query to any result, minus that to the reformulation's top document",
+    "highest similarity of the original query to a result of the reformulation, minus that to its own results",
+    "rank-weighted mean similarity of the original query to the reformulation's results, minus that to its own",
 )  # fmt: skip
 
 

@@ -135,7 +135,7 @@ def test_a_function_is_found_by_its_file(tmp_path):
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("nothing", "module:name or file.py:name"),
+        ("nothing", "'module:name' or 'file.py:name'"),
         ("no_such_module_here:find", "cannot be loaded"),
         ("askew.corpora.demo:nothing", "cannot be loaded"),
         ("nothing.py:find", "there is no file"),

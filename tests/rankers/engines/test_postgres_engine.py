@@ -193,7 +193,7 @@ def test_a_password_is_read_when_it_is_used_and_kept_nowhere(make, secured, monk
             assert order(ranker, "station") == ["d3"]
             assert "pass-314159265" not in repr(vars(ranker.engine)) + repr(ranker.settings()) + caplog.text
     monkeypatch.setenv("READER", "pass-of-another")
-    for auth, advice in (({"auth_env": "READER"}, "and the secret"), ({}, "whether it needs a password")):
+    for auth, advice in (({"auth_env": "READER"}, "and the secret"), ({}, "whether the server needs a password")):
         with pytest.raises(EngineError, match="refused the connection; check user and database") as caught:
             make(url=secured, **auth).search(["station"], 3)
         assert advice in str(caught.value) and "pass-of-another" not in str(caught.value)

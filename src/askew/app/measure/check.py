@@ -97,11 +97,11 @@ class CheckReport:
             errors = confusion(RESOLVER, "who")
             share = errors.trace() / errors.sum()
             words = f"{errors.sum():,.0f} labeled words for women and men"
-            told = f"which is right for {share:.0%} of {words} (cross-validation)"
+            told = f"In a cross-validation, this resolver is right for {share:.0%} of {words}."
         else:
-            told = "which was trained on words of other groups, not on words of these groups"
+            told = "This resolver was not trained on words of these groups."
         meanings = "; ".join(f"{who}: {WHO_SHORT[who]}" for who in self.classes)
-        return f"{meanings}. The classes are estimated by the resolver {self.resolver}, {told}."
+        return f"{meanings}. The classes are estimated by the resolver {self.resolver}. {told}"
 
     def facts(self) -> list[tuple[str, str]]:
         """The counts, as pairs of label and value."""
@@ -111,7 +111,7 @@ class CheckReport:
             rows.append((f"documents that name {group}", f"{self.naming[group]:,} ({share:.1%})"))
             rows.append((f"mentions of {group}", f"{self.mentions[group]:,}"))
             if self.clipped[group]:
-                rows.append((f"words of {group} attached to a full stop (not counted)", f"{self.clipped[group]:,}"))
+                rows.append((f"words of {group} directly after a period (not counted)", f"{self.clipped[group]:,}"))
         if self.queries is None:
             return [*rows, ("queries", "none in the collection")]
         rows.append(("queries", f"{self.queries:,}"))
@@ -195,8 +195,8 @@ def _shared_terms(groups: Groups) -> list[str]:
     shown = ", ".join(shared[:_SHOWN_TERMS]) + (
         f" and {len(shared) - _SHOWN_TERMS} more" * (len(shared) > _SHOWN_TERMS)
     )
-    counts = "the first of them" if groups.overlap == "first" else "each of them"
-    return [f"terms of several groups count for {counts}: {shown}"]
+    counts = "only for the first of these groups" if groups.overlap == "first" else "for each of these groups"
+    return [f"terms that belong to several groups are counted {counts}: {shown}"]
 
 
 class _Texts:

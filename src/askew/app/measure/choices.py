@@ -128,12 +128,10 @@ def _check(axis: str, values: Sequence[str], bases: Sequence[Measure]) -> None:
     for value in values:
         if not any(not parameter.expected(value) for parameter in taken):
             known = sorted({str(choice) for parameter in taken for choice in parameter.choices})
-            expected = (
-                f"expected one or more of {', '.join(known)}; found"
-                if known
-                else "no measure has this parameter; leave out"
-            )
-            raise ConfigError(f"{_NAMES[axis]}=: {expected} {value!r}")
+            name = _NAMES[axis]
+            if not known:
+                raise ConfigError(f"{name}=: no requested measure has this parameter; leave out {name}=")
+            raise ConfigError(f"{name}=: expected one or more of {', '.join(known)}; found {value!r}")
 
 
 def _lexicons(groups: Groups, given: Sequence[LexiconLike] | str | None) -> dict[str, Lexicon]:

@@ -128,15 +128,16 @@ def compare(
     - ``margin``: the largest acceptable loss: one number for all bounded measures of effectiveness, or a
       dict from the text of a measure to a number. With a margin, the report also has tests of non-inferiority ("no
       loss beyond the margin") and of equivalence.
-    - ``fail_if``: one condition or several. The condition ``"nDCG@10 loses 0.01"`` holds if the mean loss is 0.01 or
-      more. The condition ``"nDCG@10 may lose 0.01"`` holds if the test does not rule out a mean loss of 0.01 or more
-      at the 5% level; it needs a bounded measure. A condition also holds if a query has no value in one of the runs.
-      The attribute ``failures`` of the report lists the conditions that hold.
+    - ``fail_if``: one or several conditions under which the comparison fails. The attribute ``failures`` of the report
+      lists the conditions that hold. ``"nDCG@10 loses 0.01"`` holds if the mean loss is 0.01 or more.
+      ``"nDCG@10 may lose 0.01"`` holds unless the test of non-inferiority rules out a mean loss of 0.01 or more at the
+      5% level; the measure must be bounded. A condition on a measure of lean also holds if a query has no value in one
+      of the runs.
     - ``unpaired``: how to treat a query that is in only one of the runs: ``"error"`` (stop) or ``"drop"`` (leave it
       out).
     - ``seed``: the seed of the test ``"randomization"``.
     - ``names``: the names of the two runs in the report. By default, the names of the files or of the ``Run`` objects.
-    - ``testing``: a function that is called with the number of measures that are compared and with their total.
+    - ``testing``: a function that is called with the number of compared measures so far and the number of all measures.
     - ``options``: further arguments of ``measure``, such as ``qrels`` and ``groups``.
     """
     _check_settings(test, seed, unpaired)
@@ -264,8 +265,8 @@ def _refuse_unused(asked: list[MeasureRequest], margin: Margin) -> None:
             )
         if not bounded[text].finite:
             raise ConfigError(
-                f"margin=: {text} has no upper bound, so no sample can rule out a loss of its mean; leave out its "
-                "margin, or compare the runs by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
+                f"margin=: {text} has no upper bound, so no test can rule out a loss of its mean value; leave out "
+                "its margin, or compare the runs by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
             )
     for one in asked:
         limit = _margin_for(one, margin)

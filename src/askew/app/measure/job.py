@@ -71,7 +71,7 @@ class MeasureJob:
         for one in asked:
             one.check()
             if lacks[one.text]:
-                raise ConfigError(f"the measure {one.text} {lacks[one.text]}")
+                raise ConfigError(lacks[one.text])
         self.asked = asked
         self.published = reads_as_published(asked, self.preset)
         self.fields = fields_of(asked, fields)
@@ -87,13 +87,14 @@ class MeasureJob:
             self.catalogue.overrides = {**self.catalogue.overrides, "background": "self"}
 
     def _lacks(self, one: MeasureRequest) -> str:
-        """The input that a measure needs and does not have, and how to give it; empty if nothing is missing."""
+        """The error message for an input that a measure needs and does not have; empty if nothing is missing."""
         if "judgements" in one.family.reads and not self._given["qrels"]:
-            return "needs judgements: give them with qrels="
+            return f"the measure {one.text} needs judgements: give them with qrels="
         if "mentions" in one.family.reads and not self._given["docs"]:
-            return "needs the texts of the documents: give them with docs="
+            return f"the measure {one.text} needs the texts of the documents: give them with docs="
         if one.measure.param("background") == "run" and not self._given["background"]:
-            return f"needs a background run: give background=, or request {one.family.name}(background=self)"
+            instead = f"{one.family.name}(background=self)"
+            return f"the measure {one.text} needs a background run: give background=, or request {instead}"
         return ""
 
     def _only_possible(self, asked: list[MeasureRequest], lacks: Mapping[str, str]) -> list[MeasureRequest]:

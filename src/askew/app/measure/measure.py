@@ -87,20 +87,20 @@ def measure(
     - ``collection``: a ``Collection``, or anything that ``Collection.open`` accepts. A file, a mapping from document id
       to text, or a data frame gives documents only.
     - ``measures``: texts or objects, such as ``"RR@10 ARaB(tf)@10"`` or ``[nDCG @ 10]``. By default, the measures of
-      the preset; without a preset, RR@10, AP@10 and nDCG@10 if there are judgements, and ARaB@10 (tc, tf, bool),
-      NFaiRR@10 and LexiconShare@10 if there are documents.
-    - ``groups``: the groups that are counted by all measures that do not name a lexicon.
+      the preset are used. Without a preset, these are RR@10, AP@10 and nDCG@10 (if there are judgements), and ARaB@10
+      (tc, tf and bool), NFaiRR@10 and LexiconShare@10 (if there are documents).
+    - ``groups``: the groups to count. A measure that names its own lexicon does not use this argument.
     - ``docs``: the documents, if no collection is given.
-    - ``qrels``: the judgements, if the collection has none or others are wanted: a file, a data frame or
-      ``{query: {document: relevance}}``.
+    - ``qrels``: the judgements: a file, a data frame or ``{query: {document: relevance}}``. They override those of the
+      collection.
     - ``queries``: use only these queries: a file of queries or a list of ids.
     - ``label``: with a file of queries, use only the queries with this label.
     - ``background``: a run. NFaiRR is normalized with the documents of this run. By default, each run is its own
       background.
     - ``preset``: the name of a preset, which has the measures and settings of a publication.
 
-    How values are computed. If an option is not given, the text of a measure or the preset decides, or else the default
-    that is named here:
+    How values are computed. The text of a measure or the preset can also set these options. The defaults below apply
+    if an option is not set at all:
 
     - ``tokens``: the tokenizer. Default: ``unclipped``.
     - ``missing``: how to treat a ranked document without text: ``error`` (stop), ``zero`` (it names no group), ``drop``
@@ -119,13 +119,12 @@ def measure(
 
     More results, and how the function runs:
 
-    - ``decompose``: also divide the value of ARaB into parts, in the attribute ``parts`` of the report. A mention is
-      off topic, asked for by the query, or on topic. A mention also has a class: the kind of person that is
-      mentioned, such as a real or a fictional person. This needs the texts of the queries: give a collection that has
-      them, or a file as ``queries``.
+    - ``decompose``: also divide each value of ARaB into parts, in the attribute ``parts`` of the report: by whether a
+      mention of a group is on topic, and by who is mentioned, such as a real or a fictional person. The decomposition
+      needs the texts of the queries: give a collection that has them, or a file as ``queries``.
     - ``resolver``: the model that estimates these parts: ``light``, or ``neural``, which is more accurate but slow.
-    - ``store``: a folder with counts of ``askew annotate``. Documents are not counted again if their counts are there.
-    - ``progress``: a function that is called with how much of the documents is read and with the total (0 if unknown).
+    - ``store``: a folder that ``askew annotate`` wrote. Documents with counts in this folder are not counted again.
+    - ``progress``: a function that is called with the amount of finished work and the total amount (0 if unknown).
     - ``before_scoring``: a function that is called with the requested measures before any file is read.
     """
     chosen = find_preset(preset) if preset else None
@@ -208,10 +207,10 @@ def note_on_own_backgrounds(asked: Sequence[MeasureRequest], preset: Preset | No
     if not own:
         return []
     fixed = [one for one in own if _keeps_its_background(one, preset)]
-    how = f"request {fixed[0].family.name}(background=run) and give" if fixed else "give"
+    request = f"request {fixed[0].family.name}(background=run) and " if fixed else ""
     return [
         f"{_texts(own)}: the background of each run is the documents that it retrieved itself; "
-        f"{how} background= to use the same background for all runs"
+        f"{request}give background= to use the same background for all runs"
     ]
 
 

@@ -66,11 +66,12 @@ def sensitivity(
       NFaiRR and LexiconShare.
     - ``lexicons``: lexicons by name, file or object. Default: all shipped lexicons that have the groups.
     - ``tokens``: tokenizers. Default: ``word``, ``blank``, ``unclipped`` and ``seyedsalehi``.
-    - ``signs``: ``signed``, ``abs`` and ``running-abs``. Default: all three.
+    - ``signs``: values of the parameter ``sign`` of a measure. Default: ``signed``, ``abs`` and ``running-abs``.
     - ``cutoffs``: cutoffs of the measures. Default: 5, 10, 20 and 50.
     - ``missing``: how to treat ranked documents without text. Default, if there are such documents: ``zero``, ``drop``
       and ``skip``.
-    - ``who``: classes of mentions that count, such as ``"any,generic"``. Default: ``any`` and ``generic``.
+    - ``who``: values of the parameter ``who`` (the classes of mentions to count). Default: ``any`` (all mentions) and
+      ``generic`` (mentions of no specific person).
 
     These arguments are not varied:
 
@@ -147,7 +148,7 @@ class _MissingTexts:
             rules = dict.fromkeys(str(one.measure.param("missing")) for one in asked if one.text in kept)
             self.notes.append(
                 f"up to {absent:,} ranked documents have no text; "
-                f"rules compared for them (missing=): {', '.join(rules)}"
+                f"the compared values of missing= are {', '.join(map(repr, rules))}"
             )
         return [one for one in asked if one.text in kept]
 

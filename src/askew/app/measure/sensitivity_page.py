@@ -22,9 +22,9 @@ from askew.publish.page.writing import check_out, write_report
 TITLE = "Sensitivity of the order of systems"
 _WHAT = "Kendall's tau-b"
 _LEANS_LESS = (
-    "A system leans less than another system if its mean value is better. Better means nearer to zero for signed "
-    "measures, lower for absolute measures, and higher for NFaiRR. This page does not test whether differences between "
-    "systems are significant."
+    "A system leans less than another system if its mean value is nearer to zero (signed measures), lower (absolute "
+    "measures) or higher (NFaiRR and similar measures). This page does not test whether differences between systems "
+    "are significant."
 )
 
 
@@ -74,9 +74,9 @@ def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
     rows = [[*row, ", ".join(map(str, one.values))] for row, one in zip(report.axis_rows(), report.axes, strict=True)]
     note = (
         "A combination is one set of choices, such as a measure, a word list and a cutoff. The column 'pairs' "
-        "counts the pairs of combinations that differ only in the choice of this row. If two combinations have "
-        "different measures, a choice that applies to only one of these measures is ignored. A low mean tau "
-        "means that the choice of this row changes the order of systems."
+        "counts the pairs of combinations that differ only in the choice of this row. A choice that only one of two "
+        "measures has, such as the sign, does not count as a difference. A low mean tau means that the choice of this "
+        "row changes the order of systems."
     )
     head = [*columns(*AXIS_HEAD), Column("values compared", WORDS)]
     data = [asdict(one) | {"values": ", ".join(map(str, one.values))} for one in report.axes]
@@ -106,8 +106,8 @@ def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
                 parts.chart(
                     about,
                     drawn,
-                    "Each cell: the mean of Kendall's tau between the orders of systems in two combinations that "
-                    "differ only in this choice: one has the value of the row, the other has the value of the column.",
+                    "Each cell compares the value of its row with the value of its column: the mean of Kendall's tau "
+                    "over all pairs of combinations that differ only in these two values.",
                 )
             )
         )
@@ -119,7 +119,7 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
         headings = [Heading(f"{one.number} {one.label}", str(one.number), _family(one)) for one in report.combinations]
         values, caption = (
             report.tau,
-            "Each cell: Kendall's tau between the orders of systems in two combinations. Point at a cell to see the "
+            "Each cell is Kendall's tau between the orders of systems in two combinations. Point at a cell to see the "
             "two combinations.",
         )
     else:
@@ -128,10 +128,10 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
         headings = [Heading(label, label, group) for label, group in firsts.items()]
         values = report.between(labels)
         caption = (
-            "Each row and each column stands for one measure with one lexicon. Each cell: the mean of Kendall's "
-            "tau between the orders of systems in a combination of its row and in a combination of its column. "
-            f"The matrix of all {len(report.combinations):,} combinations is in the file tables/tau.parquet of a "
-            "report folder."
+            "Each row and each column stands for all combinations with one measure and one lexicon. Each cell is the "
+            "mean of Kendall's tau over all pairs of a combination of the row and a combination of the column. If the "
+            f"report is written to a folder (out=), the tau of all pairs of the {len(report.combinations):,} "
+            "combinations is in the file 'tables/tau.parquet'."
         )
     about = About("agreement", "Agreement of the orders of systems", _described("combinations"))
     drawn = heat_map(about, headings, values, _WHAT)

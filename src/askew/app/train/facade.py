@@ -190,11 +190,13 @@ class Selector:
     """Select one of the reformulations of each query: ``Selector().fit(store).predict(candidates)``.
 
     ``predict`` needs no judgements. The argument ``candidates`` of ``predict`` has the reformulations of each query.
-    ``settings`` are the settings of ``askew train selector``. A trained selector has one or two rules. The rule
-    cross-encoder reads only the texts of the query and of its candidates, and selects the candidate with the highest
-    score. The rule lean-aware also reads the documents that each candidate retrieves. This rule is learned only if the
-    training data is a store (a folder that ``askew run`` writes). Among the candidates that are unlikely to lose
-    effectiveness, the rule lean-aware selects the candidate whose results lean least, or keeps the original query.
+    ``settings`` are the settings of ``askew train selector``. A trained selector has one or two rules:
+
+    - ``cross-encoder`` reads only the texts of the query and of its candidates, and selects the candidate with the
+      highest score.
+    - ``lean-aware`` also reads the documents that each candidate retrieves. Among the candidates that are unlikely to
+      lose effectiveness, it selects the candidate whose results lean least, or keeps the original query. This rule is
+      learned only if the training data is a store (a folder that ``askew run`` writes).
     """
 
     def __init__(self, **settings: Any) -> None:

@@ -41,10 +41,8 @@ from askew.trainers.rewriting.scores import bounds_of, pair_scores
 
 SHOWN = ("rougeL", "bleu_sentence", "f1")
 NO_TEXT_OF_QUERY, NO_TEXT_OF_PASSAGE = "the query has no text", "the passage has no text"
-HELD_OUT, SEEN = (
-    "held-out pairs",
-    "the training pairs, as in RePair (these values show memorization, not generalization)",
-)
+HELD_OUT = "Measured on held-out pairs"
+SEEN = "Measured on the training pairs, as in RePair (these values show memorization, not generalization)"
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def train_generator(
     if not test_read:
         raise DataError(
             "generator: expected held-out pairs of a query and a passage, found none; give a collection with more "
-            "judged queries, or set split=query"
+            "judged queries, or set split='query'"
         )
     prompts = prompts_for(test_read, kind, given.settings, domain)
     before = TextModel.load(given.text, device).losses(prompts, wanted)
@@ -215,7 +213,7 @@ def _card(
         (name, f"{one['mean']:.3f} [{one['low']:.3f}, {one['high']:.3f}]", one["n"])
         for name, one in measured["test"].items()
     )
-    where = SEEN if job.settings.split == "none" else HELD_OUT
+    title = SEEN if job.settings.split == "none" else HELD_OUT
     use = use_with(made, job.settings, domain)
     return Card(
         title=f"A generator of {'queries' if job.settings.direction == 'passage-query' else 'passages'} ({made.kind})",
@@ -226,7 +224,7 @@ def _card(
         settings={**_plain(job)["settings"], **_plain(job)["text"], **_plain(job)["pace"], "fields": list(job.fields)},
         measured=measured,
         tables=(
-            CardTable(f"Measured on {where}", ("measure", "mean over queries [95% interval]", "queries"), rows),
+            CardTable(title, ("measure", "mean over queries [95% interval]", "queries"), rows),
             CardTable("Use: askew reformulate QUERIES --docs DOCS --out FILE", ("with these options",), (
                 (use or "this model cannot reformulate queries, because it writes passages",),)),
         ),

@@ -129,9 +129,8 @@ def _kept(ranked: AnnotatedRun, words: Mapping[str, str], part: str) -> tuple[In
             kept.append(row)
     if not kept:
         why = ", ".join(f"{reason}: {count}" for reason, count in left_out.items())
-        raise DataError(
-            f"training: expected queries that have a text and are in the part {part!r} of the split, found none ({why})"
-        )
+        wanted = f"queries of the split {part!r} that have a text" if part else "queries that have a text"
+        raise DataError(f"training: expected {wanted}, found none ({why})")
     return np.array(kept, np.int64), left_out
 
 
@@ -185,18 +184,18 @@ def _card(
     files = [Path(one) for one in sources if isinstance(one, str | Path) and Path(one).is_file()]
     rows = tuple({"file": file.name, "sha256": digest_file(file)[:16]} for file in files)
     counts = {"queries": measured["queries"], "pairs": measured["pairs"], "held out": measured["held_out"]}
-    leaning = f"{job.sampling.leaning} of {job.sampling.count}"
+    count, leaning = job.sampling.count, job.sampling.leaning
     return Card(
         title="A cross-encoder that ranks documents",
-        about=f"The model was trained on the documents of a run. For each query, up to {leaning} negatives "
-        "(documents that the model learns to rank low) are the documents with the highest lean. "
+        about=f"The model was trained on the documents of a run. Each query has {count} negatives (documents that the "
+        f"model learns to rank low). Up to {leaning} of them are the documents with the highest lean. "
         "Use the model with `askew rerank RUN --model FOLDER` or `askew bench --method rerank:FOLDER`.",
         command=command, base=str(identity["weights"]), data=(*rows, counts), seed=job.pace.seed,
         settings={**asdict(job.settings), **asdict(job.pace)}, device=device, measured=measured,
         limits=(
             "Lean is measured by counting the words of a lexicon; such words are not bias by themselves.",
             "To measure the effect of the model, take queries that the model was not trained on. Rerank a run of these "
-            "queries with askew rerank, and compare the two runs with askew compare.",
+            "queries with `askew rerank`, and compare the two runs with `askew compare`.",
         ),
         extra={"identity": identity},
     )  # fmt: skip

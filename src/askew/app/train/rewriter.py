@@ -80,7 +80,7 @@ class RewriterJob:
 
     def __post_init__(self) -> None:
         if set(self.shares) != {"train", "dev", "test"}:
-            raise ConfigError(f"shares: expected train, dev and test, found {', '.join(self.shares)}")
+            raise ConfigError(f"shares: expected the names 'train', 'dev' and 'test', found {', '.join(self.shares)}")
         if self.beams < 1 or min(self.most_test, self.before) < 0:
             raise ConfigError("rewriter: expected beams= to be 1 or more, and most_test= and before= to be 0 or more")
 
@@ -252,8 +252,8 @@ def split_pairs(pairs: Rewrites, shares: Mapping[str, float]) -> dict[str, Rewri
     for name in ("train", "test"):
         if not len(found[name]):
             raise DataError(
-                f"rewriter: expected pairs of queries in the {name} data, but none of the pairs ({len(pairs)}) is in it"
-                "; build the pairs from more queries"
+                f"rewriter: none of the {len(pairs)} pairs of queries is in the split {name!r}; build the pairs from "
+                "more queries"
             )
     return found
 
@@ -332,11 +332,11 @@ def _card(
         settings={**job.settings.own(), **asdict(job.pace), "beams": job.beams, "shares": dict(job.shares)},
         measured=measured, tables=(measured_table(measured["test"]), published),
         limits=(
-            "Similarity to a target query is not effectiveness. Search with the rewritten queries and measure the run.",
-            "The values that RePair publishes as rouge-1 are values of the measure rougeL. They are measured on the "
-            "subset of pairs that RePair calls platinum (the reformulation retrieves better results than the original "
-            "query). The values that RePair publishes as bleu are values of the measure bleu_sentence for T5, and of "
-            "the measure bleu_mean for the other models.",
+            "Similarity to a target query is not effectiveness. To measure effectiveness, search with the rewritten "
+            "queries and measure the run.",
+            "RePair's values of 'rouge-1' are values of our measure 'rougeL'. They are measured on the pairs that "
+            "RePair calls 'platinum' (the reformulation retrieves better results than the original query). RePair's "
+            "values of 'bleu' are values of our measure 'bleu_sentence' for T5, and of 'bleu_mean' for other models.",
             "Words are stemmed as in Lucene. The published evaluation scripts use the stemmer of NLTK, which gives "
             "other stems for a few words.",
         ),

@@ -70,8 +70,8 @@ _CHOICE_LIMITS = (
     f"The rule 'lean-aware' selects by {LEAN} of the results of each reformulation, so {LEAN} is both input and "
     "outcome of this rule.",
     "The row 'oracle' uses the relevance judgements to choose reformulations, so it is not a selector. The null "
-    "hypothesis of p is that the mean gain is 0. The null hypothesis of 'p of no loss' is that the mean loss is at "
-    "least as large as the setting 'margin'. Neither p-value is corrected for the number of tests.",
+    "hypothesis of 'p' is that the mean gain is 0. The null hypothesis of 'p (non-inferiority)' is that the mean "
+    "loss is at least as large as the setting 'margin'. Neither p-value is corrected for the number of tests.",
 )  # fmt: skip
 
 
@@ -136,8 +136,8 @@ def _settled(built: Built, job: SelectorJob) -> SelectorJob:
     if job.lean_aware and not able:
         found = "a store without runs" if built.whole else "a published dataset"
         raise DataError(
-            f"selector, lean-aware: expected a store with all reformulations and their results, found {found}; "
-            "give the store of the build, or train without the lean-aware rule"
+            f"selector: the rule 'lean-aware' needs a store with the results of all reformulations, found {found}; "
+            "give the store of the build, or train without this rule"
         )
     return replace(job, lean_aware=able if job.lean_aware is None else job.lean_aware)
 
@@ -321,7 +321,7 @@ def choose(folder: Path, built: Built, rule: str = LEAN_AWARE, device: str | Non
     kept = found[LEAN_AWARE]
     if rule != LEAN_AWARE or kept is None:
         raise ConfigError(
-            f"selector {folder}: this selector was not trained for the rule {rule}; use the rule {CROSS_ENCODER}"
+            f"selector {folder}: this selector was not trained for the rule {rule!r}; use the rule {CROSS_ENCODER!r}"
         )
     close = closeness_of(built, rows, kept["similar"], encoder.device) if kept["similar"] else None
     _, columns = features(built, rows, {CROSS_ENCODER: scores}, close)
@@ -368,7 +368,7 @@ def _choices_table(chosen: Mapping[str, Ints], found: Mapping[str, Mapping[str, 
         "improved",
         "worsened",
         "p",
-        "p of no loss",
+        "p (non-inferiority)",
         *map(as_measured, found["original"]),
     )
     return CardTable(

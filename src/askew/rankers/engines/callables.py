@@ -128,8 +128,8 @@ def _as_search(target: Any) -> Callable[[str, int], Any]:
         return lambda query, _: method(query)
     if not callable(target):
         raise ConfigError(
-            "callable: function= should be a function of a query and k, or an object with a method named "
-            f"invoke or retrieve; found {type(target).__name__}"
+            "callable: function= should be a function that takes a query (and optionally k), or an object with the "
+            f"method 'invoke' or 'retrieve'; found {type(target).__name__}"
         )
     return target if _takes_two(target) else lambda query, _: target(query)
 
@@ -153,7 +153,7 @@ def load_object(path: str) -> Any:
     """The object at ``module:name`` or ``file.py:name``."""
     place, colon, name = path.rpartition(":")
     if not colon or not place or not name:
-        raise ConfigError(f"callable: function= should be module:name or file.py:name, found {path!r}")
+        raise ConfigError(f"callable: function= should be like 'module:name' or 'file.py:name', found {path!r}")
     try:
         value: Any = _of_file(Path(place).expanduser()) if place.endswith(".py") else importlib.import_module(place)
         for part in name.split("."):

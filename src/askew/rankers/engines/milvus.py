@@ -22,7 +22,7 @@ _DISTANCES = ("L2", "HAMMING", "JACCARD")
 _NO_CONNECTION = 2
 _TRANSIENT = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "RATE_LIMIT")
 _HINTS = {
-    "101": "the collection is not loaded: load it first",
+    "101": "the collection is not loaded; load it in Milvus before you search",
     "UNAUTHENTICATED": "give the token with auth_env= or auth_file=",
     "PERMISSION_DENIED": "this token has no permission to search",
 }

@@ -62,6 +62,6 @@ def connect_error(error: Any, server: str, has_secret: bool) -> EngineError:
     """The error of a failed connection."""
     said = str(error)
     if any(word in said for word in _FOR_GOOD):
-        advice = "the secret" if has_secret else "whether it needs a password (auth_env= or auth_file=)"
+        advice = "the secret" if has_secret else "whether the server needs a password (auth_env= or auth_file=)"
         return EngineError(f"{server}: it refused the connection; check user and database in url=, and {advice}")
     return EngineError(f"{server}: no connection; check that the engine runs", transient=True)

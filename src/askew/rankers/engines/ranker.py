@@ -133,11 +133,11 @@ class EngineRanker:
     def notes(self) -> list[str]:
         """Notes on irregularities in the answers so far."""
         told = {
-            "unknown": "documents in the answers are not in the collection and were skipped",
-            "refused": "queries were refused by the engine and count as queries without results",
-            "repeated": "repeated documents in the answers were removed; only the best rank of a document counts",
+            "unknown": "{:,} documents in the answers are not in the collection and were skipped",
+            "refused": "{:,} queries were refused by the engine and count as queries without results",
+            "repeated": "{:,} repeated documents in the answers were removed; only the best rank of a document counts",
         }
-        notes = [f"{self.counts[name]:,} {text}" for name, text in told.items() if self.counts[name]]
+        notes = [text.format(self.counts[name]) for name, text in told.items() if self.counts[name]]
         if self._other_texts:
             notes.append(
                 f"{len(self._other_texts):,} documents had different texts in different answers; the first text is used"

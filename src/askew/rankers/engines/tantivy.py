@@ -31,7 +31,7 @@ class TantivyEngine:
         self._folder, self._id_field, self._syntax = folder, id_field, syntax
         self._boosts = dict(_boost(field) for field in names_in(fields))
         if not self._boosts:
-            raise ConfigError("tantivy: fields= is empty; give the fields to search, as in title^2,text")
+            raise ConfigError("tantivy: fields= is empty; give the fields to search, as in 'title^2,text'")
         self._texts = ",".join(self._boosts) if text_fields is None else text_fields
         self._opened = Opened(self._open)
         self.id = f"tantivy-{existing(folder, 'tantivy', 'folder').resolve().name}"
@@ -90,7 +90,7 @@ def _boost(field: str) -> tuple[str, float]:
     try:
         return name, float(boost or 1.0)
     except ValueError:
-        raise ConfigError(f"tantivy: expected a number as boost in fields=, as in title^2, found {field!r}") from None
+        raise ConfigError(f"tantivy: expected a number as boost in fields=, as in 'title^2', found {field!r}") from None
 
 
 def _quoted_words(query: str) -> str:
