@@ -334,4 +334,4 @@ def test_what_a_preset_changes_stands_below_the_table_of_a_comparison(askew):
     table = askew("compare old.run new.run --docs docs.tsv --measures 'ARaB@2' --preset refairmulate2025").table
     shown = " ".join(table.split())
     assert "ARaB@2: sign=running-abs, tokens=blank, overlap=first, missing=drop, order=file, digits=4 preset" in shown
-    assert "preset: refairmulate2025 (details: askew show preset refairmulate2025)\n" in table
+    assert "preset: refairmulate2025 (details: 'askew show preset refairmulate2025')\n" in table

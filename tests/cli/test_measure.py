@@ -414,7 +414,7 @@ def test_what_a_preset_changes_stands_below_the_table(askew):
         '(see "Statistics" in the documentation) '
         "ARaB(tf)@10: sign=running-abs, tokens=blank, overlap=first, missing=drop, order=file, digits=4 "
         "ARaB(tf,tokens=word)@10: sign=running-abs, overlap=first, missing=drop, order=file, digits=4 "
-        "preset: refairmulate2025 (details: askew show preset refairmulate2025)"
+        "preset: refairmulate2025 (details: 'askew show preset refairmulate2025')"
     )
     assert "preset" not in askew(command).table
 
