@@ -482,7 +482,7 @@ def test_a_query_without_any_relevant_document_is_left_out_of_effectiveness_and_
 def test_queries_of_the_run_without_judgement_are_told_once_and_counted_among_those_of_the_run(askew, files):
     files.text("qrels.txt", "q1 0 d2 1\nq8 0 d1 1\n")
     told = askew("measure old.run --qrels qrels.txt --measures RR@10 --unjudged absent --json").err
-    assert "old.run: 1 of 2 queries of the run have no judgement: left out of effectiveness" in told
+    assert "old.run: 1 of 2 queries of the run have no judgement; they are left out of effectiveness" in told
     assert "is not defined" not in told
 
 
