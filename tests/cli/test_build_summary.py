@@ -36,9 +36,9 @@ def test_the_held_out_change_comes_first_and_the_in_sample_one_is_named_so(capsy
     assert head == "measure old new held out [95%] words in-sample"
     assert measured.endswith("-20.0% [-25, -15] -44.0% -60.0%")
     assert effectiveness.endswith("in-sample - +10.0%")
-    assert "held out: change of the mean from old to new, measured on half of the documents" in said
-    assert "words: change of the mean, counted with half of the group words" in said
-    assert "in-sample: change of the mean, measured on the same data" in said
+    assert "held out: the change of the mean from old to new. Half of the documents select the pairs" in said
+    assert "words: the same change if half of the group words select the pairs" in said
+    assert "in-sample: the change of the mean, measured on the data that selected the pairs" in said
 
 
 def test_a_subset_states_the_number_of_held_out_queries_and_where_it_is_smaller(capsys):
@@ -46,10 +46,10 @@ def test_a_subset_states_the_number_of_held_out_queries_and_where_it_is_smaller(
             for name, queries in (("RR@10", 7), ("AP@10", 7), ("ARaB(tf)@10", 65))]  # fmt: skip
     show_summary(held)
     assert (
-        "fair: 25 pairs of 25 queries\nheld out: 65 queries\n  of which 7 for RR@10, AP@10\n" in capsys.readouterr().out
+        "fair: 25 pairs of 25 queries\nheld-out queries: 65\n  of which 7 for RR@10, AP@10\n" in capsys.readouterr().out
     )
     show_summary(held[2:])
-    assert "held out: 65 queries\n\n" in capsys.readouterr().out
+    assert "held-out queries: 65\n\n" in capsys.readouterr().out
 
 
 def test_a_subset_states_how_many_pairs_find_no_relevant_document_before_and_after(capsys):
@@ -74,5 +74,5 @@ def test_publish_says_that_it_builds_if_no_finished_build_has_these_settings(ask
     other = askew(["publish", "demo", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "other")])
     said = " ".join(other.err.split())
     assert "has no finished build of demo with these settings" in said
-    assert "on the collection demo. To use the pairs of an earlier askew run" in said
+    assert "on the collection demo. To use the pairs of an earlier 'askew run'" in said
     assert "repeat its --set, --groups and --lexicon" in said

@@ -62,8 +62,9 @@ def test_what_stands_in_its_way_is_left_alone(askew):
 
 
 def test_the_commands_it_suggests_work(askew):
-    suggested = askew("demo").out.split("Next: ")[1]
-    for command in suggested.split(", then "):
+    suggested = askew("demo").out.split("To measure a run of the demo:\n")[1]
+    assert len(suggested.splitlines()) == 2
+    for command in suggested.splitlines():
         program, *words = shlex.split(command)
         assert program == "askew"
         assert askew(words).code == 0

@@ -414,7 +414,7 @@ def test_what_a_preset_changes_stands_below_the_table(askew):
         '(see "Statistics" in the documentation) '
         "ARaB(tf)@10: sign=running-abs, tokens=blank, overlap=first, missing=drop, order=file, digits=4 "
         "ARaB(tf,tokens=word)@10: sign=running-abs, overlap=first, missing=drop, order=file, digits=4 "
-        "preset: refairmulate2025 (details: askew show preset refairmulate2025)"
+        "preset: refairmulate2025 (details: 'askew show preset refairmulate2025')"
     )
     assert "preset" not in askew(command).table
 
@@ -482,7 +482,7 @@ def test_a_query_without_any_relevant_document_is_left_out_of_effectiveness_and_
 def test_queries_of_the_run_without_judgement_are_told_once_and_counted_among_those_of_the_run(askew, files):
     files.text("qrels.txt", "q1 0 d2 1\nq8 0 d1 1\n")
     told = askew("measure old.run --qrels qrels.txt --measures RR@10 --unjudged absent --json").err
-    assert "old.run: 1 of 2 queries of the run have no judgement: left out of effectiveness" in told
+    assert "old.run: 1 of 2 queries of the run have no judgement; they are left out of effectiveness" in told
     assert "is not defined" not in told
 
 

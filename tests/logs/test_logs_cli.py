@@ -53,7 +53,7 @@ def test_the_summary_fits_80_columns_and_has_all_tables(askew_logs, small):
     assert max(map(len, out.splitlines())) <= 80
     for words in (
         "4,000 rows, 0 left out", "specializing reformulations", "recommended", "absent", "seeks-specific",
-        "exposure after/before", "shopping and fashion", "Spearman's rho over topics, between rate and % rec.",
+        "exposure after/before", "shopping and fashion", "rank correlation over topics (Spearman's rho)",
     ):  # fmt: skip
         assert words in out
     assert "queries not shown: few users" in out
@@ -88,7 +88,7 @@ def test_the_folder_has_a_page_and_each_table_twice(askew_logs, small, tmp_path)
 
 def test_a_review_is_written_decided_and_fed_back(askew_logs, small, tmp_path):
     out, _ = askew_logs(small, "--format", "parquet", "--review", "terms.tsv", "--min-users", "2")
-    assert "review terms.tsv: in the last column, write the name of a group or the word no" in out
+    assert "review terms.tsv: write the name of a group or 'no' in the last column" in out
     path = tmp_path / "terms.tsv"
     lines = path.read_text().splitlines()
     assert any(line.startswith("kids\t") for line in lines)

@@ -304,7 +304,7 @@ def test_a_refusal_may_be_written_in_several_ways(word):
 
 @pytest.mark.parametrize("group", ["all", "several"])
 def test_groups_may_not_be_called_as_the_tables_call_their_own_rows(group):
-    with pytest.raises(ConfigError, match=f"{group!r} is reserved in the tables"):
+    with pytest.raises(ConfigError, match=f"{group!r}, which is reserved"):
         build_vocabulary(Lexicon("x", {group: ("a",)}))
 
 

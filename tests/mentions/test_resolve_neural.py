@@ -151,8 +151,8 @@ def test_a_mention_without_tokens_has_probabilities_too(resolver):
 @pytest.mark.parametrize(
     ("mention", "message"),
     [
-        ((3, 0, 2), "expected text_of to have indexes of texts, from 0 to 2; found 3 to 3"),
-        ((-1, 0, 2), "expected text_of to have indexes of texts, from 0 to 2; found -1 to -1"),
+        ((3, 0, 2), "expected only indexes of texts in 'text_of' (0 to 2), found 3 to 3"),
+        ((-1, 0, 2), "expected only indexes of texts in 'text_of' (0 to 2), found -1 to -1"),
         ((0, 4, 4), "expected 0 <= start < end <= 31, the length of text 0; found start 4 and end 4 (mention 0)"),
         ((0, 30, 32), "found start 30 and end 32"),
         ((0, -1, 2), "found start -1 and end 2"),
@@ -164,7 +164,7 @@ def test_places_outside_the_texts_are_refused(resolver, mention, message):
 
 
 def test_columns_of_different_lengths_are_refused(resolver):
-    with pytest.raises(DataError, match="found 1, 2, 1"):
+    with pytest.raises(DataError, match="found the lengths 1, 2 and 1"):
         resolver.probabilities(TEXTS, np.array([0]), np.array([0, 1]), np.array([2]))
 
 

@@ -225,7 +225,7 @@ def test_a_table_that_does_not_fit_is_refused(tmp_path, change, said):
         ({"title": ""}, "title: expected a text"),
         ({"collection": 3}, "collection: expected a text"),
         ({"measures": {}}, "measures: expected at least one"),
-        ({"measures": {"RR@10": {"signature": "RR@10", "direction": "left"}}}, "up, down or zero, found 'left'"),
+        ({"measures": {"RR@10": {"signature": "RR@10", "direction": "left"}}}, "'up', 'down' or 'zero', found 'left'"),
         ({"measures": {"RR@10": {"direction": "up"}}}, "RR@10.signature: expected a text"),
         ({"selection": {"bias": "AP@10"}}, "selection.bias: expected one of the measures"),
         ({"selection": {"accepted": {"good": {}}}}, "one of the subsets"),

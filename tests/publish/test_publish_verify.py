@@ -283,7 +283,7 @@ CAREFUL = {
     ),
     "an unknown direction": (
         edit_json("askew.json", lambda v: v["facts"]["measures"]["RR@10"].update(direction="left")),
-        "facts, measures.RR@10.direction: expected up, down or zero",
+        "facts, measures.RR@10.direction: expected 'up', 'down' or 'zero'",
     ),
     "no Parquet": (lambda f: (f / TRAIN).write_bytes(b"PAR1 no"), f"{TRAIN}: cannot be read as Parquet"),
     "bytes that are no text": (bytes_that_are_no_text, f"{TRAIN}: cannot be read as Parquet"),

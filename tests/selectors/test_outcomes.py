@@ -55,7 +55,7 @@ def test_a_tolerance_must_be_zero_or_more(tolerance):
 
 
 def test_a_side_needs_a_measure():
-    with pytest.raises(ConfigError, match="found no measure of one of these two kinds"):
+    with pytest.raises(ConfigError, match="one of these two kinds is missing"):
         outcome_codes([], [np.zeros(1)])
 
 

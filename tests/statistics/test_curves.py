@@ -45,7 +45,7 @@ def test_a_wanted_precision_keeps_as_much_as_it_can():
     assert choose_threshold(curve, "precision", 0.6).threshold == 0.4
     cut = choose_threshold(curve, "precision", 0.65)
     assert (cut.threshold, cut.rule, cut.kept) == (0.8, "precision>=0.65", 3)
-    with pytest.raises(DataError, match=r"no threshold has a precision of 0.9; the highest precision is 0.5"):
+    with pytest.raises(DataError, match=r"no threshold has a precision of 0.9 or more; the highest precision is 0.5"):
         choose_threshold(precision_recall([2, 1], [0, 1]), "precision", 0.9)
 
 

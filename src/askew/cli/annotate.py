@@ -35,19 +35,20 @@ def command(
         str | None,
         typer.Option(
             "--groups",
-            help="The groups whose words are counted: all groups of a lexicon, given by name or file (age), or some "
-            "groups of a lexicon (age:old,young). Give it without --lexicon, --tokens and --overlap.",
+            help="The groups whose words are counted. 'age' counts all groups of the lexicon 'age'; 'age:old,young' "
+            "counts two of its groups. A file can replace the name of the lexicon. Cannot be combined with --lexicon, "
+            "--tokens or --overlap.",
         ),
     ] = None,
     lexicon: Annotated[str | None, typer.Option(help="Count only with this lexicon (a name or a file).")] = None,
     tokens: Annotated[
-        str | None, typer.Option(help="Count only with this tokenizer, such as unclipped or word.")
+        str | None, typer.Option(help="Count only with this tokenizer, such as 'unclipped' or 'word'.")
     ] = None,
     overlap: Annotated[
         str | None,
         typer.Option(
-            help="Count only with this overlap rule. A term of several groups counts for all of these groups (all) or "
-            "for the first of them (first)."
+            help="Count a term of several groups for all of these groups ('all') or only for the first of them "
+            "('first')."
         ),
     ] = None,
     fields: o.Fields = None,
@@ -57,8 +58,8 @@ def command(
     """Count how often each document names each group, and keep the counts in the store.
 
     By default, the command counts the words that 'askew measure' needs for its default measures. With --measures or
-    --preset, it counts the words that the given measures need. With --lexicon, --tokens or --overlap, it counts only
-    once, with these settings; if you give only one or two of these three options, the others have their defaults.
+    --preset, it counts the words that the given measures need. With --lexicon, --tokens or --overlap, it counts with
+    these settings only; an option that you do not give has its default.
     Existing counts are reused. After an interruption, the same command resumes. With the same --store, the command
     'askew measure' finds the counts by the content of the documents, and reads the counts instead of the texts.
     """

@@ -25,18 +25,18 @@ def command(
     engine: Annotated[
         str,
         typer.Argument(
-            help="The engine, in one of four forms: a URL that contains {query} and {k}; http:SETTINGS.toml; "
-            "callable:FILE.py:FUNCTION; or the name of a ranker (http, opensearch, callable, bm25), whose settings are "
-            "given with --set."
+            help="The engine: a URL that contains '{query}' and '{k}'; 'http:SETTINGS.toml'; "
+            "'callable:FILE.py:FUNCTION'; or the ranker 'http', 'opensearch', 'callable' or 'bm25' with its settings "
+            "in --set."
         ),
     ],
-    queries: Annotated[str, typer.Option(help="A file of queries (id TAB text, JSON Lines), irds:ID, or demo.")],
+    queries: Annotated[str, typer.Option(help="A file of queries (id TAB text, or JSON Lines), 'irds:ID', or 'demo'.")],
     method_settings: o.EngineSettings = None,
     docs: Annotated[
         Path | None,
         typer.Option(
             help="The texts of the documents; needed if the engine returns only ids. The file formats are those of "
-            "askew measure --docs."
+            "'askew measure --docs'."
         ),
     ] = None,
     qrels: o.Qrels = None,
@@ -55,24 +55,25 @@ def command(
         typer.Option(
             "--method",
             "-m",
-            help="A reformulator; may be repeated. Default: reduce; also rewrite if its packages are installed.",
+            help="A reformulator; may be repeated. Default: 'reduce', and 'rewrite' if its packages are installed.",
         ),
     ] = None,
     missing: o.Missing = None,
     resolver: Annotated[
         str,
         typer.Option(
-            help="The model that estimates why a result mentions a group and who is mentioned: light, or neural (slow)."
+            help="The model that estimates why a result mentions a group and who is mentioned: 'light' or 'neural' "
+            "(slow)."
         ),
     ] = (DEFAULTS.resolver),
     baseline: Annotated[
-        Path | None, typer.Option(help="Compare this audit with an earlier audit: the path of its audit.json.")
+        Path | None, typer.Option(help="The file audit.json of an earlier audit, to compare this audit with.")
     ] = None,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
-            help="Exit with code 1 if this condition holds: 'ARaB(tf)@10 > 0.2', 'ARaB(tf,sign=abs)@10 > +10%' (of "
-            "--baseline), 'NFaiRR@10 worse' (significantly); may be repeated."
+            help="Exit with code 1 if this condition holds: 'ARaB(tf)@10 > 0.2', 'ARaB(tf,sign=abs)@10 > +10%' (more "
+            "than 10% above --baseline) or 'NFaiRR@10 worse' (significantly worse than --baseline); may be repeated."
         ),
     ] = None,
     out: Annotated[
@@ -99,9 +100,9 @@ def command(
 ) -> None:
     """Audit a live engine: measure the bias (lean) of its results, and reformulate the queries that lean most.
 
-    The report also estimates how much of the lean is off topic and how much is on topic or asked for by the query, and
-    suggests next steps. If an audit was stopped, the same command resumes it. Queries that the engine has
-    already answered are not sent again.
+    The report also estimates how much of the lean comes from documents that are not about the query, and suggests next
+    steps. If an audit was stopped, the same command resumes it. Queries that the engine has already answered are not
+    sent again.
     Example: askew audit http:engine.toml --queries queries.tsv --out audit
     """
     from askew.app.audit.audit import audit

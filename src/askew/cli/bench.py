@@ -23,10 +23,11 @@ Methods = Annotated[
     list[str] | None,
     typer.Option(
         "--method", "-m",
-        help="A method to compare; may be repeated. Rankers: qld, dense, fusion:bm25,dense. Rerankers: greedy@3, mmr, "
-        "detconstsort, fairtopk, rerank:MODEL. Reformulators: reformulate:NAME, also with the ending :one-search, "
-        ":oracle or :SELECTOR. Your own: run:FILE, FILE.py:CLASS. METHOD+greedy reranks the results of METHOD. "
-        "METHOD@A,B,C runs METHOD once for each of the strengths A, B and C.",
+        help="A method to compare; may be repeated. Rankers: 'qld', 'dense', 'fusion:bm25,dense'. Rerankers: "
+        "'greedy@3', 'mmr', 'detconstsort', 'fairtopk', 'rerank:MODEL'. Reformulators: 'reformulate:NAME', which may "
+        "end in ':one-search', ':oracle' or ':SELECTOR'. Your own method: 'run:FILE' or 'FILE.py:CLASS'. "
+        "'METHOD+greedy' reranks the results of METHOD. 'METHOD@A,B,C' runs METHOD once for each of the strengths A, "
+        "B and C.",
     ),
 ]  # fmt: skip
 
@@ -35,7 +36,7 @@ def bench_command(
     collection: Annotated[
         str | None,
         typer.Argument(
-            help="The collection: demo, irds:ID, a folder with docs, queries and qrels, a recipe, or a store."
+            help="The collection: 'demo', 'irds:ID', a recipe, a store, or a folder with documents, queries and qrels."
         ),
     ] = None,
     methods: Methods = None,
@@ -49,22 +50,22 @@ def bench_command(
     agree: Annotated[
         float,
         typer.Option(
-            help="For methods reformulate:NAME: the share of the original query's top 10 results that must also be in "
-            "the top 10 of a reformulation."
+            help="With 'reformulate:NAME': the share of the original query's top 10 results that must also be in the "
+            "top 10 of a reformulation."
         ),
     ] = DEFAULTS.agree,
     equivalence: Annotated[
         str,
         typer.Option(
-            help="For methods reformulate:NAME: the model that rejects reformulations with another meaning (auto, "
-            "light, minilm or neural); off: no model."
+            help="With 'reformulate:NAME': the model that rejects reformulations with another meaning: 'auto', "
+            "'light', 'minilm', 'neural' or 'off' (no model)."
         ),
     ] = DEFAULTS.equivalence,
     sweep: Annotated[
         bool,
         typer.Option(
             "--sweep",
-            help="For methods with a strength (3 in greedy@3): run the method once for each strength in its "
+            help="For methods with a strength (3 in 'greedy@3'): run the method once for each strength in its "
             "built-in list.",
         ),
     ] = DEFAULTS.sweep,
@@ -108,7 +109,8 @@ def bench_command(
 
     if (collection is None) == (not from_scores):
         raise ConfigError(
-            "bench: expected either a collection, or --from with the folder of an earlier bench; found both or neither"
+            "bench: expected either a collection or --from, found "
+            f"{'neither' if collection is None else 'both'}; --from shows an earlier bench from its folder"
         )
     if from_scores:
         _print_again(show_bench(from_scores, out), as_json, seconds, out)
@@ -199,7 +201,7 @@ def _legend(report: BenchReport) -> list[str]:
 
     cell = (
         "Each cell has the mean of the measure, its change in percent relative to the base ranker with a 95% interval, "
-        "p, and the numbers of improved/worsened queries. p tests the null hypothesis that the mean gain is 0. p is "
+        "p, and the numbers of improved/worsened queries. The null hypothesis of p is that the mean gain is 0; p is "
         f"corrected by Holm's method over all {report.tests} tests."
     )
     return [cell, *marks_note(report), *report.rules]

@@ -18,12 +18,12 @@ from askew.core.groups import Groups
 if TYPE_CHECKING:
     from askew.app.build.facade import Pairs
 
-RecipeName = Annotated[str, typer.Argument(help="A recipe by name (askew list recipes), or a .toml file.")]
-Until = Annotated[str | None, typer.Option(help="Stop after this step; askew plan lists the steps.")]
+RecipeName = Annotated[str, typer.Argument(help="A recipe by name (see 'askew list recipes'), or a .toml file.")]
+Until = Annotated[str | None, typer.Option(help="Stop after this step; 'askew plan' lists the steps.")]
 Engine = Annotated[
     str,
     typer.Option(
-        help="Where the shards of a step are processed: local (processes on this machine) or ray (a Ray cluster)."
+        help="Where the shards of a step are processed: 'local' (processes on this machine) or 'ray' (a Ray cluster)."
     ),
 ]
 WorkerCount = Annotated[
@@ -49,7 +49,7 @@ Out = Annotated[
         help="The folder to write to. An earlier report in this folder is replaced; other files in it are kept."
     ),
 ]
-Figures = Annotated[str, typer.Option(help="Also write the figures as files: svg, png or svg,png.")]
+Figures = Annotated[str, typer.Option(help="Also write the figures as files: 'svg', 'png' or 'svg,png'.")]
 Latex = Annotated[bool, typer.Option("--latex", help="Also write the tables in LaTeX.")]
 
 
@@ -104,8 +104,8 @@ def _built_before(
     if not all(held.finished(step.name, keys[step.name]) for step in ready.plan.steps):
         note([
             f"{store} has no finished build of {recipe} with these settings, so it is built now on the collection "
-            f"{ready.resources.collection.id}. To use the pairs of an earlier askew run, repeat its --set, --groups "
-            "and --lexicon"
+            f"{ready.resources.collection.id}. To use the pairs of an earlier 'askew run', repeat its --set, "
+            "--groups and --lexicon"
         ])  # fmt: skip
     return built(recipe, settings, groups, lexicon, store)
 
@@ -208,7 +208,7 @@ def _held_out_queries(rows: list[dict[str, Any]]) -> Iterator[str]:
     counts = {_label(row): int(row["held_out_queries"]) for row in rows if row["figures"] == HELD_OUT}
     if counts:
         most = max(counts.values())
-        yield f"held out: {most:,} {'query' if most == 1 else 'queries'}"
+        yield f"held-out queries: {most:,}"
         for fewer in sorted({count for count in counts.values() if count < most}, reverse=True):
             yield f"  of which {fewer:,} for {', '.join(name for name, count in counts.items() if count == fewer)}"
 
@@ -239,22 +239,21 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
     figures = {row["figures"] for row in rows}
     said = []
     if HELD_OUT in figures:
-        said += ["old, new: mean over the original queries, mean over the reformulations; for a held-out",
-                 "  change, both are measured on half of the documents and at half the cutoff",
-                 "held out: change of the mean from old to new, measured on half of the documents; the",
-                 "  other half of the documents selected the pairs; each half selects its own pairs, so the",
-                 "  number of held-out queries differs from the number of queries above it",
-                 "words: change of the mean, counted with half of the group words; the other half of the",
-                 "  words selected the pairs; too optimistic, because both halves are counted in the same",
-                 "  passages"]  # fmt: skip
+        said += ["old, new: the mean over the original queries and the mean over the reformulations. If",
+                 "  the change is held out, both use half of the documents and half the cutoff.",
+                 "held out: the change of the mean from old to new. Half of the documents select the pairs,",
+                 "  the other half measure them. Each half selects its own pairs, so the number of",
+                 "  held-out queries differs from the number of queries above it.",
+                 "words: the same change if half of the group words select the pairs and the other half",
+                 "  measure them. It is too optimistic: both halves are counted in the same passages."]  # fmt: skip
     if figures:
-        said.append("in-sample: change of the mean, measured on the same data that selected the pairs")
+        said.append("in-sample: the change of the mean, measured on the data that selected the pairs.")
     held_out = {row["subset"] for row in rows if row["figures"] == HELD_OUT}
     if any(row["subset"] not in held_out for row in rows):
-        said.append("improved, worsened: pairs whose reformulation scores better or worse than the original")
+        said.append("improved, worsened: the number of pairs whose reformulation has a better or a worse value.")
     if figures and others:
-        said += ["with the ranker R: change of the same pairs if the ranker R searches their queries; not",
-                 "  held out, because R may retrieve the same passages as the ranker of the recipe"]  # fmt: skip
+        said += ["with the ranker R: the change of the mean for the same pairs if R searches their queries.",
+                 "  It is not held out: R may retrieve the same passages as the ranker of the recipe."]  # fmt: skip
     for line in ["", *said] if said else []:
         say(line)
 
@@ -292,7 +291,7 @@ def publish_command(
             f"left out: {done.left_out:,} pairs whose reformulation has the same words as an original query "
             "(publish.query_text = false)"
         )
-    typer.echo(f"written to {safe(str(out))}; check it with askew verify {safe(str(out))}")
+    typer.echo(f"written to {safe(str(out))}; to check it: askew verify {safe(str(out))}")
 
 
 def report_command(

@@ -20,7 +20,9 @@ _WIDTH = 80
 
 
 def command(
-    collection: Annotated[str, typer.Argument(help="A collection: a folder, a file of documents, irds:ID, or demo.")],
+    collection: Annotated[
+        str, typer.Argument(help="A collection: a folder, a file of documents, 'irds:ID', or 'demo'.")
+    ],
     groups: o.GroupNames = None,
     lexicon: o.LexiconName = None,
     words: Annotated[
@@ -68,8 +70,8 @@ def _say_words(found: CheckReport) -> None:
     say("")
     if not doubtful:
         say_wrapped(
-            f"In {found.sampled:,} sampled documents, no mention of a frequent group word is estimated to be of the "
-            f"class {' or '.join(DOUBTFUL)}."
+            f"In {found.sampled:,} sampled documents, no frequent group word is estimated to have a mention of the "
+            f"class {' or '.join(map(repr, DOUBTFUL))}."
         )
     else:
         say_wrapped(

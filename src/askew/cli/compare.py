@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from askew.measures.catalogue import MeasureRequest
 
 _BEST_AT_ZERO = (
-    "measures whose best value is 0: the gain is the mean decrease of the distance from 0. The change in percent is "
-    "not shown, because positive and negative values cancel in a mean"
+    "If the best value of a measure is 0, the gain is the mean decrease of the distance from 0. Its change in percent "
+    "is not shown, because positive and negative values cancel in the means."
 )
 
 
 def command(
     old: Annotated[Path, typer.Argument(help="The old run.")],
-    new: Annotated[Path, typer.Argument(help="The new run, which is compared with the old one.")],
+    new: Annotated[Path, typer.Argument(help="The new run.")],
     docs: o.Docs = None,
     qrels: o.Qrels = None,
     queries: o.Queries = None,
@@ -52,8 +52,8 @@ def command(
     test: Annotated[
         str,
         typer.Option(
-            help="The test: mean (null hypothesis: the mean gain is 0) or randomization (null hypothesis: the results "
-            "of the two runs are exchangeable)."
+            help="The test: 'mean' (null hypothesis: the mean gain is 0) or 'randomization' (null hypothesis: the two "
+            "results of each query are exchangeable)."
         ),
     ] = defaults.TEST,
     margin: Annotated[
@@ -70,15 +70,18 @@ def command(
         ),
     ] = None,
     unpaired: Annotated[
-        str, typer.Option(help="How to treat a query that is in only one of the two runs: error or drop.")
+        str,
+        typer.Option(
+            help="How to treat a query that is in only one of the two runs: 'error' (stop) or 'drop' (leave it out)."
+        ),
     ] = defaults.UNPAIRED,
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
 ) -> None:
-    """Compare two runs query by query: for each measure the gain, its interval, a Holm-corrected p and the effect size.
+    """Compare two runs query by query. For each measure, print the gain, its interval, p (Holm) and the effect size.
 
-    A gain is positive if the new run is better: higher for effectiveness and neutrality, nearer to zero for lean.
-    With --margin, a test also shows whether a mean loss of the margin or more can be ruled out.
+    A gain is positive if the new run is better: if its effectiveness or neutrality is higher, or its lean is nearer to
+    zero. With --margin, a test also shows whether a mean loss as large as the margin can be ruled out.
     """
     from askew.app.measure.compare import compare
     from askew.measures.borrowed import quiet_programs
@@ -122,7 +125,7 @@ def _print_tsv(report: CompareReport) -> None:
     from askew.statistics.significance import Paired
 
     for name, null in report.nulls.items():
-        say(f"note: {name}: null hypothesis: {null}", err=True)
+        say(f"note: the null hypothesis of {name} is that {null}", err=True)
     names = [field.name for field in fields_of(Paired)]
     names += ["p_holm", "p_no_loss_holm", "p_equivalent_holm"]
     say_tsv("measure", *names, "signature")
@@ -147,15 +150,15 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
         ("n", [str(r.n) for r in rows]),
     ]
     print_tables(f"old: {report.old}   new: {report.new}", "measure", texts, columns)
-    say_wrapped("gain: how much better the new run is, mean over queries; positive is better for every measure")
+    say_wrapped("gain: how much better the new run is, as a mean over queries. For every measure, positive is better.")
     if any(a.direction is Direction.ZERO for a in report.asked):
         say_wrapped(_BEST_AT_ZERO)
-    tests = f"corrected by Holm's method over {len(report.p_holm)} tests" if len(report.p_holm) > 1 else "one test"
-    say_wrapped(f"p: null hypothesis: {report.nulls['p']}; {tests}")
-    say_wrapped("d_z: mean gain / standard deviation of the gains")
+    tests = f", corrected by Holm's method over {len(report.p_holm)} tests" if len(report.p_holm) > 1 else ""
+    say_wrapped(f"p: p-value of the null hypothesis that {report.nulls['p']}{tests}.")
+    say_wrapped("d_z: mean gain / standard deviation of the gains.")
     say_intervals([text for text in texts if report.results[text].method == STUDENTIZED])
     if any(r.low is None for r in rows):
-        say_wrapped("-: no interval: all gains are equal, so their spread is not known")
+        say_wrapped("-: no interval, because all gains are equal and their spread is not known.")
     say_what_changed(report.asked, preset)
     say("")
     _print_reach(report)
@@ -175,13 +178,13 @@ def _print_reach(report: CompareReport) -> None:
     ]
     print_tables("what this number of queries can rule out or detect", "measure", texts, columns)
     say_wrapped(
-        "smallest margin: the smallest mean loss that n queries can rule out (at 95%), even if both runs have equal "
-        "results. A smaller --margin needs more queries"
+        "smallest margin: the smallest mean loss that n queries can rule out (at 95%) if both runs have equal results. "
+        "A smaller --margin needs more queries."
     )
-    say_wrapped("loss not ruled out: the upper 95% limit of the mean loss")
-    say_wrapped("detectable gain: the smallest true mean gain with an 80% chance of p < 0.05")
+    say_wrapped("loss not ruled out: the largest mean loss that these results do not rule out (at 95%).")
+    say_wrapped("detectable gain: a true mean gain of this size gives p < 0.05 with a probability of 80%.")
     if any(r.smallest_margin is None for r in rows):
-        say_wrapped("-: the measure has no upper bound, so no loss can be ruled out")
+        say_wrapped("-: the measure has no upper bound, so no loss can be ruled out.")
 
 
 def _change(asked: MeasureRequest, relative: float | None) -> str:
@@ -197,6 +200,6 @@ def _print_no_loss(report: CompareReport) -> None:
         ("no loss: p (Holm)", [p_value(report.p_no_loss_holm[text]) for text in texts]),
         ("equivalent: p (Holm)", [p_value(report.p_equivalent_holm[text]) for text in texts]),
     ]
-    print_tables("is a loss of the margin or more ruled out?", "measure", texts, columns)
-    say_wrapped(f"no loss: null hypothesis: {report.nulls['p_no_loss']}")
-    say_wrapped(f"equivalent: null hypothesis: {report.nulls['p_equivalent']}")
+    print_tables("can a mean loss as large as the margin be ruled out?", "measure", texts, columns)
+    say_wrapped(f"no loss: p-value of the null hypothesis that {report.nulls['p_no_loss']}.")
+    say_wrapped(f"equivalent: p-value of the null hypothesis that {report.nulls['p_equivalent']}.")

@@ -24,7 +24,7 @@ def command(
     seed: o.Seed = 0,
     as_json: o.AsJson = False,
 ) -> None:
-    """Run the recipe named demo on the embedded collection: from queries to a dataset of selected reformulations.
+    """Run the recipe 'demo' on the embedded collection: from queries to a dataset of selected reformulations.
 
     No download is needed.
     """
@@ -49,13 +49,15 @@ def command(
     say(f"{files.documents} passages, {files.queries} judged queries")
     cli.show_steps(pairs.steps)
     cli.show_summary([row for row in rows if row["subset"] == "effective"])
-    say("effective: for each query, the best reformulation that leans less and retrieves as")
-    say("  well, on the data that selected it; the held-out change is on other documents")
-    say("|ARaB|: bias (lean) of the results, 0 is balanced. NFaiRR: 1 is as neutral as can be.")
+    say("effective: at most one reformulation per query. It leans less than the query and is not")
+    say("  less effective on the documents that selected it; held-out changes use other documents.")
+    say("|ARaB|: bias (lean) of the results; 0 is balanced. NFaiRR: 1 is the most neutral value.")
     say("")
     typer.echo(f"dataset  {dataset}")
     typer.echo(f"report   {report}")
-    say("Next: askew demo --copy demo, then askew measure demo/bm25.run --docs demo/docs.tsv")
+    say("To measure a run of the demo:")
+    say("  askew demo --copy demo")
+    say("  askew measure demo/bm25.run --docs demo/docs.tsv")
 
 
 def _dataset(pairs: Pairs, folder: Path) -> Path:

@@ -24,10 +24,10 @@ _DEFAULT = LogSettings()
 Logs = Annotated[
     list[Path] | None, typer.Argument(metavar="LOG", help="Log files, or folders of log files; plain or gzip.")
 ]  # fmt: skip
-Form = Annotated[str, typer.Option("--format", help="Format of the log; see askew list log_formats.")]
+Form = Annotated[str, typer.Option("--format", help="Format of the log; see 'askew list log_formats'.")]
 Columns = Annotated[
     str | None,
-    typer.Option(help="Names of the columns of a tsv or parquet log: user=UID,time=TS,query=Q,entry=SOURCE."),
+    typer.Option(help="Names of the columns of a TSV or Parquet log, such as 'user=UID,time=TS,query=Q,entry=SOURCE'."),
 ]
 Gap = Annotated[
     float,
@@ -37,23 +37,25 @@ Gap = Annotated[
 ]
 Topics = Annotated[
     str, typer.Option(help=
-        "Source of the topics of queries: auto, column, words, none, a .toml file of word lists, or the name of a "
-        "classifier.")
+        "Source of the topics of queries: 'auto', 'column', 'words', 'none', a .toml file of word lists, or the name "
+        "of a classifier.")
 ]  # fmt: skip
 Vectors = Annotated[
     Path | None,
-    typer.Option(help="Word vectors (GloVe, word2vec, .npy) for the association of queries with the groups."),
+    typer.Option(
+        help="Word vectors (GloVe, word2vec, .npy) that measure how strongly a query is associated with each group."
+    ),
 ]
 DirectionName = Annotated[
     str,
     typer.Option(
-        help="How the vector from one group to the other is computed: pca (from all word pairs) or pair (from one "
-        "pair)."
+        help="With --vectors: how to compute the direction from one group to the other: 'pca' (from all word pairs) "
+        "or 'pair' (from one pair)."
     ),
 ]
 Pairs = Annotated[
     Path | None,
-    typer.Option(help="A TOML file of word pairs for --direction; needed unless the groups are female and male."),
+    typer.Option(help="A TOML file of word pairs for --direction; needed unless the groups are 'female' and 'male'."),
 ]
 PageLexicon = Annotated[
     str | None, typer.Option(help="Lexicon for the texts of result pages. Default: the lexicon for the queries.")
@@ -151,10 +153,7 @@ def show(report: LogReport, review: Path | None, out: Path | None) -> None:
         told = ", ".join(f"{row['reason']} {row['n']:,}" for row in rows.to_dicts())
         say(f"{what} not shown: {told}")
     if review is not None:
-        say(
-            f"to review {review}: in the last column, write the name of a group or the word no; then run this command "
-            "again"
-        )
+        say(f"to review {review}: write the name of a group or 'no' in the last column, then run this command again")
     if out is not None:
         say(f"written to {out}: report.html, report.json and {len(report.tables)} tables")
 
@@ -200,8 +199,8 @@ def _frequency(report: LogReport) -> None:
         ("share [95%]", [_percent(row) for row in rows]),
     ]
     title = (
-        "share of specializing reformulations among pairs of consecutive searches, and share of reformulations that "
-        "add terms of a group among specializing reformulations"
+        "specializing reformulations (share of all pairs of consecutive searches), and those that add terms of a group "
+        "(share of all specializing reformulations)"
     )
     _table(title, "reformulation", [names[row["what"]] for row in rows], cells)
 
@@ -258,15 +257,15 @@ def _ranks(report: LogReport) -> None:
 
 def _kinds(report: LogReport) -> None:
     title = (
-        "kinds of reformulations; the results of the original query mention groups, and the kind depends on how large "
-        "the share of the added group is among these mentions"
+        "kinds of reformulations, by the share of the added group among the mentions of groups in the results of the "
+        "original query"
     )
     _shares(report, "kinds", "kind", title, "kind")
     lean = report.tables["lean"].filter(group="all").to_dicts()[0]
     if lean["n"]:
-        say("share of the group whose term was added among all mentions of groups on a")
-        say(f"page, for {lean['n']:,} reformulations where both result pages name a group:")
-        say(f"{_percent(lean, 'before')} before, {_percent(lean, 'after')} after the reformulation")
+        say("share of the added group among the mentions of groups on a result page:")
+        say(f"  {_percent(lean, 'before')} before, {_percent(lean, 'after')} after the reformulation")
+        say(f"  n = {lean['n']:,} reformulations whose two result pages both name a group")
 
 
 def _sites(report: LogReport) -> None:
@@ -294,16 +293,16 @@ def _topics(report: LogReport) -> None:
     named = report.groups[:1] if len(report.groups) == 2 else report.groups
     columns += [(f"% {group}\n[95%]", [_short(row, f"share_{group}") for row in rows]) for group in named]
     _table(
-        "topics of the original queries; rate: share of the topic in reformulations that add terms of a group, divided "
-        "by its share in the log",
+        "topics of the original queries (rate: the share of the topic among reformulations that add terms of a group, "
+        "divided by its share in the log)",
         "topic",
         [row["topic"] for row in rows],
         columns,
     )
     for row in report.tables["topic_correlations"].filter(one="rate", two="recommended").drop_nulls("rho").to_dicts():
         told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])}, n {row['n']}"
-        say("Spearman's rho over topics, between rate and % rec. (the share of reformulated")
-        say("queries that the search engine recommended):")
+        say("rank correlation over topics (Spearman's rho) between the rate and % rec., the")
+        say("share of reformulated queries that the search engine recommended:")
         say(f"  {told}")
         say("  null hypothesis of p: no rank correlation")
 
@@ -318,8 +317,11 @@ def _association(report: LogReport) -> None:
         ("p, Holm", [p_value(row["p_holm"]) for row in shown]),
     ]
     group = report.settings["first_group"]
-    title = f"correlation of a query's association with {group} and the share of {group} among the groups whose terms "
-    title += "users add, for all queries and for topics with p < 0.05 (null hypothesis: no rank correlation)"
+    title = f"rank correlation over queries between the association of a query with {group} and the share of {group} "
+    title += (
+        "among the groups that users add to the query. Rows: all queries, and topics with p < 0.05 (null hypothesis: "
+    )
+    title += "no rank correlation)"
     _table(title, "topic", [row["topic"] for row in shown], columns)
 
 
@@ -328,7 +330,7 @@ def _keyphrases(report: LogReport) -> None:
     if rows:
         columns = [("score", [f"{row['score']:.4f}" for row in rows]), ("users", [f"{row['users']:,}" for row in rows])]
         _table(
-            "keyphrases: added in the same templates as group terms, such as 'jobs for ...'",
+            "keyphrases that users add in the same way as group terms, as in 'jobs for ...'",
             "keyphrase",
             [row["keyphrase"] for row in rows],
             columns,

@@ -77,24 +77,24 @@ app = typer.Typer(
 # The commands in the order in which they are typically used, each with a help text of one line.
 _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("demo", demo.command, "Start here: run all steps on a small embedded collection."),
-    ("audit", audit.command, "Audit a live search engine: its lean and its worst queries."),
+    ("audit", audit.command, "Audit a live engine: its lean, and the queries that lean most."),
     ("measure", measure.command, "Measure runs: bias (lean) and effectiveness."),
     ("compare", compare.command, "Compare two runs query by query, with significance tests."),
-    ("sensitivity", sensitivity.command, "Test if the order of systems depends on the word list."),
-    ("check", check.command, "Check a collection: judged queries, documents of each group."),
+    ("sensitivity", sensitivity.command, "Test if the order of runs by lean depends on the word list."),
+    ("check", check.command, "Check the judgements and group words of a collection."),
     ("annotate", annotate.command, "Count group terms in documents once, for many runs."),
     ("index", retrieve.index_command, "Index documents for a ranker."),
     ("search", retrieve.search_command, "Retrieve documents for every query and write a run."),
     ("reformulate", reformulate.reformulate_command, "Reformulate each query, by one method or many."),
-    ("classify", reformulate.classify_command, "Classify queries: which group each asks about, or none."),
+    ("classify", reformulate.classify_command, "Classify which group each query asks about, if any."),
     ("calibrate", reformulate.calibrate_command, "Choose a similarity threshold from labeled pairs of queries."),
-    ("plan", build.plan_command, "Show the steps of a recipe, and which are finished."),
+    ("plan", build.plan_command, "Show the steps of a recipe and which steps are finished."),
     ("run", build.run_command, "Run a recipe: from queries to chosen reformulations."),
     ("report", build.report_command, "Write tables and figures of a build as one HTML page."),
     ("publish", build.publish_command, "Write queries and their reformulations as a dataset."),
     ("verify", build.verify_command, "Check a dataset, a store, an index or a report."),
     ("bench", bench.bench_command, "Compare methods that reduce the lean of search results."),
-    ("negatives", train_ranker.negatives_command, "Sample training negatives, some by lean, some at random."),
+    ("negatives", train_ranker.negatives_command, "Sample training negatives, some of them documents that lean."),
     ("rerank", train_ranker.rerank_command, "Rerank the documents of a run."),
     ("logs", logs.command, "Analyze in a query log how people add group names to queries."),
     ("serve", serve.serve_command, "Serve a website to explore results, and a REST service."),
@@ -192,7 +192,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
     except OSError as error:
         return _cannot_read_or_write(error)
     except MemoryError:
-        say("askew: out of memory: measure fewer runs at a time, or run askew annotate first", err=True)
+        say("askew: out of memory: measure fewer runs at a time, or run 'askew annotate' first", err=True)
         return 1
     except Exception as error:
         if os.environ.get("ASKEW_DEBUG"):

@@ -52,12 +52,12 @@ def command(
     decompose: Annotated[
         bool,
         typer.Option(
-            help="Also divide the value of ARaB into parts, in two ways: by topic (off topic, on topic, asked for by "
-            "the query), and by the kind of person that a word refers to."
+            help="Also divide the value of ARaB into parts, in two ways: by the reason why a document names the group "
+            "(off topic, on topic, asked for by the query), and by the kind of person that a word refers to."
         ),
     ] = False,
     resolver: Annotated[
-        str, typer.Option(help="The model that estimates the parts that --decompose shows: light, or neural (slow).")
+        str, typer.Option(help="With --decompose: the model that estimates the parts, 'light' or 'neural' (slow).")
     ] = defaults.RESOLVER,
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
@@ -112,13 +112,13 @@ def _print_parts(report: MeasureReport) -> None:
         title = f"{one.run}: parts of {one.measure} = {number(one.value)} ({one.mentions:,} mentions)"
         print_tables(safe(title), head[0], [row[0] for row in rows], columns)
     if report.parts:
+        resolver = report.parts[0].resolver
         say_wrapped(
-            f"A model ({report.parts[0].resolver}) estimates the parts in the tables above. The parts by the "
-            "kind of person that a word refers to are corrected for known errors of the model. Intervals are "
-            "bootstrapped over queries and documents. The part 'on topic' "
-            "includes mentions that present one group as the default, because too few such mentions are labeled for a "
-            "separate estimate. "
-            f"For the accuracy of the model see {pages('warrant')}."
+            f"The model {resolver!r} estimates these parts. The parts that begin with 'who' are corrected for known "
+            "errors of the model. Intervals are bootstrapped over queries and documents. "
+            f"The part 'why: {'warranted' if resolver == 'neural' else 'ontopic'}' also contains stereotypes, because "
+            "too few stereotypes are labeled for a separate estimate. For the accuracy of the model, see "
+            f"{pages('warrant')}."
         )
 
 
@@ -183,7 +183,7 @@ def say_what_changed(asked: Sequence[MeasureRequest], preset: str | None) -> Non
         if changed:
             say_wrapped(f"{', '.join(texts)}: {changed}")
     if preset:
-        say_wrapped(f"preset: {preset} (details: askew show preset {preset})")
+        say_wrapped(f"preset: {preset} (details: 'askew show preset {preset}')")
 
 
 def _changed(asked: MeasureRequest) -> str:

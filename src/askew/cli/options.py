@@ -21,66 +21,70 @@ Docs = Annotated[
 ]
 Qrels = Annotated[Path | None, typer.Option(help="Judgements in TREC format.")]
 Queries = Annotated[
-    Path | None, typer.Option(help="Use only the queries of this file (id TAB text, or id,query,label).")
+    Path | None, typer.Option(help="Use only the queries of this file ('id TAB text' or 'id,query,label' lines).")
 ]
 Label = Annotated[
-    str | None, typer.Option(help="With --queries: use only queries with this label, such as n (neutral).")
+    str | None, typer.Option(help="With --queries: use only queries with this label, such as 'n' (neutral).")
 ]
 Background = Annotated[
     Path | None, typer.Option(help="A run file. The measure NFaiRR is normalized with the documents of this run.")
 ]
 Measures = Annotated[
-    str | None, typer.Option(help="The measures, such as 'RR@10 ARaB(tf)@10 NFaiRR@10'; see askew list measures.")
+    str | None, typer.Option(help="The measures, such as 'RR@10 ARaB(tf)@10 NFaiRR@10'; see 'askew list measures'.")
 ]
 PresetName = Annotated[
-    str | None, typer.Option("--preset", help="Use the measures and settings of a publication; see askew list presets.")
+    str | None,
+    typer.Option("--preset", help="Use the measures and settings of a publication; see 'askew list presets'."),
 ]
 LexiconName = Annotated[str | None, typer.Option("--lexicon", help="A lexicon by name, or a .toml, .csv or .dic file.")]
 GroupNames = Annotated[
     str | None,
     typer.Option(
         "--groups",
-        help="The groups whose words are counted: all groups of a lexicon, given by name or file (age); some groups of "
-        "a lexicon (age:old,young); or, with --lexicon, some groups of that lexicon (old,young).",
+        help="The groups whose words are counted. 'age' counts all groups of the lexicon 'age'; 'age:old,young' counts "
+        "two of its groups. A file can replace the name of the lexicon. With --lexicon, give only the groups: "
+        "'old,young'.",
     ),
 ]
-Tokens = Annotated[str | None, typer.Option(help="Tokenizer: unclipped, word, ...; see askew list tokenizers.")]
+Tokens = Annotated[
+    str | None, typer.Option(help="The tokenizer, such as 'unclipped' or 'word'; see 'askew list tokenizers'.")
+]
 Missing = Annotated[
     str | None,
     typer.Option(
-        help="How to treat a ranked document without text: error (stop), zero (it names no group), drop (remove it "
-        "before the cutoff) or skip (remove it after the cutoff)."
+        help="How to treat a ranked document without text: 'error' (stop), 'zero' (it names no group), 'drop' (remove "
+        "it before the cutoff) or 'skip' (remove it after the cutoff)."
     ),
 ]
 Unjudged = Annotated[
     str | None,
     typer.Option(
-        help="How to treat a query without judgements: error (stop), zero (its effectiveness is 0) or absent (left "
-        "out)."
+        help="How to treat a query without judgements: 'error' (stop), 'zero' (its effectiveness is 0) or 'absent' "
+        "(leave it out)."
     ),
 ]
 Unanswered = Annotated[
     str | None,
     typer.Option(
-        help="How to treat a judged query without results: zero (its effectiveness is 0) or absent (left out)."
+        help="How to treat a judged query without results: 'zero' (its effectiveness is 0) or 'absent' (leave it out)."
     ),
 ]
 NoRelevant = Annotated[
     str | None,
     typer.Option(
-        help="How to treat a judged query without relevant documents: absent (left out) or zero (its effectiveness is "
-        "0)."
+        help="How to treat a judged query without relevant documents: 'absent' (leave it out) or 'zero' (its "
+        "effectiveness is 0)."
     ),
 ]
 Order = Annotated[
     str | None,
     typer.Option(
-        help="score: rank the documents of a run by score, as trec_eval does. file: keep the order of the lines in the "
-        "run file, as the published bias scripts do."
+        help="The order of the documents of a run: 'score' (by score, as in trec_eval) or 'file' (the order of the "
+        "lines in the run file, as in the published bias scripts)."
     ),
 ]
-Fields = Annotated[str | None, typer.Option(help="Fields that make up a document's text, such as title,text.")]
-RunFormat = Annotated[str, typer.Option(help="Format of the runs: auto, trec, tsv, jsonl or parquet.")]
+Fields = Annotated[str | None, typer.Option(help="Fields that make up a document's text, such as 'title,text'.")]
+RunFormat = Annotated[str, typer.Option(help="Format of the runs: 'auto', 'trec', 'tsv', 'jsonl' or 'parquet'.")]
 StorePath = Annotated[
     str,
     typer.Option(
@@ -94,7 +98,7 @@ OwnSettings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="A setting of one method or filter, such as --set extract.count=5 for the method extract; may be "
+        help="A setting of one method or filter, such as --set extract.count=5 for the method 'extract'; may be "
         "repeated.",
         metavar="OWNER.NAME=VALUE",
     ),
@@ -113,8 +117,8 @@ EngineSettings = Annotated[
     typer.Option(
         "--set",
         help="A setting of the engine, such as --set concurrency=2, or of a reformulator or filter, such as "
-        "--set reduce.shortest=2; may be repeated. askew show ranker NAME and askew show reformulator NAME list the "
-        "settings.",
+        "--set reduce.shortest=2; may be repeated. 'askew show ranker NAME' and 'askew show reformulator NAME' list "
+        "the settings.",
         metavar="[METHOD.]NAME=VALUE",
     ),
 ]

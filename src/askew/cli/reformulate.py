@@ -15,7 +15,8 @@ from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 
 Labeled = Annotated[
-    Path, typer.Argument(help="Labeled pairs: CSV or TSV with the columns original, variation and label.")
+    Path,
+    typer.Argument(help="A CSV or TSV file of labeled pairs, with the columns 'original', 'variation' and 'label'."),
 ]
 
 
@@ -23,7 +24,7 @@ def reformulate_command(
     queries: Annotated[
         str | None,
         typer.Argument(
-            help="A file of queries, the folder of a collection, irds:ID (a dataset of ir_datasets), or demo."
+            help="A file of queries, the folder of a collection, 'irds:ID' (a dataset of ir_datasets), or 'demo'."
         ),
     ] = None,
     query: Annotated[str | None, typer.Option(help="Print the best reformulations of this one query.")] = None,
@@ -35,19 +36,21 @@ def reformulate_command(
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="A reformulator (askew list reformulators); may be repeated. Default: rewrite and reduce."),
+        typer.Option(
+            help="A reformulator (see 'askew list reformulators'); may be repeated. Default: 'rewrite' and 'reduce'."
+        ),
     ] = None,
     docs: Annotated[
-        str | None, typer.Option(help="Documents to read passages from: a file, a folder or irds:ID.")
+        str | None, typer.Option(help="Documents to read passages from: a file, a folder or 'irds:ID'.")
     ] = None,
     index: Annotated[Path | None, typer.Option(help="A BM25 index to read passages from, instead of --docs.")] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
             "--filter",
-            help="A filter that drops unsuitable reformulations (askew list filters), or none. May be repeated; "
-            "filters are applied in the given order. Default: the filter named rules, and for the method rewrite "
-            "also the filter named equivalence.",
+            help="A filter that drops unsuitable reformulations (see 'askew list filters'), or 'none'. May be "
+            "repeated; filters are applied in the given order. Default: 'rules', and for the method 'rewrite' also "
+            "'equivalence'.",
         ),
     ] = None,
     depth: Annotated[
@@ -139,11 +142,14 @@ def classify_command(
     queries: Annotated[
         str,
         typer.Argument(
-            help="A file of queries, the folder of a collection, irds:ID (a dataset of ir_datasets), or demo."
+            help="A file of queries, the folder of a collection, 'irds:ID' (a dataset of ir_datasets), or 'demo'."
         ),
     ],
     classifier: Annotated[
-        str, typer.Option(help="The classifier: auto, lexical, query-groups, or transformer (--set model=FOLDER).")
+        str,
+        typer.Option(
+            help="The classifier: 'auto', 'lexical', 'query-groups' or 'transformer' (with --set model=FOLDER)."
+        ),
     ] = defaults.CLASSIFIER,
     out: Annotated[Path | None, typer.Option(help="The file for the labels: .tsv, .jsonl or .parquet.")] = None,
     groups: o.GroupNames = None,
@@ -152,8 +158,8 @@ def classify_command(
         list[str] | None,
         typer.Option(
             "--set",
-            help="A setting of the classifier, such as --set abstain_below=0.6; may be repeated. askew show classifier "
-            "NAME lists the settings.",
+            help="A setting of the classifier, such as --set abstain_below=0.6; may be repeated. 'askew show "
+            "classifier NAME' lists the settings.",
             metavar="NAME=VALUE",
         ),
     ] = None,
@@ -186,14 +192,14 @@ def calibrate_command(
     similarity: Annotated[
         str,
         typer.Option(
-            help="How to measure the similarity of two queries: light (without a model) or neural (with a model; "
-            "needs the optional dependencies named neural)."
+            help="How to measure the similarity of two queries: 'light' (without a model) or 'neural' (with a model; "
+            "needs the optional extra 'neural')."
         ),
     ] = defaults.SIMILARITY,
     rule: Annotated[
         str,
         typer.Option(
-            help="How to choose the threshold: f1 (the highest F1) or precision (a precision of at least --least)."
+            help="How to choose the threshold: 'f1' (the highest F1) or 'precision' (a precision of at least --least)."
         ),
     ] = defaults.THRESHOLD_RULE,
     least: Annotated[
@@ -227,10 +233,10 @@ def calibrate_command(
     print_rows("threshold", [f"{point['threshold']:.3f}" for point in points], columns)
     typer.echo(
         f"average precision of the similarity: {facts['average_precision']:.3f} [{facts['low']:.3f}, "
-        f"{facts['high']:.3f}]\n{facts['pairs']:,} labeled pairs of {facts['queries']:,} queries; in "
-        f"{facts['base_rate']:.1%} of the pairs, both queries have the same meaning by their label"
+        f"{facts['high']:.3f}]\n{facts['pairs']:,} labeled pairs of {facts['queries']:,} queries; "
+        f"{facts['base_rate']:.1%} of the pairs are labeled as having the same meaning"
     )
     typer.echo(
-        f"threshold chosen by the rule {rule}: {facts['threshold']:.3f} (precision {facts['precision']:.3f}, "
+        f"threshold chosen by the rule {rule!r}: {facts['threshold']:.3f} (precision {facts['precision']:.3f}, "
         f"recall {facts['recall']:.3f})"
     )

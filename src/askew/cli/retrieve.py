@@ -13,19 +13,23 @@ from askew.core import defaults
 
 
 def index_command(
-    docs: Annotated[str, typer.Argument(help="A file or folder of documents, a BEIR folder, irds:ID, or demo.")],
+    docs: Annotated[str, typer.Argument(help="A file or folder of documents, a BEIR folder, 'irds:ID', or 'demo'.")],
     out: Annotated[Path, typer.Option(help="The folder to write the index to.")],
-    ranker: Annotated[str, typer.Option(help="The ranker to index for; see askew list rankers.")] = defaults.RANKER,
+    ranker: Annotated[
+        str, typer.Option(help="The ranker that will use the index; see 'askew list rankers'.")
+    ] = defaults.RANKER,
     analyzer: Annotated[
         str | None,
-        typer.Option(help="For BM25, the text analyzer: english (as in Lucene and Anserini) or plain (no stemming)."),
+        typer.Option(
+            help="For BM25, the text analyzer: 'english' (as in Lucene and Anserini) or 'plain' (no stemming)."
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            help="A setting of the index, such as --set threads=2; may be repeated. askew show ranker NAME lists the "
-            "settings.",
+            help="A setting of the index, such as --set threads=2; may be repeated. 'askew show ranker NAME' lists "
+            "the settings.",
             metavar="NAME=VALUE",
         ),
     ] = None,
@@ -38,7 +42,7 @@ def index_command(
         ),
     ] = False,
 ) -> None:
-    """Index documents for a ranker. The settings k1, b and mu are options of askew search, not of this command."""
+    """Index documents for a ranker. The settings k1, b and mu are options of 'askew search'."""
     from askew.app.search.retrieve import index_documents
 
     given = o.read_settings(settings) | ({"analyzer": analyzer} if analyzer is not None else {})
@@ -59,7 +63,8 @@ def search_command(
     queries: Annotated[
         str,
         typer.Argument(
-            help="A file of queries (lines of id TAB text, or JSON Lines), irds:ID (a dataset of ir_datasets), or demo."
+            help="A file of queries (lines of id TAB text, or JSON Lines), 'irds:ID' (a dataset of ir_datasets), or "
+            "'demo'."
         ),
     ],
     out: Annotated[
@@ -74,7 +79,7 @@ def search_command(
         ),
     ] = None,
     ranker: Annotated[
-        str | None, typer.Option(help="The ranker (askew list rankers). Default: the ranker of the index.")
+        str | None, typer.Option(help="The ranker (see 'askew list rankers'). Default: the ranker of the index.")
     ] = None,
     run: Annotated[
         list[Path] | None,
@@ -87,8 +92,8 @@ def search_command(
     lengths: Annotated[
         str | None,
         typer.Option(
-            help="For BM25 and query likelihood: which document lengths to use: lucene (rounded to one byte; the "
-            "default) or exact."
+            help="The document lengths that BM25 and query likelihood use: 'lucene' (rounded to one byte; the default) "
+            "or 'exact'."
         ),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="The number of threads. Default: all cores.")] = None,
@@ -96,8 +101,8 @@ def search_command(
         list[str] | None,
         typer.Option(
             "--set",
-            help="A setting of the ranker, such as --set documents=5 for the ranker rm3; may be repeated. askew show "
-            "ranker NAME lists the settings.",
+            help="A setting of the ranker, such as --set documents=5 for the ranker 'rm3'; may be repeated. 'askew "
+            "show ranker NAME' lists the settings.",
             metavar="NAME=VALUE",
         ),
     ] = None,

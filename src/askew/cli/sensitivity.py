@@ -22,7 +22,8 @@ _MOST_SHOWN = 10
 
 def command(
     runs: Annotated[
-        list[Path], typer.Argument(help="Two or more runs: TREC, TSV, JSON Lines or Parquet; may be gzipped.")
+        list[Path],
+        typer.Argument(help="Two or more run files in TREC, TSV, JSON Lines or Parquet format; may be gzipped."),
     ],
     docs: o.Docs = None,
     queries: o.Queries = None,
@@ -31,8 +32,8 @@ def command(
     measures: Annotated[
         str | None,
         typer.Option(
-            help="Measures of lean, each without a cutoff: 'ARaB(tf) NFaiRR'. Default: ARaB (tc, tf, bool), NFaiRR, "
-            "LexiconShare."
+            help="Measures of lean without cutoffs, such as 'ARaB(tf) NFaiRR'. Default: ARaB (tc, tf and bool), NFaiRR "
+            "and LexiconShare."
         ),
     ] = None,
     groups: o.GroupNames = None,
@@ -40,8 +41,8 @@ def command(
     lexicons: Annotated[
         str | None,
         typer.Option(
-            help="Lexicons to compare, by name or file: gender,my.csv. Default: all shipped lexicons that have the "
-            "groups of --groups (female and male if not given)."
+            help="Lexicons to compare, by name or file, such as 'gender,my.csv'. Default: all shipped lexicons that "
+            "have the groups of --groups (by default 'female' and 'male')."
         ),
     ] = None,
     tokens: Annotated[
@@ -57,16 +58,17 @@ def command(
     missing: Annotated[
         str | None,
         typer.Option(
-            help="How to treat ranked documents that have no text: the choices to compare. "
-            f"Default, if there are such documents: {','.join(defaults.SENSITIVITY_MISSING)}."
+            help="Rules to compare for ranked documents without text: 'zero' (the document names no group), 'drop' "
+            "(remove it before the cutoff) or 'skip' (remove it after the cutoff). Default, if there are such "
+            f"documents: {','.join(defaults.SENSITIVITY_MISSING)}."
         ),
     ] = None,
     who: Annotated[
         str | None,
         typer.Option(
-            help="Classes of counted words to compare: any (all words), real (a real person), fictional (a character), "
-            "generic (people in general), name (part of a title, brand or place) or other (no person). Join classes "
-            "with +, as in real+fictional. Default: "
+            help="Whom a word must refer to if it is counted: 'any' (all words count), 'real' (a real person), "
+            "'fictional' (a character), 'generic' (people in general), 'name' (part of a title, brand or place) or "
+            "'other' (no person). Join classes with '+', as in 'real+fictional'. Default: "
             f"{','.join(defaults.SENSITIVITY_WHO)}."
         ),
     ] = None,
@@ -79,11 +81,10 @@ def command(
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
 ) -> None:
-    """Measure runs with every combination of choices, such as the lexicon; report whether the order of runs changes.
+    """Measure the lean of runs with different measures, lexicons and settings; report if the order of runs changes.
 
-    The choices are the measure, the lexicon, the tokenizer, signed or absolute values (--signs), the cutoff, the rule
-    for ranked documents without text, and the class of words that count (--who). Separate the values of an
-    option with commas.
+    All combinations of --measures, --lexicons, --tokens, --signs, --cutoffs, --missing and --who are measured. Separate
+    the values of an option with commas.
     Example: askew sensitivity bm25.run bert.run tk.run --docs docs.tsv --html sensitivity.html
     """
     from askew.app.measure.sensitivity import sensitivity
@@ -122,7 +123,7 @@ def _print_tables(report: SensitivityReport) -> None:
         say_wrapped(sentence)
     say("")
     rows = report.axis_rows()
-    say("Kendall's tau between two orders of the systems if only one choice differs")
+    say_wrapped("Kendall's tau between the orders of systems in two combinations that differ in one choice")
     _print(AXIS_HEAD, rows)
     say("ranks of the systems (rank 1: leans least)")
     ranks = [[one.system, f"{one.median:g}", f"{one.best}-{one.worst}", f"{one.least:,}"] for one in report.ranks]
@@ -132,7 +133,7 @@ def _print_tables(report: SensitivityReport) -> None:
 
 
 def _print_flips(report: SensitivityReport) -> None:
-    say("systems A and B whose order changes: in how many combinations each leans less")
+    say_wrapped("systems A and B whose order changes, with the number of combinations in which each leans less")
     shown = report.flips[:_MOST_SHOWN]
     rows = [[one.first, one.second, f"{one.first_less:,}", f"{one.second_less:,}", f"{one.equal:,}"] for one in shown]
     _print(("A", "B", "A less", "B less", "equal"), rows)

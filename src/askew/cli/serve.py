@@ -20,36 +20,39 @@ from askew.core.measure import split_measures
 if TYPE_CHECKING:
     from askew.app.explore.opening import Sources
 
-StoreFolder = Annotated[Path | None, typer.Argument(help="The store that askew run wrote. Default: the embedded demo.")]
+StoreFolder = Annotated[
+    Path | None, typer.Argument(help="The folder of a store that 'askew run' wrote. Default: the embedded demo.")
+]
 Index = Annotated[
     Path | None,
     typer.Option(
-        help="An index that askew index wrote and that has the texts of the documents. Default: the index of the store."
+        help="An index, written by 'askew index', with the texts of the documents. Default: the index of the store."
     ),
 ]
 CollectionName = Annotated[
     str | None,
-    typer.Option("--collection", help="The collection of queries and judgements: a folder, irds:ID, or demo."),
+    typer.Option("--collection", help="The collection of queries and judgements: a folder, 'irds:ID', or 'demo'."),
 ]
 RecipeName = Annotated[
     str | None,
     typer.Option(
         "--recipe",
         help="The recipe whose methods and filters make the reformulations. Default: the recipe of the store, or "
-        "the shipped recipe refairmulate.",
+        "the shipped recipe 'refairmulate'.",
     ),
 ]
-Logs = Annotated[Path | None, typer.Option(help="A folder that askew logs --out wrote.")]
+Logs = Annotated[Path | None, typer.Option(help="A folder that 'askew logs --out' wrote.")]
 Runs = Annotated[Path | None, typer.Option(help="A folder of TREC runs that the explorer can compare.")]
 Audit = Annotated[
-    Path | None, typer.Option(help="A folder that askew audit --out wrote, or a folder of several such folders.")
+    Path | None, typer.Option(help="A folder that 'askew audit --out' wrote, or a folder of several such folders.")
 ]
 Host = Annotated[
     str, typer.Option(help="The address to listen on. If other machines can reach the address, a token is needed.")
 ]
 Port = Annotated[int, typer.Option(help="The port to listen on; 0 chooses a free port.")]
 TokenFile = Annotated[
-    Path | None, typer.Option(help="A file with the token, instead of the environment variable ASKEW_TOKEN.")
+    Path | None,
+    typer.Option(help="A file with the token that clients must send. Default: the environment variable ASKEW_TOKEN."),
 ]
 AllowedHost = Annotated[
     list[str] | None,
@@ -58,8 +61,8 @@ AllowedHost = Annotated[
 BehindProxy = Annotated[
     list[str] | None,
     typer.Option(
-        help="The address or network of a TLS proxy, such as 127.0.0.1. Its X-Forwarded-For header is trusted, and "
-        "cookies are sent over TLS only. This option needs a token. It may be repeated."
+        help="The address or network of a TLS proxy in front of this service, such as 127.0.0.1; may be repeated. "
+        "Trusts the X-Forwarded-For header of this proxy, and sends cookies over TLS only. Needs a token."
     ),
 ]
 RateLimit = Annotated[float, typer.Option("--rate", help="The number of requests per second that a client may send.")]

@@ -29,7 +29,7 @@ train_app = typer.Typer(
 
 Out = Annotated[Path, typer.Option(help="A new folder for the model, its model card and its measured values.")]
 Seed = Annotated[int | None, typer.Option(help="The random seed for the folds, the sampling and the training.")]
-Device = Annotated[str | None, typer.Option(help="The device: auto (a GPU if there is one), cpu or cuda.")]
+Device = Annotated[str | None, typer.Option(help="The device: 'auto' (a GPU if there is one), 'cpu' or 'cuda'.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -68,7 +68,9 @@ def say_trained(done: Trained) -> None:
 def classifier_command(
     data: Annotated[
         Path,
-        typer.Argument(help="A file of labeled queries with an id, a text and a label: CSV, JSON Lines or Parquet."),
+        typer.Argument(
+            help="A CSV, JSON Lines or Parquet file of labeled queries, each with an id, a text and a label."
+        ),
     ],
     out: Out,
     groups: o.GroupNames = None,
@@ -87,7 +89,7 @@ def classifier_command(
     most_tokens; epochs, batch_size, learning_rate, accumulate, warmup, weight_decay, save_every; classes and drop, as
     texts with commas.
 
-    Use the model with askew classify QUERIES --classifier transformer --set model=FOLDER.
+    Use the model with 'askew classify QUERIES --classifier transformer --set model=FOLDER'.
     """
     counted = Groups.resolve(groups, lexicon)
     done = fit("classifier", (data,), out, settings, device, groups=counted, folds=folds, seed=seed)
@@ -104,7 +106,7 @@ def classifier_command(
 
 
 @train_app.command(
-    "adapter", short_help="A relevance model that prefers no gender, trained on GrepBiasIR.", cls=WithDefaults
+    "adapter", short_help="A relevance model without a gender preference (GrepBiasIR).", cls=WithDefaults
 )
 def adapter_command(
     data: Annotated[
@@ -114,8 +116,8 @@ def adapter_command(
     method: Annotated[
         str | None,
         typer.Option(
-            help="Which weights are trained: head (only a head on a frozen encoder), lora (low-rank adapters, with "
-            "PEFT) or full (all weights)."
+            help="Which weights are trained: 'head' (only a head on a frozen encoder), 'lora' (low-rank adapters, with "
+            "PEFT) or 'full' (all weights)."
         ),
     ] = None,
     seeds: Annotated[
@@ -130,7 +132,7 @@ def adapter_command(
     settings: Settings = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Train a relevance model that prefers no gender, and measure it on held-out categories.
+    """Train a relevance model without a gender preference, and measure it on held-out categories.
 
     Settings of a head: model, layout (apart or joint), with_title, penalty, most_loss; epochs, learning_rate,
     batch_size, ridge, start, pairs (query or batch), decay. The alphas of its penalty are chosen by folds of the

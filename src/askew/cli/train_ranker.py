@@ -14,22 +14,22 @@ from askew.cli.render import Waiting, interval, note, p_value, print_tables, saf
 from askew.cli.train import Device, Out, Seed, Settings, fit, say_trained
 from askew.core.groups import Groups
 
-Run = Annotated[Path, typer.Argument(help="The run to read, in any format that askew measure reads.")]
+Run = Annotated[Path, typer.Argument(help="The run to read, in any format that 'askew measure' reads.")]
 Docs = Annotated[Path, typer.Option(help="The documents: a file or folder.")]
 Queries = Annotated[Path, typer.Option(help="The texts of the queries: id TAB text, or JSON Lines.")]
 Qrels = Annotated[Path, typer.Option(help="The judgements.")]
 LeanKind = Annotated[
     str | None,
     typer.Option(
-        help="How to measure the bias (lean) of a document: tc, tf or bool (as in the measure ARaB), or neutrality (as "
-        "in the measure NFaiRR)."
+        help="How to measure the bias (lean) of a document: 'tc', 'tf' or 'bool' (as in the measure ARaB), or "
+        "'neutrality' (as in the measure NFaiRR)."
     ),
 ]
 Preset = Annotated[
     str | None,
     typer.Option(
-        help="How to choose the negatives of a query: bigdeli2022 (some are the documents with the highest lean, the "
-        "others are random) or original (all are random)."
+        help="How to choose the negatives of a query: 'bigdeli2022' (some are the documents that lean most, the others "
+        "are random) or 'original' (all are random)."
     ),
 ]
 Encoder = Annotated[
@@ -44,14 +44,14 @@ def negatives_command(
     qrels: Qrels,
     out: Annotated[Path, typer.Option(help="The JSON Lines file to write.")],
     layout: Annotated[
-        str | None, typer.Option(help="Format of the file: st-pairs, st-triples, tevatron or flagembedding.")
+        str | None, typer.Option(help="Format of the file: 'st-pairs', 'st-triples', 'tevatron' or 'flagembedding'.")
     ] = None,
     preset: Preset = None,
     count: Annotated[int | None, typer.Option(help="The number of negatives per query.")] = None,
     share: Annotated[
         float | None,
         typer.Option(
-            help="The share of the negatives of a query that are chosen by highest lean; the others are random."
+            help="The share of a query's negatives that are the documents that lean most; the others are random."
         ),
     ] = None,
     depth: Annotated[
@@ -60,7 +60,7 @@ def negatives_command(
     exclude: Annotated[
         str | None,
         typer.Option(
-            help="Documents that are never negatives: judged (all judged documents) or relevant (only the documents "
+            help="Documents that are never negatives: 'judged' (all judged documents) or 'relevant' (only documents "
             "that are judged relevant)."
         ),
     ] = None,
@@ -91,7 +91,8 @@ def negatives_command(
         return
     note([f"{number:,} queries: {reason}" for reason, number in (made.dropped + made.short).items()])
     typer.echo(
-        f"{made.queries:,} queries, {made.negatives:,} negatives ({made.leaning:,} of them by lean): {safe(str(out))}"
+        f"{made.queries:,} queries, {made.negatives:,} negatives ({made.leaning:,} of them chosen by lean): "
+        f"{safe(str(out))}"
     )
     typer.echo(
         f"mean lean ({job.counting.lean}) of a document: {made.lean[0]:.3f} among the negatives, {made.lean[1]:.3f} in "
@@ -106,12 +107,14 @@ def ranker_command(
     qrels: Qrels,
     out: Out,
     preset: Preset = None,
-    loss: Annotated[str | None, typer.Option(help="The training loss: bce, hinge, bias-aware or lean-list.")] = None,
+    loss: Annotated[
+        str | None, typer.Option(help="The training loss: 'bce', 'hinge', 'bias-aware' or 'lean-list'.")
+    ] = None,
     adversary: Annotated[
         float | None,
         typer.Option(
-            help="Strength of the adversarial training, which removes information about the lean of a document from "
-            "the encoder; 0: no adversarial training."
+            help="The strength of adversarial training, which removes information about the lean of a document from "
+            "the encoder. 0 turns it off."
         ),
     ] = None,
     model: Encoder = None,
@@ -121,8 +124,8 @@ def ranker_command(
     part: Annotated[
         str | None,
         typer.Option(
-            help="The part of the queries to train on: train, dev, test, or '' for all queries. Which part a "
-            "query is in depends only on the text of the query."
+            help="The part of the queries to train on: 'train', 'dev', 'test', or '' for all queries. The text of a "
+            "query determines its part."
         ),
     ] = None,
     settings: Settings = None,
@@ -135,7 +138,7 @@ def ranker_command(
     '--preset original' is standard training; '--preset bigdeli2022' takes the documents that lean most as negatives.
     '--loss bias-aware' increases the margin by the lean of a negative. --adversary removes information about the group
     from the encoder.
-    Next: askew rerank RUN --model OUT, and askew compare.
+    Next: 'askew rerank RUN --model OUT', then 'askew compare'.
     """
     from askew.app.train.held_out import HELD_OUT
 
@@ -156,38 +159,38 @@ def ranker_command(
 
 def selector_command(
     source: Annotated[
-        Path, typer.Argument(help="The folder of a store that askew run wrote, or of a published dataset.")
+        Path, typer.Argument(help="The folder of a store that 'askew run' wrote, or of a published dataset.")
     ],
     out: Out,
     preset: Annotated[
         str | None,
         typer.Option(
-            help="The input of the model: refairmulate2025 (the texts of the query and of the reformulation) or "
-            "refairmulate2025-code (also the top-ranked passage that each of these texts retrieves)."
+            help="The input of the model: 'refairmulate2025' (the texts of the query and of the reformulation) or "
+            "'refairmulate2025-code' (also the top-ranked passage that each of these texts retrieves)."
         ),
     ] = None,
     learns: Annotated[
         str | None,
         typer.Option(
-            help="What the model learns to distinguish: refairmulate (pairs selected for the dataset versus "
-            "negative samples), effectiveness (reformulations that improve effectiveness versus those that worsen it) "
-            "or no-loss (reformulations that lose no effectiveness versus those that do)."
+            help="The positive examples of the model: 'refairmulate' (pairs selected for the dataset, versus negative "
+            "samples), 'effectiveness' (reformulations that improve effectiveness, versus those that worsen it) or "
+            "'no-loss' (reformulations that lose no effectiveness, versus those that do)."
         ),
     ] = None,
     passages: Annotated[
         str | None,
         typer.Option(
-            help="How to append the top-ranked passage to the text that retrieved it: none (no passage), separator "
-            "(after the separator token of the tokenizer) or literal (after the characters [SEP])."
+            help="How to append the top-ranked passage to the text that retrieved it: 'none' (no passage), 'separator' "
+            "(after the separator token of the tokenizer) or 'literal' (after the characters [SEP])."
         ),
     ] = None,
     model: Encoder = None,
     lean_aware: Annotated[
         bool | None,
         typer.Option(
-            help="Also learn the rule lean-aware: among the reformulations with a low risk of losing effectiveness, "
-            "select the one whose results lean least. Default: learned if the source is a store with the results of "
-            "all reformulations."
+            help="Also learn the rule 'lean-aware': among the reformulations with a low risk of losing effectiveness, "
+            "select the one whose results lean least. By default, the rule is learned if the source is a store with "
+            "the results of all reformulations."
         ),
     ] = None,
     similar: Annotated[
@@ -199,13 +202,13 @@ def selector_command(
     ] = None,
     margin: Annotated[
         float | None,
-        typer.Option(help="The loss of mean RR@10 that is acceptable; a test checks whether the loss is smaller."),
+        typer.Option(help="The acceptable loss of mean RR@10. A test checks whether the actual loss is smaller."),
     ] = None,
     slack: Annotated[
         float | None,
         typer.Option(
-            help="The largest mean loss of effectiveness on the dev queries that the threshold of the rule lean-aware "
-            "may cause."
+            help="For the rule 'lean-aware': the largest acceptable mean loss of effectiveness on the dev queries. The "
+            "threshold of the rule is chosen accordingly."
         ),
     ] = None,
     settings: Settings = None,
@@ -243,7 +246,7 @@ def _tell(measured: Mapping[str, Any]) -> None:
     typer.echo(
         f"average precision on held-out pairs: {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]\n"
         f"  average precision of random guessing: {apart['positive']:.4f}\n"
-        f"  {apart['pairs']:,} pairs of a query and a reformulation, {apart['queries']:,} queries"
+        f"  n = {apart['pairs']:,} pairs of a query and a reformulation, {apart['queries']:,} queries"
     )
 
 
@@ -265,8 +268,8 @@ def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
     print_tables(
         f"results of each selection rule on {main[0]['n']:,} held-out queries", "choice", list(choices), columns
     )
-    typer.echo("column p: null hypothesis that the mean gain is 0")
-    typer.echo(f"column p, loss < {margin:g}: null hypothesis that the mean loss is {margin:g} or more")
+    typer.echo("p: its null hypothesis is that the mean gain is 0")
+    typer.echo(f"p, loss < {margin:g}: its null hypothesis is that the mean loss is {margin:g} or more")
 
 
 def _say_next(begin: str, model: object, queries: Path) -> None:
@@ -285,7 +288,8 @@ def rerank_command(
     model: Annotated[str | None, typer.Option(help="A cross-encoder: a folder or a hub id.")] = None,
     queries: Annotated[Path | None, typer.Option(help="The texts of the queries; needed for a cross-encoder.")] = None,
     method: Annotated[
-        str | None, typer.Option(help="The reranking method: crossencoder, greedy, mmr, detconstsort or fairtopk.")
+        str | None,
+        typer.Option(help="The reranking method: 'crossencoder', 'greedy', 'mmr', 'detconstsort' or 'fairtopk'."),
     ] = None,
     k: Annotated[int | None, typer.Option("-k", "--k", help="The number of documents to write per query.")] = None,
     depth: Annotated[
@@ -297,17 +301,17 @@ def rerank_command(
     targets: Annotated[
         str | None,
         typer.Option(
-            help="For detconstsort and fairtopk: the target share of neutral documents and of the documents of each "
-            "group, such as neutral:0.5,GROUP:0.5. The value even keeps the share of neutral documents and gives "
-            "all groups equal shares."
+            help="For 'detconstsort' and 'fairtopk': the target shares of neutral documents and of each group, such as "
+            "'neutral:0.5,GROUP:0.5'. With 'even', the share of neutral documents stays the same, and all groups get "
+            "equal shares."
         ),
     ] = None,
     strength: Annotated[
         float | None,
         typer.Option(
-            help="For greedy: the number of remaining top-ranked documents that are compared at each rank (1: the "
-            "order does not change). For mmr, detconstsort and fairtopk: the strength of the reranking, from 0 "
-            "(weakest) to 1 (strongest)."
+            help="For 'greedy': how many of the remaining top-ranked documents are candidates for the next rank (1: "
+            "the order does not change). For 'mmr', 'detconstsort' and 'fairtopk': the strength of the reranking, from "
+            "0 (weakest) to 1 (strongest)."
         ),
     ] = None,
     groups: o.GroupNames = None,
@@ -317,9 +321,9 @@ def rerank_command(
 ) -> None:
     """Rerank the documents of a run with a cross-encoder, or by the groups that the documents name.
 
-    From the next few documents, greedy takes the one that brings the lean of the ranks so far closest to zero.
-    detconstsort and fairtopk give each group a share of the top ranks. A document belongs to the group that it names
-    most.
+    From the next few documents, 'greedy' takes the one that brings the lean of the ranks so far closest to zero.
+    'detconstsort' and 'fairtopk' give each group a share of the top ranks. A document belongs to the group that it
+    names most.
     """
     from askew.app.search.rerank import RerankSettings, rerank
     from askew.trainers.settings import from_names

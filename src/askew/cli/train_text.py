@@ -19,48 +19,51 @@ Model = Annotated[
 
 
 def generator_command(
-    collection: Annotated[str, typer.Argument(help="Judged passages: a folder, demo or irds:ID.")],
+    collection: Annotated[str, typer.Argument(help="Judged passages: a folder, 'irds:ID', or 'demo'.")],
     out: Out,
     preset: Annotated[
-        str | None, typer.Option(help="A published training setup: repair2023 or repair2023-aol.", show_default=False)
+        str | None,
+        typer.Option(help="A published training setup: 'repair2023' or 'repair2023-aol'.", show_default=False),
     ] = None,
     model: Model = None,
     direction: Annotated[
         str | None,
         typer.Option(
-            help="What the model reads and writes: passage-query (reads a passage, writes a query) or query-passage."
+            help="'passage-query': the model reads a passage and writes a query. 'query-passage': the reverse."
         ),
     ] = None,
     join: Annotated[
         str | None,
         typer.Option(
-            help="How to use several passages of a query: replicate (a training pair for each passage) or concatenate "
-            "(one pair)."
+            help="How to use several passages of a query: 'replicate' (a training pair for each passage) or "
+            "'concatenate' (one pair with all passages)."
         ),
     ] = None,
     split: Annotated[
         str | None,
         typer.Option(
-            help="What training data and test data must not share: apart (no query and no passage in both), query (no "
-            "query in both), or none (no restriction, as in RePair; discouraged)."
+            help="What must not be in both the training data and the test data: 'apart' (no query and no passage), "
+            "'query' (no query) or 'none' (anything may be in both, as in RePair; discouraged)."
         ),
     ] = None,
     context: Annotated[
         bool | None,
         typer.Option(
-            "--context/--no-context", help="Begin the input of the model with the id of the user who typed the query."
+            "--context/--no-context", help="Put the id of the user who typed the query before the input of the model."
         ),
     ] = None,
-    fields: Annotated[str | None, typer.Option(help="The fields of a passage to read, such as title,url,text.")] = None,
+    fields: Annotated[
+        str | None, typer.Option(help="The fields of a passage to read, such as 'title,url,text'.")
+    ] = None,
     settings: Settings = None,
     device: Device = None,
     seed: Seed = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Train a model that writes the query that a passage answers, for the reformulator docquery.
+    """Train a model that writes the query that a passage answers, for the reformulator 'docquery'.
 
     A sequence-to-sequence model (T5) is fine-tuned; a causal model (by default SmolLM2) gets an adapter. If stopped,
-    the same command resumes from the last checkpoint. Next: askew reformulate, with the options that are printed.
+    the same command resumes from the last checkpoint. Next: 'askew reformulate', with the options that are printed.
     """
     from askew.corpora.collection import open_collection
     from askew.statistics.intervals import mean_and_interval
@@ -84,7 +87,7 @@ def rewriter_command(
     pairs: Annotated[
         Path,
         typer.Argument(
-            help="Pairs of a query and a reformulation that retrieves better results: the store of askew run repair, a "
+            help="Pairs of a query and a more effective reformulation: a store that 'askew run repair' wrote, a "
             "published dataset, or a file of RePair."
         ),
     ],
@@ -92,24 +95,25 @@ def rewriter_command(
     kind: Annotated[
         str | None,
         typer.Option(
-            help="Kind of model: acg, hred-qs, seq2seq (a T5 model) or causal (a language model with an adapter)."
+            help="The kind of model: 'acg' or 'hred-qs' (recurrent networks), 'seq2seq' (T5) or 'causal' (a language "
+            "model with an adapter)."
         ),
     ] = None,
     box: Annotated[
         str | None,
         typer.Option(
-            help="The subset of pairs to train on: gold, platinum or diamond. If the file of "
-            "pairs has values of a measure, a criterion such as 'refined > original' is also allowed."
+            help="The subset of pairs to train on: 'gold', 'platinum' or 'diamond'. If the file of pairs has values of "
+            "a measure, a criterion such as 'refined > original' is also allowed."
         ),
     ] = None,
     model: Model = None,
     vectors: Annotated[
-        Path | None, typer.Option(help="Word vectors for acg and hred-qs; training does not change the vectors.")
+        Path | None, typer.Option(help="Word vectors for 'acg' and 'hred-qs'; training does not change the vectors.")
     ] = None,
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="For hred-qs: a file of queries with user and time. The session of a query is the earlier queries "
+            help="For 'hred-qs': a file of queries with their users and times. The model also reads earlier queries "
             "of the same user."
         ),
     ] = None,
@@ -122,7 +126,7 @@ def rewriter_command(
     """Train a model that rewrites queries, on pairs (a query, a better one), and measure it on held-out queries.
 
     Sizes, batches and epochs are those of RePair unless --set changes them. If stopped, the same command resumes from
-    the last checkpoint. Next: askew reformulate with the method rewriter, --set rewriter.model=OUT.
+    the last checkpoint. Next: 'askew reformulate' with '--method rewriter --set rewriter.model=OUT'.
     """
     done = fit(
         "rewriter", (pairs,), out, settings, device, kind=kind, box=box, model=model, vectors=vectors,

@@ -84,7 +84,7 @@ def build_vocabulary(lexicon: Lexicon, prepositions: Iterable[str] | None = None
     """Build the vocabulary of a lexicon and of prepositions (default: the 16 of the GSQR paper)."""
     if taken := [group for group in lexicon.groups if group in (ALL, SEVERAL)]:
         raise ConfigError(
-            f"lexicon {lexicon.name!r}: the name {taken[0]!r} is reserved in the tables; rename the group"
+            f"lexicon {lexicon.name!r}: a group has the name {taken[0]!r}, which is reserved; rename the group"
         )
     masks: dict[str, int] = {}
     prefixes: dict[str, int] = {}

@@ -79,8 +79,8 @@ def refuse_columns(columns: Mapping[str, str] | None, what: str) -> None:
     """Raise an error if ``columns`` is given for a format with fixed fields."""
     if columns:
         raise ConfigError(
-            f"columns=: the columns of {what} are fixed; use columns= only for data frames and for the formats tsv "
-            "and parquet"
+            f"columns=: the columns of {what} are fixed; use columns= only for data frames and for the formats 'tsv' "
+            "and 'parquet'"
         )
 
 

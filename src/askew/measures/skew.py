@@ -38,12 +38,12 @@ class _Skew(GroupShares):
     parameters = {
         "of": Parameter(
             "max",
-            "the skew that is the value: 'max' is the largest of all groups, 'min' is the smallest, and the name of a "
-            "group is the skew of this group",
+            "the group whose skew is the value: 'max' (the group with the largest skew), 'min' (the group with the "
+            "smallest skew), or the name of a group",
         ),
         "floor": Parameter(
             0.001,
-            "the lower limit of the ratio of share to target share; a ratio below the limit is replaced by the limit",
+            "the lower limit of the ratio of a group's share to its target share; a smaller ratio is replaced by it",
             number="any",
             least=1e-12,
             most=1.0,
@@ -83,8 +83,8 @@ class _NDKL(GroupShares):
 
     name = "NDKL"
     about = (
-        "divergence of the group shares in the top 1, 2, ... t documents from the target shares, as a mean with "
-        "rank discount"
+        "Kullback-Leibler divergence of the group shares in the top i documents from the target shares, as a mean over "
+        "the ranks i = 1, 2, ..., t that is discounted by rank"
     )
     positive_targets = True
 

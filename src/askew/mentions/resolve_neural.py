@@ -65,15 +65,15 @@ def _batches(encoded: Sequence[MentionTokens]) -> Iterator[Ints]:
 def _check(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> None:
     if not len(text_of) == len(starts) == len(ends):
         raise DataError(
-            f"mentions: expected text_of, starts and ends of the same length, found {len(text_of)}, {len(starts)}, "
-            f"{len(ends)}"
+            "mentions: expected 'text_of', 'starts' and 'ends' of the same length, found the lengths "
+            f"{len(text_of)}, {len(starts)} and {len(ends)}"
         )
     if not len(text_of):
         return
     if text_of.min() < 0 or text_of.max() >= len(texts):
         raise DataError(
-            f"mentions: expected text_of to have indexes of texts, from 0 to {len(texts) - 1}; found {text_of.min()}"
-            f" to {text_of.max()}"
+            f"mentions: expected only indexes of texts in 'text_of' (0 to {len(texts) - 1}), found {text_of.min()} to "
+            f"{text_of.max()}"
         )
     lengths = np.array([len(text) for text in texts])[text_of]
     wrong = np.flatnonzero((starts < 0) | (starts >= ends) | (ends > lengths))

@@ -239,7 +239,7 @@ def read_about(folder: str) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         known = False
     if not known:
-        raise ConfigError(f"rewriter {folder!r}: expected a folder with {ABOUT}, as written by askew train rewriter")
+        raise ConfigError(f"rewriter {folder!r}: expected a folder with {ABOUT}, written by 'askew train rewriter'")
     return dict(about)
 
 

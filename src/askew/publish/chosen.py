@@ -17,9 +17,7 @@ def stated(facts: Facts) -> dict[str, bool]:
     """For each subset, whether the facts state a criterion for its pairs."""
     selection = facts.selection
     known = {*selection.boxes, *selection.at_least, *selection.fronts}
-    return {
-        f"the criterion of the subset {subset} (in the section selection)": subset in known for subset in facts.subsets
-    }
+    return {f"the criterion of the subset {subset!r} (in 'selection')": subset in known for subset in facts.subsets}
 
 
 def absent(facts: Facts) -> list[str]:
@@ -94,7 +92,8 @@ def _fronts(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         if front.original:
             first, second = (values(chosen, name) for name in names)
             beaten = (first <= 0) & (second <= 0) & ((first < 0) | (second < 0))
-            yield from broken(chosen, beaten, f"no {shown} pair is dominated by its original query", *names)
+            said = f"no {shown} pair is dominated in {' and '.join(front.measures)} by its original query"
+            yield from broken(chosen, beaten, said, *names)
 
 
 def dominated(pairs: pl.DataFrame, first: str, second: str) -> pl.Series:

@@ -160,7 +160,7 @@ def _subsets(stated: dict[str, Any]) -> tuple[str, ...]:
         raise wrong("subsets", "a list of different names", found)
     for name in found:
         if not isinstance(name, str) or not _SUBSET.fullmatch(name) or name in RESERVED:
-            raise wrong("subsets", "names of letters, digits and underscores that are not names of other columns", name)
+            raise wrong("subsets", "names of letters, digits and underscores, and no names of other columns", name)
     return tuple(found)
 
 
@@ -222,8 +222,8 @@ def _measures(stated: Any) -> tuple[MeasureFacts, ...]:
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:
         raise ConfigError(
-            f"facts: two measures have the same key {twice[0]!r}, but the key is the name of the measure in the "
-            "files in the formats of the papers Refairmulate and RePair; set a different 'key' for one of them"
+            f"facts: two measures have the same key {twice[0]!r}; set a different 'key' for one of them. The key is "
+            "the name of a measure in the files that have the formats of the papers Refairmulate and RePair"
         )
     place = {key: i for i, key in enumerate(PUBLISHED)}
     return tuple(sorted(found, key=lambda one: (place.get(one.key, len(place)), one.name)))
@@ -235,7 +235,7 @@ def _measure(name: str, stated: Any) -> MeasureFacts:
     try:
         direction = Direction(one.get("direction"))
     except ValueError:
-        raise wrong(f"{where}.direction", "up, down or zero", one.get("direction")) from None
+        raise wrong(f"{where}.direction", "'up', 'down' or 'zero'", one.get("direction")) from None
     key = one.get("key", key_of(name))
     if not isinstance(key, str) or not key or not key.isprintable():
         raise wrong(f"{where}.key", "a printable text", key)

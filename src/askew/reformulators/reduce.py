@@ -117,8 +117,8 @@ def _pattern(rule: str, backwards: bool = False) -> re.Pattern[str]:
     for part in rule.split()[:: -1 if backwards else 1]:
         if not _PART.fullmatch(part):
             raise DataError(
-                "question rules: expected words with | between alternatives (is|are) and ? after an optional word "
-                f"(the?), found {part!r} in {rule!r}"
+                "question rules: expected words, with '|' between alternatives ('is|are') and '?' after an optional "
+                f"word ('the?'); found {part!r} in {rule!r}"
             )
         parts.append(f"(?:(?:{part.removesuffix('?')}) )" + ("?" if part.endswith("?") else ""))
     return re.compile("".join(parts))

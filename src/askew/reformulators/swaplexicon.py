@@ -66,7 +66,7 @@ def _from_toml(path: Path) -> SwapLexicon:
     except (AttributeError, TypeError, ValueError) as error:
         # The tables are read without checks; a table with another structure raises one of these errors.
         raise DataError(
-            f"pairs file {path}: the file does not have the structure of gender-en.toml ({error})"
+            f"pairs file {path}: the file does not have the structure of the shipped file 'gender-en.toml' ({error})"
         ) from None
 
 

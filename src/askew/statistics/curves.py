@@ -153,7 +153,7 @@ def choose_threshold(
         if not len(enough):
             highest = float(curve.precision.max())
             raise DataError(
-                f"no threshold has a precision of {least_precision:g}; the highest precision is {highest:.4f}"
+                f"no threshold has a precision of {least_precision:g} or more; the highest precision is {highest:.4f}"
             )
         at, said = int(enough[-1]), f"precision>={least_precision:g}"
     precision, recall, best = (float(column[at]) for column in (curve.precision, curve.recall, f1))

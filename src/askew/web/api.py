@@ -25,13 +25,13 @@ from askew.web.site import Site
 
 _ERRORS = {
     400: "the request cannot be carried out; the message says what to do",
-    401: "a token is needed",
+    401: "the token of the service is missing or wrong; send the header Authorization: Bearer TOKEN",
     403: "the request was sent by a page of another site",
     404: "there is nothing at this address",
     405: "this address does not support this method",
     408: "the request was not complete in time",
     413: "the request is too large",
-    421: "the request is for a host name that this service does not answer",
+    421: "this service does not answer requests for this host name",
     422: "a parameter or the body is not valid",
     429: "too many requests; the header Retry-After says when to try again",
     500: "internal error",

@@ -77,10 +77,10 @@ class Tools:
     def compare(
         self, query: Query, reformulation: Annotated[QueryText, Field(description="The reformulated query.")]
     ) -> BriefComparison:
-        """Compare your own reformulation with the query: verdicts on effectiveness and lean, and all measures.
+        """Compare your own reformulation with the query: how effectiveness and lean change, and all measures.
 
-        `outcome` is null if the query has no judgements. In that case, the verdict is only about lean: `lean` is less,
-        same or more.
+        `outcome` is null if the query has no judgements. In that case, `lean` ('less', 'same' or 'more') says how the
+        lean changes.
         """
         return self._ask(lambda explorer: BriefComparison.of(explorer.compare(query, reformulation, 1)))
 

@@ -41,7 +41,7 @@ class Upload:
         if not data.strip():
             raise DataError(f"upload: the {what} is empty")
         if data.count(b"\n") > MOST_LINES:
-            raise DataError(f"upload: at most {MOST_LINES:,} lines are accepted; use askew measure for larger files")
+            raise DataError(f"upload: at most {MOST_LINES:,} lines are accepted; use 'askew measure' for larger files")
         digest = hashlib.sha256(what.encode() + b"\0" + data).hexdigest()[:16]
         return cls(digest, _NAME.sub("_", Path(name.replace("\\", "/")).name)[-60:] or "upload", what, data)
 

@@ -30,6 +30,5 @@ def counts_english(lexicon: Lexicon) -> bool:
 
 def not_english_note(count: int, of: int, lexicon: str) -> str:
     """Return a note on results in another language."""
-    those = "The text of the result" if of == 1 else f"The texts of {count} of {of} results"
-    verb = "does" if of == 1 else "do"
-    return f"{those} {verb} not look like English, and {lexicon} lists English words, so the counts may be wrong."
+    those = "The text of the result does" if of == 1 else f"The texts of {count} of {of} results do"
+    return f"{those} not look like English, and {lexicon} lists English words, so the counts may be wrong."

@@ -61,7 +61,7 @@ AGREEMENT_SAYS = (
 )
 FINDS_NOTHING = "the query finds nothing: none of its words is in this collection; use other words"
 ONLY_STOP_WORDS = (
-    "the query has only stop words (such as the, of, what), which are not searched; add a word for the topic"
+    "the query has only stop words (such as 'the', 'of' or 'what'), which are not searched; add a word for the topic"
 )
 NO_WORDS = "the query has no letters and no digits; enter at least one word"
 # The default number of results, the maximum number, and the most characters of a text that are shown.

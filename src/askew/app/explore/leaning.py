@@ -151,7 +151,7 @@ class LeanDrawing:
         if self.every is None or of_every is None:
             return ""
         who = str(self.measure.measure.param("who"))
-        counted = f"{self.measure.text} counts only {_WHO.get(who, f'words of the class {who}')}."
+        counted = f"{self.measure.text} counts only {_WHO.get(who, f'words of the class {who!r}')}."
         group = self.every.groups[0 if of_every > 0 else 1]
         lean = f"lean toward {group}" if abs(of_every) > LEAST_LEAN else "do not lean"
         return f"{counted} All marked words together {lean}: {self.every.text} is {of_every:.3f}."

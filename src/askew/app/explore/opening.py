@@ -41,7 +41,7 @@ from askew.engine.store import Store
 from askew.rankers.disk import TEXTS, read_header
 
 DEMO = "demo"
-NO_INDEX = "this store has no index with texts; give an index with index=, as in askew serve STORE --index INDEX"
+NO_INDEX = "this store has no index with texts; give an index with index=, as in 'askew serve STORE --index INDEX'"
 NO_PLAN = "This store has no record of its recipe, so its index is searched with the default settings."
 GIVEN = "the values on the pages Search and Compare may differ from the values in the dataset"
 
@@ -110,14 +110,14 @@ def check_sources(sources: Sources) -> None:
     if sources.collection is not None:
         open_collection(sources.collection)
     if sources.logs is not None and not (sources.logs / "report.json").is_file():
-        raise DataError(f"logs= {sources.logs}: expected a folder that askew logs --out wrote, found no report.json")
+        raise DataError(f"logs= {sources.logs}: expected a folder that 'askew logs --out' wrote, found no report.json")
 
 
 def _check_store(folder: Path | None) -> None:
     if folder is not None and not folder.is_dir():
         raise DataError(
-            f"store {folder}: there is no such folder; make a store with askew run, or leave the store out to open the "
-            "demo"
+            f"store {folder}: there is no such folder; make a store with 'askew run', or leave the store out to open "
+            "the demo"
         )
 
 

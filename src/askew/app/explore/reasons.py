@@ -24,7 +24,7 @@ from askew.mentions.resolve import class_probabilities, open_resolver
 OFF_TOPIC, ON_TOPIC, ASKED = "off topic", "on topic", "asked for"
 WHY_SAYS = {
     OFF_TOPIC: "the document is probably not about the query",
-    ON_TOPIC: "the document is about the query; whether the word is warranted or a stereotype is not estimated",
+    ON_TOPIC: "the document is about the query; the word may be warranted or a stereotype, which is not estimated",
     ASKED: "the query itself names this group",
 }
 
@@ -51,9 +51,9 @@ class ShownMark:
         """The mark as text: group, who, why."""
         told = [" and ".join(self.groups)]
         if self.who is not None:
-            told.append(f"refers to: {WHO_SHORT[self.who]} ({self.who_p:.0%})")
+            told.append(f"refers to: {WHO_SHORT[self.who]} (probability {self.who_p:.0%})")
         if self.why is not None:
-            told.append(f"{self.why} ({self.why_p:.0%}): {WHY_SAYS[self.why]}")
+            told.append(f"{self.why} (probability {self.why_p:.0%}): {WHY_SAYS[self.why]}")
         if not self.counted:
             told.append("not counted by the measure that decides whether the results lean")
         return "; ".join(told)

@@ -79,6 +79,6 @@ def judgement_notes(name: str, asked: Sequence[MeasureRequest], judged: Judgemen
     unjudged = int((~judged.judged).sum())
     if unjudged:
         ways = {str(one.measure.param("unjudged")) for one in asked if one.measure.param("unjudged")}
-        told = "left out of effectiveness" if ways == {"absent"} else "counted as 0 in effectiveness"
-        notes.append(f"{name}: {unjudged} of {answered} queries of the run have no judgement: {told}")
+        told = "they are left out of effectiveness" if ways == {"absent"} else "their effectiveness is 0"
+        notes.append(f"{name}: {unjudged} of {answered} queries of the run have no judgement; {told}")
     return notes

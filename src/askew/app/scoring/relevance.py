@@ -95,8 +95,8 @@ class RelevanceSource:
         """The text of a query."""
         if not self.queries:
             raise ConfigError(
-                "expected the texts of the queries, to estimate the relevance of documents without a judgement; found "
-                "none. Give queries= (a file with lines of query id, TAB, text), or give a collection with query texts"
+                "the texts of the queries are missing; they are needed to estimate the relevance of documents without "
+                "a judgement. Give queries= (a file with lines of query id, TAB, text), or a collection that has them"
             )
         if name not in self.queries:
             raise DataError(f"queries: expected the text of query {name!r}, which is in the run; found none")
