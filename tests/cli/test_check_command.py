@@ -46,7 +46,7 @@ def test_the_frequent_words_of_other_groups_are_listed_and_shared_terms_are_note
     assert "young   mentions   name   other" in result.table
     assert "young   2" in result.table
     assert (
-        "terms that belong to several groups are counted for each of these groups: 'young' (old and young)"
+        "a term that belongs to several groups is counted for each of its groups: 'young' (old and young)"
         in " ".join(result.err.split())
     )
     files.text("age.csv", AGE)

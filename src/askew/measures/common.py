@@ -50,13 +50,13 @@ def lean_parameters(lexicon: str) -> dict[str, Parameter]:
         ),
         "who": Parameter(
             ANY,
-            "the mentions that count, by what they refer to as a model estimates: 'any' counts all; otherwise, join "
-            "some of 'real', 'fictional', 'generic', 'name' and 'other' with '+', as in 'real+name'",
+            "which mentions count: 'any' counts all; 'real', 'fictional', 'generic', 'name' and 'other' each count one "
+            "class of mentions, as estimated by a model, and can be joined, as in 'real+name'",
             quiet=True,
         ),
         "resolver": Parameter(
             RESOLVER,
-            "the model that estimates what a mention refers to (see the parameter 'who'): 'light' or 'neural'",
+            "the model that estimates the class of a mention (see the parameter 'who'): 'light' or 'neural'",
             quiet=True,
         ),
         "missing": Parameter(

@@ -67,4 +67,4 @@ class StoredPairs:
 
 
 def _no_passages() -> FirstPass:
-    raise AssertionError("stored reformulations need no passages")
+    raise AssertionError("a reformulator that reads stored reformulations asked for passages")

@@ -195,8 +195,9 @@ def _shared_terms(groups: Groups) -> list[str]:
     shown = ", ".join(shared[:_SHOWN_TERMS]) + (
         f" and {len(shared) - _SHOWN_TERMS} more" * (len(shared) > _SHOWN_TERMS)
     )
-    counts = "only for the first of these groups" if groups.overlap == "first" else "for each of these groups"
-    return [f"terms that belong to several groups are counted {counts}: {shown}"]
+    if groups.overlap == "first":
+        return [f"a term that belongs to several groups is counted only for the first of its groups: {shown}"]
+    return [f"a term that belongs to several groups is counted for each of its groups: {shown}"]
 
 
 class _Texts:
