@@ -148,7 +148,7 @@ def test_a_file_of_queries_that_is_not_there_is_named(askew, server):
 
 def test_a_template_is_no_engine_but_says_which(askew, server):
     askew(["audit", "solr", "--queries", "queries.tsv"]).refused(
-        2, "give the engine http with the setting template=solr"
+        2, "use the engine 'http' with the setting template='solr'"
     )
 
 

@@ -50,7 +50,7 @@ def test_a_gain_that_may_be_chance_has_a_sign_and_no_colour(client):
     table = text[text.index('id="table-comparison"') :].partition("</table>")[0]
     rows = [(re.search('class="gain( up| down)?"', row)[1], _p(row)) for row in table.split("<tr>")[2:]]
     assert len(rows) == 10 and all((colour is not None) == (p < 0.05) for colour, p in rows)
-    assert "is colored if its corrected p is below 0.05" in text
+    assert "is colored if its p is below 0.05" in text
 
 
 def _p(row):

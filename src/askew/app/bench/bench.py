@@ -216,10 +216,10 @@ def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) ->
     if any(part.by_results for part in parts):
         rules.append(
             f"reformulate:METHOD uses {base.text} to search every reformulation. A reformulation is eligible if it "
-            f"leans less than the original query, measured by {criteria.lean}, and if its results contain at least "
-            f"{100 * criteria.agree:g}% of the top 10 of the original query in their top 10. The method selects the "
-            "eligible reformulation that leans least. If none is eligible, it keeps the original query. The method "
-            "reads no judgements."
+            f"leans less than the original query, measured by {criteria.lean}, and if its top 10 has at least "
+            f"{100 * criteria.agree:g}% of the top 10 documents of the original query. The method selects the eligible "
+            "reformulation that leans least. If none is eligible, it keeps the original query. The method reads no "
+            "judgements."
         )
     if any(part.by_results and part.strength is not None for part in parts):
         rules.append(
