@@ -5,8 +5,10 @@
 
 Sentences of the docs are those outside of code blocks and tables; a link is shown as its title in brackets. Sentences
 of the program are those that users see: help texts, messages, page texts, and docstrings of public names and of
-commands. Each row has an id, the sentence, what its paragraph or list says before it, and its file with the heading or
-the function. ``--tally`` reads rows with the fields ``id``, ``reader``, ``clear`` and ``note``.
+commands. Each row has an id, the sentence, its file with the heading or the function, and what comes before it: the
+text of its paragraph or list, or the last strings of its function (of its statement, at the top level of a module),
+because many messages are composed of several strings. ``--tally`` reads rows with the fields ``id``, ``reader``,
+``clear`` and ``note``.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _FENCE = re.compile(r"^(`{3,}).*?^\1[ ]*$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 _END = re.compile(r"(?<=[a-z0-9)`*\]\"%][.?!:])\s+(?=[A-Z*`\[])")
 _ITEM = re.compile(r"\s*(?:[-*]|\d+\.) ")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_SHORTEST, _LONGEST = 4, 80
+_VALUE = re.compile(r"\{[^{}]*\}")
+_SHORTEST, _LONGEST, _CONTEXT = 4, 80, 600
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -37,7 +40,7 @@ def sentences_of_text(text: str) -> Iterator[tuple[str, str]]:
         # A list item is read after the introduction of the list and the items before it.
         before = last if _ITEM.match(paragraph) else ""
         for one in _END.split(" ".join(paragraph.split())):
-            if _SHORTEST <= len(one.split()) <= _LONGEST:
+            if _SHORTEST <= len(_VALUE.sub("{}", one).split()) <= _LONGEST:
                 yield one, before
             before = f"{before} {one}".strip()
         last = before
@@ -63,16 +66,32 @@ def of_program() -> Iterator[dict[str, str]]:
         inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)} - {
             id(node) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
         }
-        named = {id(part): node.name for node in ast.walk(tree) if isinstance(node, _NAMED) for part in ast.walk(node)}
         inner |= set(hidden_docstrings(tree, "cli" in file.parts))
-        for node in ast.walk(tree):
-            if id(node) in inner:
-                continue
-            text = string_of(node)
-            if text and " " in text.strip() and not re.search(r"[<>\\]|\bSELECT\b|^\W", text):
-                place = f"{file.relative_to(ROOT)}, {named.get(id(node), 'module')}"
+        for name, root in units(tree):
+            said = ""
+            for node in sorted(own_nodes(root), key=lambda one: (one.lineno, one.col_offset)):
+                text = "" if id(node) in inner else string_of(node).strip()
+                if " " not in text or re.search(r"[<>\\]|\bSELECT\b|^\W", text):
+                    continue
                 for sentence, before in sentences_of_text(text):
-                    yield {"where": place, "sentence": sentence, "before": before}
+                    context = f"{said} {before}".strip()[-_CONTEXT:]
+                    yield {"where": f"{file.relative_to(ROOT)}, {name}", "sentence": sentence, "before": context}
+                said = f"{said} {' '.join(text.split())} |".lstrip()
+
+
+def units(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Each function or class of a module, and each other statement at its top level."""
+    yield from ((node.name, node) for node in ast.walk(tree) if isinstance(node, _NAMED))
+    yield from (("module", node) for node in tree.body if not isinstance(node, _NAMED))
+
+
+def own_nodes(root: ast.AST) -> Iterator[ast.expr]:
+    """The expressions of a function, class or statement, without those of the functions and classes inside it."""
+    for child in ast.iter_child_nodes(root):
+        if isinstance(child, ast.expr):
+            yield child
+        if not isinstance(child, _NAMED):
+            yield from own_nodes(child)
 
 
 def hidden_docstrings(tree: ast.Module, commands: bool) -> Iterator[int]:

@@ -57,7 +57,7 @@ def test_the_command_has_a_line_for_each_subset_and_other_ranker(askew_cli, pair
     change = f"{row['change']:+.1f}% [{row['low']:+.0f}, {row['high']:+.0f}]"
     assert lines[2].startswith(f"with the ranker qld: |{LEAN}| {change}, ")
     assert "RR@10" in lines[2]
-    assert "with the ranker R: change of the same pairs" in said
+    assert "with the ranker R: the change of the mean for the same pairs" in said
     found = json.loads(askew_cli(["run", "demo", *QLD, "--store", str(folder), "--json"]).out)
     assert found["other_rankers"] == pairs.other_rankers.to_dicts()
 

@@ -9,8 +9,7 @@ import typer
 
 from askew.app.audit.settings import AuditSettings
 from askew.cli import options as o
-from askew.cli.measure import say_wrapped
-from askew.cli.render import Waiting, end_gate, interval, note, number, print_tables, say, say_json, signed
+from askew.cli.render import Waiting, end_gate, interval, note, number, print_tables, say, say_json, say_wrapped, signed
 from askew.core.groups import Groups
 
 if TYPE_CHECKING:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +9,7 @@ import typer
 
 from askew.app.bench.settings import BenchSettings
 from askew.cli import options as o
-from askew.cli.render import Waiting, note, number, p_value, print_tables, safe, say_json
+from askew.cli.render import Waiting, note, number, p_value, print_tables, safe, say_json, say_wrapped
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 
@@ -142,7 +140,7 @@ def _print_again(reports: list[BenchReport], as_json: bool, seconds: bool, out: 
 def _print_report(report: BenchReport, seconds: bool, out: Path | None) -> None:
     _print_table(report, seconds)
     for line in _legend(report):
-        _say_wrapped(line)
+        say_wrapped(line, "  ")
     if out is not None:
         typer.echo(f"written to {safe(str(out / 'report.html'))}")
 
@@ -167,12 +165,6 @@ def _print_table(report: BenchReport, seconds: bool) -> None:
     base = report.rows[0].method.text
     title = f"{report.collection}: {len(report.query_ids):,} queries, {report.k:,} documents each, against {base}"
     print_tables(title, "method", [row.label for row in report.rows], columns)
-
-
-def _say_wrapped(text: str) -> None:
-    """Print a sentence in as many lines as needed. Lines after the first are indented."""
-    width = shutil.get_terminal_size((100, 24)).columns
-    typer.echo(textwrap.fill(safe(text), max(width, 40), subsequent_indent="  "))
 
 
 def _average(value: float | None) -> str:

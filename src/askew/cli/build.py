@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from askew.cli import options as o
-from askew.cli.render import Waiting, note, print_rows, safe, say, say_json
+from askew.cli.render import Waiting, note, print_rows, safe, say, say_json, say_wrapped
 from askew.core import defaults
 from askew.core.address import Address
 from askew.core.figures import HELD_OUT, size_of
@@ -239,23 +239,32 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
     figures = {row["figures"] for row in rows}
     said = []
     if HELD_OUT in figures:
-        said += ["old, new: the mean over the original queries and the mean over the reformulations. If",
-                 "  the change is held out, both use half of the documents and half the cutoff.",
-                 "held out: the change of the mean from old to new. Half of the documents select the pairs,",
-                 "  the other half measure them. Each half selects its own pairs, so the number of",
-                 "  held-out queries differs from the number of queries above it.",
-                 "words: the same change if half of the group words select the pairs and the other half",
-                 "  measure them. It is too optimistic: both halves are counted in the same passages."]  # fmt: skip
+        said += [
+            "old, new: the mean over the original queries and the mean over the reformulations. If the change is held "
+            "out, both use half of the documents and half the cutoff.",
+            "held out: the change of the mean from old to new. The pairs are selected with one half of the documents "
+            "and measured with the other half. Each half leads to other pairs, so the number of held-out queries "
+            "differs from the number of queries above it.",
+            "words: the same change if the pairs are selected with half of the group words and measured with the other "
+            "half. It is too optimistic: both halves of the words are counted in the same passages.",
+        ]
     if figures:
-        said.append("in-sample: the change of the mean, measured on the data that selected the pairs.")
+        said.append("in-sample: the change of the mean, measured on the data with which the pairs were selected.")
     held_out = {row["subset"] for row in rows if row["figures"] == HELD_OUT}
     if any(row["subset"] not in held_out for row in rows):
-        said.append("improved, worsened: the number of pairs whose reformulation has a better or a worse value.")
+        said.append(
+            "improved, worsened: the number of pairs in which the reformulation has a better or a worse value than the "
+            "original query."
+        )
     if figures and others:
-        said += ["with the ranker R: the change of the mean for the same pairs if R searches their queries.",
-                 "  It is not held out: R may retrieve the same passages as the ranker of the recipe."]  # fmt: skip
-    for line in ["", *said] if said else []:
-        say(line)
+        said.append(
+            "with the ranker R: the change of the mean for the same pairs if R searches their queries. This change is "
+            "not held out: R may retrieve the same passages as the ranker of the recipe."
+        )
+    if said:
+        say("")
+    for line in said:
+        say_wrapped(line, "  ")
 
 
 def _mean(value: float | None) -> str:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from askew.cli import options as o
-from askew.cli.measure import say_wrapped
-from askew.cli.render import note, print_rows, say, say_json
+from askew.cli.render import note, print_rows, say, say_json, say_wrapped
 from askew.core import defaults
 from askew.core.groups import Groups
 
 if TYPE_CHECKING:
     from askew.app.measure.check import CheckReport
-
-_WIDTH = 80
 
 
 def command(
@@ -84,5 +80,4 @@ def _say_words(found: CheckReport) -> None:
             ("example", [one.examples[who] for one, who in rows]),
         ]
         print_rows("word", [one.word for one, _ in rows], columns)
-    for line in wrap(found.legend, _WIDTH):
-        say(line)
+    say_wrapped(found.legend)

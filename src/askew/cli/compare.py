@@ -10,8 +10,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askew.cli import options as o
-from askew.cli.measure import say_intervals, say_what_changed, say_wrapped
-from askew.cli.render import Waiting, end_gate, interval, note, number, p_value, print_tables, say, say_json, say_tsv
+from askew.cli.measure import say_intervals, say_what_changed
+from askew.cli.render import (
+    Waiting,
+    end_gate,
+    interval,
+    note,
+    number,
+    p_value,
+    print_tables,
+    say,
+    say_json,
+    say_tsv,
+    say_wrapped,
+)
 from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups

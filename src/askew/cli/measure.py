@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askew.cli import options as o
-from askew.cli.render import Waiting, note, number, print_tables, safe, say, say_json, say_tsv
+from askew.cli.render import Waiting, note, number, print_tables, safe, say, say_json, say_tsv, say_wrapped
 from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
@@ -200,13 +199,3 @@ def _positive(asked: MeasureRequest) -> str:
     if groups is None or groups.default != "auto" or not minus or asked.direction is not Direction.ZERO:
         return ""
     return "" if is_shipped(str(asked.measure.param("lexicon"))) else f"positive: {first}"
-
-
-def say_wrapped(text: str) -> None:
-    """Print a sentence, in as many lines as the terminal needs."""
-    from rich.console import Console
-    from rich.text import Text
-
-    width = shutil.get_terminal_size((100, 24)).columns
-    for line in Text(safe(text)).wrap(Console(width=width), width, overflow="fold"):
-        say(line.plain.rstrip())

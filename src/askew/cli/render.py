@@ -59,6 +59,17 @@ def note(messages: Sequence[str]) -> None:
         say(f"note: {as_options(message)}", err=True)
 
 
+def say_wrapped(text: str, indent: str = "") -> None:
+    """Print a text in as many lines as the terminal needs; ``indent`` comes before the lines after the first."""
+    from rich.console import Console
+    from rich.text import Text
+
+    width = _screen_width()
+    room = width - len(indent)
+    for place, line in enumerate(Text(safe(text)).wrap(Console(width=width), room, overflow="fold")):
+        say(f"{indent if place else ''}{line.plain.rstrip()}")
+
+
 def number(value: float | None, digits: int = 4) -> str:
     """Format a score."""
     return "-" if value is None else f"{value:.{digits}f}"

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askew.cli import options as o
-from askew.cli.measure import say_wrapped
-from askew.cli.render import Waiting, note, print_rows, say, say_json, say_tsv
+from askew.cli.render import Waiting, note, print_rows, say, say_json, say_tsv, say_wrapped
 from askew.core import defaults
 from askew.core.groups import Groups
 
