@@ -64,7 +64,7 @@ def test_a_measure_that_is_wrong_is_refused_when_it_is_made():
         measures(["nDCG@10"], DOCS)
     with pytest.raises(ConfigError, match="unknown measure"):
         measures(["AraB@10"], DOCS)
-    with pytest.raises(ConfigError, match="cutoff are fixed"):
+    with pytest.raises(ConfigError, match="cutoff cannot be changed"):
         _ = measures("ARaB@10", DOCS)[0] @ 5
 
 
