@@ -462,7 +462,7 @@ def test_the_card_begins_with_the_held_out_figures_and_verify_checks_them(tmp_pa
     pairs = build_pairs("demo", store=tmp_path / "store")
     pairs.publish(tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
-    assert card.index("Held-out figures") < card.index("In-sample means")
+    assert card.index("Held-out figures") < card.index("are in-sample: the values")
     stated = json.loads((tmp_path / "out" / "askew.json").read_text())["facts"]["held_out"]
     row = next(one for one in stated if (one["subset"], one["measure"]) == ("effective", LEAN))
     assert (row["figures"], row["held_out_pairs"] > 0) == ("held-out", True)
