@@ -20,8 +20,8 @@ LIMITS = (
     "estimate the probability that a reformulation asks for the same thing as the query. "
     f"{pages('warrant', 'models')} state the accuracy of these models.",
     "The worst queries and the suggested reformulations are selected by one measure of lean (the deciding measure). "
-    "The reranked order is computed from the words that the deciding measure counts. The deciding measure therefore "
-    "improves by construction. Judge a change of the engine by the other measures, and audit the changed engine again.",
+    "The reranked order is computed from the words that name the groups. The deciding measure therefore improves by "
+    "construction. Judge a change of the engine by the other measures, and audit the changed engine again.",
     "The share of results kept states how much of the result list stays the same, not how relevant the results are.",
     "Every query was sent to the engine once. A second audit gives other numbers if the engine then returns other "
     "results.",
@@ -132,7 +132,8 @@ def tried_table(found: AuditFacts, texts: Mapping[str, str] | None = None) -> Ta
     effect = (
         "Effectiveness is not measured, because there are no judgements."
         if found.effectiveness is None
-        else f"Effectiveness is measured by {found.effectiveness}. A suggested reformulation loses no effectiveness."
+        else f"Effectiveness is measured by {found.effectiveness}. A suggested reformulation of a "
+        "judged query loses no effectiveness."
     )
     model = f" ({found.model})" if found.model else ""
     rule = (
