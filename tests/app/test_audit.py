@@ -110,7 +110,7 @@ def test_a_retriever_object_can_be_audited(retriever):
 
 def test_a_ranker_with_an_index_needs_the_documents(tmp_path):
     ranker = askew.Ranker("bm25").index(DOCS, tmp_path / "index")
-    with pytest.raises(DataError, match=r"have no text \(the first is '.*'\); give the texts with docs="):
+    with pytest.raises(DataError, match=r"have no text, such as '.*'\. Give the texts with docs="):
         audited(ranker)
     assert audited(ranker, docs=DOCS)["ARaB(tf)@10"].n == 3
 

@@ -302,7 +302,7 @@ def test_an_unknown_method_is_reported_with_the_nearest_name(text, meant):
 
 @pytest.mark.parametrize("text", ["rerank:./models/none", "rerank:nowhere", "reformulate:extract:none", "run:no.run"])
 def test_a_missing_folder_or_file_is_reported_before_any_work(text):
-    with pytest.raises(DataError, match=r"no such file|there is no folder|which is not a folder"):
+    with pytest.raises(DataError, match=r"no such file|there is no folder|is not a folder"):
         read_method(text)
 
 
@@ -325,7 +325,7 @@ def test_a_method_is_given_once_and_its_settings_belong_to_it():
         ({"measures": "ARaB(tf)@10"}, "one measure of effectiveness"),
         ({"measures": "RR@10 ARaB(tf)@10 ARaB@10"}, "given twice"),
         ({"agree": 1.5}, "from 0 to 1"),
-        ({"k": 0}, "1 or more documents per query"),
+        ({"k": 0}, "documents per query.*: expected 1 or more"),
         ({"method_settings": {"detconstsort": {"target": "even"}}}, "did you mean 'targets'"),
         ({"method_settings": {"qld": {"mue": 3}}}, "did you mean 'mu'"),
     ],

@@ -81,8 +81,8 @@ def test_a_method_may_reorder_the_results_of_another():
     [
         ("greedy@0", ConfigError, "strength"),
         ("mmr@7", ConfigError, "strength"),
-        ("reformulate:reduce@0.5", ConfigError, "number N of reformulations to search"),
-        ("reformulate:reduce:one-search@3", ConfigError, "number N of reformulations to search"),
+        ("reformulate:reduce@0.5", ConfigError, "N is the number of reformulations to search"),
+        ("reformulate:reduce:one-search@3", ConfigError, "N is the number of reformulations to search"),
         ("fusion:bm25", ConfigError, "two or more different rankers"),
         ("fusion:bm25,bm52", UnknownName, "did you mean 'bm25'"),
         ("bm25+qld", UnknownName, "unknown method"),

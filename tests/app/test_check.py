@@ -68,10 +68,10 @@ def test_of_words_for_others_only_names_and_other_meanings_are_told():
     words = {one.word: one for one in found.words}
     assert words["child"].mentions == 2
     assert set(words["child"].who) <= {"name", "other"}
-    assert "not trained on words of these groups" in found.legend
+    assert "not trained on words of the groups " in found.legend
     assert "fictional" not in found.to_polars().columns
     legend = askew.check(PEOPLE, "gender:male").legend
-    assert "trained on" not in legend and "right for 86% of 3,797 labeled words for women and men." in legend
+    assert "trained on" not in legend and "right class for 86% of 3,797 labeled words for women and men." in legend
 
 
 def test_texts_are_resolved_alike_in_blocks_of_any_size(monkeypatch):

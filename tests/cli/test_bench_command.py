@@ -32,7 +32,7 @@ def test_the_table_fits_the_terminal_and_says_the_rule(askew, store):
         assert word in table
     plain = " ".join(table.split())
     assert "Holm's method over all 16 tests" in plain
-    assert "and if its top 10 has at least 50% of the top 10 documents of the original query" in plain
+    assert "if at least 50% of the top 10 documents of the original query are also in the top 10" in plain
     assert (
         "The bound is the largest reduction of lean that selecting among these reformulations can give without a loss "
         "of effectiveness" in plain

@@ -471,18 +471,18 @@ def test_a_query_without_any_relevant_document_is_left_out_of_effectiveness_and_
         "RR@10": 1, "nDCG@10": 1, "Judged@10": 2, "ARaB@2": 2
     }  # fmt: skip
     assert result.err == (
-        "note: old.run: 1 of 2 judged queries have no relevant document and are left out of RR@10, nDCG@10 "
-        "(--no-relevant zero: counted as 0)\n"
+        "note: old.run: 1 of 2 judged queries have no relevant document; these queries are left out of RR@10, nDCG@10 "
+        "(--no-relevant zero counts them as 0)\n"
     )
     zero = askew(f"{command} --no-relevant zero")
     assert zero.json["runs"][0]["measures"]["RR@10"]["n"] == 2
-    assert "1 of 2 judged queries have no relevant document and count as 0 in RR@10, nDCG@10" in zero.err
+    assert "have no relevant document; these queries count as 0 in RR@10, nDCG@10" in zero.err
 
 
 def test_queries_of_the_run_without_judgement_are_told_once_and_counted_among_those_of_the_run(askew, files):
     files.text("qrels.txt", "q1 0 d2 1\nq8 0 d1 1\n")
     told = askew("measure old.run --qrels qrels.txt --measures RR@10 --unjudged absent --json").err
-    assert "old.run: 1 of 2 queries of the run have no judgement; they are left out of effectiveness" in told
+    assert "1 of 2 queries of the run have no judgement; these queries are left out of the measures of" in told
     assert "is not defined" not in told
 
 

@@ -221,5 +221,5 @@ def test_settings_are_checked_by_name_and_by_type():
 def test_a_device_that_is_not_here_is_told():
     assert choose_device("cpu") == "cpu"
     assert choose_device(None) in ("cpu", "cuda")
-    with pytest.raises(ConfigError, match="device 'abacus': expected auto or an available device"):
+    with pytest.raises(ConfigError, match="device 'abacus': expected 'auto' or an available device"):
         choose_device("abacus")

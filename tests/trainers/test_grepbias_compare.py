@@ -198,7 +198,7 @@ def test_of_equally_accurate_rows_the_one_with_the_smaller_gap_is_the_headline()
     found = headline(pair[::-1], groups).candidates
     assert [one[0] for one in found] == ["neutral", "male"]
     assert [value for one in found for value in one[1:]] == pytest.approx([1.0, 0.0, 1.0, 1.0])
-    with pytest.raises(DataError, match="expected a method with results on held-out queries"):
+    with pytest.raises(DataError, match="no method has results on held-out queries"):
         headline([MethodLogits("no folds", logits)], groups)
 
 

@@ -161,22 +161,21 @@ def test_lists_are_compared_by_rank():
     ]
     # 7 stands first, third, nowhere (counted as fifth); the new firsts stood first, second, nowhere.
     assert found[
-        "1 / rank of the top document of the original query in the result list of the reformulation"
+        "reciprocal rank, in the results of the reformulation, of the top document of the original query"
     ] == pytest.approx([1, 1 / 3, 1 / 5])
     assert found[
-        "1 / rank of the top document of the reformulation in the result list of the original query"
+        "reciprocal rank, in the results of the original query, of the top document of the reformulation"
     ] == pytest.approx([1, 1 / 2, 1 / 5])
     assert found["share of the results of the original query that are also results of the reformulation"] == [
         0.5,
         0.5,
         0,
     ]
-    assert found["relative score difference of ranks 1 and 2 for the original query"] == [0.25] * 3
-    assert found[
-        "relative score difference of ranks 1 and 2 for the original query (0 if the top documents differ)"
-    ] == [0.25, 0, 0]
-    assert found["relative score difference of ranks 1 and 2 for the reformulation"] == [0.75, 0, 0]
-    assert found["score of the top document of the reformulation"] == [8, 5, 0]
+    lead = "(score at rank 1 - score at rank 2) / score at rank 1"
+    assert found[f"original query: {lead}"] == [0.25] * 3
+    assert found[f"original query: {lead}, or 0 if the reformulation has another document at rank 1"] == [0.25, 0, 0]
+    assert found[f"reformulation: {lead}"] == [0.75, 0, 0]
+    assert found["reformulation: score at rank 1"] == [8, 5, 0]
 
 
 def test_nearness_is_compared_between_the_lists():
@@ -184,21 +183,18 @@ def test_nearness_is_compared_between_the_lists():
     old, new = np.array([[0.5, 0.8]]), np.array([[0.7, -1.0]])
     found = dict(zip(CLOSE, closeness(similar, old, new)[0].tolist(), strict=True))
     assert found["similarity of the original query and the reformulation"] == 0.9
+    top = "similarity to the original query: maximum over the results of either query, minus the similarity of the top"
+    assert found[f"{top} document of the original query"] == pytest.approx(0.3)
+    assert found[f"{top} document of the reformulation"] == pytest.approx(0.1)
     assert found[
-        "highest similarity of the original query to any result, minus that to its own top document"
-    ] == pytest.approx(0.3)
-    assert found[
-        "highest similarity of the original query to any result, minus that to the reformulation's top document"
-    ] == pytest.approx(0.1)
-    assert found[
-        "highest similarity of the original query to a result of the reformulation, minus that to its own results"
+        "similarity to the original query: maximum over the results of the reformulation, minus the maximum over the "
+        "results of the original query"
     ] == pytest.approx(-0.1)
-    assert (
-        found["whether the original query is at least as similar to its own top document as to all other results"] == 0
-    )
-    assert [found[name] for name in CLOSE if "at least as similar to the reformulation's top document" in name] == [0]
+    nearest = "whether no result of either query is more similar to the original query than the top document"
+    assert found[f"{nearest} of the original query"] == found[f"{nearest} of the reformulation"] == 0
     second = 1 / np.log2(3)
     # The document that is not there counts nothing.
     assert found[
-        "rank-weighted mean similarity of the original query to the reformulation's results, minus that to its own"
+        "similarity to the original query: rank-weighted mean over the results of the reformulation, minus the "
+        "rank-weighted mean over the results of the original query"
     ] == pytest.approx((0.7 - 0.5 - 0.8 * second) / (1 + second))

@@ -230,7 +230,8 @@ class PairedTest:
 TESTS = {
     MEAN: PairedTest("the mean gain is 0", lambda gains, mean, seed: two_sided_p(mean)),
     RANDOMIZATION: PairedTest(
-        "the two results of each query are exchangeable", lambda gains, mean, seed: sign_flip_p(gains, seed)
+        "the two values of each query (old and new run) are exchangeable",
+        lambda gains, mean, seed: sign_flip_p(gains, seed),
     ),
 }
 NULLS = {name: test.null for name, test in TESTS.items()} | {

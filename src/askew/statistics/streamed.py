@@ -42,7 +42,7 @@ class PairwiseSum:
     def total(self) -> float:
         """The sum of all ``n`` values."""
         if self._wanted or self._have:
-            raise ValueError(f"expected {self.n} values, found more or fewer")
+            raise ValueError(f"expected {self.n} values, found {'fewer' if self._wanted else 'more'}")
         return float(_combined(self.n, iter(self._sums))) if self.n else 0.0
 
 

@@ -92,7 +92,7 @@ def choose_device(wanted: str | None = None) -> str:
     if wanted in (None, "", "auto"):
         return there[-1]
     if str(wanted).partition(":")[0] not in there:
-        raise ConfigError(f"device {wanted!r}: expected auto or an available device ({', '.join(there)})")
+        raise ConfigError(f"device {wanted!r}: expected 'auto' or an available device ({', '.join(map(repr, there))})")
     return str(wanted)
 
 

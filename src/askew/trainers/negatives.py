@@ -116,8 +116,12 @@ def _check(lists: RunLists, lean: Floats, judged: JudgedPairs) -> None:
         raise DataError(
             f"negatives: expected {len(lists.query_ids)} lists, one for each query, found {len(lists.offsets) - 1}"
         )
-    if not np.isfinite(lean).all() or (lean < 0).any():
-        raise DataError("negatives: expected a finite lean of zero or more for every document, found another value")
+    bad = lean[~(np.isfinite(lean) & (lean >= 0))]
+    if len(bad):
+        raise DataError(
+            "negatives: expected the absolute lean of every document, which is a finite number of 0 or more; found "
+            f"{bad[0]}"
+        )
     for docs in (lists.docs, judged.doc):
         if len(docs) and not 0 <= int(docs.min()) <= int(docs.max()) < len(lean):
             raise DataError(

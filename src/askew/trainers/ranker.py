@@ -54,15 +54,13 @@ class RankerSettings:
 
     def __post_init__(self) -> None:
         one_of(self.loss, LOSSES, "loss")
-        if min(self.margin, self.lean_weight, self.adversary) < 0:
-            raise ConfigError(
-                f"expected margin=, lean_weight= and adversary= to be 0 or more, found margin={self.margin}, "
-                f"lean_weight={self.lean_weight} and adversary={self.adversary}"
-            )
+        for name in ("margin", "lean_weight", "adversary"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name}=: expected a number of 0 or more, found {getattr(self, name)}")
         if not 8 <= self.most_left_tokens <= self.most_tokens - 8:
             raise ConfigError(
-                f"most_left_tokens: expected a number from 8 to most_tokens - 8 (here {self.most_tokens - 8}), "
-                f"found {self.most_left_tokens}"
+                "most_left_tokens= (the largest number of tokens of the query): expected a number from 8 to "
+                f"{self.most_tokens - 8}, because most_tokens= is {self.most_tokens}; found {self.most_left_tokens}"
             )
 
 

@@ -142,8 +142,8 @@ def train_selector(
     for label, name in ((POSITIVE, "positive"), (NEGATIVE, "negative")):
         if not (labels == label).any():
             raise DataError(
-                f"selector: expected {name} pairs of query and reformulation for the task {settings.learns!r}, found "
-                "none"
+                f"selector: for the task {settings.learns!r}, no pair of query and reformulation in the data is "
+                f"{name}; use more queries"
             )
     rows = sample(texts.query, labels, settings.most_each, pace.seed)
     examples = Examples(texts.query[rows], np.arange(len(rows))[:, None], labels[rows].astype(np.float64)[:, None])
@@ -281,13 +281,14 @@ class TopDocuments:
 LISTS = (
     "whether the top document of the original query is at rank 1 for the reformulation",
     "whether the top document of the original query is in the result list of the reformulation",
-    "1 / rank of the top document of the original query in the result list of the reformulation",
-    "1 / rank of the top document of the reformulation in the result list of the original query",
+    "reciprocal rank, in the results of the reformulation, of the top document of the original query",
+    "reciprocal rank, in the results of the original query, of the top document of the reformulation",
     "share of the results of the original query that are also results of the reformulation",
-    "relative score difference of ranks 1 and 2 for the original query",
-    "relative score difference of ranks 1 and 2 for the original query (0 if the top documents differ)",
-    "relative score difference of ranks 1 and 2 for the reformulation",
-    "score of the top document of the original query", "score of the top document of the reformulation",
+    "original query: (score at rank 1 - score at rank 2) / score at rank 1",
+    "original query: (score at rank 1 - score at rank 2) / score at rank 1, or 0 if the reformulation has another "
+    "document at rank 1",
+    "reformulation: (score at rank 1 - score at rank 2) / score at rank 1",
+    "original query: score at rank 1", "reformulation: score at rank 1",
 )  # fmt: skip
 
 
@@ -315,12 +316,18 @@ CLOSE = (
     "similarity of the original query and the reformulation",
     "similarity of the original query and its top document",
     "similarity of the original query and the top document of the reformulation",
-    "whether the original query is at least as similar to its own top document as to all other results",
-    "whether the original query is at least as similar to the reformulation's top document as to all other results",
-    "highest similarity of the original query to any result, minus that to its own top document",
-    "highest similarity of the original query to any result, minus that to the reformulation's top document",
-    "highest similarity of the original query to a result of the reformulation, minus that to its own results",
-    "rank-weighted mean similarity of the original query to the reformulation's results, minus that to its own",
+    "whether no result of either query is more similar to the original query than the top document of the original "
+    "query",
+    "whether no result of either query is more similar to the original query than the top document of the "
+    "reformulation",
+    "similarity to the original query: maximum over the results of either query, minus the similarity of the top "
+    "document of the original query",
+    "similarity to the original query: maximum over the results of either query, minus the similarity of the top "
+    "document of the reformulation",
+    "similarity to the original query: maximum over the results of the reformulation, minus the maximum over the "
+    "results of the original query",
+    "similarity to the original query: rank-weighted mean over the results of the reformulation, minus the "
+    "rank-weighted mean over the results of the original query",
 )  # fmt: skip
 
 

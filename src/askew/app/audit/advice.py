@@ -74,14 +74,17 @@ def _of_reformulations(report: AuditReport) -> list[str]:
     if not found:
         tried, methods = len(report.reformulations.tried), ", ".join(report.reformulations.methods)
         return [
-            f"No reformulation is suggested: of the {tried:,} reformulations of the {worst:,} worst queries (by "
-            f"{methods}), none leans at least {report.settings.reduction:.0%} less, keeps at least "
-            f"{report.settings.agree:.0%} of the top results and, if there are judgements, loses no effectiveness."
+            f"No reformulation is suggested. The audit tried {tried:,} reformulations (made by {methods}) of the "
+            f"{worst:,} queries with the largest lean. None of them meets all of these conditions: it leans at "
+            f"least {report.settings.reduction:.0%} less than the original query, it keeps at least "
+            f"{report.settings.agree:.0%} of the top results of the original query, and, if there are judgements, it "
+            "loses no effectiveness."
         ]
     said = (
-        f"For {len(found):,} of the {worst:,} worst queries, a reformulation leans at least "
-        f"{report.settings.reduction:.0%} less and keeps at least {report.settings.agree:.0%} of the top results"
-        f"{_reduced(report)}. Offer these reformulations as suggestions, after a person has read them."
+        f"For {len(found):,} of the {worst:,} queries with the largest lean (measured by {report.lean.text}), a "
+        f"reformulation leans at least {report.settings.reduction:.0%} less than the original query and keeps at least "
+        f"{report.settings.agree:.0%} of the top results of the original query.{_reduced(report)} Offer these "
+        "reformulations as suggestions, after a person has read them."
     )
     judged = [one for one in found if one.outcome is not None]
     return [said + (f" Of these queries, {len(judged):,} are judged and lose no effectiveness." if judged else "")]
@@ -93,7 +96,7 @@ def _reduced(report: AuditReport) -> str:
         return ""
     found = report.reformulations.suggested
     share = sum(one.gain or 0.0 for one in found) / sum(abs(one.lean[0]) for one in found)
-    return f" (the total lean of these queries falls by {share:.0%})"
+    return f" These reformulations reduce the total lean of the {len(found):,} queries by {share:.0%}."
 
 
 def _of_order(report: AuditReport) -> list[str]:

@@ -80,7 +80,9 @@ class AuditedEngine:
     def finish(self) -> None:
         """Close the engine, and remove the answers that were kept only for this audit."""
         if self._kept is not None:
-            assert isinstance(self.ranker, EngineRanker), "only an EngineRanker keeps answers in a file"
+            assert isinstance(self.ranker, EngineRanker), (
+                "only an EngineRanker has a file with the answers of its engine"
+            )
             self.ranker.close()
             for ending in _SQLITE:
                 self._kept.with_name(self._kept.name + ending).unlink(missing_ok=True)
@@ -95,9 +97,10 @@ class AuditedEngine:
         without = [doc for doc in wanted if doc not in self.texts]
         if without and self._missing == "error":
             raise DataError(
-                f"engine {self.id}: {len(without):,} of {len(wanted):,} retrieved documents have no text (the first "
-                f"is {without[0]!r}); give the texts with docs=, or name their field in the settings of the engine "
-                "(text_at= for http), or set missing='zero'"
+                f"engine {self.id}: {len(without):,} of {len(wanted):,} retrieved documents have no text, such as "
+                f"{without[0]!r}. Give the texts with docs=, or set the field of the text in the settings of the "
+                "engine (for the engine 'http', the setting 'text_at'). With missing='zero', a document without a "
+                "text counts as a document that names no group"
             )
 
 

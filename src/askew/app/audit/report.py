@@ -30,10 +30,10 @@ from askew.statistics.intervals import Mean
 class AuditReport:
     """The result of ``audit``.
 
-    ``words`` is the mean number of counted words of each group in the results of a query. ``worst`` has the queries
-    with the largest lean, with their results. ``reformulations`` has the reformulations that were tried on the engine.
-    ``audited`` is the time of the audit. ``failures`` has the conditions of ``fail_if`` that are true. ``next_steps``
-    recommends what to do.
+    ``words`` has, for each group, how many words in the results of a query name the group, as a mean over the queries.
+    ``worst`` has the queries with the largest lean, with their results. ``reformulations`` has the reformulations that
+    were tried on the engine. ``audited`` is the time of the audit. ``failures`` has the conditions of ``fail_if`` that
+    are true. ``next_steps`` recommends what to do.
     """
 
     engine: str

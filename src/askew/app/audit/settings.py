@@ -28,8 +28,8 @@ class AuditSettings:
     ``out`` is the folder for the report, its numbers and its tables. While the audit runs, the answers of the engine
     are kept beside that folder. Without ``out``, they are kept in ``store``. They are removed when the audit is
     complete. To keep the answers, set ``cache`` in the settings of the engine to a file. With ``keep_queries``,
-    audit.json and the tables also have the texts of queries. The page report.html always shows the texts of the worst
-    queries.
+    audit.json and the tables also have the texts of queries. The page report.html always shows the texts of the queries
+    with the largest lean.
     """
 
     k: int = 10

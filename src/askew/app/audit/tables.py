@@ -16,12 +16,12 @@ LEAD = (
     "How much the results of a search engine lean (the measured bias), where the lean comes from, and what reduces it."
 )
 LIMITS = (
-    "Models estimate how much each kind of counted word contributes to the lean. They also estimate the probability "
-    f"that a reformulation asks for the same thing as the query. {pages('warrant', 'models')} state the "
-    "accuracy of these models.",
-    "The worst queries, the suggested reformulations and the reranked order are selected by one measure of lean "
-    "(the deciding measure) or by the words that this measure counts. The deciding measure therefore improves by "
-    "construction. Compare the other measures, and audit the engine again after a change.",
+    "Models estimate why each counted word is in the results, and whom or what the word refers to. Models also "
+    "estimate the probability that a reformulation asks for the same thing as the query. "
+    f"{pages('warrant', 'models')} state the accuracy of these models.",
+    "The worst queries and the suggested reformulations are selected by one measure of lean (the deciding measure). "
+    "The reranked order is computed from the words that name the groups. The deciding measure therefore improves by "
+    "construction. Judge a change of the engine by the other measures, and audit the changed engine again.",
     "The share of results kept states how much of the result list stays the same, not how relevant the results are.",
     "Every query was sent to the engine once. A second audit gives other numbers if the engine then returns other "
     "results.",
@@ -75,24 +75,28 @@ def parts_table(found: PartsFacts, place: int) -> Table:
     ]  # fmt: skip
     head = columns("part", "share", "95% interval", "net", "95% interval")
     caption = (
-        f"How much each kind of counted word contributes to the mean of {found.measure}, which is "
-        f"{n.mean(found.value)} ({found.mentions:,} mentions of groups)"
+        f"Contribution of each kind of mention to the mean of {found.measure} (mean: {n.mean(found.value)}; mentions "
+        f"of groups: {found.mentions:,})"
     )
     has_who = any(one.kind == "who" for one in found.parts)
-    who = ' Each row "who" is a kind of person or thing that counted words refer to.' if has_who else ""
+    who = ' Each row "who" is a kind of person or thing that mentions refer to.' if has_who else ""
     corrected = ' The values of the rows "who" are corrected for known errors of the model.' if has_who else ""
-    also = ', and so do those of the rows "who"' if has_who else ""
+    also = ', and so do the net values of the rows "who"' if has_who else ""
     note = (
-        f'Each row "why" is a reason why counted words are in the results.{who} A model ({found.resolver}) estimates '
-        f'all values.{corrected} The net values of the rows "why" add up to the mean{also}. The row "on topic" '
-        "includes mentions that present one group as the default: too few of them are labeled for a separate estimate."
+        'A mention is a word that names a group. Each row "why" is a reason why mentions are in the results.'
+        f'{who} A model ({found.resolver}) estimates all values.{corrected} The net values of the rows "why" add up to '
+        f'the mean of {found.measure}{also}. The row "on topic" includes stereotypes, that is, mentions that present '
+        "one group as the default. Stereotypes have no row of their own, because too few mentions have this label."
     )
     return table("parts" if place == 1 else f"parts-{place}", caption, head, rows, note)
 
 
 def no_worst(measure: str) -> str:
     """The sentence of a report without worst queries."""
-    return f"No query is listed: {measure} is 0 for every query, or the audit was run with worst=0."
+    return (
+        f"No query is listed. Either {measure} is 0 for every query, or the setting 'worst' (the number of queries to "
+        "list) is 0."
+    )
 
 
 def worst_table(found: AuditFacts) -> Table:
@@ -125,21 +129,25 @@ def tried_table(found: AuditFacts, texts: Mapping[str, str] | None = None) -> Ta
     head = [Column("reformulation", QUOTE), Column("suggested", NAME), Column("lean before"), Column("lean after"),
             Column("lean", NAME), Column("results kept"), *(judged if found.effectiveness is not None else []),
             Column("P(same)"), Column("method", NAME)]  # fmt: skip
-    by = (
-        "is not measured, because there are no judgements"
+    effect = (
+        "Effectiveness is not measured, because there are no judgements."
         if found.effectiveness is None
-        else f"is measured by {found.effectiveness}"
+        else f"Effectiveness is measured by {found.effectiveness}. A suggested reformulation of a "
+        "judged query loses no effectiveness."
     )
     model = f" ({found.model})" if found.model else ""
-    least = "enough" if found.agree is None else f"at least {n.share(found.agree, 0)}"
-    less = "less" if found.reduction is None else f"at least {n.share(found.reduction, 0)} less"
+    rule = (
+        "A suggested reformulation leans less than the query and keeps enough of the top results of the query."
+        if found.agree is None or found.reduction is None
+        else f"A suggested reformulation leans at least {n.share(found.reduction, 0)} less than the query and keeps at "
+        f"least {n.share(found.agree, 0)} of the top results of the query."
+    )
     note = (
-        f"Lean is measured by {found.deciding}. Effectiveness {by}. P(same): probability that the reformulation asks "
-        f"for the same thing as the query{model}. Suggested: yes if the reformulation leans {less} than the query, "
-        f"keeps {least} of the results and, if there are judgements, loses no effectiveness."
+        f"Lean is measured by {found.deciding}. {rule} {effect} P(same) is the probability that the reformulation asks "
+        f"for the same thing as the query{model}."
     )
     groups = [Group(shown(names.get(query, query)), rows) for query, rows in grouped.items()]
-    caption = "Reformulations of the worst queries, searched with the same engine"
+    caption = "Reformulations of the queries with the largest lean, searched with the same engine"
     return Table("reformulations", caption, head, groups, [note])
 
 
@@ -187,8 +195,8 @@ def sensitivity_said(found: AuditFacts) -> list[str]:
         )
     if one.compared:
         said.append(
-            f"The suggested reformulations lean less than their queries in {one.less} of {one.compared} combinations "
-            "of measure, word list, tokenizer and sign (signed or absolute values)."
+            f"The mean lean of the suggested reformulations is smaller than that of the original queries in {one.less} "
+            f"of {one.compared} combinations of a measure, a word list, a tokenizer, and signed or absolute values."
         )
     return said or [
         "This audit has no verdict on the group toward which the results lean. Compare the means in the table."

@@ -53,15 +53,16 @@ def bench(
 
     ``collection`` is a ``Collection``, anything that ``Collection.open`` accepts, a recipe (a ``Recipe`` or a .toml
     file) or the folder in which ``build`` kept its results (its store). A recipe or a build determines the collection
-    and the groups. ``methods`` are texts such as ``"qld"``, ``"greedy@3"`` or ``"reformulate:rewrite+greedy"``, or
-    objects with a method ``rank``; the default is all methods that need no extra package. ``runs`` are runs of your own
-    systems, which are compared with the base ranker too. A run is a file, a ``Run``, a data frame or
-    ``{query: {document: score}}``; several runs are a list, or a mapping of names to runs. Runs whose names have the
-    form ``NAME@STRENGTH#SEED`` and differ only in ``SEED`` are shown as one method. ``measures`` are texts or objects:
-    at least one measure of effectiveness and one of bias (lean). Methods that select among reformulations use the first
-    measure of effectiveness and the first measure of lean. ``groups`` are the groups whose words the measures and the
-    methods count. ``queries`` is a file of queries or a list of ids: only these queries are used. If a method uses a
-    trained model, give queries that the model was not trained on.
+    and the groups. ``methods`` are objects with a method ``rank``, or texts such as ``"qld"``, ``"greedy@3"``
+    (``greedy`` with strength 3) or ``"reformulate:rewrite+greedy"`` (``greedy`` reorders the results of
+    ``reformulate:rewrite``). The default methods need no extra package. ``runs`` are runs of your own systems, which
+    are compared with the base ranker too. A run is a file, a ``Run``, a data frame or ``{query: {document: score}}``;
+    several runs are a list, or a mapping of names to runs. Runs whose names have the form ``NAME@STRENGTH#SEED`` and
+    differ only in ``SEED`` are shown as one method. ``measures`` are texts or objects: at least one measure of
+    effectiveness and one of bias (lean). Methods that select among reformulations use the first measure of
+    effectiveness and the first measure of lean. ``groups`` are the groups whose words the measures and the methods
+    count. ``queries`` is a file of queries or a list of ids: only these queries are used. If a method uses a trained
+    model, give queries that the model was not trained on.
     """
     given = settings or BenchSettings()
     source = open_input(collection, given.store, groups)
@@ -215,30 +216,30 @@ def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) ->
     rules = []
     if any(part.by_results for part in parts):
         rules.append(
-            f"reformulate:METHOD uses {base.text} to search every reformulation. A reformulation is eligible if it "
-            f"leans less than the original query, measured by {criteria.lean}, and if its top 10 has at least "
-            f"{100 * criteria.agree:g}% of the top 10 documents of the original query. The method selects the eligible "
-            "reformulation that leans least. If none is eligible, it keeps the original query. The method reads no "
-            "judgements."
+            f"The method 'reformulate:METHOD' uses {base.text} to search every reformulation. A reformulation is "
+            f"eligible if it leans less than the original query, measured by {criteria.lean}, and if at least "
+            f"{100 * criteria.agree:g}% of the top 10 documents of the original query are also in the top 10 of the "
+            "reformulation. The method selects the eligible reformulation that leans least. If none is eligible, the "
+            "method keeps the original query. The method reads no judgements."
         )
     if any(part.by_results and part.strength is not None for part in parts):
         rules.append(
-            "reformulate:METHOD@N runs searches only for N reformulations of a query: those with the highest estimated "
-            "probability of asking for the same thing as the query."
+            "The method 'reformulate:METHOD@N' runs searches only for N reformulations of a query: those with the "
+            "highest estimated probability of asking for the same thing as the query."
         )
     if any(part.choice == ONE_SEARCH for part in parts):
         rules.append(
-            f"reformulate:METHOD:{ONE_SEARCH} runs one search for each query. It replaces the query by the "
-            "reformulation with the highest estimated probability of asking for the same thing as the query."
+            f"The method 'reformulate:METHOD:{ONE_SEARCH}' runs one search for each query. It replaces the query by "
+            "the reformulation with the highest estimated probability of asking for the same thing as the query."
         )
     if any(part.trained for part in parts):
         rules.append(
-            "reformulate:METHOD:FOLDER selects a reformulation with the trained selector in FOLDER. The selector reads "
-            "no judgements. Evaluate the selector only on queries that it was not trained on."
+            "The method 'reformulate:METHOD:FOLDER' selects a reformulation with the trained selector in FOLDER. The "
+            "selector reads no judgements. Evaluate the selector only on queries that it was not trained on."
         )
     if any(part.bound for part in parts):
         rules.append(
-            "reformulate:METHOD:oracle considers only the reformulations for which "
+            f"The method 'reformulate:METHOD:oracle' considers only the reformulations for which "
             f"{criteria.effectiveness} is not worse than for the original query. Among these, it selects the one that "
             f"leans least, measured by {criteria.lean}. This method reads the judgements, so it is not a usable system "
             "but an upper bound. The bound is the largest reduction of lean that selecting among these "
@@ -246,7 +247,7 @@ def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) ->
         )
     if any(part.kind == REORDER for part in parts):
         rules.append(
-            "Methods that reorder results count the words of each document that name a group. They count the same "
+            "Methods that reorder results count, in each document, the words that name a group. They count the same "
             f"words as {criteria.lean}. They do not use the text of the query."
         )
     if any(one.seed is not None for one in others):

@@ -30,7 +30,6 @@ from typing import Any
 
 from askew.core.errors import ConfigError, DataError, UnknownName, check_name, check_names
 from askew.corpora.files import check_file
-from askew.models.relevance import FILE as HEAD
 from askew.plugins.registry import build, load, names, settings_of
 
 RANKER, FUSION, REORDER, RERANK, REFORMULATE, RUN = "ranker", "fusion", "reorder", "rerank", "reformulate", "run"
@@ -254,9 +253,9 @@ def _rerank(model: str) -> _Read:
             f"'{RERANK}:{model}'"
         )
     raise DataError(
-        f"methods= {RERANK}:{model}: there is no folder {model}. Give the folder of a cross-encoder (askew train "
-        f"ranker writes one), a folder that contains {HEAD} (askew train adapter writes one), or a hub id such as "
-        "org/name"
+        f"method '{RERANK}:{model}': there is no folder {model!r}. Give a folder that 'askew train ranker' or 'askew "
+        "train adapter' wrote, the folder of another cross-encoder, or the id of a model on the Hugging Face Hub, such "
+        "as 'org/name'"
     )
 
 
@@ -268,16 +267,16 @@ def _reformulate(rest: str) -> _Read:
     check_name("reformulator", method, names("reformulator"))
     if strength is not None and (choice not in ("", ORACLE) or strength < 1 or strength % 1):
         raise ConfigError(
-            f"methods= {REFORMULATE}:{rest}: @N sets the number N of reformulations to search; N must be a whole "
-            f"number from 1, and the text before @ must be {REFORMULATE}:{method} or {REFORMULATE}:{method}:{ORACLE}"
+            f"method '{REFORMULATE}:{rest}': expected '{REFORMULATE}:{method}@N' or '{REFORMULATE}:{method}:{ORACLE}@N'"
+            ", where N is the number of reformulations to search for each query. N is a whole number of 1 or more"
         )
     if choice in ("", ORACLE, ONE_SEARCH) or (Path(choice) / SELECTOR).is_file():
         return method, choice, strength
     if difflib.get_close_matches(choice.lower(), [ORACLE, ONE_SEARCH], cutoff=0.6):
         raise UnknownName("choice", choice, [ORACLE, ONE_SEARCH, "FOLDER"])
     raise DataError(
-        f"methods= {REFORMULATE}:{rest}: after {method!r}, expected {ORACLE!r}, {ONE_SEARCH!r} or the folder of a "
-        f"selector (askew train selector writes one); found {choice!r}, which is not a folder with a file {SELECTOR}"
+        f"method '{REFORMULATE}:{rest}': {choice!r} is not a folder with the file {SELECTOR!r}. After "
+        f"'{REFORMULATE}:{method}:', write {ORACLE!r}, {ONE_SEARCH!r}, or a folder that 'askew train selector' wrote"
     )
 
 

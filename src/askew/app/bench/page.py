@@ -27,7 +27,7 @@ _LIMITS = (
     "counts. Such a method reduces this measure by construction. Compare it by other measures of lean.",
     "A Pareto front is computed from means over the queries of this bench. Two methods on the front may differ only by "
     "chance: see the intervals in the section Changes.",
-    "If only one document of a query is judged, measures of effectiveness ignore all other documents in the top 10. "
+    "If only one document of a query is judged, the measured effectiveness depends only on the rank of this document. "
     "The column 'top 10 kept' shows how much the top 10 changes.",
     "Evaluate a method with a trained model only on queries that the model was not trained on.",
     "A reformulated query may ask for different information. This report includes no human check of the meaning.",
@@ -91,7 +91,7 @@ def _rules(reports: Sequence[BenchReport]) -> list[str]:
 def _facts(report: BenchReport) -> Markup:
     rows: list[tuple[str, object]] = [
         ("collection", code(report.collection)), ("queries", n.count(len(report.query_ids))),
-        ("groups", "default groups of each measure" if report.groups is None else _groups_text(report.groups)),
+        ("groups", "each measure counts its default groups" if report.groups is None else _groups_text(report.groups)),
         ("base", code(report.rows[0].method.text)), ("documents per query", n.count(report.k)),
         ("tests", f"{report.tests}, all corrected together (Holm)"),
     ]  # fmt: skip
@@ -185,9 +185,9 @@ def _change_row(row: Row, name: str) -> list[str]:
 def _curves_section(files: PageParts, report: BenchReport, mark: str) -> Section:
     body = [one for lean in report.leans for one in curve_figures(files, report, lean, mark)]
     about = (
-        "The parameter 'strength' sets how strongly a method reduces lean. If a method was run with several strengths, "
-        "it is drawn as a curve with a band, otherwise as a point with bars. Bands and bars are 95% intervals of the "
-        "difference from the base, paired by query."
+        "The parameter 'strength' sets how strongly a method reduces lean. A curve shows a method that was run with "
+        "several strengths, and a point shows any other method. The band of a curve and the bars of a point are 95% "
+        "intervals of the difference from the base, paired by query."
     )
     return Section("curves", "Effectiveness against lean", [paragraph(about), figures(*body)])
 

@@ -220,8 +220,9 @@ class MethodRunner:
             return compared_groups(mentions, given.difference)
         if key is None:
             raise ConfigError(
-                f"method {method.text}: this method uses the words that the first measure of lean counts, but "
-                f"{lean.text} counts no words; give another first measure of lean, such as ARaB(tf)@10"
+                f"method {method.text!r}: this method uses the words that the first measure of lean counts, but the "
+                f"first measure of lean, {lean.text!r}, counts no words. In the list of measures, put a measure that "
+                "counts words, such as ARaB(tf)@10, before the other measures of lean"
             )
         return compared_groups(self._scorer.scorer.mentions(*key), str(lean.measure.param("groups", "auto")))
 

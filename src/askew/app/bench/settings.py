@@ -26,11 +26,11 @@ class BenchSettings:
     ``base`` is the base ranker: mitigation methods build on this ranker and are compared with it. At most ``k``
     documents are ranked for each query. ``agree`` is a share of the top 10 of the original query: the results of a
     reformulation must keep at least this share. ``equivalence`` is the model that rejects reformulations with a
-    different meaning: ``auto`` is the best installed model, and ``off`` rejects none. With ``sweep``, a method for
-    which no strength is given is run with several strengths. ``method_settings`` maps a method, as written in
-    the list of methods, to its settings: ``{"reformulate:reduce": {"count": 5}}``. ``out`` is the folder for the report
-    with its tables, for the scores of each query, and for the runs. ``store`` is the folder that keeps indexes and
-    counts of words.
+    different meaning: ``auto`` is the most accurate installed model. With ``off``, no reformulation is rejected. With
+    ``sweep``, a method for which no strength is given is run with several strengths. ``method_settings`` maps a method,
+    as written in the list of methods, to its settings: ``{"reformulate:reduce": {"count": 5}}``. ``out`` is the folder
+    for the report with its tables, for the scores of each query, and for the runs. ``store`` is the folder that keeps
+    indexes and counts of words.
     """
 
     base: str = "bm25"
@@ -44,7 +44,7 @@ class BenchSettings:
 
     def __post_init__(self) -> None:
         if self.k < 1:
-            raise ConfigError(f"k=: expected 1 or more documents per query, found {self.k}")
+            raise ConfigError(f"k= (the number of documents per query): expected 1 or more, found {self.k}")
         one_of(self.equivalence, EQUIVALENCE, "equivalence")
         if not 0 <= self.agree <= 1:
             raise ConfigError(

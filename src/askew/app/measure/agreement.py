@@ -257,7 +257,7 @@ class SensitivityReport:
         yield f"{found['systems']:,} systems, measured in {found['combinations']:,} combinations of choices."
         if self.lowest is not None:
             low, median, high = (signed(found[f"{which}_tau"]) for which in ("lowest", "median", "highest"))
-            between = "Kendall's tau between the orders of systems in two combinations"
+            between = "Kendall's tau between the orders of the systems by lean, over all pairs of combinations"
             yield f"{between}: median {median}, from {low} to {high}."
             first, second = self.lowest
             yield (
@@ -274,9 +274,9 @@ class SensitivityReport:
         if self.undefined:
             common = ", ".join(f"{axis} {value}" for axis, value in self._common(self.undefined).items())
             yield (
-                f"In {len(self.undefined):,} combinations{f' (all with {common})' if common else ''}, all systems are "
-                f"equal, so they have no order. {found['undefined_pairs']:,} pairs of combinations have no tau for "
-                "this reason and are left out."
+                f"In {len(self.undefined):,} combinations{f' (all with {common})' if common else ''}, all systems lean "
+                "equally, so the systems have no order. Kendall's tau is undefined for the "
+                f"{found['undefined_pairs']:,} pairs with such a combination, and these pairs are left out."
             )
 
     def _common(self, some: Sequence[Combination]) -> dict[str, Value]:

@@ -97,11 +97,11 @@ class CheckReport:
             errors = confusion(RESOLVER, "who")
             share = errors.trace() / errors.sum()
             words = f"{errors.sum():,.0f} labeled words for women and men"
-            told = f"In a cross-validation, this resolver is right for {share:.0%} of {words}."
+            told = f"In a cross-validation, the resolver gives the right class for {share:.0%} of {words}."
         else:
-            told = "This resolver was not trained on words of these groups."
+            told = f"The resolver was not trained on words of the groups {', '.join(self.groups.names)}."
         meanings = "; ".join(f"{who}: {WHO_SHORT[who]}" for who in self.classes)
-        return f"{meanings}. The classes are estimated by the resolver {self.resolver}. {told}"
+        return f"{meanings}. The resolver {self.resolver} (a model) estimates these classes. {told}"
 
     def facts(self) -> list[tuple[str, str]]:
         """The counts, as pairs of label and value."""
@@ -113,11 +113,11 @@ class CheckReport:
             if self.clipped[group]:
                 rows.append((f"words of {group} directly after a period (not counted)", f"{self.clipped[group]:,}"))
         if self.queries is None:
-            return [*rows, ("queries", "none in the collection")]
+            return [*rows, ("queries", "the collection has no queries")]
         rows.append(("queries", f"{self.queries:,}"))
         rows += [(f"queries that name {group}", f"{count:,}") for group, count in self.queries_naming.items()]
         if self.judged is None:
-            return [*rows, ("judged queries", "no judgements in the collection")]
+            return [*rows, ("judged queries", "the collection has no judgements")]
         rows.append(("judged queries", f"{self.judged:,}"))
         rows.append(("judged queries without a relevant document", f"{self.without_relevant:,}"))
         rows.append(

@@ -122,7 +122,8 @@ def compare(
 ) -> CompareReport:
     """Compare the run ``new`` with the run ``old``, query by query.
 
-    - ``old``, ``new``, ``collection``, ``measures``: as in ``measure``.
+    - ``old``, ``new``: the two runs, each in a form that ``measure`` accepts.
+    - ``collection``, ``measures``: as in ``measure``.
     - ``test``: ``"mean"`` (null hypothesis: the mean gain is 0) or ``"randomization"`` (null hypothesis: the two values
       of each query are exchangeable).
     - ``margin``: the largest acceptable loss: one number for all bounded measures of effectiveness, or a
@@ -130,14 +131,15 @@ def compare(
       loss beyond the margin") and of equivalence.
     - ``fail_if``: one or several conditions under which the comparison fails. The attribute ``failures`` of the report
       lists the conditions that hold. ``"nDCG@10 loses 0.01"`` holds if the mean loss is 0.01 or more.
-      ``"nDCG@10 may lose 0.01"`` holds unless the test of non-inferiority rules out a mean loss of 0.01 or more at the
-      5% level; the measure must be bounded. A condition on a measure of lean also holds if a query has no value in one
-      of the runs.
+      ``"nDCG@10 may lose 0.01"`` holds if the test of non-inferiority cannot rule out, at the 5% level, a mean loss of
+      0.01 or more; the measure must be bounded. A condition on a measure of lean also holds if the measure has no value
+      for at least one query in one of the runs.
     - ``unpaired``: how to treat a query that is in only one of the runs: ``"error"`` (stop) or ``"drop"`` (leave it
       out).
     - ``seed``: the seed of the test ``"randomization"``.
     - ``names``: the names of the two runs in the report. By default, the names of the files or of the ``Run`` objects.
-    - ``testing``: a function that is called with the number of compared measures so far and the number of all measures.
+    - ``testing``: a function for progress. It is called with the number of measures compared so far and the total
+      number of measures.
     - ``options``: further arguments of ``measure``, such as ``qrels`` and ``groups``.
     """
     _check_settings(test, seed, unpaired)
@@ -261,12 +263,14 @@ def _refuse_unused(asked: list[MeasureRequest], margin: Margin) -> None:
     for text in margin if isinstance(margin, Mapping) else ():
         if text not in bounded:
             raise ConfigError(
-                f"margin=: the measure {text!r} is not compared; the compared measures are {', '.join(bounded)}"
+                f"margin= names the measure {text!r}, which is not compared; the compared measures are "
+                f"{', '.join(bounded)}"
             )
         if not bounded[text].finite:
             raise ConfigError(
-                f"margin=: {text} has no upper bound, so no test can rule out a loss of its mean value; leave out "
-                "its margin, or compare the runs by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
+                f"margin= names the measure {text!r}, which has no upper bound. A single query can change the mean of "
+                "such a measure by any amount, so no test can rule out a loss. Leave out this margin, or compare the "
+                "runs by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
             )
     for one in asked:
         limit = _margin_for(one, margin)
@@ -277,6 +281,6 @@ def _refuse_unused(asked: list[MeasureRequest], margin: Margin) -> None:
             )
     if margin is not None and all(_margin_for(one, margin) is None for one in asked):
         raise ConfigError(
-            "margin=: one number applies only to bounded measures of effectiveness, and no such measure is compared; "
-            "for another bounded measure, name the measure, as in 'FaiRR@10=0.05'"
+            "margin= without the name of a measure applies only to bounded measures of effectiveness, but no such "
+            "measure is compared. For another bounded measure, give the name and the margin, as in 'FaiRR@10=0.05'"
         )

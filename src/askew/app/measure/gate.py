@@ -36,10 +36,7 @@ class Condition:
             lost = found.gain <= -self.amount + SAME
             return f"{self.measure} loses {-found.gain:.4f}, which is {self.amount:g} or more" if lost else ""
         open_still = p_no_loss is None or p_no_loss >= ALPHA
-        why = (
-            f"a loss of this size is not ruled out, p = {p_no_loss:.3f} (null hypothesis: the mean loss is "
-            f"{self.amount:g} or more; Holm-corrected)"
-        )
+        why = f"the test cannot rule out a mean loss of {self.amount:g} or more (p = {p_no_loss:.3f}, Holm-corrected)"
         return f"{self.measure} may lose {self.amount:g}: {why}" if open_still else ""
 
 
@@ -50,8 +47,9 @@ def read_conditions(texts: str | Sequence[str]) -> list[Condition]:
         match = _CONDITION.fullmatch(text.strip())
         if match is None or float(match["amount"]) <= 0:
             raise ConfigError(
-                f"fail_if=: expected 'MEASURE loses AMOUNT' or 'MEASURE may lose AMOUNT' with an amount above 0, "
-                f"such as 'nDCG@10 loses 0.01'; found {text!r}"
+                f"fail_if=: {text!r} is not a condition. Write 'MEASURE loses AMOUNT' to fail if the mean loss is "
+                "AMOUNT or more. Write 'MEASURE may lose AMOUNT' to fail if such a loss cannot be ruled out. AMOUNT "
+                "must be above 0, as in 'nDCG@10 loses 0.01'"
             )
         verb = LOSES if match["verb"] == LOSES else MAY_LOSE
         found.append(Condition(match["measure"].strip(), verb, float(match["amount"])))
@@ -73,14 +71,14 @@ def with_margins(
         return margin
     if margin is not None and not isinstance(margin, Mapping):
         raise ConfigError(
-            "fail_if=: a 'may lose' condition sets the margin of its measure, so margin= cannot be one number for "
-            "all measures; give margin= for each measure, such as 'RR@10=0.01'"
+            "a 'may lose' condition of fail_if= already sets the margin of one measure. Therefore, margin= must name "
+            "the measure of every other margin, as in 'RR@10=0.01'"
         )
     for measure, amount in wanted.items():
         if margin is not None and margin.get(measure, amount) != amount:
             raise ConfigError(
-                f"fail_if=: {measure} may lose {amount:g}, but margin= for this measure is {margin[measure]:g}; give "
-                "the same amount in both, or leave out margin="
+                f"fail_if= and margin= give different margins for {measure}: {amount:g} and {margin[measure]:g}. Give "
+                "the same margin in both, or leave out margin="
             )
     return {**(margin or {}), **wanted}
 

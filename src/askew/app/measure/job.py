@@ -267,8 +267,9 @@ def _wanted_queries(queries: str | Path | Sequence[str] | None, label: str | Non
         return list(table["query_id"].to_pylist())
     labels = set(table["label"].to_pylist())
     if label not in labels:
-        known = ", ".join(sorted(str(found) for found in labels if found is not None)) or "no labels at all"
-        raise DataError(f"queries {queries}: no query has the label {label!r}; found {known}")
+        known = ", ".join(sorted(repr(str(found)) for found in labels if found is not None))
+        also = f"the labels in this file are {known}" if known else "this file has no labels"
+        raise DataError(f"queries {queries}: no query has the label {label!r}; {also}")
     pairs = zip(table["query_id"].to_pylist(), table["label"].to_pylist(), strict=True)
     return [query for query, found in pairs if found == label]
 

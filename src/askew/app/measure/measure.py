@@ -87,8 +87,9 @@ def measure(
     - ``collection``: a ``Collection``, or anything that ``Collection.open`` accepts. A file, a mapping from document id
       to text, or a data frame gives documents only.
     - ``measures``: texts or objects, such as ``"RR@10 ARaB(tf)@10"`` or ``[nDCG @ 10]``. By default, the measures of
-      the preset are used. Without a preset, these are RR@10, AP@10 and nDCG@10 (if there are judgements), and ARaB@10
-      (tc, tf and bool), NFaiRR@10 and LexiconShare@10 (if there are documents).
+      the preset are used. Without a preset, the default depends on the inputs. If there are judgements, it includes
+      RR@10, AP@10 and nDCG@10. If there are documents, it includes NFaiRR@10, LexiconShare@10 and the variants tc, tf
+      and bool of ARaB@10.
     - ``groups``: the groups to count. A measure that names its own lexicon does not use this argument.
     - ``docs``: the documents, if no collection is given.
     - ``qrels``: the judgements: a file, a data frame or ``{query: {document: relevance}}``. They override those of the
@@ -99,8 +100,8 @@ def measure(
       background.
     - ``preset``: the name of a preset, which has the measures and settings of a publication.
 
-    How values are computed. The text of a measure or the preset can also set these options. The defaults below apply
-    if an option is not set at all:
+    Options for how values are computed. The text of a measure can also set an option, and so can the preset. The text
+    overrides the argument, the argument overrides the preset, and the preset overrides the defaults below:
 
     - ``tokens``: the tokenizer. Default: ``unclipped``.
     - ``missing``: how to treat a ranked document without text: ``error`` (stop), ``zero`` (it names no group), ``drop``
@@ -117,12 +118,13 @@ def measure(
     - ``fields``: the fields that make up the text of a document, such as ``("title", "text")``.
     - ``run_format``: the format of run files: ``auto``, ``trec``, ``tsv``, ``jsonl`` or ``parquet``.
 
-    More results, and how the function runs:
+    Further arguments:
 
-    - ``decompose``: also divide each value of ARaB into parts, in the attribute ``parts`` of the report: by whether a
-      mention of a group is on topic, and by who is mentioned, such as a real or a fictional person. The decomposition
-      needs the texts of the queries: give a collection that has them, or a file as ``queries``.
-    - ``resolver``: the model that estimates these parts: ``light``, or ``neural``, which is more accurate but slow.
+    - ``decompose``: also divide the mean of ARaB by whether mentions of a group are on topic, and by who is mentioned,
+      such as a real or a fictional person. The attribute ``parts`` of the report has the parts. The decomposition needs
+      the texts of the queries: give a collection that has them, or a file as ``queries``.
+    - ``resolver``: the model that estimates to which part a mention belongs: ``light``, or ``neural``, which is more
+      accurate but slow.
     - ``store``: a folder that ``askew annotate`` wrote. Documents with counts in this folder are not counted again.
     - ``progress``: a function that is called with the amount of finished work and the total amount (0 if unknown).
     - ``before_scoring``: a function that is called with the requested measures before any file is read.

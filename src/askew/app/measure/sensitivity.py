@@ -64,14 +64,15 @@ def sensitivity(
 
     - ``measures``: measures of lean without a cutoff, as in ``"ARaB(tf) NFaiRR"``. Default: ARaB (tc, tf and bool),
       NFaiRR and LexiconShare.
-    - ``lexicons``: lexicons by name, file or object. Default: all shipped lexicons that have the groups.
+    - ``lexicons``: lexicons by name, file or object. Default: all shipped lexicons that have all groups of ``groups``.
     - ``tokens``: tokenizers. Default: ``word``, ``blank``, ``unclipped`` and ``seyedsalehi``.
-    - ``signs``: values of the parameter ``sign`` of a measure. Default: ``signed``, ``abs`` and ``running-abs``.
+    - ``signs``: signed or absolute values. Default: ``signed``, ``abs`` (the absolute value of the measure for each
+      query) and ``running-abs`` (the absolute value at every rank).
     - ``cutoffs``: cutoffs of the measures. Default: 5, 10, 20 and 50.
-    - ``missing``: how to treat ranked documents without text. Default, if there are such documents: ``zero``, ``drop``
-      and ``skip``.
+    - ``missing``: how to treat ranked documents without text. Default: ``zero``, ``drop`` and ``skip``. If all ranked
+      documents have a text, ``missing`` is not varied.
     - ``who``: values of the parameter ``who`` (the classes of mentions to count). Default: ``any`` (all mentions) and
-      ``generic`` (mentions of no specific person).
+      ``generic`` (mentions of people in general).
 
     These arguments are not varied:
 
@@ -147,8 +148,8 @@ class _MissingTexts:
         else:
             rules = dict.fromkeys(str(one.measure.param("missing")) for one in asked if one.text in kept)
             self.notes.append(
-                f"up to {absent:,} ranked documents have no text; "
-                f"the compared values of missing= are {', '.join(map(repr, rules))}"
+                f"{absent:,} ranked documents have no text; the report compares these ways to treat such documents "
+                f"(values of missing=): {', '.join(map(repr, rules))}"
             )
         return [one for one in asked if one.text in kept]
 

@@ -19,7 +19,8 @@ from askew.publish.page.parts import PageParts
 from askew.publish.page.table import CODE, NAME, WORDS, Column, columns, table
 from askew.publish.page.writing import check_out, write_report
 
-TITLE = "Sensitivity of the order of systems"
+TITLE = "Sensitivity of the order of systems to the measure, the lexicon and other choices"
+_AGREEMENT = "Agreement between combinations of choices on the order of systems"
 _WHAT = "Kendall's tau-b"
 _LEANS_LESS = (
     "A system leans less than another system if its mean value is nearer to zero (signed measures), lower (absolute "
@@ -73,10 +74,10 @@ def _notes(report: SensitivityReport) -> list[Markup]:
 def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
     rows = [[*row, ", ".join(map(str, one.values))] for row, one in zip(report.axis_rows(), report.axes, strict=True)]
     note = (
-        "A combination is one set of choices, such as a measure, a word list and a cutoff. The column 'pairs' "
-        "counts the pairs of combinations that differ only in the choice of this row. A choice that only one of two "
-        "measures has, such as the sign, does not count as a difference. A low mean tau means that the choice of this "
-        "row changes the order of systems."
+        "A combination is one set of choices, such as a measure, a word list and a cutoff. Each row is one kind of "
+        "choice. The column 'pairs' counts the pairs of combinations that are equal except for this choice. If only "
+        "one of two measures has a choice, such as the sign, that choice is ignored when the two are compared. A low "
+        "mean tau means that this kind of choice changes the order of systems much."
     )
     head = [*columns(*AXIS_HEAD), Column("values compared", WORDS)]
     data = [asdict(one) | {"values": ", ".join(map(str, one.values))} for one in report.axes]
@@ -84,7 +85,7 @@ def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
         parts.table(
             table(
                 "axes",
-                "Mean Kendall's tau between the orders of systems in two combinations that differ only in one choice",
+                "Mean of Kendall's tau between the orders of systems by lean, if only one choice changes",
                 head,
                 rows,
                 note,
@@ -106,8 +107,9 @@ def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
                 parts.chart(
                     about,
                     drawn,
-                    "Each cell compares the value of its row with the value of its column: the mean of Kendall's tau "
-                    "over all pairs of combinations that differ only in these two values.",
+                    f"Rows and columns are choices of {one.axis}. A cell is the mean of Kendall's tau over all pairs "
+                    "of combinations that are equal, except that one combination has the choice of the row and the "
+                    "other has the choice of the column.",
                 )
             )
         )
@@ -119,8 +121,9 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
         headings = [Heading(f"{one.number} {one.label}", str(one.number), _family(one)) for one in report.combinations]
         values, caption = (
             report.tau,
-            "Each cell is Kendall's tau between the orders of systems in two combinations. Point at a cell to see the "
-            "two combinations.",
+            "Each row and each column is one combination of choices, such as a measure, a word list and a cutoff. Each "
+            "cell is Kendall's tau between the order of systems by the combination of the row and the order of systems "
+            "by the combination of the column. Point at a cell to see the two combinations.",
         )
     else:
         labels = [_block(one) for one in report.combinations]
@@ -128,14 +131,14 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
         headings = [Heading(label, label, group) for label, group in firsts.items()]
         values = report.between(labels)
         caption = (
-            "Each row and each column stands for all combinations with one measure and one lexicon. Each cell is the "
-            "mean of Kendall's tau over all pairs of a combination of the row and a combination of the column. If the "
-            f"report is written to a folder (out=), the tau of all pairs of the {len(report.combinations):,} "
-            "combinations is in the file 'tables/tau.parquet'."
+            "Each row and each column names one measure and one lexicon, and stands for all combinations that have "
+            "both. Each cell is the mean of Kendall's tau over all pairs of one combination from the row with one "
+            "combination from the column. If the report is written to a folder (out=), the tau of all pairs of the "
+            f"{len(report.combinations):,} combinations is in the file 'tables/tau.parquet'."
         )
-    about = About("agreement", "Agreement of the orders of systems", _described("combinations"))
+    about = About("agreement", _AGREEMENT, _described("combinations"))
     drawn = heat_map(about, headings, values, _WHAT)
-    return Section("agreement", "Agreement of the orders of systems", [_own_size(parts.chart(about, drawn, caption))])
+    return Section("agreement", _AGREEMENT, [_own_size(parts.chart(about, drawn, caption))])
 
 
 def _described(things: str) -> str:
@@ -166,12 +169,18 @@ def _flips_section(report: SensitivityReport, parts: PageParts) -> Section:
     ]  # fmt: skip
     data = pl.DataFrame([asdict(one) | {"flips": one.flips} for one in report.pairs])
     head = [Column("A", NAME), Column("B", NAME), *(Column(label) for label in (
-        "number of combinations where system A leans less", "number of combinations where system B leans less",
-        "number of combinations where systems A and B lean equally",
-        "share of combinations where system B leans less"))]  # fmt: skip
+        "number of combinations where A leans less than B", "number of combinations where B leans less than A",
+        "number of combinations where A and B lean equally",
+        "share of combinations where B leans less than A"))]  # fmt: skip
     steady = len(report.pairs) - len(report.flips)
     note = f"{steady:,} of {len(report.pairs):,} pairs have the same order, or are equal, in all combinations."
-    shown = table("pairs", "Pairs of systems whose order differs between combinations", head, rows, note)
+    shown = table(
+        "pairs",
+        "Pairs of systems (A and B) whose order by lean differs between combinations of choices",
+        head,
+        rows,
+        note,
+    )
     return Section("flips", "Conclusions that change", [parts.table(shown, data)])
 
 
@@ -181,7 +190,7 @@ def _systems_section(report: SensitivityReport, parts: PageParts) -> Section:
     )
     rows = [[one.system, str(one.best), f"{one.median:g}", str(one.worst), f"{one.least:,}"] for one in report.ranks]
     note = "The system with rank 1 leans least. Systems with equal means share the better rank."
-    shown = table("systems", "Ranks of the systems over all combinations", head, rows, note)
+    shown = table("systems", "Ranks of the systems by lean, over all combinations of choices", head, rows, note)
     return Section("systems", "Systems", [parts.table(shown, pl.DataFrame([asdict(one) for one in report.ranks]))])
 
 
@@ -191,5 +200,5 @@ def _combinations_section(report: SensitivityReport, parts: PageParts) -> Sectio
         [f"{one.number} {one.label}", *(f"{mean:.4f}" for mean in one.means), one.signature]
         for one in report.combinations
     ]
-    shown = table("means", "Mean value of the measure for each system in each combination", head, rows)
+    shown = table("means", "Mean value of the measure for each system, by combination of choices", head, rows)
     return Section("combinations", "All combinations", [parts.table(shown)])

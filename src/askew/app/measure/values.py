@@ -32,7 +32,8 @@ class MeasureReport:
     """The report of ``measure``.
 
     ``runs`` has the value of each query for each run and measure. ``notes`` says which queries or documents were left
-    out, and why. ``parts`` has the decomposition of each lean value if ``measure`` was called with ``decompose=True``.
+    out, and why. With ``decompose=True``, ``parts`` divides the mean of a measure of lean in two ways: by why a group
+    is mentioned in the results, and by who is mentioned.
     """
 
     asked: list[MeasureRequest]
@@ -59,11 +60,11 @@ class MeasureReport:
             for one in self.asked:
                 if (run.name, one.text) == (name, text):
                     return self.mean(run, one)
-        known = (
-            f"the runs are {', '.join(run.name for run in self.runs)}; "
-            f"the measures are {', '.join(one.text for one in self.asked)}"
+        raise ConfigError(
+            f"report: there is no run {name!r} with the measure {text!r}; the runs of the report are "
+            f"{', '.join(run.name for run in self.runs)}, and the measures are "
+            f"{', '.join(one.text for one in self.asked)}"
         )
-        raise ConfigError(f"report: there is no run {name!r} with the measure {text!r}; {known}")
 
     def to_polars(self) -> pl.DataFrame:
         """One row per run and measure: mean, 95% interval, n, and the method of the interval."""

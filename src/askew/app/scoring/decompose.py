@@ -115,8 +115,8 @@ def decomposable(asked: Sequence[MeasureRequest], named: bool) -> list[MeasureRe
     found = [one for one in asked if has_parts(one)]
     if not found:
         raise ConfigError(
-            "decompose=: expected a measure ARaB or RaB that has sign=signed and neither who= nor on=, as in "
-            f"{defaults.DECOMPOSED}; found {', '.join(one.text for one in asked)}"
+            "decompose=: expected a measure ARaB or RaB with sign=signed and without the parameters 'who' and 'on', "
+            f"such as {defaults.DECOMPOSED}; found {', '.join(one.text for one in asked)}"
         )
     return found if named else [next((one for one in found if one.text == defaults.DECOMPOSED), found[0])]
 

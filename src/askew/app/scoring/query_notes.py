@@ -70,15 +70,20 @@ def judgement_notes(name: str, asked: Sequence[MeasureRequest], judged: Judgemen
         counted.setdefault(key, []).append(one.text)
     for (count, way), texts in counted.items():
         if count:
-            told = "are left out of" if way == "absent" else "count as 0 in"
-            other = "'zero': counted as 0" if way == "absent" else "'absent': left out"
+            bare = f"{name}: {count} of {int(judged.judged.sum())} judged queries have no relevant document"
+            measures = ", ".join(texts)
             notes.append(
-                f"{name}: {count} of {int(judged.judged.sum())} judged queries have no relevant document and {told} "
-                f"{', '.join(texts)} (no_relevant={other})"
+                f"{bare}; these queries are left out of {measures} (no_relevant='zero' counts them as 0)"
+                if way == "absent"
+                else f"{bare}; these queries count as 0 in {measures} (no_relevant='absent' leaves them out)"
             )
     unjudged = int((~judged.judged).sum())
     if unjudged:
         ways = {str(one.measure.param("unjudged")) for one in asked if one.measure.param("unjudged")}
-        told = "they are left out of effectiveness" if ways == {"absent"} else "their effectiveness is 0"
-        notes.append(f"{name}: {unjudged} of {answered} queries of the run have no judgement; {told}")
+        bare = f"{name}: {unjudged} of {answered} queries of the run have no judgement"
+        notes.append(
+            f"{bare}; these queries are left out of the measures of effectiveness"
+            if ways == {"absent"}
+            else f"{bare}; the effectiveness of these queries is 0"
+        )
     return notes

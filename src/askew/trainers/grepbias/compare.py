@@ -57,7 +57,8 @@ def headline(results: Sequence[MethodLogits], groups: RowIndex) -> Headline:
     found = [(one.name, *_held_out(one.inside, groups)) for one in results if one.inside is not None]
     if not found:
         raise DataError(
-            "headline: expected a method with results on held-out queries of the training categories, found none"
+            "the headline row cannot be chosen, because no method has results on held-out queries of its training "
+            "categories"
         )
     ranked = sorted(found, key=lambda one: (-round(one[1] / _SAME), one[2]))
     return Headline(ranked[0][0], tuple(ranked))

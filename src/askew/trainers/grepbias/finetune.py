@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from askew.core.errors import ConfigError
+from askew.core.errors import ConfigError, one_of
 from askew.core.ranking import Floats, Ints
 from askew.core.whole_files import write_whole
 from askew.models.encode import LOADING
@@ -50,11 +50,10 @@ class FinetuneSettings:
     rank: int = 8
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS or self.pairs not in ("batch", "query") or self.rank < 1:
-            raise ConfigError(
-                f"adapter: expected method= to be {' or '.join(map(repr, METHODS))}, pairs= to be 'batch' or 'query', "
-                f"and rank= to be above 0; found {self}"
-            )
+        one_of(self.method, METHODS, "adapter, method=")
+        one_of(self.pairs, ("batch", "query"), "adapter, pairs=")
+        if self.rank < 1:
+            raise ConfigError(f"adapter, rank=: expected 1 or more, found {self.rank}")
 
     @property
     def alphas(self) -> tuple[float, float, float]:

@@ -70,8 +70,8 @@ def _least_lean(held_out: Floats, rows: HeadInputs, alphas: Floats, most_loss: f
     """The setting with the least held-out lean among those that lose at most ``most_loss`` of accuracy."""
     if alphas[0].any():
         raise DataError(
-            "alphas (weights of the penalty): expected only zeros in the first row of the grid, which stands for "
-            "training without a penalty"
+            "alphas (the weights of the penalty): expected zeros in the first row, because the first row is the "
+            f"training without a penalty; found {alphas[0].tolist()}"
         )
     accuracy = ((held_out > 0) == rows.relevant[:, None]).mean(0)
     lean = relative_gap(held_out, rows)

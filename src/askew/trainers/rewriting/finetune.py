@@ -155,7 +155,7 @@ class TextModel:
 
 
 def _with_adapter(model: Any, settings: TextSettings) -> Any:
-    need("peft", f"an adapter for {settings.model!r}", "train")
+    need("peft", f"the training of an adapter for the model {settings.model!r}", "train")
     from peft import LoraConfig, get_peft_model
 
     # The weights of the model are frozen, so it does not matter that they come from a quantized file.
