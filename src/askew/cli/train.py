@@ -106,7 +106,7 @@ def classifier_command(
 
 
 @train_app.command(
-    "adapter", short_help="Train a relevance model without a gender preference (GrepBiasIR).", cls=WithDefaults
+    "adapter", short_help="Train a relevance model without gender preference (GrepBiasIR).", cls=WithDefaults
 )
 def adapter_command(
     data: Annotated[
