@@ -37,9 +37,9 @@ def test_the_held_out_change_comes_first_and_the_in_sample_one_is_named_so(capsy
     assert measured.endswith("-20.0% [-25, -15] -44.0% -60.0%")
     assert effectiveness.endswith("in-sample - +10.0%")
     legend = " ".join(said.split())
-    assert "held out: the change of the mean from old to new. The pairs are selected with one half" in legend
-    assert "words: the same change if the pairs are selected with half of the group words" in legend
-    assert "in-sample: the change of the mean, measured on the data with which the pairs were selected" in legend
+    assert "held out: the change from old to new. The pairs are selected with one half" in legend
+    assert "reformulations if the pairs are selected with one half of the group words" in legend
+    assert "reformulations, measured on the data with which the pairs were selected" in legend
 
 
 def test_a_subset_states_the_number_of_held_out_queries_and_where_it_is_smaller(capsys):
@@ -56,7 +56,7 @@ def test_a_subset_states_the_number_of_held_out_queries_and_where_it_is_smaller(
 def test_a_subset_states_how_many_pairs_find_no_relevant_document_before_and_after(capsys):
     zero = {"RR@10": 4, "AP@10": 4, "nDCG@5": 6, "P@1": 0, "ARaB(tf)@10": None}
     show_summary([{**row("fair", 9, 0.6), "measure": name, "zero_pairs": count} for name, count in zero.items()])
-    said = "fair: 9 pairs of 9 queries\npairs with the value 0 before and after: 6 for nDCG@5; 4 for RR@10, AP@10\n"
+    said = "pairs in which the measure is 0 for both queries: 6 for nDCG@5; 4 for RR@10, AP@10\n"
     assert said in capsys.readouterr().out
 
 

@@ -324,8 +324,9 @@ def test_the_table_says_what_a_gain_is_of_a_measure_that_is_best_at_zero(askew):
     command = f"compare old.run new.run {ALL} --measures"
     signed = " ".join(askew(f"{command} 'RR@10 RaB(tc)@2'").table.split())
     sentence = (
-        "If the best value of a measure is 0, the gain is the mean decrease of the distance from 0. Its change in "
-        "percent is not shown, because positive and negative values cancel in the means."
+        "If the best value of a measure is 0, the gain is the mean decrease of the distance from 0. For such a "
+        "measure, no change in percent is shown: positive and negative values cancel in the mean, so a percentage of "
+        "the mean has no meaning."
     )
     assert sentence in signed
     assert "best value of a measure is 0" not in askew(f"{command} 'RR@10 RaB(tc,sign=abs)@2'").table

@@ -40,7 +40,7 @@ def test_texts_of_a_language_model_pass_the_equivalence_filter_by_default_and_ex
         ("--query 'a b' --count 0", "--count: expected 1 or more, found 0"),
         ("--query 'a b' --method extract", "reads passages and statistics of a collection; give QUERIES and --docs"),
         ("--query 'a b' --method reduce --method swap", "--query: expected at most one --method"),
-        ("", "expected either QUERIES and --out"),
+        ("", "give both QUERIES and --out"),
     ],
 )
 def test_what_cannot_be_is_one_line(askew, arguments, message):

@@ -88,7 +88,7 @@ def test_the_folder_has_a_page_and_each_table_twice(askew_logs, small, tmp_path)
 
 def test_a_review_is_written_decided_and_fed_back(askew_logs, small, tmp_path):
     out, _ = askew_logs(small, "--format", "parquet", "--review", "terms.tsv", "--min-users", "2")
-    assert "review terms.tsv: write the name of a group or 'no' in the last column" in out
+    assert "To review the phrases in terms.tsv, write the name of a group" in out
     path = tmp_path / "terms.tsv"
     lines = path.read_text().splitlines()
     assert any(line.startswith("kids\t") for line in lines)
@@ -139,7 +139,7 @@ def test_rows_left_out_are_told_by_reason_on_stderr(askew_logs, tmp_path):
 )
 def test_the_demo_takes_other_settings_and_tells_of_the_effects_that_are_left(askew_logs, small_demo, words):
     out, _ = askew_logs("--demo", *words)
-    assert "synthetic log: the 95% interval contains the true value for" in out
+    assert "true values are within their estimated 95% intervals" in out
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -194,7 +194,7 @@ def test_topics_and_several_groups_are_told_with_their_intervals(askew_logs, tmp
 
 def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_demo):
     out, err = askew_logs("--demo")
-    assert "synthetic log: the 95% interval contains the true value for" in out
+    assert "true values are within their estimated 95% intervals" in out
     assert "made up (random seed 0)" in err
     assert max(map(len, out.splitlines())) <= 80
 

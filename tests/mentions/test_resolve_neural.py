@@ -198,7 +198,7 @@ def test_a_damaged_file_is_refused_in_one_line(encoder, adapter, damage):
     folder = adapter(weights())
     file = Path(folder) / "adapter.safetensors"
     file.write_bytes(damage(file.read_bytes()))
-    with pytest.raises(DataError, match="but it cannot be read") as found:
+    with pytest.raises(DataError, match="but the file cannot be read") as found:
         NeuralResolver(folder, encoder, "cpu")
     assert "\n" not in str(found.value)
 

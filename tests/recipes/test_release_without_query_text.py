@@ -119,7 +119,7 @@ def test_reformulations_in_the_words_of_their_original_are_left_out_and_reported
     assert published(askew_cli, store, "mine.toml")["left_out"] == upper > 50
     assert set(rows_of(tmp_path / "ds")["method"]) == {"rewrite"}
     shown = askew_cli(["publish", "mine.toml", "--out", "again", "--store", str(store), *WITHOUT]).out
-    assert f"left out: {upper} pairs whose reformulation has the same words as an original query" in " ".join(
+    assert f"is false: {upper} pairs whose reformulation has the same words as an original query" in " ".join(
         shown.split()
     )
 

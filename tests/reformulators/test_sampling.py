@@ -188,7 +188,7 @@ def test_nothing_to_read_gives_nothing(writer):
 
 def test_wrong_requests_are_refused(writer):
     for endings, count in (([], 2), (ENDINGS, 0)):
-        with pytest.raises(ConfigError, match="sample_kinds: expected endings"):
+        with pytest.raises(ConfigError, match="sample_kinds: expected"):
             writer.sample_kinds("he is", endings, count, 7, HOW)
     with pytest.raises(ConfigError, match="one seed for each prefix"):
         writer.sample_kinds_many(["he is"], ENDINGS, 1, [1, 2], HOW)

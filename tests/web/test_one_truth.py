@@ -251,8 +251,8 @@ def test_groups_that_are_given_are_said_to_make_other_numbers(moved):
     groups = Groups({"care": ["nurse"], "law": ["lawyer"]})
     opened = open_sources(Sources(store=folder / "store", groups=groups))
     assert (
-        "The given groups replace the groups of the store, so the values on the pages Search and Compare may differ "
-        "from the values in the dataset." in opened.notes
+        "You gave groups, so the groups of the store are not used. As a result, the values on the pages Search and "
+        "Compare may differ from the values in the dataset." in opened.notes
     )
 
 

@@ -71,7 +71,7 @@ def test_a_measure_that_counts_some_mentions_says_so_and_how_all_marked_words_le
     assert "who=generic" in explorer.lean and explorer.leaning.every.text == "ARaB(tf)@10"
     draw = explorer.leaning.picture
     assert draw(-0.2, (), 0.638).scope == (
-        "ARaB(tf,who=generic)@10 counts only words about people in general. "
+        "ARaB(tf,who=generic)@10 counts only words that refer to people in general. "
         "All marked words together lean toward male: ARaB(tf)@10 is 0.638."
     )
     assert "together lean toward female" in draw(-0.2, (), -0.5).scope
@@ -217,7 +217,9 @@ def test_results_in_another_language_are_told(tmp_path):
     found = open_sources(Sources(store=tmp_path / "store", collection=str(tmp_path))).explorer.search("arzt")
     assert {one.doc_id: one.english for one in found.results} == {"d1": False, "d2": True}
     (note,) = found.notes
-    assert note.startswith("The texts of 1 of 2 results do not look like English, and rekabsaz2020 lists English words")
+    assert note.startswith(
+        "The texts of 1 of 2 results do not look like English. The lexicon rekabsaz2020 lists English"
+    )
     assert found.parts == ()
 
 

@@ -75,8 +75,8 @@ class TermCounter:
     def _add(self, term: str, group: int, lexicon: str) -> None:
         tokens = word(term.rstrip("*"))
         if not tokens or (term.endswith("*") and len(tokens) > 1):
-            wanted = "one word before the '*'" if tokens else "at least one letter or digit"
-            raise DataError(f"lexicon {lexicon!r}: the term {term!r} can never match a text: expected {wanted}")
+            why = "a term that ends in '*' must be one word" if tokens else "a term must have a letter or a digit"
+            raise DataError(f"lexicon {lexicon!r}: the term {term!r} can never match a text: {why}")
         if len(tokens) > 1:
             phrases = self._phrases.setdefault(tokens[0], {})
             phrases[tuple(tokens)] = phrases.get(tuple(tokens), _NONE) | {group}

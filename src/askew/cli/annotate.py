@@ -23,7 +23,9 @@ def command(
             help="Documents: a file or a folder of files. A file is TSV, JSON Lines or Parquet, and may be gzipped."
         ),
     ],
-    measures: Annotated[str | None, typer.Option(help="Count the words that these measures count.")] = None,
+    measures: Annotated[
+        str | None, typer.Option(help="Count the words that these measures need; see 'askew list measures'.")
+    ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
@@ -36,13 +38,13 @@ def command(
         typer.Option(
             "--groups",
             help="The groups whose words are counted. 'age' counts all groups of the lexicon 'age'; 'age:old,young' "
-            "counts two of its groups. A file can replace the name of the lexicon. Cannot be combined with --lexicon, "
-            "--tokens or --overlap.",
+            "counts two of its groups. Instead of the name of a lexicon, you can give the path of a lexicon file. "
+            "Cannot be combined with --lexicon, --tokens or --overlap.",
         ),
     ] = None,
-    lexicon: Annotated[str | None, typer.Option(help="Count only with this lexicon (a name or a file).")] = None,
+    lexicon: Annotated[str | None, typer.Option(help="Count the words of this lexicon: a name or a file.")] = None,
     tokens: Annotated[
-        str | None, typer.Option(help="Count only with this tokenizer, such as 'unclipped' or 'word'.")
+        str | None, typer.Option(help="Split texts into words with this tokenizer, such as 'unclipped' or 'word'.")
     ] = None,
     overlap: Annotated[
         str | None,
@@ -58,10 +60,11 @@ def command(
     """Count how often each document names each group, and keep the counts in the store.
 
     By default, the command counts the words that 'askew measure' needs for its default measures. With --measures or
-    --preset, it counts the words that the given measures need. With --lexicon, --tokens or --overlap, it counts with
-    these settings only; an option that you do not give has its default.
-    Existing counts are reused. After an interruption, the same command resumes. With the same --store, the command
-    'askew measure' finds the counts by the content of the documents, and reads the counts instead of the texts.
+    --preset, it counts the words that the given measures need. With --lexicon, --tokens or --overlap, it counts the
+    words of one lexicon with one tokenizer and one overlap rule; their defaults are 'rekabsaz2020', 'unclipped' and
+    'all'.
+    Existing counts are reused. After an interruption, the same command resumes. With the same --store, 'askew measure'
+    recognizes the documents by a hash of their content, and reads the stored counts instead of the texts.
     """
     from askew.app.scoring.annotate import annotate
     from askew.engine.store import Store

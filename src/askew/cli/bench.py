@@ -21,11 +21,12 @@ Methods = Annotated[
     list[str] | None,
     typer.Option(
         "--method", "-m",
-        help="A method to compare; may be repeated. Rankers: 'qld', 'dense', 'fusion:bm25,dense'. Rerankers: "
-        "'greedy@3', 'mmr', 'detconstsort', 'fairtopk', 'rerank:MODEL'. Reformulators: 'reformulate:NAME', which may "
-        "end in ':one-search', ':oracle' or ':SELECTOR'. Your own method: 'run:FILE' or 'FILE.py:CLASS'. "
-        "'METHOD+greedy' reranks the results of METHOD. 'METHOD@A,B,C' runs METHOD once for each of the strengths A, "
-        "B and C.",
+        help="A method to compare; may be repeated. 'qld', 'dense' and 'fusion:bm25,dense' are other rankers. "
+        "'greedy', 'mmr', 'detconstsort', 'fairtopk' and 'rerank:MODEL' rerank the results of the base ranker. "
+        "'reformulate:NAME' searches with the reformulations of the method NAME, and chooses one of them. To choose "
+        "in another way, add ':one-search', ':oracle' or ':SELECTOR'. 'run:FILE' and 'FILE.py:CLASS' are methods of "
+        "your own. 'METHOD@3' sets the strength of METHOD to 3. 'METHOD@1,2,3' runs METHOD with three strengths. "
+        "'METHOD+greedy' reranks the results of METHOD.",
     ),
 ]  # fmt: skip
 
@@ -39,7 +40,7 @@ def bench_command(
     ] = None,
     methods: Methods = None,
     base: Annotated[
-        str, typer.Option(help="The base ranker: methods change its results, and are compared with it.")
+        str, typer.Option(help="The base ranker. Each method is compared with this ranker.")
     ] = DEFAULTS.base,
     measures: o.Measures = None,
     groups: o.GroupNames = None,
@@ -48,15 +49,15 @@ def bench_command(
     agree: Annotated[
         float,
         typer.Option(
-            help="With 'reformulate:NAME': the share of the original query's top 10 results that must also be in the "
-            "top 10 of a reformulation."
+            help="For methods 'reformulate:NAME': use only reformulations whose top 10 results contain at least this "
+            "share of the original query's top 10 results."
         ),
     ] = DEFAULTS.agree,
     equivalence: Annotated[
         str,
         typer.Option(
-            help="With 'reformulate:NAME': the model that rejects reformulations with another meaning: 'auto', "
-            "'light', 'minilm', 'neural' or 'off' (no model)."
+            help="For methods 'reformulate:NAME': drop reformulations whose meaning differs from the original query. "
+            "The model that compares the meanings is 'auto', 'light', 'minilm', 'neural' or 'off' (no model)."
         ),
     ] = DEFAULTS.equivalence,
     sweep: Annotated[
@@ -192,8 +193,9 @@ def _legend(report: BenchReport) -> list[str]:
     from askew.app.bench.labels import marks_note
 
     cell = (
-        "Each cell has the mean of the measure, its change in percent relative to the base ranker with a 95% interval, "
-        "p, and the numbers of improved/worsened queries. The null hypothesis of p is that the mean gain is 0; p is "
-        f"corrected by Holm's method over all {report.tests} tests."
+        "First line of a cell: the mean of the measure. Second line: the change of this mean relative to the base "
+        "ranker, with a 95% interval. Third line: p, and the numbers of improved and worsened queries. The null "
+        "hypothesis of p is that the mean gain over the base ranker is 0. p is corrected by Holm's method over all "
+        f"{report.tests} tests."
     )
     return [cell, *marks_note(report), *report.rules]

@@ -36,8 +36,8 @@ WorkerCount = Annotated[
 GpuShare = Annotated[
     float | None,
     typer.Option(
-        help="With '--engine ray': the share of a GPU for each actor that runs a neural model. The default is 1; the "
-        "value 0 uses no GPU."
+        help="With '--engine ray', give this share of a GPU to each actor that runs a neural model. The default is 1. "
+        "With 0.5, two actors share a GPU. With 0, no GPU is used."
     ),
 ]
 RayAddress = Annotated[
@@ -189,7 +189,10 @@ def _under(rows: list[dict[str, Any]]) -> Iterator[str]:
         found = [row for row in rows if row["ranker"] == ranker]
         changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in found if row["pairs"])
         part = " (also used to select the pairs)" if found[0]["took_part"] else ""
-        yield f"with the ranker {ranker}{part}: {changes or 'no pair has a score'}"
+        if changes:
+            yield f"changes with the ranker {ranker}{part}: {changes}"
+        else:
+            yield f"changes with the ranker {ranker}{part}: none, because no pair has a score for both of its queries"
 
 
 def _zero_pairs(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -200,7 +203,7 @@ def _zero_pairs(rows: list[dict[str, Any]]) -> Iterator[str]:
         for count in sorted(set(counts.values()), reverse=True)
     ]
     if said:
-        yield f"pairs with the value 0 before and after: {'; '.join(said)}"
+        yield f"pairs in which the measure is 0 for both queries: {'; '.join(said)}"
 
 
 def _held_out_queries(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -240,26 +243,31 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
     said = []
     if HELD_OUT in figures:
         said += [
-            "old, new: the mean over the original queries and the mean over the reformulations. If the change is held "
-            "out, both use half of the documents and half the cutoff.",
-            "held out: the change of the mean from old to new. The pairs are selected with one half of the documents "
-            "and measured with the other half. Each half leads to other pairs, so the number of held-out queries "
-            "differs from the number of queries above it.",
-            "words: the same change if the pairs are selected with half of the group words and measured with the other "
-            "half. It is too optimistic: both halves of the words are counted in the same passages.",
+            "old, new: the mean of the measure over the original queries (old) and over the reformulations (new). If "
+            "the change is held out, both means use half of the documents and half the cutoff.",
+            "held out: the change from old to new. The pairs are selected with one half of the documents and measured "
+            "with the other half. Each half leads to other pairs, so the number of held-out queries differs from the "
+            "number of queries above it.",
+            "words: the change from the original queries to the reformulations if the pairs are selected with one half "
+            "of the group words and measured with the other half. This change is too optimistic, because both halves "
+            "of the words are counted in the same passages.",
         ]
     if figures:
-        said.append("in-sample: the change of the mean, measured on the data with which the pairs were selected.")
+        said.append(
+            "in-sample: the change from the original queries to the reformulations, measured on the data with which "
+            "the pairs were selected."
+        )
     held_out = {row["subset"] for row in rows if row["figures"] == HELD_OUT}
     if any(row["subset"] not in held_out for row in rows):
         said.append(
-            "improved, worsened: the number of pairs in which the reformulation has a better or a worse value than the "
-            "original query."
+            "improved, worsened: the number of pairs in which the measure is better or worse for the reformulation "
+            "than for the original query."
         )
     if figures and others:
         said.append(
-            "with the ranker R: the change of the mean for the same pairs if R searches their queries. This change is "
-            "not held out: R may retrieve the same passages as the ranker of the recipe."
+            "changes with the ranker R: the changes from the original queries to the reformulations of the same pairs "
+            "if R is the ranker. These changes are not held out: R may retrieve the same passages as the ranker of the "
+            "recipe."
         )
     if said:
         say("")
@@ -297,8 +305,8 @@ def publish_command(
     say("subsets: " + ", ".join(f"{name} {count:,}" for name, count in done.subsets.items()))
     if done.left_out:
         say(
-            f"left out: {done.left_out:,} pairs whose reformulation has the same words as an original query "
-            "(publish.query_text = false)"
+            f"left out, because publish.query_text is false: {done.left_out:,} pairs whose reformulation has the same "
+            "words as an original query"
         )
     typer.echo(f"written to {safe(str(out))}; to check it: askew verify {safe(str(out))}")
 

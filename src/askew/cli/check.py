@@ -54,8 +54,8 @@ def _say_words(found: CheckReport) -> None:
     if found.words:
         say("")
         say_wrapped(
-            f"Frequent group words and the classes of their mentions, estimated in {found.sampled:,} documents that "
-            "name a group:"
+            f"The most frequent words of each group in a sample of {found.sampled:,} documents that name a group. The "
+            "columns after 'mentions' show whom a word refers to, as estimated shares of its mentions:"
         )
         for group in dict.fromkeys(one.group for one in found.words):
             words = [one for one in found.words if one.group == group]
@@ -66,12 +66,13 @@ def _say_words(found: CheckReport) -> None:
     say("")
     if not doubtful:
         say_wrapped(
-            f"In {found.sampled:,} sampled documents, no frequent group word is estimated to have a mention of the "
+            f"In a sample of {found.sampled:,} documents, no mention of a frequent group word is estimated to have the "
             f"class {' or '.join(map(repr, DOUBTFUL))}."
         )
     else:
         say_wrapped(
-            f"Group words that are estimated not to refer to a person of the group, in {found.sampled:,} documents:"
+            f"In a sample of {found.sampled:,} documents, some mentions of these words are estimated not to refer to a "
+            "person of the group:"
         )
         rows = [(one, who) for one in doubtful for who in one.examples]
         columns = [

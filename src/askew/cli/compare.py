@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from askew.measures.catalogue import MeasureRequest
 
 _BEST_AT_ZERO = (
-    "If the best value of a measure is 0, the gain is the mean decrease of the distance from 0. Its change in percent "
-    "is not shown, because positive and negative values cancel in the means."
+    "If the best value of a measure is 0, the gain is the mean decrease of the distance from 0. For such a measure, "
+    "no change in percent is shown: positive and negative values cancel in the mean, so a percentage of the mean has "
+    "no meaning."
 )
 
 
@@ -188,12 +189,14 @@ def _print_reach(report: CompareReport) -> None:
         ("loss not\nruled out", [number(r.not_ruled_out) for r in rows]),
         ("detectable\ngain", [number(r.detectable) for r in rows]),
     ]
-    print_tables("what this number of queries can rule out or detect", "measure", texts, columns)
-    say_wrapped(
-        "smallest margin: the smallest mean loss that n queries can rule out (at 95%) if both runs have equal results. "
-        "A smaller --margin needs more queries."
+    print_tables(
+        "losses that this number of queries can rule out, and gains that it can detect", "measure", texts, columns
     )
-    say_wrapped("loss not ruled out: the largest mean loss that these results do not rule out (at 95%).")
+    say_wrapped(
+        "smallest margin: with n queries, no mean loss below this value can be ruled out with 95% confidence, even if "
+        "both runs have equal results. A smaller --margin needs more queries."
+    )
+    say_wrapped("loss not ruled out: the upper end of the one-sided 95% confidence interval of the mean loss.")
     say_wrapped("detectable gain: a true mean gain of this size gives p < 0.05 with a probability of 80%.")
     if any(r.smallest_margin is None for r in rows):
         say_wrapped("-: the measure has no upper bound, so no loss can be ruled out.")
@@ -213,5 +216,5 @@ def _print_no_loss(report: CompareReport) -> None:
         ("equivalent: p (Holm)", [p_value(report.p_equivalent_holm[text]) for text in texts]),
     ]
     print_tables("can a mean loss as large as the margin be ruled out?", "measure", texts, columns)
-    say_wrapped(f"no loss: p-value of the null hypothesis that {report.nulls['p_no_loss']}.")
-    say_wrapped(f"equivalent: p-value of the null hypothesis that {report.nulls['p_equivalent']}.")
+    say_wrapped(f"Column 'no loss': p-value of the null hypothesis that {report.nulls['p_no_loss']}.")
+    say_wrapped(f"Column 'equivalent': p-value of the null hypothesis that {report.nulls['p_equivalent']}.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askew.cli import options as o
-from askew.cli.render import Waiting, say, say_json
+from askew.cli.render import Waiting, say, say_json, say_wrapped
 from askew.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ DEFAULT_OUT = Path("askew-demo")
 
 def command(
     out: Annotated[Path, typer.Option(help="The folder for the dataset, the report and the store.")] = DEFAULT_OUT,
-    copy: Annotated[Path | None, typer.Option(help="Only copy the files of the demo to this new folder.")] = None,
+    copy: Annotated[
+        Path | None, typer.Option(help="Copy the files of the demo to this new folder, and do not run it.")
+    ] = None,
     seed: o.Seed = 0,
     as_json: o.AsJson = False,
 ) -> None:
@@ -49,8 +51,11 @@ def command(
     say(f"{files.documents} passages, {files.queries} judged queries")
     cli.show_steps(pairs.steps)
     cli.show_summary([row for row in rows if row["subset"] == "effective"])
-    say("effective: at most one reformulation per query. It leans less than the query and is not")
-    say("  less effective on the documents that selected it; held-out changes use other documents.")
+    say_wrapped(
+        "The subset 'effective' has at most one reformulation per query. The results of this reformulation lean less "
+        "than those of the query and are not less effective, on the documents with which it was selected. Held-out "
+        "changes use other documents."
+    )
     say("|ARaB|: bias (lean) of the results; 0 is balanced. NFaiRR: 1 is the most neutral value.")
     say("")
     typer.echo(f"dataset  {dataset}")

@@ -10,7 +10,7 @@ import typer
 
 from askew.app.logs.settings import LogSettings
 from askew.cli import options as o
-from askew.cli.render import Waiting, note, p_value, print_tables, say, say_json
+from askew.cli.render import Waiting, note, p_value, print_tables, say, say_json, say_wrapped
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 
@@ -32,7 +32,7 @@ Columns = Annotated[
 Gap = Annotated[
     float,
     typer.Option(
-        help="For a log without sessions: a session ends after this many minutes without a row of the same user."
+        help="If the log does not mark sessions, start a new session after this many minutes without a row of the user."
     ),
 ]
 Topics = Annotated[
@@ -49,8 +49,8 @@ Vectors = Annotated[
 DirectionName = Annotated[
     str,
     typer.Option(
-        help="With --vectors: how to compute the direction from one group to the other: 'pca' (from all word pairs) "
-        "or 'pair' (from one pair)."
+        help="With --vectors, choose how to compute the direction between the two groups in the vector space: 'pca' "
+        "(from all word pairs) or 'pair' (from one word pair)."
     ),
 ]
 Pairs = Annotated[
@@ -58,8 +58,11 @@ Pairs = Annotated[
     typer.Option(help="A TOML file of word pairs for --direction; needed unless the groups are 'female' and 'male'."),
 ]
 PageLexicon = Annotated[
-    str | None, typer.Option(help="Lexicon for the texts of result pages. Default: the lexicon for the queries.")
-]  # fmt: skip
+    str | None,
+    typer.Option(
+        help="Count the words of this lexicon in the texts of result pages. Default: the lexicon for the queries."
+    ),
+]
 MinUsers = Annotated[int, typer.Option(help="Show only texts of queries that at least this many users typed.")]
 MinEvents = Annotated[
     int, typer.Option(help="Show only sites that appear in the results of at least this many reformulations.")
@@ -67,7 +70,8 @@ MinEvents = Annotated[
 Review = Annotated[
     Path | None,
     typer.Option(
-        help="Write possible group terms to this TSV file for review. The next run reads your decisions from the file."
+        help="Write phrases of the log that may name a group to this TSV file, so that you can review them. The next "
+        "run reads your decisions from the file."
     ),
 ]
 Out = Annotated[Path | None, typer.Option(help="Write report.html and the tables to this new folder.")]
@@ -153,7 +157,10 @@ def show(report: LogReport, review: Path | None, out: Path | None) -> None:
         told = ", ".join(f"{row['reason']} {row['n']:,}" for row in rows.to_dicts())
         say(f"{what} not shown: {told}")
     if review is not None:
-        say(f"to review {review}: write the name of a group or 'no' in the last column, then run this command again")
+        say_wrapped(
+            f"To review the phrases in {review}, write the name of a group, or 'no' for no group, in the last column. "
+            "Then run this command again."
+        )
     if out is not None:
         say(f"written to {out}: report.html, report.json and {len(report.tables)} tables")
 
@@ -193,14 +200,14 @@ def _short(row: dict[str, Any], name: str) -> str:
 
 def _frequency(report: LogReport) -> None:
     rows = report.tables["frequency"].to_dicts()
-    names = {"specializing": "specializing reformulations", "for_group": "with added terms of a group"}
+    names = {"specializing": "specializing reformulations", "for_group": "of these, with added group terms"}
     cells = [
         ("n", [f"{row['hits']:,} of {row['n']:,}" for row in rows]),
         ("share [95%]", [_percent(row) for row in rows]),
     ]
     title = (
-        "specializing reformulations (share of all pairs of consecutive searches), and those that add terms of a group "
-        "(share of all specializing reformulations)"
+        "how many pairs of consecutive searches are specializing reformulations, and how many of these reformulations "
+        "add terms of a group"
     )
     _table(title, "reformulation", [names[row["what"]] for row in rows], cells)
 
@@ -257,13 +264,13 @@ def _ranks(report: LogReport) -> None:
 
 def _kinds(report: LogReport) -> None:
     title = (
-        "kinds of reformulations, by the share of the added group among the mentions of groups in the results of the "
-        "original query"
+        "kinds of reformulations. The kind depends on how many of the mentions of groups in the results of the "
+        "original query are mentions of the group that the user added"
     )
     _shares(report, "kinds", "kind", title, "kind")
     lean = report.tables["lean"].filter(group="all").to_dicts()[0]
     if lean["n"]:
-        say("share of the added group among the mentions of groups on a result page:")
+        say_wrapped("mentions of the group that the user added, as a share of all mentions of groups on a result page:")
         say(f"  {_percent(lean, 'before')} before, {_percent(lean, 'after')} after the reformulation")
         say(f"  n = {lean['n']:,} reformulations whose two result pages both name a group")
 
@@ -293,16 +300,18 @@ def _topics(report: LogReport) -> None:
     named = report.groups[:1] if len(report.groups) == 2 else report.groups
     columns += [(f"% {group}\n[95%]", [_short(row, f"share_{group}") for row in rows]) for group in named]
     _table(
-        "topics of the original queries (rate: the share of the topic among reformulations that add terms of a group, "
-        "divided by its share in the log)",
+        "topics of the original queries. rate: the share of the topic among reformulations that add terms of a group, "
+        "divided by the share of the topic among all searches of the log",
         "topic",
         [row["topic"] for row in rows],
         columns,
     )
     for row in report.tables["topic_correlations"].filter(one="rate", two="recommended").drop_nulls("rho").to_dicts():
         told = f"{_number(row, 'rho', 3)}, p {p_value(row['p'])}, n {row['n']}"
-        say("rank correlation over topics (Spearman's rho) between the rate and % rec., the")
-        say("share of reformulated queries that the search engine recommended:")
+        say_wrapped(
+            "rank correlation over topics (Spearman's rho) between the columns 'rate' and '% rec.'. The column "
+            "'% rec.' is the share of reformulations whose new query was a recommendation of the search engine."
+        )
         say(f"  {told}")
         say("  null hypothesis of p: no rank correlation")
 
@@ -317,11 +326,11 @@ def _association(report: LogReport) -> None:
         ("p, Holm", [p_value(row["p_holm"]) for row in shown]),
     ]
     group = report.settings["first_group"]
-    title = f"rank correlation over queries between the association of a query with {group} and the share of {group} "
-    title += (
-        "among the groups that users add to the query. Rows: all queries, and topics with p < 0.05 (null hypothesis: "
+    title = (
+        "rank correlation over queries between two values: how strongly the word vectors of a query are associated "
+        f"with {group}, and the share of {group} among the groups that users add to the query. Rows: all queries, and "
+        "topics with p < 0.05 (null hypothesis: no rank correlation)"
     )
-    title += "no rank correlation)"
     _table(title, "topic", [row["topic"] for row in shown], columns)
 
 
@@ -330,7 +339,7 @@ def _keyphrases(report: LogReport) -> None:
     if rows:
         columns = [("score", [f"{row['score']:.4f}" for row in rows]), ("users", [f"{row['users']:,}" for row in rows])]
         _table(
-            "keyphrases that users add in the same way as group terms, as in 'jobs for ...'",
+            "keyphrases that users add where others add a group term, such as after 'jobs for'",
             "keyphrase",
             [row["keyphrase"] for row in rows],
             columns,
@@ -341,7 +350,7 @@ def _planted(report: LogReport) -> None:
     table = report.tables["planted"]
     say("")
     found = f"{table['within'].sum()} of {table.height}"
-    say(f"synthetic log: the 95% interval contains the true value for {found} effects")
+    say(f"synthetic log: {found} true values are within their estimated 95% intervals")
 
 
 _PRINTERS: dict[str, Callable[[LogReport], None]] = {

@@ -154,7 +154,7 @@ _LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 
 
 def show_command(
-    what: Annotated[str, typer.Argument(help=f"One of: {_KINDS_SHOWN}.")],
+    what: Annotated[str, typer.Argument(help=f"The kind of the item, one of: {_KINDS_SHOWN}.")],
     name: Annotated[str, typer.Argument(help="The name, file or folder of the item.")],
     as_json: o.AsJson = False,
 ) -> None:

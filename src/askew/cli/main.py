@@ -65,9 +65,9 @@ app = typer.Typer(
     name="askew",
     cls=_Commands,
     help="Measure demographic bias (lean) in search results, and reduce it.\n\n"
-    "askew finds query reformulations whose results lean less and are as relevant, and publishes these reformulations "
-    "as datasets. askew also trains and compares mitigation methods, and analyzes how people add the name of a group "
-    "to their queries.",
+    "askew finds query reformulations whose results lean less than those of the original query and are as relevant. "
+    "askew publishes these reformulations as datasets. It also trains and compares mitigation methods, and analyzes "
+    "how people add the name of a group to their queries.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -77,11 +77,11 @@ app = typer.Typer(
 # The commands in the order in which they are typically used, each with a help text of one line.
 _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("demo", demo.command, "Start here: run all steps on a small embedded collection."),
-    ("audit", audit.command, "Audit a live engine: its lean, and the queries that lean most."),
+    ("audit", audit.command, "Audit a live engine: measure how far its results lean."),
     ("measure", measure.command, "Measure runs: bias (lean) and effectiveness."),
     ("compare", compare.command, "Compare two runs query by query, with significance tests."),
     ("sensitivity", sensitivity.command, "Test if the order of runs by lean depends on the word list."),
-    ("check", check.command, "Check the judgements and group words of a collection."),
+    ("check", check.command, "Check if a collection has judgements and names the groups."),
     ("annotate", annotate.command, "Count group terms in documents once, for many runs."),
     ("index", retrieve.index_command, "Index documents for a ranker."),
     ("search", retrieve.search_command, "Retrieve documents for every query and write a run."),
@@ -104,10 +104,10 @@ _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("show", look.show_command, "Show one measure, lexicon, preset or plugin in full."),
 )
 _TRAINED: tuple[tuple[str, Callable[..., None], str], ...] = (
-    ("ranker", train_ranker.ranker_command, "A cross-encoder that lowers the rank of biased documents."),
-    ("selector", train_ranker.selector_command, "A model that selects one of the reformulations of a query."),
-    ("generator", train_text.generator_command, "A model that writes the query that a passage answers."),
-    ("rewriter", train_text.rewriter_command, "A model that rewrites queries into more effective queries."),
+    ("ranker", train_ranker.ranker_command, "Train a cross-encoder to prefer documents that lean less."),
+    ("selector", train_ranker.selector_command, "Train a model that selects a reformulation of a query."),
+    ("generator", train_text.generator_command, "Train a model that reads a passage and writes a query for it."),
+    ("rewriter", train_text.rewriter_command, "Train a model that rewrites queries to be more effective."),
 )
 # If one of these commands is interrupted, its finished steps are kept, and the same command resumes after them.
 _RESUMED = (["annotate"], ["run"], ["publish"], ["report"], ["demo"], ["audit"])
@@ -274,6 +274,8 @@ def _cannot_read_or_write(error: OSError) -> int:
     _is_output_spent()
     if isinstance(error, BrokenPipeError):
         return 0  # the reader closed the pipe (askew ... | head), so nothing more is printed
-    where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "a file or the output"
-    say(f"askew: {where}: {error.strerror or error}", err=True)
+    if isinstance(error.filename, str | bytes):
+        say(f"askew: {os.fsdecode(error.filename)}: {error.strerror or error}", err=True)
+    else:
+        say(f"askew: a file or the output cannot be read or written: {error.strerror or error}", err=True)
     return 3

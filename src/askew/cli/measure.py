@@ -56,7 +56,7 @@ def command(
         ),
     ] = False,
     resolver: Annotated[
-        str, typer.Option(help="With --decompose: the model that estimates the parts, 'light' or 'neural' (slow).")
+        str, typer.Option(help="Estimate the parts of --decompose with this model: 'light' or 'neural' (slow).")
     ] = defaults.RESOLVER,
     as_json: o.AsJson = False,
     as_tsv: o.AsTsv = False,
@@ -115,9 +115,9 @@ def _print_parts(report: MeasureReport) -> None:
         say_wrapped(
             f"The model {resolver!r} estimates these parts. The parts that begin with 'who' are corrected for known "
             "errors of the model. Intervals are bootstrapped over queries and documents. "
-            f"The part 'why: {'warranted' if resolver == 'neural' else 'ontopic'}' also contains stereotypes, because "
-            "too few stereotypes are labeled for a separate estimate. For the accuracy of the model, see "
-            f"{pages('warrant')}."
+            "Mentions that are stereotypes belong to the part "
+            f"'why: {'warranted' if resolver == 'neural' else 'ontopic'}', because the training data of the model has "
+            f"too few labeled stereotypes for a separate part. For the accuracy of the model, see {pages('warrant')}."
         )
 
 

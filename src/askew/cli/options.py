@@ -42,8 +42,8 @@ GroupNames = Annotated[
     typer.Option(
         "--groups",
         help="The groups whose words are counted. 'age' counts all groups of the lexicon 'age'; 'age:old,young' counts "
-        "two of its groups. A file can replace the name of the lexicon. With --lexicon, give only the groups: "
-        "'old,young'.",
+        "two of its groups. Instead of the name of a lexicon, you can give the path of a lexicon file. With --lexicon, "
+        "give only the groups: 'old,young'.",
     ),
 ]
 Tokens = Annotated[

@@ -27,7 +27,13 @@ def reformulate_command(
             help="A file of queries, the folder of a collection, 'irds:ID' (a dataset of ir_datasets), or 'demo'."
         ),
     ] = None,
-    query: Annotated[str | None, typer.Option(help="Print the best reformulations of this one query.")] = None,
+    query: Annotated[
+        str | None,
+        typer.Option(
+            help="Reformulate this one query, and print the best reformulations: those that are most likely to keep "
+            "its meaning and to be natural."
+        ),
+    ] = None,
     count: Annotated[
         int, typer.Option(help="With --query: the number of reformulations to print.")
     ] = defaults.SUGGESTIONS,
@@ -75,7 +81,9 @@ def reformulate_command(
         _one_query(query, count, method, o.settings_by_owner(settings), as_json)
         return
     if queries is None or out is None:
-        raise ConfigError("expected either QUERIES and out=, or one query with query=")
+        raise ConfigError(
+            "give both QUERIES and out= to reformulate many queries, or only query= to reformulate one query"
+        )
     check_place(out)
     note(queries_notes(queries))
     own = o.settings_by_owner(settings)
@@ -203,14 +211,18 @@ def calibrate_command(
         ),
     ] = defaults.THRESHOLD_RULE,
     least: Annotated[
-        float, typer.Option(help="With '--rule precision': the minimum precision.")
+        float,
+        typer.Option(
+            help="With '--rule precision': the lowest acceptable precision of the threshold. Precision is the share of "
+            "kept pairs that are labeled as having the same meaning."
+        ),
     ] = defaults.LEAST_PRECISION,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            help="A setting of the similarity, such as --set batch_size=16; may be repeated. 'askew show "
-            "filter semantic' lists the settings.",
+            help="A setting of the similarity measure of --similarity, such as --set batch_size=16; may be repeated. "
+            "'askew show filter semantic' lists the settings.",
             metavar="NAME=VALUE",
         ),
     ] = None,
@@ -232,9 +244,10 @@ def calibrate_command(
     columns = [(name, [f"{point[name]:.3f}" for point in points]) for name in ("precision", "recall", "kept")]
     print_rows("threshold", [f"{point['threshold']:.3f}" for point in points], columns)
     typer.echo(
-        f"average precision of the similarity: {facts['average_precision']:.3f} [{facts['low']:.3f}, "
-        f"{facts['high']:.3f}]\n{facts['pairs']:,} labeled pairs of {facts['queries']:,} queries; "
-        f"{facts['base_rate']:.1%} of the pairs are labeled as having the same meaning"
+        f"average precision of the similarity measure {similarity!r}: {facts['average_precision']:.3f} "
+        f"[{facts['low']:.3f}, {facts['high']:.3f}]\n"
+        f"number of labeled pairs: {facts['pairs']:,} (of {facts['queries']:,} queries)\n"
+        f"pairs that are labeled as having the same meaning: {facts['base_rate']:.1%}"
     )
     typer.echo(
         f"threshold chosen by the rule {rule!r}: {facts['threshold']:.3f} (precision {facts['precision']:.3f}, "

@@ -31,8 +31,8 @@ def command(
     measures: Annotated[
         str | None,
         typer.Option(
-            help="Measures of lean without cutoffs, such as 'ARaB(tf) NFaiRR'. Default: ARaB (tc, tf and bool), NFaiRR "
-            "and LexiconShare."
+            help="Measures of lean, such as 'ARaB(tf) NFaiRR'. Give no cutoffs here, because --cutoffs sets them. "
+            "Default: ARaB (tc, tf and bool), NFaiRR and LexiconShare."
         ),
     ] = None,
     groups: o.GroupNames = None,
@@ -57,17 +57,17 @@ def command(
     missing: Annotated[
         str | None,
         typer.Option(
-            help="Rules to compare for ranked documents without text: 'zero' (the document names no group), 'drop' "
-            "(remove it before the cutoff) or 'skip' (remove it after the cutoff). Default, if there are such "
-            f"documents: {','.join(defaults.SENSITIVITY_MISSING)}."
+            help="How to treat a ranked document without text: 'zero' (it names no group), 'drop' (remove it before "
+            "the cutoff) or 'skip' (remove it after the cutoff). If all documents have a text, this choice is not "
+            f"varied. Default: {','.join(defaults.SENSITIVITY_MISSING)}."
         ),
     ] = None,
     who: Annotated[
         str | None,
         typer.Option(
-            help="Whom a word must refer to if it is counted: 'any' (all words count), 'real' (a real person), "
-            "'fictional' (a character), 'generic' (people in general), 'name' (part of a title, brand or place) or "
-            "'other' (no person). Join classes with '+', as in 'real+fictional'. Default: "
+            help="Count only the words that refer to one class: 'real' (a real person), 'fictional' (a character), "
+            "'generic' (people in general), 'name' (a title, brand or place) or 'other' (no person). With '+', the "
+            "words of several classes are counted together, as in 'real+fictional'; 'any' counts all words. Default: "
             f"{','.join(defaults.SENSITIVITY_WHO)}."
         ),
     ] = None,
@@ -122,7 +122,9 @@ def _print_tables(report: SensitivityReport) -> None:
         say_wrapped(sentence)
     say("")
     rows = report.axis_rows()
-    say_wrapped("Kendall's tau between the orders of systems in two combinations that differ in one choice")
+    say_wrapped(
+        "Kendall's tau between the orders of systems in two combinations of choices that differ in one choice, the axis"
+    )
     _print(AXIS_HEAD, rows)
     say("ranks of the systems (rank 1: leans least)")
     ranks = [[one.system, f"{one.median:g}", f"{one.best}-{one.worst}", f"{one.least:,}"] for one in report.ranks]
@@ -132,7 +134,10 @@ def _print_tables(report: SensitivityReport) -> None:
 
 
 def _print_flips(report: SensitivityReport) -> None:
-    say_wrapped("systems A and B whose order changes, with the number of combinations in which each leans less")
+    say_wrapped(
+        "systems A and B whose order differs between combinations of choices, with the number of combinations in which "
+        "each of the two systems leans less"
+    )
     shown = report.flips[:_MOST_SHOWN]
     rows = [[one.first, one.second, f"{one.first_less:,}", f"{one.second_less:,}", f"{one.equal:,}"] for one in shown]
     _print(("A", "B", "A less", "B less", "equal"), rows)

@@ -52,7 +52,10 @@ Host = Annotated[
 Port = Annotated[int, typer.Option(help="The port to listen on; 0 chooses a free port.")]
 TokenFile = Annotated[
     Path | None,
-    typer.Option(help="A file with the token that clients must send. Default: the environment variable ASKEW_TOKEN."),
+    typer.Option(
+        help="A file with the token that clients must send. Without this option, the token is the value of the "
+        "environment variable ASKEW_TOKEN."
+    ),
 ]
 AllowedHost = Annotated[
     list[str] | None,
@@ -62,7 +65,8 @@ BehindProxy = Annotated[
     list[str] | None,
     typer.Option(
         help="The address or network of a TLS proxy in front of this service, such as 127.0.0.1; may be repeated. "
-        "Trusts the X-Forwarded-For header of this proxy, and sends cookies over TLS only. Needs a token."
+        "With this option, the service trusts the X-Forwarded-For header of the proxy, sends cookies over TLS only, "
+        "and needs a token."
     ),
 ]
 RateLimit = Annotated[float, typer.Option("--rate", help="The number of requests per second that a client may send.")]

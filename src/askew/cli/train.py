@@ -63,7 +63,7 @@ def say_trained(done: Trained) -> None:
 
 
 @train_app.command(
-    "classifier", short_help="A classifier that predicts which group a query asks about.", cls=WithDefaults
+    "classifier", short_help="Train a classifier that predicts which group a query asks about.", cls=WithDefaults
 )
 def classifier_command(
     data: Annotated[
@@ -106,7 +106,7 @@ def classifier_command(
 
 
 @train_app.command(
-    "adapter", short_help="A relevance model without a gender preference (GrepBiasIR).", cls=WithDefaults
+    "adapter", short_help="Train a relevance model without gender preference (GrepBiasIR).", cls=WithDefaults
 )
 def adapter_command(
     data: Annotated[
@@ -123,8 +123,8 @@ def adapter_command(
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="The number of random seeds. A model is trained and measured with each seed; only the model with the "
-            "first seed is written."
+            help="Train and measure this many models, each with another random seed. Only the model with the first "
+            "seed is written."
         ),
     ] = None,
     seed: Seed = None,

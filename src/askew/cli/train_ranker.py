@@ -44,7 +44,11 @@ def negatives_command(
     qrels: Qrels,
     out: Annotated[Path, typer.Option(help="The JSON Lines file to write.")],
     layout: Annotated[
-        str | None, typer.Option(help="Format of the file: 'st-pairs', 'st-triples', 'tevatron' or 'flagembedding'.")
+        str | None,
+        typer.Option(
+            help="Format of the file: 'st-pairs' or 'st-triples' (pairs or triples for sentence-transformers), "
+            "'tevatron' or 'flagembedding' (for the libraries with these names)."
+        ),
     ] = None,
     preset: Preset = None,
     count: Annotated[int | None, typer.Option(help="The number of negatives per query.")] = None,
@@ -108,13 +112,18 @@ def ranker_command(
     out: Out,
     preset: Preset = None,
     loss: Annotated[
-        str | None, typer.Option(help="The training loss: 'bce', 'hinge', 'bias-aware' or 'lean-list'.")
+        str | None,
+        typer.Option(
+            help="The training loss: 'bce' (binary cross-entropy), 'hinge' (a margin between the scores of relevant "
+            "documents and negatives), 'bias-aware' ('hinge' with a larger margin for negatives that lean more) or "
+            "'lean-list' ('bce', plus a penalty for high scores of documents that lean)."
+        ),
     ] = None,
     adversary: Annotated[
         float | None,
         typer.Option(
-            help="The strength of adversarial training, which removes information about the lean of a document from "
-            "the encoder. 0 turns it off."
+            help="The strength of adversarial training, 0 or more. Adversarial training makes it hard to predict from "
+            "the encoder's vectors which group a document leans toward. 0 turns it off."
         ),
     ] = None,
     model: Encoder = None,
@@ -172,9 +181,10 @@ def selector_command(
     learns: Annotated[
         str | None,
         typer.Option(
-            help="The positive examples of the model: 'refairmulate' (pairs selected for the dataset, versus negative "
-            "samples), 'effectiveness' (reformulations that improve effectiveness, versus those that worsen it) or "
-            "'no-loss' (reformulations that lose no effectiveness, versus those that do)."
+            help="Which reformulations the model learns to prefer: 'refairmulate' (those selected for the dataset), "
+            "'effectiveness' (those that improve effectiveness) or 'no-loss' (those that do not worsen effectiveness). "
+            "The negative examples are negative samples for 'refairmulate', and otherwise reformulations that worsen "
+            "effectiveness."
         ),
     ] = None,
     passages: Annotated[
@@ -202,13 +212,16 @@ def selector_command(
     ] = None,
     margin: Annotated[
         float | None,
-        typer.Option(help="The acceptable loss of mean RR@10. A test checks whether the actual loss is smaller."),
+        typer.Option(
+            help="The acceptable loss of mean RR@10, compared with the original queries. A test on held-out queries "
+            "checks whether the actual loss is smaller than this value."
+        ),
     ] = None,
     slack: Annotated[
         float | None,
         typer.Option(
             help="For the rule 'lean-aware': the largest acceptable mean loss of effectiveness on the dev queries. The "
-            "threshold of the rule is chosen accordingly."
+            "lowest threshold of the rule is chosen with which the 95% interval contains no larger loss."
         ),
     ] = None,
     settings: Settings = None,
@@ -244,9 +257,9 @@ def _tell(measured: Mapping[str, Any]) -> None:
         _print_choices(measured["choices"], measured["margin"])
     apart = measured["told apart"]
     typer.echo(
-        f"average precision on held-out pairs: {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]\n"
-        f"  average precision of random guessing: {apart['positive']:.4f}\n"
-        f"  n = {apart['pairs']:,} pairs of a query and a reformulation, {apart['queries']:,} queries"
+        "average precision of finding the positive examples among held-out pairs of a query and a reformulation:\n"
+        f"  {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]; random guessing: {apart['positive']:.4f}\n"
+        f"  {apart['pairs']:,} pairs of {apart['queries']:,} queries"
     )
 
 
@@ -268,8 +281,8 @@ def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
     print_tables(
         f"results of each selection rule on {main[0]['n']:,} held-out queries", "choice", list(choices), columns
     )
-    typer.echo("p: its null hypothesis is that the mean gain is 0")
-    typer.echo(f"p, loss < {margin:g}: its null hypothesis is that the mean loss is {margin:g} or more")
+    typer.echo(f"Null hypothesis of column 'p': the mean gain in {EFFECTIVENESS} over the original queries is 0.")
+    typer.echo(f"Null hypothesis of column 'p, loss < {margin:g}': the mean loss is {margin:g} or more.")
 
 
 def _say_next(begin: str, model: object, queries: Path) -> None:
@@ -301,9 +314,9 @@ def rerank_command(
     targets: Annotated[
         str | None,
         typer.Option(
-            help="For 'detconstsort' and 'fairtopk': the target shares of neutral documents and of each group, such as "
-            "'neutral:0.5,GROUP:0.5'. With 'even', the share of neutral documents stays the same, and all groups get "
-            "equal shares."
+            help="For the methods 'detconstsort' and 'fairtopk': the target shares of neutral documents and of each "
+            "group, such as 'neutral:0.5,GROUP:0.5'. With 'even', neutral documents keep the share that they have in "
+            "the original list, and all groups get equal shares of the rest."
         ),
     ] = None,
     strength: Annotated[

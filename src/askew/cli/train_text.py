@@ -42,8 +42,8 @@ def generator_command(
     split: Annotated[
         str | None,
         typer.Option(
-            help="What must not be in both the training data and the test data: 'apart' (no query and no passage), "
-            "'query' (no query) or 'none' (anything may be in both, as in RePair; discouraged)."
+            help="How to separate the test data from the training data: 'apart' (no query and no passage is in both), "
+            "'query' (no query is in both) or 'none' (both have all pairs, as in RePair; discouraged)."
         ),
     ] = None,
     context: Annotated[
@@ -108,7 +108,8 @@ def rewriter_command(
     ] = None,
     model: Model = None,
     vectors: Annotated[
-        Path | None, typer.Option(help="Word vectors for 'acg' and 'hred-qs'; training does not change the vectors.")
+        Path | None,
+        typer.Option(help="The file of word vectors for 'acg' and 'hred-qs'. Training does not change the vectors."),
     ] = None,
     queries: Annotated[
         Path | None,

@@ -83,7 +83,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         weights: dict[str, Any] = load_file(file)
     except (OSError, SafetensorError) as error:
-        raise _damaged(file, "it cannot be read", error) from None
+        raise _damaged(file, "the file cannot be read", error) from None
     unusable = next((name for name, one in weights.items() if not torch.isfinite(one.float()).all()), None)
     if unusable is not None:
         raise _damaged(file, "not all weights are finite numbers", ValueError(unusable))

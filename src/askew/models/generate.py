@@ -76,10 +76,13 @@ class Generator:
 
         Prefix and ending are tokenized separately; a prefix should end at a word boundary, best with a line break.
         """
-        if not endings or count < 1 or len(prefixes) != len(seeds):
+        if not endings:
+            raise ConfigError("sample_kinds: expected one or more endings of a prompt in 'endings', found none")
+        if count < 1:
+            raise ConfigError(f"sample_kinds: expected 'count' (texts for each prompt) to be 1 or more, found {count}")
+        if len(prefixes) != len(seeds):
             raise ConfigError(
-                "sample_kinds: expected endings (one or more), a count of 1 or more, and one seed for each prefix; "
-                f"found {len(endings)} endings, count {count}, {len(prefixes)} prefixes and {len(seeds)} seeds"
+                f"sample_kinds: expected one seed for each prefix, found {len(seeds)} for {len(prefixes)} prefixes"
             )
         count_model_calls(len(prefixes) * len(endings) * count)
         ends = [self._tokens(one, self.most_tokens // 2) for one in endings]
@@ -288,7 +291,7 @@ def _smollm() -> tuple[Any, Any]:
     from transformers import PreTrainedTokenizerFast
 
     spec = find_spec(SMOLLM_PACKAGE)
-    assert spec is not None and spec.submodule_search_locations, "open_generator has checked that it is installed"
+    assert spec is not None and spec.submodule_search_locations, "open_generator checks the package"
     folder = Path(next(iter(spec.submodule_search_locations)))
     file = next(iter(sorted(folder.glob("*.gguf"))), None)
     if file is None:

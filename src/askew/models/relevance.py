@@ -35,7 +35,10 @@ def encode_pairs(
 ) -> Vectors:  # fmt: skip
     """One row of features for each query and its document. ``cache`` is a folder that stores the features."""
     if layout not in LAYOUTS:
-        raise ConfigError(f"adapter: expected the layout to be {' or '.join(map(repr, LAYOUTS))}, found {layout!r}")
+        raise ConfigError(
+            "adapter: expected the setting 'layout' (whether the encoder reads the query and the document together) to "
+            f"be {' or '.join(map(repr, LAYOUTS))}, found {layout!r}"
+        )
     key = fingerprint([identify(model), layout, list(queries), list(documents), MOST_TOKENS])
     file = cache / f"{layout}-{key}.npy" if cache is not None else None
     if file is not None and file.is_file():

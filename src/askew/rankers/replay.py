@@ -24,7 +24,10 @@ class ReplayRanker:
 
     def __init__(self, run: Run, queries: Mapping[str, str], name: str = "run", unknown: str = "error") -> None:
         if unknown not in ("error", "empty"):
-            raise ConfigError(f"replay: expected unknown= to be 'error' or 'empty', found {unknown!r}")
+            raise ConfigError(
+                f"replay: expected 'error' or 'empty' for unknown= (how to treat a query that is not given), found "
+                f"{unknown!r}"
+            )
         missing = [query for query in run if query not in queries]
         if missing:
             raise DataError(f"replay {name}: the query {missing[0]!r} of the run is not in the given queries")

@@ -130,8 +130,8 @@ def test_an_index_of_vectors_finds_as_many_as_are_asked_for(make, server, tiny_w
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"table": "dogs"}, "there is no table 'dogs'; check table="),
-        ({"table": "dogs.docs"}, "there is no table 'dogs.docs'; check table="),
+        ({"table": "dogs"}, "there is no table 'dogs'; check the setting table="),
+        ({"table": "dogs.docs"}, "there is no table 'dogs.docs'; check the setting table="),
         ({"id_column": "key"}, "'docs' lacks a column; check id_column= and text_columns= and tsvector_column="),
         ({"language": "klingon"}, "no text search configuration 'klingon'; check language="),
         ({"tsvector_column": "id"}, "refused the search; check the settings"),
@@ -193,8 +193,8 @@ def test_a_password_is_read_when_it_is_used_and_kept_nowhere(make, secured, monk
             assert order(ranker, "station") == ["d3"]
             assert "pass-314159265" not in repr(vars(ranker.engine)) + repr(ranker.settings()) + caplog.text
     monkeypatch.setenv("READER", "pass-of-another")
-    for auth, advice in (({"auth_env": "READER"}, "and the secret"), ({}, "whether the server needs a password")):
-        with pytest.raises(EngineError, match="refused the connection; check user and database") as caught:
+    for auth, advice in (({"auth_env": "READER"}, "and the secret"), ({}, "If the server needs a password")):
+        with pytest.raises(EngineError, match="refused the connection; check the user and") as caught:
             make(url=secured, **auth).search(["station"], 3)
         assert advice in str(caught.value) and "pass-of-another" not in str(caught.value)
 

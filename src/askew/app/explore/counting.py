@@ -69,8 +69,8 @@ def counting_of(
     lean = next((one for one in sides.lean), _first(asked, "mentions"))
     if lean is None:
         raise ConfigError(
-            f"explore: none of the measures {', '.join(chosen)} counts words of groups; give a measure that "
-            "counts words with measures=, for instance ARaB(tf)@10"
+            f"explore: none of the measures {', '.join(chosen)} counts words of groups; use measures= to "
+            "give a measure that counts words, such as ARaB(tf)@10"
         )
     named = counted or named_groups(next(one for one in asked if one.text == lean), catalogue)
     return ExplorerCounts(counted, named, tuple(chosen), effectiveness, lean, sides, tuple(notes))

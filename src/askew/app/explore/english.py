@@ -30,5 +30,7 @@ def counts_english(lexicon: Lexicon) -> bool:
 
 def not_english_note(count: int, of: int, lexicon: str) -> str:
     """Return a note on results in another language."""
-    those = "The text of the result does" if of == 1 else f"The texts of {count} of {of} results do"
-    return f"{those} not look like English, and {lexicon} lists English words, so the counts may be wrong."
+    why = f"The lexicon {lexicon} lists English words, so the counts may be wrong."
+    if of == 1:
+        return f"The text of the result does not look like English. {why}"
+    return f"The texts of {count} of {of} results do not look like English. {why}"

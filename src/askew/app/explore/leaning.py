@@ -15,7 +15,7 @@ import polars as pl
 from askew.app.scoring.comparable import is_signed
 from askew.core.measure import Direction, column_of
 from askew.core.ranking import Floats
-from askew.core.who import ANY
+from askew.core.who import ANY, classes_of
 from askew.measures.catalogue import MeasureRequest
 
 # Results do not lean if the deciding measure is at most this far from its best value.
@@ -26,8 +26,8 @@ FEWEST, MOST = 20, 200
 _LONGEST, _USUAL = 20, 10
 _NICE = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 _WHO = {
-    "generic": "words about people in general", "real": "words about real people",
-    "fictional": "words about fictional characters",
+    "real": "real people", "fictional": "fictional characters", "generic": "people in general",
+    "name": "a work, brand, place or team", "other": "no person",
 }  # fmt: skip
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -150,8 +150,8 @@ class LeanDrawing:
         """Say which mentions are counted, so that nobody takes the value for that of all marked words."""
         if self.every is None or of_every is None:
             return ""
-        who = str(self.measure.measure.param("who"))
-        counted = f"{self.measure.text} counts only {_WHO.get(who, f'words of the class {who!r}')}."
+        whom = " or ".join(_WHO[one] for one in classes_of(str(self.measure.measure.param("who"))))
+        counted = f"{self.measure.text} counts only words that refer to {whom}."
         group = self.every.groups[0 if of_every > 0 else 1]
         lean = f"lean toward {group}" if abs(of_every) > LEAST_LEAN else "do not lean"
         return f"{counted} All marked words together {lean}: {self.every.text} is {of_every:.3f}."

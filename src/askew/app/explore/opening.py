@@ -210,11 +210,8 @@ def _given(sources: Sources, plan: RecordedPlan | None) -> list[str]:
     if plan is None or sources.store is None:
         return []
     given = [name for name, value in (("groups", sources.groups), ("measures", sources.measures)) if value is not None]
-    return (
-        [f"The given {' and '.join(given)} replace the {' and '.join(given)} of the store, so {GIVEN}."]
-        if given
-        else []
-    )
+    what = " and ".join(given)
+    return [f"You gave {what}, so the {what} of the store are not used. As a result, {GIVEN}."] if given else []
 
 
 def _counting(sources: Sources, plan: RecordedPlan | None) -> ExplorerCounts:

@@ -24,7 +24,7 @@ from askew.mentions.resolve import class_probabilities, open_resolver
 OFF_TOPIC, ON_TOPIC, ASKED = "off topic", "on topic", "asked for"
 WHY_SAYS = {
     OFF_TOPIC: "the document is probably not about the query",
-    ON_TOPIC: "the document is about the query; the word may be warranted or a stereotype, which is not estimated",
+    ON_TOPIC: "the document is about the query; askew does not estimate whether the word is warranted or a stereotype",
     ASKED: "the query itself names this group",
 }
 

@@ -42,7 +42,7 @@ class Weights:
     def check(self, terms: Any, sizes: Any, documents: int) -> None:
         """Check all data that a search for ``terms`` reads, except the impacts (the scores of the postings).
 
-        ``sizes`` has the number of postings of each of these terms.
+        ``sizes`` has the number of postings of each term in ``terms``.
         """
         for values in (self.block_offsets, self.term_max, self.range_offsets, self.bit_offsets, *self.kth.values()):
             values.check(terms, terms + 1)

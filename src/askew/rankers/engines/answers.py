@@ -137,7 +137,10 @@ class AnswerFile:
 
     def _open(self) -> tuple[sqlite3.Connection, bytes, AESGCM | None]:
         if not self.path.parent.is_dir():
-            raise ConfigError(f"cache= {self.path}: the folder {self.path.parent} does not exist; create it first")
+            raise ConfigError(
+                f"cache= {self.path}: the file cannot be created, because the folder {self.path.parent} does not "
+                "exist; create the folder first"
+            )
         try:
             # Only the owner may read the file. SQLite gives its other files the same mode.
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -172,12 +175,12 @@ class AnswerFile:
                 f"cache= {self.path}: this version of askew cannot read the format of this file; name another file"
             )
         if (facts["encrypted"] == b"1") != bool(self._secret):
-            state, advice = (
-                ("not encrypted", "name another file, or leave out cache_key_env= and cache_key_file=")
-                if self._secret
-                else ("encrypted", "give cache_key_env= or cache_key_file=")
-            )
-            raise ConfigError(f"cache= {self.path}: the cache is {state}; {advice}")
+            if self._secret:
+                raise ConfigError(
+                    f"cache= {self.path}: the cache is not encrypted; name another cache file, or leave out "
+                    "cache_key_env= and cache_key_file="
+                )
+            raise ConfigError(f"cache= {self.path}: the cache is encrypted; give cache_key_env= or cache_key_file=")
         if not self._secret:
             return facts["salt"], None
         lookup, cipher = _derived(self._secret, facts["salt"])

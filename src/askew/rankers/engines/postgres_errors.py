@@ -13,9 +13,9 @@ _TRANSIENT = ("08", "53", "57P", "40", "58")
 # A refused connection has no SQLSTATE, so permanent errors are recognized by words of PostgreSQL's messages.
 _FOR_GOOD = ("authentication", "password", "does not exist", "pg_hba.conf", "permission denied", "invalid", "SSL")
 _MISSING = {
-    "42P01": "there is no table {table!r}; check table=",
-    "3F000": "the schema of the table {table!r} does not exist; check table=",
-    "42703": "the table {table!r} lacks a column; check {columns}",
+    "42P01": "there is no table {table!r}; check the setting table=",
+    "3F000": "the schema of the table {table!r} does not exist; check the setting table=",
+    "42703": "the table {table!r} lacks a column; check the settings {columns}",
     "42501": "this user may not read the table {table!r}",
 }
 
@@ -62,6 +62,8 @@ def connect_error(error: Any, server: str, has_secret: bool) -> EngineError:
     """The error of a failed connection."""
     said = str(error)
     if any(word in said for word in _FOR_GOOD):
-        advice = "the secret" if has_secret else "whether the server needs a password (auth_env= or auth_file=)"
-        return EngineError(f"{server}: it refused the connection; check user and database in url=, and {advice}")
+        refused = f"{server}: the server refused the connection; check the user and the database in url="
+        if has_secret:
+            return EngineError(f"{refused} and the secret")
+        return EngineError(f"{refused}. If the server needs a password, give it with auth_env= or auth_file=")
     return EngineError(f"{server}: no connection; check that the engine runs", transient=True)

@@ -76,11 +76,11 @@ class Authentication:
     def __post_init__(self) -> None:
         """Check the scheme and the header names before any request."""
         if self.scheme.startswith(_HEADER):
-            _check_header(self.scheme.removeprefix(_HEADER))
+            _check_header(self.scheme.removeprefix(_HEADER), "auth_scheme=")
         else:
             one_of(self.scheme, (*SCHEMES, f"{_HEADER}NAME"), "auth_scheme=")
         for name, variable in self.variables.items():
-            _check_header(name)
+            _check_header(name, "headers_env=")
             SecretSource("headers", variable)
 
     def __bool__(self) -> bool:
@@ -102,9 +102,6 @@ class Authentication:
         return {"Authorization": f"{'Bearer' if self.scheme == 'bearer' else 'ApiKey'} {secret}"}
 
 
-def _check_header(name: str) -> None:
+def _check_header(name: str, setting: str) -> None:
     if not _HEADER_NAME.fullmatch(name):
-        raise ConfigError(
-            "auth_scheme= and headers=: expected the name of a header, with only letters, digits and hyphens, found "
-            "another text"
-        )
+        raise ConfigError(f"{setting}: the name of a header must have only letters, digits and hyphens")

@@ -78,7 +78,7 @@ class TantivyEngine:
             # A field that is missing, not indexed or has a custom tokenizer fails here, before any query.
             self._parse(index, '"a"')
         except ValueError as error:
-            raise EngineError(f"tantivy: folder= {self._folder}: the index cannot be searched ({error})") from None
+            raise EngineError(f"tantivy: the index in folder= {self._folder} cannot be searched ({error})") from None
         return index, index.searcher()
 
     def __repr__(self) -> str:

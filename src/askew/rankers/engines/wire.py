@@ -27,7 +27,6 @@ _TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 # Statuses that may concern a single query and not all queries.
 _OF_THE_QUERY = {400, 413, 414, 422}
 _BLOCK = 1 << 16
-_BY_PROXY = " by the proxy of the environment"
 
 
 @dataclass(frozen=True)
@@ -141,10 +140,13 @@ class Wire:
         if isinstance(error, http.client.HTTPException) and not isinstance(error, ConnectionError):
             return EngineError(f"{self.origin}: not an HTTP reply ({type(error).__name__})", transient=True)
         why = getattr(error, "strerror", None) or type(error).__name__
-        way, what = (
-            ("", "the engine runs") if self._proxy() is None else (_BY_PROXY, "the proxy and the engine are running")
+        if self._proxy() is None:
+            return EngineError(f"{self.origin}: no connection ({why}); check that the engine runs", transient=True)
+        return EngineError(
+            f"{self.origin}: no connection by the proxy of the environment ({why}); check that the proxy and the "
+            "engine run",
+            transient=True,
         )
-        return EngineError(f"{self.origin}: no connection{way} ({why}); check that {what}", transient=True)
 
 
 def is_transient(status: int) -> bool:
@@ -161,13 +163,17 @@ def status_error(origin: str, reply: Reply, has_secret: bool) -> EngineError:
         return EngineError(said, transient=True, retry_after=retry_after(reply.headers.get("retry-after")))
     if 300 <= status < 400:
         to = urlsplit(reply.headers.get("location", ""))
-        where = f"{to.scheme}://{to.netloc.rpartition('@')[2]}" if to.netloc else "another path on this host"
+        if not to.netloc:
+            return EngineError(
+                f"{said}: the engine redirects to another path, which is not followed; give the new address in url="
+            )
+        where = f"{to.scheme}://{to.netloc.rpartition('@')[2]}"
         return EngineError(f"{said}: it redirects to {where}, which is not followed; give that address in url=")
     hint = {
         401: "the engine rejected the secret of the request; check the secret"
         if has_secret
         else "the engine needs a secret: give auth_env= or auth_file=",
-        403: "the secret does not give permission to search"
+        403: "the engine does not allow this secret to search"
         if has_secret
         else "the engine needs a secret: give auth_env= or auth_file=",
         404: "there is nothing at this path; check url= and the name of the index",
