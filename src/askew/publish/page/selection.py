@@ -38,9 +38,9 @@ _HELD_OUT = (
     "documents. The documents are split at random several times. Each half of a "
     "split is used once to select pairs and once to measure them. A pair counts once for each half that selects it. "
     "For the 95% interval, the queries are treated as a random sample. "
-    'For the column "by words", the words of each group are split into halves, not the documents. The lean by one half '
-    "of the words is used to select pairs, and the lean by the other half is reported. This overstates the reduction "
-    "of lean, because both halves of the words are counted in the same passages. "
+    'For the column "by words", the words of each group are split into halves instead of the documents. The lean by '
+    "one half of the words is used to select pairs, and the lean by the other half is reported. This overstates the "
+    "reduction of lean, because both halves of the words are counted in the same passages. "
     'For the column "by ranks", pairs are selected by their lean at the odd ranks and measured at the even ranks, and '
     "vice versa. This understates the reduction of lean: a passage that moves from an odd to an even rank lowers the "
     "lean at the odd ranks and raises the lean at the even ranks."
