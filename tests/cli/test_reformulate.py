@@ -49,7 +49,7 @@ def test_an_index_serves_as_well_as_the_documents(askew, tmp_path):
         (["--method", "rm4"], 2, "unknown reformulator 'rm4': did you mean 'rm3'?"),
         (["--method", "rm3"], 2, "'rm3' reads passages and statistics: give --docs or --index"),
         (["--method", "swap", "--set", "swap.mood=all"], 2, "no setting 'mood'; did you mean 'mode'"),
-        (["--method", "swap", "--set", "rm3.terms=2"], 2, "'rm3' is not one of the requested methods and filters"),
+        (["--method", "swap", "--set", "rm3.terms=2"], 2, "'rm3' in --set is neither a requested method nor a"),
         (["--method", "swap", "--set", "terms=2"], 2, "expected OWNER.NAME=VALUE"),
         (["--method", "swap", "--filter", "rule"], 2, "unknown filter 'rule': did you mean 'rules'?"),
         (["--docs", "demo", "--index", "ix"], 2, "give only one of them"),

@@ -59,7 +59,7 @@ def test_queries_without_a_known_word_are_counted(askew, index, tmp_path):
         (["--k1", "-1"], 2, "'k1' should be 0 or more, found -1.0"),
         (["-k", "2000"], 2, "from 1 to 1000"),
         (["--index", "nowhere"], 3, "there is no index"),
-        (["--ranker", "replay"], 2, "needs exactly one suitable --run"),
+        (["--ranker", "replay"], 2, "needs exactly one run. Number of runs given with --run: 0."),
         (["--ranker", "crossencoder", "--set", "depth=0"], 2, "depth= to be 1 or more"),
         (["--set", "k1"], 2, "expected NAME=VALUE"),
     ],

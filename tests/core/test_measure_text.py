@@ -183,10 +183,11 @@ def test_every_column_of_pairs_is_an_identifier(text):
 
 @pytest.mark.parametrize(
     ("texts", "said"),
-    [(["RR@10", "AP@10", "RR@10"], "RR@10 is requested twice; leave one of them out"),
-     (["A(x=1)@5", "A(x=-1)@5"], "A(x=1)@5 and A(x=-1)@5 have the same column name A_x_1_5; leave one of them out"),
+    [(["RR@10", "AP@10", "RR@10"], "RR@10 is requested twice; request it only once"),
+     (["A(x=1)@5", "A(x=-1)@5"],
+      "A(x=1)@5 and A(x=-1)@5 have the same column name A_x_1_5; leave one of these measures out"),
      # SQL reads names without regard to case.
-     (["RR@10", "rr@10"], "RR@10 and rr@10 have the same column name rr_10; leave one of them out")],
+     (["RR@10", "rr@10"], "RR@10 and rr@10 have the same column name rr_10; leave one of these measures out")],
 )  # fmt: skip
 def test_measures_that_would_share_a_column_are_refused(texts, said):
     with pytest.raises(ConfigError) as error:

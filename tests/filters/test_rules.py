@@ -304,7 +304,7 @@ def test_the_first_broken_rule_names_the_reason():
     ],
 )
 def test_wrong_settings_are_refused(settings):
-    with pytest.raises(ConfigError, match="expected"):
+    with pytest.raises(ConfigError, match=r"filter 'rules': (expected 0|the setting '(max_ratio|certainty)' must be)"):
         RulesFilter(**settings)
 
 

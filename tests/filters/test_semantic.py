@@ -153,7 +153,7 @@ def test_other_names_can_be_told_and_tabs_and_byte_order_marks_are_read(tmp_path
 def test_only_the_kinds_asked_for_are_taken(tmp_path):
     found = read_labeled(write(tmp_path, HEADER + ROWS), only={"kind": ["x"]})
     assert found.candidates == ("how far away",)
-    assert found.left_out == {"same as the original": 1, "pair without the requested column values": 1}
+    assert found.left_out == {"same as the original": 1, "pair whose column values are not in 'only'": 1}
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_missing_file_and_an_unknown_ending_are_told_apart(tmp_path):
 def test_pairs_given_as_arrays_are_checked():
     found = label_pairs(["a", "a"], ["b", "A!"], np.array([1, 0]))
     assert found.candidates == ("b",)
-    with pytest.raises(DataError, match="found 1, 2, 1 and 1"):
+    with pytest.raises(DataError, match="found the lengths 1, 2, 1 and 1"):
         label_pairs(["a"], ["b", "c"], [1])
     with pytest.raises(DataError, match="label 0 or 1, found 2"):
         label_pairs(["a"], ["b"], [2])

@@ -225,7 +225,7 @@ SELECT = '[select]\nselector = "refairmulate-paper"\neffectiveness = "RR@10"\nbi
         (
             '["RR@10"]',
             """["ARaB(tf)@10", "ARaB('tf')@10"]""",
-            "ARaB(tf)@10 and ARaB('tf')@10 have the same column name ARaB_tf_10; leave one of them out",
+            "ARaB(tf)@10 and ARaB('tf')@10 have the same column name ARaB_tf_10; leave one of these measures out",
         ),
         ('[evaluate]\nmeasures = ["RR@10"]', "", "the section 'evaluate' is missing"),
         ('"reduce"', '"reduced"', "unknown reformulator 'reduced': did you mean 'reduce'?"),

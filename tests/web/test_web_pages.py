@@ -364,7 +364,8 @@ def test_a_bar_says_its_counts_to_those_who_cannot_see(explorer):
     [
         (Move("d", 3, 3), True, "same place"), (Move("d", 5, 2), True, "was 5, ▲ 3"),
         (Move("d", 2, 5), True, "was 2, ▼ 3"),
-        (Move("d", None, 2), True, "was not in the top 100"), (Move("d", 2, None), False, "not in the top 100 now"),
+        (Move("d", None, 2), True, "not in the top 100 of the original query"),
+        (Move("d", 2, None), False, "not in the top 100 of the reformulated query"),
         (Move("d", 2, 5), False, "now 5"), (Move("d", 2, 17), False, "now 17, below"),
     ],
 )  # fmt: skip

@@ -139,7 +139,9 @@ class _CriteriaParser:
     def criterion(self) -> list[_Step]:
         found, end = self._expression(_OR), self._next()
         if end.kind != "end":
-            raise self._fail("the end" + (" (join comparisons with 'and')" if end.text in _COMPARE else ""), end)
+            raise self._fail(
+                "expected the end" + (" (join comparisons with 'and')" if end.text in _COMPARE else ""), end
+            )
         self._want(_TRUTH, found, self.tokens[0])
         return self.steps
 
@@ -149,15 +151,15 @@ class _CriteriaParser:
             kind = str(match.lastgroup)
             found.append(_Token(kind, match[kind], match.start(kind)))
             if kind == "other":
-                raise self._fail("a number, a name, an operator such as ==, or a bracket", found[-1])
+                raise self._fail("expected a number, a name, an operator such as ==, or a bracket", found[-1])
             if kind == "number" and (glued := re.match(r"[A-Za-z_.]", self.text[match.end() :])):
-                raise self._fail("a space after the number", _Token("other", glued.group(), match.end()))
+                raise self._fail("expected a space after the number", _Token("other", glued.group(), match.end()))
         return [*found, _Token("end", "", len(self.text))]
 
-    def _fail(self, expected: str, token: _Token, found: str = "") -> ConfigError:
+    def _fail(self, problem: str, token: _Token, found: str = "") -> ConfigError:
         found = found or (repr(token.text) if token.text else "the end")
         shown = self.text if len(self.text) <= 100 else f"{self.text[:100]}..."
-        return ConfigError(f"criterion {shown!r}: expected {expected} at character {token.at + 1}, found {found}")
+        return ConfigError(f"criterion {shown!r}: {problem} at character {token.at + 1}, found {found}")
 
     def _next(self) -> _Token:
         return self.tokens[self.at]
@@ -172,7 +174,7 @@ class _CriteriaParser:
 
     def _want(self, kind: str, found: str, token: _Token) -> None:
         if kind != found:
-            raise self._fail(f"{kind} beginning", token)
+            raise self._fail(f"expected {kind} beginning", token)
 
     def _operand(self, kind: str, least: int) -> None:
         start = self._next()
@@ -224,37 +226,37 @@ class _CriteriaParser:
         if token.kind == "number":
             value = float(token.text)
             if not math.isfinite(value):
-                raise self._fail("a finite number", token)
+                raise self._fail("expected a finite number", token)
             self.steps.append(value)
         elif token.text in _FUNCTIONS:
             self._call(token)
         elif token.text in NAMES:
             self.steps.append(NAMES[token.text])
         else:
-            known = ", ".join(["a number", *NAMES, *_FUNCTIONS])
-            raise self._fail(f"one of {known}, 'not' or a bracket", token)
+            known = ", ".join([*NAMES, *_FUNCTIONS])
+            raise self._fail(f"expected a number, '(', 'not' or one of the names {known}", token)
         return _NUMBER
 
     def _inside(self, part: Callable[[], _Found], end: str) -> _Found:
         """Parse a part in brackets."""
         self.depth += 1
         if self.depth > DEEPEST:
-            raise self._fail(f"at most {DEEPEST} nested brackets", self._next())
+            raise self._fail(f"expected at most {DEEPEST} nested brackets", self._next())
         self.at += 1
         found = part()
         if not self._take(")"):
-            raise self._fail(end, self._next())
+            raise self._fail(f"expected {end}", self._next())
         self.depth -= 1
         return found
 
     def _call(self, name: _Token) -> None:
         if self._next().text != "(":
-            raise self._fail(f"'(' after {name.text}", self._next())
+            raise self._fail(f"expected '(' after {name.text}", self._next())
         count = self._inside(self._arguments, "',' or ')'")
         if name.text == "abs" and count != 1:
-            raise self._fail("1 value in abs(...)", name, str(count))
+            raise self._fail("expected exactly one value in abs(...)", name, str(count))
         if name.text != "abs" and count < 2:
-            raise self._fail(f"2 values or more in {name.text}(...)", name, str(count))
+            raise self._fail(f"expected at least two values in {name.text}(...)", name, str(count))
         self.steps += [(np.abs, 1)] if count == 1 else [(_FUNCTIONS[name.text], 2)] * (count - 1)
 
     def _arguments(self) -> int:

@@ -123,7 +123,7 @@ def load_lexicon(spec: str | Path | Lexicon) -> Lexicon:
             "lexicon",
             text,
             shipped_lexicons(),
-            "the shipped lexicons (a file of your own needs an ending, such as '.toml')",
+            "the shipped lexicons, where askew looks up every name without a file ending such as '.toml'",
         )
     _check_file(path)
     readers = {".toml": _from_toml, ".dic": _from_dic, ".csv": _from_rows, ".tsv": _from_rows, ".txt": _from_rows}

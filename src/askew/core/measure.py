@@ -167,8 +167,11 @@ def check_columns(texts: Iterable[str]) -> None:
     for text in texts:
         column = column_of(text)
         if (first := known.get(column.casefold())) is not None:
-            same = "is requested twice" if first == text else f"and {text} have the same column name {column}"
-            raise ConfigError(f"measures: {first} {same}; leave one of them out")
+            if first == text:
+                raise ConfigError(f"measures: {text} is requested twice; request it only once")
+            raise ConfigError(
+                f"measures: {first} and {text} have the same column name {column}; leave one of these measures out"
+            )
         known[column.casefold()] = text
 
 
@@ -190,17 +193,17 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
-    def fail(self, expected: str) -> ConfigError:
+    def fail(self, problem: str) -> ConfigError:
         found = repr(self.text[self.at :][:20]) if self.at < len(self.text) else "the end"
         return ConfigError(
-            f"measure {self.text!r}: expected {expected} at character {self.at + 1}, found {found}; "
+            f"measure {self.text!r}: {problem} at character {self.at + 1}, found {found}; "
             "a measure is written Name(key=value)@cutoff, for instance ARaB(tf)@10"
         )
 
     def take(self, pattern: re.Pattern[str], expected: str) -> str:
         match = pattern.match(self.text, self.at)
         if match is None:
-            raise self.fail(expected)
+            raise self.fail(f"expected {expected}")
         self.at = match.end()
         return match.group()
 
@@ -220,7 +223,7 @@ class _Parser:
             self.arguments(positional, params)
         cutoff = self.cutoff() if self.peek("@") else None
         if self.at != len(self.text):
-            raise self.fail("the end of the measure")
+            raise self.fail("expected the end of the measure")
         return Measure(name, tuple(sorted(params.items())), cutoff, tuple(positional))
 
     def arguments(self, positional: list[Value], params: dict[str, Value]) -> None:
@@ -241,7 +244,7 @@ class _Parser:
             if self.peek(")"):
                 return
             if not self.peek(","):
-                raise self.fail("',' or ')'")
+                raise self.fail("expected ',' or ')'")
 
     def value(self) -> Value:
         self.peek("\0")
@@ -249,7 +252,7 @@ class _Parser:
             quote = self.text[self.at]
             end = self.text.find(quote, self.at + 1)
             if end < 0:
-                raise self.fail(f"a closing {quote}")
+                raise self.fail(f"expected a closing {quote}")
             found = self.text[self.at + 1 : end]
             self.at = end + 1
             return found

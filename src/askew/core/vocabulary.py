@@ -69,12 +69,16 @@ def build_vocabulary(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str)
 def _add(
     vocabulary: GroupVocabulary, term: str, bit: int, tokens: list[str], lexicon: Lexicon, tokenizer_name: str
 ) -> None:
-    where = f"lexicon {lexicon.name!r}: the term {term!r}"
     if not tokens:
-        raise DataError(f"{where} has no token under the tokenizer {tokenizer_name!r}, so it can never match a text")
+        raise DataError(
+            f"lexicon {lexicon.name!r}: the term {term!r} has no token under the tokenizer {tokenizer_name!r}, "
+            "so it can never match a text"
+        )
     if term.endswith("*"):
         if len(tokens) > 1:
-            raise DataError(f"{where} is a prefix of several tokens; a prefix must be one token")
+            raise DataError(
+                f"lexicon {lexicon.name!r}: the term {term!r} is a prefix of several tokens; a prefix must be one token"
+            )
         vocabulary.prefixes[tokens[0]] = vocabulary.prefixes.get(tokens[0], 0) | bit
     elif len(tokens) > 1:
         vocabulary.phrases.setdefault(tokens[0], []).append((tuple(tokens), bit))

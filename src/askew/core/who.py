@@ -22,7 +22,8 @@ from askew.core.shipped import DATA
 WHO = ("real", "fictional", "generic", "name", "other")
 WHO_SHORT = {
     "real": "a real person", "fictional": "a character", "generic": "anyone",
-    "name": "part of the name of a work, brand, place or team", "other": "no person, or another meaning of the word",
+    "name": "part of the name of a work, brand, place or team",
+    "other": "no person, for example because the word has another meaning",
 }  # fmt: skip
 ANY = "any"
 # The resolvers were trained and evaluated on the words of these groups.

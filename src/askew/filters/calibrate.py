@@ -30,7 +30,7 @@ ID_NAMES = ("q_id", "query_id", "qid", "id")
 _YES = frozenset({"1", "true", "yes", "y", "t", "1.0"})
 _NO = frozenset({"0", "false", "no", "n", "f", "0.0"})
 SAME = "same as the original"
-NOT_ASKED = "pair without the requested column values"
+NOT_ASKED = "pair whose column values are not in 'only'"
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,10 @@ def label_pairs(
     """
     named = originals if queries is None else queries
     if not len(originals) == len(candidates) == len(labels) == len(named):
-        sizes = f"{len(originals)}, {len(candidates)}, {len(labels)} and {len(named)} in this order"
+        sizes = f"{len(originals)}, {len(candidates)}, {len(labels)} and {len(named)}"
         raise DataError(
-            f"labeled pairs: expected the same number of originals, candidates, labels and queries, found {sizes}"
+            "labeled pairs: expected 'originals', 'candidates', 'labels' and 'queries' to have the same length, found "
+            f"the lengths {sizes}"
         )
     wrong = next((label for label in labels if label not in (0, 1)), None)
     if wrong is not None:

@@ -76,10 +76,11 @@ class EquivalenceFilter:
         return {"model": self._judge.id, **self.thresholds}
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
-        """Return for each reformulation None if it is kept, else ``other meaning`` or ``not natural``.
+        """Return a list with None for each kept reformulation, and the reason for each dropped reformulation.
 
-        A reformulation is kept if its probability ``same`` (same meaning) and its probability ``natural`` both reach
-        their thresholds.
+        The reasons are ``other meaning`` and ``not natural``. A reformulation is kept if two probabilities are at least
+        as high as their thresholds. ``same`` is the probability that the reformulation has the same meaning as the
+        original query. ``natural`` is the probability that a person could type the reformulation as a query.
         """
         return [self.reason(one) for one in self.score(originals, candidates)]
 

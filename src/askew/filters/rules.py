@@ -83,12 +83,15 @@ class RulesFilter:
     ) -> None:  # fmt: skip
         if not 0 <= min_words <= max_words:
             raise ConfigError(
-                f"rules: expected 0 <= min_words <= max_words, found min_words={min_words} and max_words={max_words}"
+                "filter 'rules': expected 0 <= min_words <= max_words, "
+                f"found min_words={min_words} and max_words={max_words}"
             )
         if max_ratio is not None and not (max_ratio > 0 and math.isfinite(max_ratio)):
-            raise ConfigError(f"rules: expected max_ratio= to be None or above 0, found {max_ratio}")
+            raise ConfigError(
+                f"filter 'rules': the setting 'max_ratio' must be None or finite and above 0, found {max_ratio}"
+            )
         if not (certainty > 0 and math.isfinite(certainty)):
-            raise ConfigError(f"rules: expected certainty= to be above 0, found {certainty}")
+            raise ConfigError(f"filter 'rules': the setting 'certainty' must be finite and above 0, found {certainty}")
         self._least, self._most, self._ratio = min_words, max_words, max_ratio
         self._duplicates, self._same = duplicates, same_as_original
         self._numbers, self._added = numbers_kept, added_numbers

@@ -40,7 +40,9 @@ TOY_TEXTS = (
 
 def check_filter(kept_by: FilterPlugin, pairs: Sequence[Triple] = TOY_PAIRS) -> list[str | None]:
     """Check that a filter answers every pair, always the same way; other pairs have no effect, except duplicates."""
-    assert isinstance(kept_by, FilterPlugin), "the filter lacks an attribute: see askew.plugins.methods.FilterPlugin"
+    assert isinstance(kept_by, FilterPlugin), (
+        "the filter lacks an attribute that askew.plugins.methods.FilterPlugin requires"
+    )
     assert kept_by.name and kept_by.name.strip() == kept_by.name, (
         "the name must not be empty, and must not begin or end with a blank"
     )
@@ -57,7 +59,9 @@ def check_filter(kept_by: FilterPlugin, pairs: Sequence[Triple] = TOY_PAIRS) -> 
     assert _answers(kept_by, renamed) == reasons, "the result must not depend on the row numbers of the queries"
     _check_company(kept_by, pairs, reasons)
     kept = [pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None]
-    assert not any(_answers(kept_by, kept)), "a filter must keep all its kept candidates if it checks only these"
+    assert not any(_answers(kept_by, kept)), (
+        "if the filter checks only the candidates that it kept before, it must keep all of them again"
+    )
     assert kept_by.check([], [], []) == [], "a check of an empty list of pairs must return an empty list"
     return reasons
 
@@ -86,7 +90,7 @@ def check_classifier(
     ``tolerance`` allows for the last digits of a model, which change with the size of a batch.
     """
     assert isinstance(classifier, ClassifierPlugin), (
-        "the classifier lacks an attribute: see askew.plugins.methods.ClassifierPlugin"
+        "the classifier lacks an attribute that askew.plugins.methods.ClassifierPlugin requires"
     )
     assert len(set(classifier.labels)) == len(classifier.labels), "the labels must be distinct"
     assert all(label and label == label.strip() for label in classifier.labels), (

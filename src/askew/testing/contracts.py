@@ -50,7 +50,7 @@ def check_measure_family(family: MeasureFamily) -> None:
     A query for which the measure is not defined has NaN, which is reported; any other value must be finite.
     """
     assert isinstance(family, MeasureFamily), (
-        "the measure family lacks an attribute: see askew.plugins.kinds.MeasureFamily"
+        "the measure family lacks an attribute that askew.plugins.kinds.MeasureFamily requires"
     )
     (asked,) = Catalogue(overrides={"background": "self"}).complete([f"{family.name}@3"])
     assert asked.direction in Direction
@@ -68,7 +68,7 @@ def check_measure_family(family: MeasureFamily) -> None:
 
 def check_stage(stage: Stage, rows: pa.Table) -> None:
     """Check that a stage accounts for every row, and gives the same result twice and for any division into shards."""
-    assert isinstance(stage, Stage), "the stage lacks an attribute: see askew.plugins.kinds.Stage"
+    assert isinstance(stage, Stage), "the stage lacks an attribute that askew.plugins.kinds.Stage requires"
     json.dumps(dict(stage.settings()), sort_keys=True)
     whole, dropped = stage.run(rows)
     again, _ = stage.run(rows)
@@ -94,7 +94,9 @@ TOY_QUERIES = ["who is his brother", "mother and sister", "", "station", "zzzz",
 
 def check_ranker(ranker: RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIES)) -> None:
     """Check that a ranker answers every text in order, alone as in a batch, and with at most k documents."""
-    assert isinstance(ranker, RankerPlugin), "the ranker lacks an attribute: see askew.plugins.kinds.RankerPlugin"
+    assert isinstance(ranker, RankerPlugin), (
+        "the ranker lacks an attribute that askew.plugins.kinds.RankerPlugin requires"
+    )
     assert re.fullmatch(r"\S+", ranker.id), (
         "the id of a ranker must have no blanks, because it is written as one column of a TREC run"
     )
@@ -136,7 +138,7 @@ def _check_documents(before: list[str], ranker: RankerPlugin) -> None:
     """Check the document ids: a live engine adds the documents that it returns, but ordinals never change."""
     now = ranker.doc_ids.to_pylist()
     assert len(set(now)) == len(now), "the document ids in ``doc_ids`` must be distinct"
-    assert now[: len(before)] == before, "a search must not change the position of a document in ``doc_ids``"
+    assert now[: len(before)] == before, "a search may append ids to the list ``doc_ids``, but must not move ids in it"
 
 
 def _check_hits(hits: Hits, queries: int, k: int, documents: int) -> None:
@@ -186,7 +188,7 @@ def check_reformulator(
     With ``batches`` a query must get the same candidates alone as in a batch.
     """
     assert isinstance(reformulator, ReformulatorPlugin), (
-        "the reformulator lacks an attribute: see askew.plugins.methods.ReformulatorPlugin"
+        "the reformulator lacks an attribute that askew.plugins.methods.ReformulatorPlugin requires"
     )
     assert reformulator.reads <= {"passages", "statistics"}, "``reads`` may contain only passages and statistics"
     json.dumps(dict(reformulator.settings()), sort_keys=True)
@@ -248,7 +250,9 @@ def check_log_format(form: LogFormat, path: Path, columns: Mapping[str, str] | N
     from askew.app.logs.reading import read_rows
     from askew.app.logs.sources import file_source
 
-    assert isinstance(form, LogFormat), "the format lacks an attribute: see askew.plugins.log_formats.LogFormat"
+    assert isinstance(form, LogFormat), (
+        "the format lacks an attribute that askew.plugins.log_formats.LogFormat requires"
+    )
     assert re.fullmatch(r"[a-z0-9-]+", form.name), (
         "the name of the format must have only lower-case letters, digits and hyphens"
     )

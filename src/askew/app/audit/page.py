@@ -66,7 +66,8 @@ def _parts_section(report: AuditReport, found: AuditFacts, parts: PageParts) -> 
     for place, (one, numbers) in enumerate(zip(found.parts, report.parts, strict=True), start=1):
         data = pl.DataFrame([{k: v for k, v in vars(part).items() if k != "amounts"} for part in numbers.parts])
         body.append(parts.table(t.parts_table(one, place), data if one.parts else None))
-    return [Section("parts", "Lean by reason and by kind of person", body)] if body else []
+    title = "Lean by the reason for a mention and by the kind of person mentioned"
+    return [Section("parts", title, body)] if body else []
 
 
 def _worst_section(report: AuditReport) -> Section:

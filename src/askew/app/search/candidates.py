@@ -55,7 +55,7 @@ def candidates_of(
         raise ConfigError("docs= and index= are both given; give only one of them")
     unknown = [name for name in settings if name not in {*methods, *filters}]
     if unknown:
-        raise ConfigError(f"settings=: {unknown[0]!r} is not one of the requested methods and filters")
+        raise ConfigError(f"{unknown[0]!r} in settings= is neither a requested method nor a requested filter")
     made = [make_reformulator({"method": name, **settings.get(name, {})}, groups) for name in methods]
     kept = [make_filter({"filter": name, **settings.get(name, {})}, groups) for name in filters]
     table = queries_of(queries)

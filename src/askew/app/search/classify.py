@@ -71,9 +71,9 @@ def classify(
     """Label each query with the group that it is about, or with ``neutral``.
 
     ``queries`` is a collection, a file, ``{id: text}``, a data frame or a list of texts. If the queries already have
-    labels, the result counts how many of these labels the classifier predicts. ``settings`` are the settings of the
-    classifier (``askew show classifier NAME``). The classifier ``auto`` is ``query-groups`` for the groups female and
-    male if its model is installed; otherwise it is ``lexical``.
+    labels, the result also has the number of queries whose predicted label equals the given label. ``settings`` are the
+    settings of the classifier (``askew show classifier NAME``). The classifier ``auto`` is ``query-groups`` for the
+    groups female and male if its model is installed; otherwise it is ``lexical``.
     """
     made = make_classifier({"classifier": classifier, **settings}, None if groups is None else Groups.of(groups))
     asked = as_queries(queries)

@@ -86,16 +86,21 @@ def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], s
                 "the ranker 'crossencoder' reads the texts of documents; give an index with stored texts (index=)"
             )
         return {"ranker": name, "first": (given[len(own) :] or own)[0], "index": own[0]["index"], **settings}
+    needs = f"the ranker {name!r} needs"
+    told = f"Number of runs given with run=: {len(runs)}. Number of indexes given with index=: {len(own)}"
     if name == "replay":
-        return {**_only(given[len(own) :], name, "run="), **settings}
+        return {**_only(given[len(own) :], f"{needs} exactly one run. {told}"), **settings}
     if name == "lateinteraction" and len(given) == 2:
         mine = [one for one in own if one["ranker"] == name]
         first = [one for one in given if one not in mine]
-        return {"ranker": name, **_only(mine, name, "index="), "first": _only(first, name, "first ranker"), **settings}
-    return {**_only(own if len(own) == len(given) else [], name, "index="), "ranker": name, **settings}
+        index = _only(mine, f"{needs} exactly one index that was made for this ranker. {told}")
+        ranked = _only(first, f"{needs} exactly one run or index of another ranker. {told}")
+        return {"ranker": name, **index, "first": ranked, **settings}
+    index = _only(own if len(own) == len(given) else [], f"{needs} exactly one index and no run. {told}")
+    return {**index, "ranker": name, **settings}
 
 
-def _only(found: Sequence[Spec], name: str, what: str) -> Spec:
+def _only(found: Sequence[Spec], problem: str) -> Spec:
     if len(found) != 1:
-        raise ConfigError(f"the ranker {name!r} needs exactly one suitable {what}; found {len(found)}")
+        raise ConfigError(problem)
     return found[0]

@@ -24,7 +24,7 @@ from askew.rankers.disk import read_header
 
 
 class Ranker:
-    """A ranker, given by its name: ``Ranker("bm25").index(collection).search(queries, k=100)``.
+    """The ranker with a given name. Example: ``Ranker("bm25").index(collection).search(queries, k=100)``.
 
     ``settings`` are the settings of the ranker (``askew show ranker NAME``). Some rankers need no index.
     """
@@ -72,7 +72,7 @@ class Ranker:
 
 
 class Reformulator:
-    """A reformulator, given by its name: ``Reformulator("reduce").reformulate(queries)``.
+    """The reformulator with a given name. Example: ``Reformulator("reduce").reformulate(queries)``.
 
     ``groups`` are the demographic groups, for methods that count words of groups. ``settings`` are the settings of the
     method (``askew show reformulator NAME``). ``filters`` are the names of filters; a candidate reformulation must pass
@@ -116,7 +116,7 @@ class Reformulator:
 
 
 class Filter:
-    """A filter of reformulations, given by its name: ``Filter("rules").check([(original, reformulation), ...])``.
+    """The filter with a given name. Example: ``Filter("rules").check([(original, reformulation), ...])``.
 
     ``groups`` are the demographic groups, for filters that count words of groups. ``settings`` are the settings of the
     filter (``askew show filter NAME``).

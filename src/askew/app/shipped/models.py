@@ -54,9 +54,9 @@ class ShippedModel:
 
     ``used_by`` names the plugins that load the model, such as ``filter equivalence``. ``extra`` is the optional
     dependency group (extra) of askew that these plugins need.
-    ``trained_by`` and ``measured_by`` are the paths of the programs that train and measure the model, in a checkout of
-    askew, or None if the checkout does not have the program. ``headline`` is the main measured value of the model, or
-    None if the model is not measured yet. ``size`` is in bytes.
+    ``trained_by`` and ``measured_by`` are the paths of the programs that train and measure the model, relative to the
+    root of the repository of askew. A path is None if the repository does not contain the program. ``headline`` is the
+    main measured value of the model, or None if the model is not measured yet. ``size`` is in bytes.
     """
 
     name: str

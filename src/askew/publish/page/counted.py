@@ -64,14 +64,14 @@ def counted_section(files: PageParts, found: CountedParts) -> Section:
 
 def _told(found: CountedParts) -> str:
     who = (
-        ' The rows "who" divide the same words by the kind of person that is mentioned. Their net values add up to the '
-        "same mean. All values of these rows are corrected for the known errors of the model."
+        ' Each row "who" is a kind of person or thing that counted words refer to. The net values of the rows "who" '
+        "add up to the same mean. The values of these rows are corrected for known errors of the model."
         if "who" in found.data["kind"].to_list()
         else ""
     )
     return (
-        f"The table divides the words that the measure counts. A model ({found.resolver}) estimates the values of all "
-        'rows. The rows "why" divide the words by the reason for the mention of a group. Their net values add up to '
-        f'the mean of the measure.{who} The row "on topic" includes mentions that present one group as the '
-        "default, because too few of them are labeled for a separate estimate."
+        f'A model ({found.resolver}) estimates all values. Each row "why" is a reason why counted words are in the '
+        "results. Net: what the words of a row add to the mean of the measure. The net values of the rows "
+        f'"why" add up to this mean.{who} The row "on topic" includes stereotypes, because too few stereotypes are '
+        "labeled for a separate estimate."
     )

@@ -67,9 +67,9 @@ def making_section(
 
 LIMITS = (
     "The measured values of a pair hold only for the ranker, the collection and the judgements of this report.",
-    "A selected reformulation is the best of many candidates by a measured score. Therefore, its score is better "
-    "than it would be on new data. Values that are measured on held-out documents or with other rankers are more "
-    "reliable.",
+    "A reformulation is selected because its measured values are better than those of other candidates. Therefore, "
+    "these values are better than they would be on new data. Values that are measured on held-out documents or with "
+    "other rankers are more reliable.",
     "A reformulated query may express another information need than its original. No person has checked "
     "whether the pairs of this report keep the information need.",
 )

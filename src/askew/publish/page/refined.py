@@ -17,7 +17,7 @@ from askew.publish.page.table import CODE, WORDS, Column, columns, table
 
 Row = dict[str, Any]
 _WHICH = {
-    "original better": "the original query is better than its best candidate (as in the published tables of RePair)",
+    "original better": "every candidate is worse than the original query (as in the published tables of RePair)",
     "none better": "no candidate is better than the original query (as defined in Eq. 1 of RePair)",
 }
 
@@ -40,7 +40,7 @@ def refined_section(files: PageParts, found: Refined, measure: str, ranker: str,
         heading("Originals in buckets"), _buckets(files, found.buckets, measure),
         heading("Hard queries"), _hard(files, found.hard, measure, ranker),
     ]  # fmt: skip
-    return Section("refined", "Refined queries, as RePair counts them", body)
+    return Section("refined", "Refined and hard queries, as in the RePair paper", body)
 
 
 def _queries(files: PageParts, found: pl.DataFrame, collection: str) -> Markup:
@@ -48,7 +48,9 @@ def _queries(files: PageParts, found: pl.DataFrame, collection: str) -> Markup:
     head = columns("collection", "queries", "mean words", "documents", "judgements per query", "users", kind=CODE)
     cells = [collection, n.count(row["queries"]), n.mean(row["mean_words"], 2), n.count(row["documents"]),
              n.mean(row["judgements"], 2), n.count(row["users"])]  # fmt: skip
-    return files.table(table("queries", "The collection (RePair, Table 2)", head, [cells]), found)
+    return files.table(
+        table("queries", "Statistics of the collection, as in Table 2 of the RePair paper", head, [cells]), found
+    )
 
 
 def _shares(row: Row, name: str) -> list[str]:
@@ -72,12 +74,19 @@ def _boxes(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
         "Candidates are reformulations of an original query; a box is a subset of the candidates. Refined: number of "
         "original queries that have a candidate in the box. The columns 'mean words', 'before', 'after' and 'change' "
         "are for these original queries only. The column 'after' uses the best candidate of each query in the box, "
-        "which is the candidate with the best value of the measure. Value 1: number of original queries whose best "
-        "candidate in the box has the value 1. Each share is a share of all original queries, with its 95% Wilson "
+        f"which is the candidate with the best {measure}. Value 1: number of original queries whose best candidate in "
+        f"the box has a {measure} of 1. Each share is a share of all original queries, with its 95% Wilson "
         "interval."
     )
     return files.table(
-        table("boxes", f"Boxes (subsets of the candidates) by {measure} (RePair, Table 4)", head, rows, note), found
+        table(
+            "boxes",
+            f"Boxes (subsets of the candidates) by {measure}, as in Table 4 of the RePair paper",
+            head,
+            rows,
+            note,
+        ),
+        found,
     )
 
 
@@ -92,17 +101,20 @@ def _buckets(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
         f"Mean {measure} of the original queries, in buckets with equal numbers of queries (bucket 1: lowest values)"
     )
     note = (
-        "The column 'best candidates' is the mean over the best reformulation of each original query, including "
-        "reformulations that are in none of the boxes (subsets of the candidates)."
+        f"The column 'best candidates' is the mean {measure} of the best candidates. The best candidate of an original "
+        f"query is the candidate with the best {measure}, whether or not it is in a box."
     )
     given = table("buckets", caption, columns("bucket", "queries", "originals", "best candidates"), rows, note)
-    told = "The bars show, for each bucket, the mean of its original queries and the mean of their best candidates."
-    about = About("buckets", f"Mean {measure} by bucket", told)
+    told = (
+        f"Each bucket contains original queries with similar {measure}. For each bucket, the bars show the mean "
+        f"{measure} of the original queries and the mean {measure} of their best candidates."
+    )
+    about = About("buckets", f"Mean {measure} of original queries and best candidates, by bucket", told)
     series = {"originals": found["old_mean"].to_list(), "best candidates": found["new_mean"].to_list()}
     drawn = bars(about, [f"bucket {row[0]}" for row in rows], series, f"mean {measure}")
     return figures(
         tag("div", files.table(given, found)),
-        files.chart(about, drawn, "Buckets are ordered by the values of their original queries."),
+        files.chart(about, drawn, f"Bucket 1 contains the original queries with the lowest {measure}."),
     )
 
 
@@ -114,13 +126,17 @@ def _hard(files: PageParts, found: pl.DataFrame, measure: str, ranker: str) -> M
         head += [Column("other ranker", CODE), *map(Column, told)]
     rows = [_hard_row(row) for row in found.iter_rows(named=True)]
     note = (
-        "Only original queries that have a candidate reformulation are counted. The column 'other ranker' names a "
-        "second ranker. Columns whose names contain ', other' were measured with this ranker. Means are over the hard "
-        f"queries that were scored by both {ranker} and the other ranker. Improved: number of hard queries for "
-        "which, with the other ranker, the best candidate is better than the original query. Intervals are "
-        "Wilson intervals."
+        "Only original queries that have a candidate reformulation are counted. Better and worse are by "
+        f"{measure}. The best candidate of a query has the best {measure} with {ranker}. Columns whose names contain "
+        "', other' were measured with the ranker in the column 'other ranker'. Scored by both: number of hard queries "
+        f"that have values with {ranker} and with the other ranker. The means of {measure} are over these queries. "
+        "Improved: number of these queries whose best candidate is better than the original query, if both are "
+        "searched with the other ranker. Intervals are Wilson intervals."
     )
-    return files.table(table("hard", f"Hard queries by {measure} (RePair, Table 5)", head, rows, note), found)
+    caption = (
+        f"Hard queries: no candidate has a better {measure} than the original query, as in Table 5 of the RePair paper"
+    )
+    return files.table(table("hard", caption, head, rows, note), found)
 
 
 def _hard_row(row: Row) -> list[str]:

@@ -38,15 +38,17 @@ _HELD_OUT = (
     "documents. The documents are split at random several times. Each half of a "
     "split is used once to select pairs and once to measure them. A pair counts once for each half that selects it. "
     "For the 95% interval, the queries are treated as a random sample. "
-    'The column "by words": the words of each group are split instead of the documents. One half of the words is used '
-    "to select pairs by their lean, and the other half to measure the lean. This overstates the reduction of lean, "
-    "because both halves of the words are counted in the same passages. "
-    'The column "by ranks": pairs are selected by their lean at the odd ranks and measured at the even ranks, and vice '
-    "versa. This understates the reduction of lean, because passages move between odd and even ranks."
+    'For the column "by words", the words of each group are split into halves instead of the documents. The lean by '
+    "one half of the words is used to select pairs, and the lean by the other half is reported. This overstates the "
+    "reduction of lean, because both halves of the words are counted in the same passages. "
+    'For the column "by ranks", pairs are selected by their lean at the odd ranks and measured at the even ranks, and '
+    "vice versa. This understates the reduction of lean: a passage that moves from an odd to an even rank lowers the "
+    "lean at the odd ranks and raises the lean at the even ranks."
 )
 _ONLY_IN_SAMPLE = (
-    'The value "in-sample" in the column "figures" means that the measure has no held-out figure. Effectiveness '
-    "has no held-out figure if no query with a selected pair has two or more relevant documents."
+    'The value "in-sample" in the column "figures" means that the measure has no held-out figure. For '
+    "effectiveness, a held-out figure needs a selected pair whose query has at least two relevant documents, so that "
+    "each half of the documents can have one."
 )
 _QUERIES = ("improved_queries", "unchanged_queries", "worsened_queries")
 Row = dict[str, Any]
@@ -63,7 +65,7 @@ def subsets_section(
     notes = [_METHOD, _IN_SAMPLE, labels_note(labels.values())]
     given = Table(
         "subsets",
-        "Means for original queries (before) and reformulations (after), by subset, in-sample",
+        "In-sample means of each measure for original queries (before) and reformulations (after), by subset",
         _BEFORE_AFTER,
         groups,
         notes,
@@ -72,11 +74,17 @@ def subsets_section(
     series = {subset: _intervals(summary.filter(subset=subset), labels) for subset in shown}
     drawn = [
         _change_figure(
-            files, "subsets-change", "Change of the means from original query to reformulation", series, labels
+            files,
+            "subsets-change",
+            "In-sample change of the means from original queries to reformulations",
+            series,
+            labels,
         )
     ]
     return Section(
-        "subsets", "Before and after reformulation, in-sample", [*what, files.table(given, summary), figures(*drawn)]
+        "subsets",
+        "In-sample means before and after reformulation",
+        [*what, files.table(given, summary), figures(*drawn)],
     )
 
 
@@ -97,7 +105,7 @@ def held_out_section(
         notes.insert(2, _ONLY_IN_SAMPLE)
     given = Table(
         "held-out",
-        "Means for original queries (before) and reformulations (after), by subset, held out",
+        "Held-out means of each measure for original queries (before) and reformulations (after), by subset",
         head,
         groups,
         notes,
@@ -110,9 +118,15 @@ def held_out_section(
         IN_SAMPLE: _intervals(_renamed(part, "in_sample_"), labels),
     }
     drawn = _change_figure(
-        files, "held-out-change", f"Change of the means from original query to reformulation: {main}", series, labels
+        files,
+        "held-out-change",
+        f"Subset {main}: change of the means from original queries to reformulations",
+        series,
+        labels,
     )
-    return Section("held-out", "Before and after reformulation, held out", [files.table(given, chosen), figures(drawn)])
+    return Section(
+        "held-out", "Held-out means before and after reformulation", [files.table(given, chosen), figures(drawn)]
+    )
 
 
 def held_out_sentence(row: Row, label: str) -> str:
@@ -121,11 +135,11 @@ def held_out_sentence(row: Row, label: str) -> str:
     interval = "" if ends == n.NONE else f" {ends}"
     return (
         f"In the subset {row['subset']}, reformulation changes the mean of {label} by "
-        f"{n.change(row['change'])}{interval}, measured on held-out documents. If pairs are selected with "
-        f"half of the group words and measured with the other half, the change is {n.change(row['words_change'])}. "
-        "If pairs are selected at odd ranks and measured at even ranks, and vice versa, the change is "
-        f"{n.change(row['ranks_change'])}. If pairs are selected and measured on the same data (in-sample), the change "
-        f"is {n.change(row['in_sample_change'])}."
+        f"{n.change(row['change'])}{interval}, measured on held-out documents. If pairs are selected by their lean "
+        "with half of the group words and measured with the other half, this mean changes by "
+        f"{n.change(row['words_change'])}. If pairs are selected by their lean at odd ranks and measured at even "
+        f"ranks, and vice versa, this mean changes by {n.change(row['ranks_change'])}. If pairs are selected and "
+        f"measured on the same data (in-sample), this mean changes by {n.change(row['in_sample_change'])}."
     )
 
 
@@ -181,7 +195,11 @@ def _change_figure(
         f"Shown: {', '.join(told)}."
     )
     about = About(name, title, words)
-    return files.chart(about, dots(about, list(labels.values()), told, "change of the mean, %"), "With 95% intervals.")
+    return files.chart(
+        about,
+        dots(about, list(labels.values()), told, "change of the mean, % of the mean before"),
+        "With 95% intervals.",
+    )
 
 
 def against_section(
@@ -194,9 +212,9 @@ def against_section(
     )
     note = (
         f"By effectiveness: the candidate with the best value of {measure} for each query; of several such "
-        "candidates, the first. Chosen: the selected candidate. Change: the relative change of the mean from the "
-        "column 'by effectiveness' to the column 'chosen', in percent. p: the null hypothesis is that the mean "
-        "difference is 0. p (Holm): p after Holm's correction for the number of measures."
+        "candidates, the first. Chosen: the candidate that the selector chose. Change: the relative change of the "
+        "mean from the column 'by effectiveness' to the column 'chosen', in percent. p: the null hypothesis is that "
+        "the mean difference is 0. p (Holm): p after Holm's correction for the number of measures."
     )
     caption = (
         "Means for the original queries, for candidates selected by effectiveness alone, and for the selected pairs"
@@ -204,9 +222,9 @@ def against_section(
     given = table("against-effectiveness", caption, head, rows, note, labels_note(labels.values()))
     most = max(found.get_column("queries").to_list(), default=0)
     intro = paragraph(
-        f"For every query of the subset {subset}, the selected reformulation is compared with the candidate "
-        f"reformulation that has the best value of {measure}. The dataset Matches Made in Heaven contains such "
-        f"reformulations. For {agree:,} of {most:,} queries, both are the same candidate."
+        f"For every query of the subset {subset}, the table compares the selected candidate with the candidate that "
+        f"has the best value of {measure}. The reformulations of the dataset Matches Made in Heaven were selected by "
+        f"effectiveness alone. For {agree:,} of {most:,} queries, both are the same candidate."
     )
     return Section("against", "Against effectiveness alone", [intro, files.table(given, found)])
 
@@ -233,7 +251,8 @@ def cross_section(
         for part in found.partition_by("ranker", "subset", maintain_order=True)
     ]
     notes = [_METHOD, labels_note(labels.values(), ranker)]
-    given = Table("cross-ranker", "The selected pairs, searched with other rankers", _BEFORE_AFTER, groups, notes)
+    caption = f"Means of each measure for the selected pairs, with rankers other than {ranker}"
+    given = Table("cross-ranker", caption, _BEFORE_AFTER, groups, notes)
     role = (
         f". The selection of the pairs also used the results of {', '.join(across)}"
         if across
@@ -247,7 +266,7 @@ def cross_section(
     for part in found.partition_by("subset", maintain_order=True):
         subset, rankers = part.item(0, "subset"), part.get_column("ranker").unique(maintain_order=True)
         series = {ranker: _intervals(part.filter(ranker=ranker), labels) for ranker in rankers}
-        title = f"Change of the means from original query to reformulation with other rankers: {subset}"
+        title = f"Subset {subset}, other rankers: change of the means from original queries to reformulations"
         drawn.append(_change_figure(files, slug(subset, files.charts, "cross-ranker"), title, series, labels))
     return Section("rankers", "Other rankers", [intro, files.table(given, found), figures(*drawn)])
 
@@ -274,8 +293,8 @@ def improved_section(
     labels_of = [label for side in _QUERIES for label in (side.replace("_", " "), "95% interval")]
     head = columns("measure", "queries", *labels_of)
     note = (
-        "Shares of queries, with 95% Wilson intervals. The gain of a query with several reformulations is the mean of "
-        "their gains."
+        "Each percentage is a share of the queries in the column 'queries', with a 95% Wilson interval. The gain of a "
+        "query with several reformulations is the mean of their gains."
     )
     caption = f"Queries of the subset {subset} that the reformulation improves, leaves unchanged or worsens"
     given = table("improved-worsened", caption, head, rows, note, labels_note(labels.values()))
@@ -286,6 +305,9 @@ def _improved_figure(files: PageParts, row: Row, gains: Floats, label: str) -> M
     said = {side: side.partition("_")[0] for side in _QUERIES}
     improved, unchanged, worsened = (f"{said[side]} {n.share(row[f'{side}_share'])}" for side in _QUERIES)
     words = f"{improved}, {unchanged}, {worsened} of {row['queries']:,} queries."
-    told = f"The gains of the queries, from the highest to the lowest. A gain above zero is an improvement. {words}"
+    told = (
+        f"For each query, the chart shows the gain of the reformulation over the original query in {label}. The gains "
+        f"are sorted from the highest to the lowest. A gain above zero is an improvement. {words}"
+    )
     about = About(slug(row["measure"], files.charts, "improved-worsened"), f"Gains on {label}", told)
     return files.chart(about, sorted_gains(about, gains, "gain", [improved, worsened]), words)

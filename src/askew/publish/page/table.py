@@ -50,7 +50,9 @@ class Table:
 
     def __post_init__(self) -> None:
         if not _SLUG.fullmatch(self.name):
-            raise ValueError(f"the name of a table has lowercase letters, digits and hyphens, found {self.name!r}")
+            raise ValueError(
+                f"the name of a table must have only lowercase letters, digits and hyphens, found {self.name!r}"
+            )
         for row in (row for group in self.groups for row in group.rows):
             if len(row) != len(self.columns):
                 raise ValueError(f"table {self.name}: expected {len(self.columns)} cells in a row, found {len(row)}")

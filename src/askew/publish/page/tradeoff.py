@@ -34,9 +34,11 @@ def tradeoff_section(
 ) -> Section:
     """Effectiveness (the first of ``sides``) against lean: pairs as points, and the means of each method."""
     effectiveness, lean = sides
-    about = About("tradeoff", "Gains of pairs in effectiveness and lean", "Each point is a pair of an original query "
-                  f"and its reformulation. Points further right are better by {lean.label}; higher points are "
-                  f"better by {effectiveness.label}. {words}")  # fmt: skip
+    told = (
+        "Each point is a pair of an original query and its reformulation. Points further right are better by "
+        f"{lean.label}; higher points are better by {effectiveness.label}. {words}"
+    )
+    about = About("tradeoff", "Gains in effectiveness and in lean (a gain in lean is less lean)", told)
     gains = f"gain on {lean.label}", f"gain on {effectiveness.label}"
     drawn = files.chart(about, scatter(about, clouds, *gains, size=3, opacity=0.55, zero=True), words)
     body = [figures(drawn, _method_figure(files, methods, sides)), *_method_tables(files, methods, sides, subset)]
@@ -62,14 +64,15 @@ def _method_figure(files: PageParts, methods: pl.DataFrame, sides: tuple[Side, S
     groups = [Points("after", new_x, new_y, _short(both["method"].to_list())), Points("before", old_x, old_y)]
     lines = [*moves, *([Line("Pareto front", new_x[front], new_y[front], 2)] if len(both) > 1 else [])]
     told = (
-        f"For each method: the means of {sides[0].label} and {sides[1].label} for its candidate reformulations (after) "
-        "and for their original queries (before)."
+        f"For each method, the chart shows the means of {sides[0].label} and {sides[1].label} before (original "
+        "queries) and after (all candidate reformulations of the method)."
     )
-    about = About("methods", "Means of each method over all its candidate reformulations", told)
+    about = About("methods", f"Means of {sides[0].label} and {sides[1].label} before and after, by method", told)
     drawn = scatter(about, groups, f"mean of {sides[1].label}", f"mean of {sides[0].label}", lines, size=5)
     words = (
-        "The means include candidates that were not selected. Thin lines connect the mean of the original queries "
-        "(before) with the mean of their candidates (after). The thick line is the Pareto front."
+        "The means of a method are over all its candidates, including those that were not selected. Thin lines connect "
+        "the mean of the original queries (before) with the mean of their candidates (after). The thick line is the "
+        "Pareto front."
     )
     return files.chart(about, drawn, words)
 
@@ -102,16 +105,27 @@ def _method_tables(files: PageParts, methods: pl.DataFrame, sides: Sequence[Side
         "number of queries, with a 95% Wilson interval."
     )
     shares = found.select("method", "pairs", "method_queries", "won", "won_share", "won_low", "won_high")
-    used = files.table(table("methods-chosen", "For how many queries each method is chosen", head, rows, note), shares)
+    used = files.table(
+        table(
+            "methods-chosen", "Number of queries for which a reformulation by the method was selected", head, rows, note
+        ),
+        shares,
+    )
     told = columns("method", "candidates", "before", "after", "change", "95% interval", "chosen", "before", "after",
                    "change", "95% interval", kind=CODE)  # fmt: skip
     groups = [Group(side.label, _method_rows(methods.filter(measure=side.measure))) for side in sides]
     note = (
         "The column 'candidates' and the four columns after it are for all candidate reformulations of a method. The "
-        "column 'chosen' and the four columns after it are for its selected reformulations. The intervals treat "
-        "the queries as a random sample."
+        "column 'chosen' and the four columns after it are for the candidates of the method that were chosen. The "
+        "intervals treat the queries as a random sample."
     )
-    return [used, files.table(Table("methods", "Effect of each method", told, groups, [note]), methods)]
+    return [
+        used,
+        files.table(
+            Table("methods", "Means of each measure before and after reformulation, by method", told, groups, [note]),
+            methods,
+        ),
+    ]
 
 
 def _method_rows(part: pl.DataFrame) -> list[list[str]]:
@@ -155,8 +169,9 @@ def examples_section(files: PageParts, tables: Mapping[str, pl.DataFrame], measu
     head += [Column(label) for label in measures.values()]
     body = [
         paragraph(
-            "These pairs of an original query and its reformulation have extreme gains; they are not typical. Scores "
-            "are given as: score of the original query → score of the reformulation."
+            "A pair is an original query and its reformulation. The tables list the pairs with the largest gains and "
+            "losses, which are not typical. Scores are given as: score of the original query → score of the "
+            "reformulation."
         )
     ]
     for number, (caption, rows) in enumerate(tables.items(), 1):

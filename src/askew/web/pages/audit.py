@@ -60,12 +60,13 @@ def _sections(found: AuditFacts) -> list[Section]:
     parts = [html_table(t.parts_table(one, place)) for place, one in enumerate(found.parts, start=1)]
     worst = html_table(t.worst_table(found)) if found.worst else paragraph(t.no_worst(found.deciding))
     tried = html_table(t.tried_table(found)) if found.tried else paragraph("No reformulation was tried.")
+    title = "Lean by the reason for a mention and by the kind of person mentioned"
     ways = [listed(t.sensitivity_said(found)), html_table(t.sensitivity_table(found))]
     return [
         Section("worst", f"Worst queries ({len(found.worst)})", [worst]),
         Section("reformulations", f"Reformulations ({len(found.tried)})", [tried, *t.dropped_note(found)], folded=True),
         Section("lean", "Lean by each measure", [html_table(t.means_table(found))], folded=True),
-        *([Section("parts", "Lean by reason and by kind of person", parts, folded=True)] if parts else []),
+        *([Section("parts", title, parts, folded=True)] if parts else []),
         Section("sensitivity", "Sensitivity", ways, folded=True),
         Section("limits", "Limits", [listed([*t.LIMITS, *found.notes])], folded=True),
     ]  # fmt: skip

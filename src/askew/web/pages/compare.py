@@ -139,7 +139,7 @@ def moved(move: Move, shown_results: int, depth: int, is_new: bool) -> str:
     """Say at which rank a document was before, or is now."""
     here, there = (move.new, move.old) if is_new else (move.old, move.new)
     if there is None:
-        return f"was not in the top {depth}" if is_new else f"not in the top {depth} now"
+        return f"not in the top {depth} of the {'original' if is_new else 'reformulated'} query"
     if here == there:
         return "same place"
     if not is_new:

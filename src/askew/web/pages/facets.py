@@ -19,9 +19,11 @@ _LABELS = {
 }  # fmt: skip
 # The groups of original queries, by the numbers that the selector gives them.
 GROUPS = {
-    "1": "effective results without lean (bias)", "2": "effective results with lean (bias)",
-    "3": "ineffective results without lean (bias)", "4": "ineffective results with lean (bias)",
-}  # fmt: skip
+    "1": "its results are effective and do not lean",
+    "2": "its results are effective and lean toward a group",
+    "3": "its results are not effective and do not lean",
+    "4": "its results are not effective and lean toward a group",
+}
 _SUBSETS = {
     CHOSEN: "pairs that were selected for at least one subset",
     EVERY: "all pairs",
@@ -99,7 +101,7 @@ def _more(table: ShownPairs, asked: PairFilter) -> Markup:
     )
     least = p.text_input(
         "least",
-        "Minimum gain in the measure under 'Another measure'",
+        "Minimum gain in the measure that is selected in the field 'Another measure'",
         _number(asked.least),
         "short",
         inputmode="decimal",

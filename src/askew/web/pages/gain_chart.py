@@ -24,7 +24,7 @@ BOUNDS = ("lean_min", "lean_max", "effectiveness_min", "effectiveness_max")
 
 def gain_chart(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
     """Draw the chart with its caption. ``clear`` is the link to the same pairs without bounds."""
-    across = axis("gain in lean (right: leans less)", cells.span[0], zero=True)
+    across = axis("gain in lean (right: less lean)", cells.span[0], zero=True)
     upright = axis("gain in effectiveness (up: retrieves better)", cells.span[1], zero=True, most=5)
     plot = numeric_plot(across, upright, _HIGH)
     found = cells.fitting
@@ -33,7 +33,7 @@ def gain_chart(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
         f"{n.count(int(found.counts.sum()))} pairs by gain in {cells.lean} and in {cells.effectiveness}: {less} lean "
         f"less, {more} lean more."
     )
-    about = About("gains", "Gain in lean against gain in effectiveness", told)
+    about = About("gains", "Gain in lean (less lean) against gain in effectiveness", told)
     drawn = [numeric_frame(plot, across, upright), *zero_lines(plot), _context(cells, plot), *_circles(cells, plot),
              *_chosen(plot, asked)]  # fmt: skip
     svg = picture(about, WIDTH, plot.bottom + UNDER, *drawn)
@@ -47,13 +47,18 @@ def gain_chart(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
 def _caption(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
     signs = [
         join([tag("span", "●", class_=f"dot-{kind}", aria_hidden="true"), f" {words}"])
-        for kind, words in (("better", "better in lean or effectiveness, and worse in neither"),
-                            ("worse", "worse in lean or effectiveness, and better in neither"),
-                            ("mixed", "better in lean and worse in effectiveness, or the reverse, or the same in both"))
+        for kind, words in (
+            ("better", "the reformulation is better than the original query in lean or effectiveness, and worse in "
+             "neither"),
+            ("worse", "the reformulation is worse than the original query in lean or effectiveness, and better in "
+             "neither"),
+            ("mixed", "one of the two queries is better in lean and the other in effectiveness, or they are equal in "
+             "both"),
+        )
     ]  # fmt: skip
     words: list[object] = [
-        "In-sample gains of the pairs that match the filters. Larger circles stand for more pairs. Rings show all "
-        "pairs of the dataset, also those that do not match the filters. ",
+        "Filled circles show the in-sample gains of the pairs that match the filters. Larger circles stand for more "
+        "pairs. Rings show the gains of all pairs of the dataset. ",
         join(signs, "; "),
         ". ",
     ]

@@ -19,7 +19,10 @@ from askew.web.pages.gain_chart import gain_chart, without_bounds
 from askew.web.pages.shell import Page
 from askew.web.schemas import PairFilter
 
-_LEAD = "Pairs of an original query and a reformulation, with the gains of the reformulation in effectiveness and lean."
+_LEAD = (
+    "Pairs of an original query and a reformulation, with the gains of the reformulation in effectiveness and lean. A "
+    "positive gain in lean means less lean."
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
     if found.rows:
         words = (
             "The outcome compares a reformulation with its original query, by the measures that selected the pairs. "
-            "Effectiveness counts as better only if no measure of effectiveness is worse. The same holds for lean."
+            "Effectiveness counts as better only if no measure of effectiveness is worse. Lean counts as "
+            "better only if no measure of lean is worse."
         )
         body += [_table(view, asked, given), tag("p", words, class_="note")]
         body.append(p.pager("/pairs", given, found.page, found.pages))
@@ -60,11 +64,11 @@ def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
 
 def _nothing(found: PairPage, asked: PairFilter) -> Markup:
     words = (
-        "No pair matches these filters. Remove a filter, or "
+        "No pair matches these filters. Remove a filter to see pairs. "
         if not found.total
-        else "This list of pairs has no page with this number. Go back, or "
+        else "This list of pairs has no page with this number. "
     )
-    clear = element("a", "show the selected pairs", href=address("/pairs", {"dataset": asked.dataset}))
+    clear = element("a", "Show all selected pairs", href=address("/pairs", {"dataset": asked.dataset}))
     return p.notice(tag("p", words, clear, "."), role="status")
 
 
@@ -105,7 +109,7 @@ def _figures(table: ShownPairs) -> Markup:
     parts = [first, tag("p", note, class_="note")]
     if rest:
         parts.append(tag("details", tag("summary", "The other subsets"), *rest))
-    return tag("section", *parts, aria_label="Gains of the selected pairs")
+    return tag("section", *parts, aria_label="Change of the means from original queries to reformulations")
 
 
 def _subset_figures(table: ShownPairs, subset: str, every: Sequence[Mapping[str, Any]]) -> Markup:
@@ -116,7 +120,10 @@ def _subset_figures(table: ShownPairs, subset: str, every: Sequence[Mapping[str,
         ("mean of", "words"), ("change, held out", "number"), ("95% interval", "number"), ("in-sample", "number"),
     ]  # fmt: skip
     pairs = n.count(rows[0]["pairs"])
-    caption = f"Subset {value_words('subset', subset)}, {pairs} pairs: change from original to reformulated queries"
+    caption = (
+        f"Subset {value_words('subset', subset)}, {pairs} pairs: change of the means from original queries to "
+        "reformulations"
+    )
     drawn = [_figure(row, names.get(row["measure"], "")) for row in rows]
     return p.data_table(caption, head, drawn, f"figures-{_slug(subset)}")
 

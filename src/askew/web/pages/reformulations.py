@@ -102,7 +102,7 @@ def _card(found: Alternatives, one: Variant, k: int) -> Markup:
     verdict_words = p.outcome_words(one.outcome, one.lean_verdict if found.proxy else None)
     gained, lost = (_listed(found, one, sign) for sign in (Verdict.BETTER, Verdict.WORSE))
     nothing = (
-        "nothing: no measure is worse"
+        "nothing: no measure is worse than for the original query"
         if not found.proxy
         else "none of the original top 10 results"
         if one.kept == 1

@@ -18,8 +18,8 @@ from askew.web.pages.shell import Page
 
 MISSING = (
     ("error", "stop with an error"), ("zero", "count the document as one that names no group"),
-    ("drop", "remove the document before the cutoff, so that the next documents move up"),
-    ("skip", "remove the document after the cutoff, so that the list is shorter"),
+    ("drop", "remove the document before the cutoff is applied, so that the next documents move up"),
+    ("skip", "remove the document after the cutoff is applied, so that fewer documents are measured"),
 )  # fmt: skip
 _LEAD = "Effectiveness and bias (lean) of runs, as means and query by query."
 
@@ -137,8 +137,9 @@ def _comparison(found: Audit) -> Markup:
         rows.append([tag("code", one.text), gain, ends, n.p_value(holm), counts, n.count(result.n)])
     caption = f"{shown(report.new)} against {shown(report.old)}: a positive gain is an improvement"
     note = (
-        f"The gain is the mean improvement of a query from {shown(report.old)} to {shown(report.new)}. p is the "
-        f"p-value of the null hypothesis '{report.nulls['p']}', corrected by Holm's method for the number of measures. "
+        f"The gain is the mean over queries of how much better {shown(report.new)} is than {shown(report.old)}. p is "
+        f"the p-value of the null hypothesis '{report.nulls['p']}', corrected by Holm's method for the number of "
+        "measures. "
         f"A gain is colored if its p is below {SIGNIFICANT}."
     )
     return tag("section", p.data_table(caption, head, rows, "comparison"), tag("p", note, class_="note"))
@@ -170,7 +171,9 @@ def _figures(found: Audit, measure: str) -> list[Markup]:
         sign = signs(gains)
         better, worse = int((sign == 1).sum()), int((sign == -1).sum())
         told = f"{better:,} queries improve, {worse:,} worsen, of {len(queries):,}."
-        about = About("gains", f"Gains of {shown(found.comparison.new)} on {measure}", told)
+        about = About(
+            "gains", f"Gains of {shown(found.comparison.new)} over {shown(found.comparison.old)} by {measure}", told
+        )
         names = [f"improved: {better:,} queries", f"worsened: {worse:,} queries"]
         drawn.append(_figure(sorted_gains(about, gains, "gain", names, gains_room), about.title, told))
     return drawn
@@ -193,7 +196,7 @@ def _worst(worst: Sequence[Worst], run: str, measure: str, place: int) -> Markup
             name = element("a", tag("bdi", shown(one.text), dir="auto"), href=address("/", {"q": one.text}))
         rows.append([name, n.mean(one.value, 3), *([p.gain_cell(one.gain)] if compared else [])])
     caption = (
-        f"Queries on which {run} has the largest losses in {measure}"
+        f"Queries on which {run} has the largest losses in {measure} compared with the first run"
         if compared
         else f"Queries on which {run} has the worst values of {measure}"
     )

@@ -111,11 +111,14 @@ def _warrant(answer: Answer, k: int) -> list[Markup]:
     told: list[object] = [tag("strong", "The query names a group: "), words, ". "]
     if warrant.status == "no rules":
         told.append(
-            "askew has no rules for these groups, so it cannot tell whether the query has a reason to name the group."
+            "askew has no rules for these groups, so it cannot check whether there is a reason why the query names "
+            "the group."
         )
     else:
-        tried = f"None of the rules ({', '.join(warrant.rules)}) gives the query a reason to name the group"
-        told.append(f"{tried}. The group may have been added, or it may be what the user wants.")
+        told.append(
+            f"None of the rules ({', '.join(warrant.rules)}) finds a reason why the query names the group. The group "
+            "may have been added, or it may be what the user wants."
+        )
     if answer.without_group is not None:
         given = {"q": answer.query, "to": answer.without_group, "k": k if k != TOP else None}
         link = element("a", "Compare with ", p.quote(answer.without_group), href=address("/compare", given))
@@ -128,7 +131,7 @@ def _reasons(warrant: Warrant) -> list[object]:
         join([_RULES[one.rule], " (", join([tag("em", word) for word in one.words], ", "), ")"])
         for one in warrant.reasons
     ]
-    first = tag("strong", "The results of this query may lean for a reason: ")
+    first = tag("strong", "The query gives a reason why its results may lean: ")
     return [first, join(rules, "; "), ". Results that lean may be what is wanted."]
 
 
