@@ -171,16 +171,16 @@ def testdominated_pairs_are_those_that_another_of_their_query_beats(rows):
         ({"subsets": ["a", "a"]}, "a list of one or more names without repeats"),
         ({"subsets": ["a b"]}, "names of letters, digits and underscores"),
         ({"subsets": ["../x"]}, "names of letters, digits and underscores"),
-        ({"subsets": ["robust"]}, "and no names of other columns"),
-        ({"subsets": ["text"]}, "and no names of other columns"),
+        ({"subsets": ["robust"]}, "that are not names of other columns"),
+        ({"subsets": ["text"]}, "that are not names of other columns"),
         ({"scheme": "mine"}, "scheme: expected one of refairmulate, boxes, plain"),
         ({"scheme": "refairmulate", "subsets": ["gold"]}, "for the scheme refairmulate"),
         ({"scheme": "boxes"}, "selection.boxes: expected a criterion for each of the subsets"),
         ({"selection": {"boxes": {"fair": "refined > "}, "measure": "RR@10"}}, "criterion 'refined > ': expected"),
         ({"selection": {"boxes": {"fair": "__import__('os')"}, "measure": "RR@10"}}, "criterion"),
         ({"selection": {"boxes": {"fair": 1}, "measure": "RR@10"}}, "a criterion such as"),
-        ({"selection": {"boxes": {"fair": "refined > original"}}}, "selection.measure: expected one measure"),
-        ({"selection": {"at_least": {"fair": {"AP@9": 1}}}}, "selection.at_least.fair.AP@9: expected a number"),
+        ({"selection": {"boxes": {"fair": "refined > original"}}}, "selection.measure: expected exactly one measure"),
+        ({"selection": {"at_least": {"fair": {"AP@9": 1}}}}, "selection.at_least.fair.AP@9: expected one of"),
         ({"selection": {"at_least": {"best": {}}}}, "one of the subsets"),
         ({"selection": {"fronts": {"fair": {"measures": ["RR@10"]}}}}, "expected two measures"),
         (
@@ -269,7 +269,7 @@ def test_robust_pairs_are_counted_with_n_share_and_interval(tmp_path):
 def test_a_robust_pair_that_is_worse_under_the_ranker_of_the_release_is_refused(tmp_path):
     with pytest.raises(
         DataError,
-        match="a robust pair is not worse than its original query in any measure: broken by 1 of 3",
+        match=r"no measure is worse for the rewritten query than for the original query .*: broken by 1 of 3",
     ):
         robust_release(tmp_path, [True, False, True])
 

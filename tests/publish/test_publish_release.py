@@ -229,7 +229,7 @@ def test_a_table_that_does_not_fit_is_refused(tmp_path, change, said):
         ({"measures": {"RR@10": {"direction": "up"}}}, "RR@10.signature: expected a text"),
         ({"selection": {"bias": "AP@10"}}, "selection.bias: expected one of the measures"),
         ({"selection": {"accepted": {"good": {}}}}, "one of the subsets"),
-        ({"selection": {"accepted": {"fair": {"5": [1]}}}}, "for one of the groups 1, 2, 3 and 4"),
+        ({"selection": {"accepted": {"fair": {"5": [1]}}}}, "as the key and a list of labels as the value"),
         (
             {"selection": {"outcomes": {"x": ["better"]}}},
             "two values, first for effectiveness",
@@ -237,7 +237,7 @@ def test_a_table_that_does_not_fit_is_refused(tmp_path, change, said):
         ({"selection": {"labels": {"x": 1}}}, "an outcome as the key and its label"),
         ({"selection": {"groups": {"bias": {}}}}, "exactly two keys, 'effectiveness' and 'bias'"),
         ({"selection": {"tolerance": -1}}, "0 or more"),
-        ({"selection": {"optimal": {"RR@10": "high"}}}, "expected a number"),
+        ({"selection": {"optimal": {"RR@10": "high"}}}, "as the key and a number as the value"),
         ({"selection": []}, "expected a mapping"),
         ({"lexicons": {"id": "x"}}, "a list of mappings"),
         ({"date": "yesterday"}, "a date in the form"),

@@ -422,7 +422,11 @@ def test_each_line_names_the_values_of_its_first_pair(tmp_path, monkeypatch):
     pairs = toy_pairs()
     first = pairs.filter("effective").sort("query_id", "variant_id").row(0, named=True)
     publish(at(pairs.sort("query_id", "variant_id"), "effective", {"label": pl.lit(4)}), facts(), tmp_path / "out")
-    line = next(line for line in verify(tmp_path / "out").wrong if line.startswith("every Effective"))
+    line = next(
+        line
+        for line in verify(tmp_path / "out").wrong
+        if line.startswith("the label of each pair in the subset Effective")
+    )
     assert line.endswith(
         f"broken by 1 of 15 pairs; first: query {first['query_id']!r}, variant {first['variant_id']!r}, "
         f"group {first['group']}, label 4"
