@@ -151,8 +151,8 @@ def test_a_mention_without_tokens_has_probabilities_too(resolver):
 @pytest.mark.parametrize(
     ("mention", "message"),
     [
-        ((3, 0, 2), "expected only indexes of texts in 'text_of' (0 to 2), found 3 to 3"),
-        ((-1, 0, 2), "expected only indexes of texts in 'text_of' (0 to 2), found -1 to -1"),
+        ((3, 0, 2), "each value of 'text_of' must be the index of a text (0 to 2), found values from 3 to 3"),
+        ((-1, 0, 2), "each value of 'text_of' must be the index of a text (0 to 2), found values from -1 to -1"),
         ((0, 4, 4), "expected 0 <= start < end <= 31, the length of text 0; found start 4 and end 4 (mention 0)"),
         ((0, 30, 32), "found start 30 and end 32"),
         ((0, -1, 2), "found start -1 and end 2"),
@@ -217,7 +217,7 @@ def test_an_encoder_without_room_for_a_mention_is_refused(tmp_path, bert_tokeniz
 @pytest.mark.parametrize("missing", ["torch", "transformers"])
 def test_without_the_neural_libraries_the_error_says_what_to_install(monkeypatch, missing):
     monkeypatch.setattr("askew.models.find.find_spec", lambda name: None if name == missing else name)
-    with pytest.raises(MissingExtra, match=r"the mention model 'minilm-who' needs the extra 'neural': pip install"):
+    with pytest.raises(MissingExtra, match=r"the model 'minilm-who', which .*, needs the extra 'neural': pip install"):
         NeuralResolver()
 
 

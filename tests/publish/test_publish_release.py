@@ -199,18 +199,18 @@ def test_a_folder_that_fills_while_we_write_is_not_overwritten(tmp_path, monkeyp
         (lambda p: p.drop("gain_RR_10"), "expected the column 'gain_RR_10'"),
         (
             lambda p: p.with_columns(pl.lit(1.0).alias("old_AP_10")),
-            "the pairs have the column 'old_AP_10', but 'measures' does not list its measure",
+            "the pairs have the column 'old_AP_10', but 'measures' does not list the measure of this column",
         ),
         (lambda p: p.with_columns(pl.lit("x").alias("split")), "remove the column 'split'"),
         (lambda p: p.with_columns(pl.lit("1").alias("group")), "column 'group': the type"),
-        (lambda p: p.with_columns(pl.lit(5).alias("group")), "expected 1 to 4, found 5"),
+        (lambda p: p.with_columns(pl.lit(5).alias("group")), "must be a number from 1 to 4, found 5"),
         (lambda p: p.with_columns(pl.lit(2**40).alias("group")), "column 'group'"),
         (lambda p: p.with_columns(pl.lit(None, pl.Int64).alias("label")), "expected a value in every row"),
         (lambda p: p.with_columns(pl.lit(" ").alias("text")), "expected a text in every row, found 200 empty"),
         (lambda p: p.with_columns(pl.lit(float("inf")).alias("score")), "expected finite numbers"),
         (lambda p: p.with_columns(pl.lit(1).alias("fair")), "column 'fair': the type"),
         (lambda p: p.with_columns(pl.lit([1]).alias("more")), "column 'more': the type"),
-        (lambda p: pl.concat([p, p]), "the rewritten queries of an original query have different ids"),
+        (lambda p: pl.concat([p, p]), "no two rewritten queries of an original query have the same id"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(tmp_path, change, said):
@@ -229,12 +229,15 @@ def test_a_table_that_does_not_fit_is_refused(tmp_path, change, said):
         ({"measures": {"RR@10": {"direction": "up"}}}, "RR@10.signature: expected a text"),
         ({"selection": {"bias": "AP@10"}}, "selection.bias: expected one of the measures"),
         ({"selection": {"accepted": {"good": {}}}}, "one of the subsets"),
-        ({"selection": {"accepted": {"fair": {"5": [1]}}}}, "for one of the groups 1, 2, 3 and 4"),
-        ({"selection": {"outcomes": {"x": ["better"]}}}, "two values, each 'better', 'same' or 'worse'"),
-        ({"selection": {"labels": {"x": 1}}}, "of one of the outcomes"),
-        ({"selection": {"groups": {"bias": {}}}}, "exactly two entries, 'effectiveness' and 'bias'"),
+        ({"selection": {"accepted": {"fair": {"5": [1]}}}}, "as the key and a list of labels as the value"),
+        (
+            {"selection": {"outcomes": {"x": ["better"]}}},
+            "two values, first for effectiveness",
+        ),
+        ({"selection": {"labels": {"x": 1}}}, "an outcome as the key and its label"),
+        ({"selection": {"groups": {"bias": {}}}}, "exactly two keys, 'effectiveness' and 'bias'"),
         ({"selection": {"tolerance": -1}}, "0 or more"),
-        ({"selection": {"optimal": {"RR@10": "high"}}}, "expected a number"),
+        ({"selection": {"optimal": {"RR@10": "high"}}}, "as the key and a number as the value"),
         ({"selection": []}, "expected a mapping"),
         ({"lexicons": {"id": "x"}}, "a list of mappings"),
         ({"date": "yesterday"}, "a date in the form"),
@@ -377,10 +380,10 @@ def test_the_groups_of_the_lexicons_are_named_with_license_and_source(tmp_path):
     publish(toy_pairs(), facts(lexicons=[lexicon]), tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
     assert "| id | groups | license | source |\n| --- | --- | --- | --- |\n| `age@1` | old, young | `CC0-1.0` |" in card
-    assert "- The measures of lean count these groups&#58; old, young. Measures of lean do not cover" in card
+    assert "- The measures of lean count the words of these groups&#58; old, young. Measures of lean do" in card
     found = json.loads((tmp_path / "out" / "croissant.json").read_text())
     assert "age@1 (groups old, young; license CC0-1.0; source made up)" in found["rai:dataAnnotationProtocol"]
-    assert "count these groups: old, young." in found["rai:dataLimitations"][0]
+    assert "count the words of these groups: old, young." in found["rai:dataLimitations"][0]
 
 
 @pytest.mark.parametrize("groups", ["old", [1], {"old": 1}])

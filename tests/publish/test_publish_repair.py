@@ -95,7 +95,7 @@ def test_a_ranker_of_any_name_is_part_of_a_file_name_inside_the_folder(ranker, p
 def test_tables_of_repair_need_its_scheme(tmp_path):
     with pytest.raises(
         ConfigError,
-        match="tables in the layout of RePair need the scheme 'boxes', found 'refairmulate'",
+        match="can be published only if 'scheme' is 'boxes', found 'refairmulate'",
     ):
         publish(toy_pairs(), facts(), tmp_path / "out", repair=repair_tables())
 
@@ -133,7 +133,7 @@ def test_a_table_that_is_not_gold_is_refused(tmp_path, values, said):
 
 @pytest.mark.parametrize("tables", [{"gold": ROWS.rename({"qid": "query_id"})}, {"silver": ROWS}])
 def test_a_table_of_another_shape_is_refused(tmp_path, tables):
-    with pytest.raises(DataError, match="expected the name 'all' or 'gold', and the columns 'qid', 'order'"):
+    with pytest.raises(DataError, match=r"must have the name 'all' or 'gold'. Its columns must be 'qid', 'order'"):
         publish(boxed_pairs(), boxed_facts(), tmp_path / "out", repair=Tables(tables))
 
 

@@ -58,14 +58,14 @@ def test_a_card_with_all_rows_as_earlier_versions_wrote_it_still_verifies(tmp_pa
 def test_an_interval_of_fewer_than_five_queries_is_not_given_and_not_promised(tmp_path):
     card = card_of(tmp_path, [held_out("effective", 4), held_out("fair", 1)])
     assert "3900" not in card and "95% interval" not in card
-    assert "The table has no interval for a change, because there are fewer than 5 queries" in card
+    assert "The table has no intervals: for each change, there are fewer than 5 queries" in card
 
 
 def test_intervals_are_explained_where_some_are_missing(tmp_path):
     stated = [held_out("effective", 5), held_out("fair", 4), held_out("negative", 0, figures="in-sample")]
     card = card_of(tmp_path, stated, queries=5)
     assert "| +20.0% | -97.5 to +3900.0 |" in card and card.count("3900") == 2
-    assert "The 95% interval of a change is computed over queries. A dash means that there are fewer than 5" in card
+    assert "The 95% interval of a change treats the queries as a random sample. A dash means that there" in card
 
 
 def test_a_split_without_rows_is_named_as_such_and_no_leak_is_a_plain_sentence(tmp_path):

@@ -220,7 +220,10 @@ CAREFUL = {
         "json/Effective.json: 1 of 15 entries do not agree",
     ),
     "an entry gone from Fair.json": (edit_json("json/Fair.json", drop_first), "json/Fair.json: 1 of 30 entries"),
-    "a key twice in Fair.json": (repeat_key, "json/Fair.json: not the JSON of a release (a key appears twice)"),
+    "a key twice in Fair.json": (
+        repeat_key,
+        "json/Fair.json: not the JSON of a release (an object has the same key twice)",
+    ),
     "a group too many": (edit_json("json/Fair.json", lambda v: v.update({"5": {}})), "json/Fair.json: 0 of 30 entries"),
     "NaN in Fair.json": (
         edit_json("json/Fair.json", lambda v: first_entry(v).update(score=float("nan"))),
@@ -271,11 +274,11 @@ CAREFUL = {
     ),
     "other shares": (
         edit_json("askew.json", lambda v: v["split"].update(shares=[["train", 0.1], ["dev", 0.1], ["test", 0.8]])),
-        "are not in the split of their query text",
+        "are not in the split computed from the text of their original query",
     ),
     "a share that leads out": (
         edit_json("askew.json", lambda v: v["split"].update(shares=[["../../x", 1.0]])),
-        "shares: expected a name of lowercase letters",
+        "shares: the name of a split must start with a lowercase letter",
     ),
     "another direction": (
         edit_json("askew.json", lambda v: v["facts"]["measures"]["RR@10"].update(direction="down")),
@@ -300,7 +303,7 @@ CAREFUL = {
     "another type": (edit_rows(lambda t: t.with_columns(pl.col("group").cast(pl.Int64))), f"{TRAIN}: schema: expected"),
     "a group that is none": (
         edit_rows(lambda t: t.with_columns(group=pl.lit(0, pl.Int32))),
-        "expected 1 to 4, found 0",
+        "must be a number from 1 to 4, found 0",
     ),
     "a pair gone": (edit_rows(lambda t: t.slice(1)), "askew.json: the stated numbers of pairs"),
     "a pair in another split": (
@@ -309,7 +312,7 @@ CAREFUL = {
     ),
     "a pair in two splits": (
         copy_a_pair,
-        "the rewritten queries of an original query have different ids: broken by 2 of 201 pairs; first: query 'q0'",
+        "no two rewritten queries of an original query have the same id: broken by 2 of 201 pairs; first: query 'q0'",
     ),
 }
 
@@ -343,11 +346,11 @@ def second_effective(table):
 
 
 BROKEN = {
-    "every Effective pair has a label that is accepted for the group of its query: broken by 1 of 15": (
+    "the label of each pair in the subset Effective is accepted for the group of the pair: broken by 1 of 15": (
         "effective",
         {"label": pl.lit(4)},
     ),
-    "every Optimal pair has a label that is accepted for the group of its query: broken by 1 of 21": (
+    "the label of each pair in the subset Optimal is accepted for the group of the pair: broken by 1 of 21": (
         "optimal",
         {"label": pl.lit(4)},
     ),
@@ -355,8 +358,8 @@ BROKEN = {
         "effective",
         {"fair": pl.lit(False)},
     ),
-    "no Fair pair is a negative sample: broken by 1 of 200": ("effective", {"negative": pl.lit(True)}),
-    "the original query and the reformulation of a Fair pair differ: broken by 1 of 36": (
+    "no pair in the subset Fair is a negative sample: broken by 1 of 200": ("effective", {"negative": pl.lit(True)}),
+    "the reformulation of each pair in the subset Fair have different texts: broken by 1 of 36": (
         "fair",
         {"text": pl.col("original_text")},
     ),
@@ -380,12 +383,12 @@ BROKEN = {
         "negative",
         {"new_ARaB_tf_10": pl.lit(7.0)},
     ),
-    "each pair has the outcome that its gains determine: broken by 1 of 200": (
+    "the gains of a pair determine its outcome: broken by 1 of 200": (
         "fair",
         {"outcome": pl.lit("worse-worse")},
     ),
-    "each pair has the label that its outcome determines: broken by 1 of 200": ("effective", {"label": pl.lit(4)}),
-    "each pair is in the group that the values of its original query determine: broken by 5 of 200": ("", {}),
+    "the outcome of a pair determines its label: broken by 1 of 200": ("effective", {"label": pl.lit(4)}),
+    "the values of the original query determine the group of a pair: broken by 5 of 200": ("", {}),
     "the score of a pair is the weighted sum of its gains: broken by 1 of 179": ("effective", {"score": pl.lit(9.0)}),
     "all pairs of a query have the same original_text: broken by": ("", {"original_text": pl.lit("something else")}),
     "all pairs of a query have the same group: broken by": ("", {"group": pl.col("group") % 4 + 1}),
@@ -419,7 +422,11 @@ def test_each_line_names_the_values_of_its_first_pair(tmp_path, monkeypatch):
     pairs = toy_pairs()
     first = pairs.filter("effective").sort("query_id", "variant_id").row(0, named=True)
     publish(at(pairs.sort("query_id", "variant_id"), "effective", {"label": pl.lit(4)}), facts(), tmp_path / "out")
-    line = next(line for line in verify(tmp_path / "out").wrong if line.startswith("every Effective"))
+    line = next(
+        line
+        for line in verify(tmp_path / "out").wrong
+        if line.startswith("the label of each pair in the subset Effective")
+    )
     assert line.endswith(
         f"broken by 1 of 15 pairs; first: query {first['query_id']!r}, variant {first['variant_id']!r}, "
         f"group {first['group']}, label 4"
@@ -429,7 +436,7 @@ def test_each_line_names_the_values_of_its_first_pair(tmp_path, monkeypatch):
 def test_gains_within_the_tolerance_count_as_the_same(tmp_path):
     pairs = toy_pairs().filter(pl.col("outcome") == "same-same")
     shifted = pairs.with_columns(pl.col("new_RR_10") - 1e-4, pl.col("gain_RR_10") - 1e-4, pl.col("score") - 1e-4)
-    with pytest.raises(DataError, match="each pair has the outcome that its gains determine"):
+    with pytest.raises(DataError, match="the gains of a pair determine its outcome"):
         publish(shifted, facts(), tmp_path / "out")
     stated = facts()
     stated["selection"] = {**stated["selection"], "tolerance": 1e-3}
@@ -441,8 +448,9 @@ def test_what_the_facts_do_not_state_is_told_as_not_checked(tmp_path):
     publish(toy_pairs(), facts(selection={}), tmp_path / "out")
     report = verify(tmp_path / "out")
     assert report.ok
-    what = "which labels are accepted for the pairs of each query group (selection.accepted)"
-    assert f"a rule was not checked, because askew.json does not state {what}" in report.notes
+    rule = "the label of each chosen pair is accepted for the group of the pair (selection.accepted)"
+    said = f"a rule was not checked, because askew.json does not have the fields in parentheses: {rule}"
+    assert said in report.notes
 
 
 def test_the_report_ends_with_the_verdict(folder):

@@ -127,7 +127,7 @@ def test_verify_finds_a_text_that_was_put_back(tmp_path):
     path = tmp_path / "out" / "data" / "train-00000-of-00001.parquet"
     pl.read_parquet(path).with_columns(original_text=pl.lit("who a")).write_parquet(path)
     resign(tmp_path / "out")
-    assert any("because the fact 'query_text' is false" in line for line in verify(tmp_path / "out").wrong)
+    assert any("because 'query_text' is false" in line for line in verify(tmp_path / "out").wrong)
 
 
 def test_verify_finds_a_text_that_was_put_back_into_a_table_of_repair(tmp_path):

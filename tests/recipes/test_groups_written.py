@@ -81,7 +81,7 @@ def test_the_facts_the_card_and_the_metadata_name_the_groups_with_license_and_so
     assert f"{lexicon.id} (groups young, old; license {lexicon.licence};" in metadata["rai:dataAnnotationProtocol"]
     page = (written / "report" / "report.html").read_text()
     assert f"young, old (lexicon {lexicon.id})" in page
-    assert "The measures of lean count these groups: young, old." in page
+    assert "The measures of lean count the words of these groups: young, old." in page
 
 
 def test_what_the_recipe_says_of_the_dataset_is_in_the_card_the_metadata_and_the_facts(written):
@@ -228,7 +228,7 @@ def test_a_dataset_states_the_origin_of_a_lexicon_file(collection, tmp_path):
 @pytest.mark.parametrize(
     ("groups", "problem"),
     [
-        ({"lexicon": "age", "source": "mine"}, "the section \\[groups\\] has no key 'words'"),
+        ({"lexicon": "age", "source": "mine"}, "the key 'source' describes the words of the key 'words'"),
         ({"words": {"old": ["elderly"]}, "source": 3}, "found 3"),
     ],
 )

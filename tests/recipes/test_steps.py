@@ -279,7 +279,7 @@ SELECT = '[select]\nselector = "refairmulate-paper"\neffectiveness = "RR@10"\nbi
         (
             "[retrieve]",
             '[classify]\nclassifier = "lexical"\nkeep = ["none"]\n[retrieve]',
-            "keep should be one or more of",
+            "the setting 'keep' should list one or more of",
         ),
         ("[retrieve]", '[classify]\nclassifier = "lexical"\nabstain_below = 2\n[retrieve]', "abstain_below"),
         ('method = "reduce"', 'method = "rewrite"\nsamples = 0', "expected samples= to be 1 or more"),

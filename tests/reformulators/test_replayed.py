@@ -72,7 +72,7 @@ def test_bad_files_are_one_clear_line(tmp_path, content, message):
 def test_a_file_that_is_not_there_and_values_that_no_line_has(tmp_path, file):
     with pytest.raises(DataError, match="cannot be read"):
         ReplayReformulator(str(tmp_path / "none.tsv")).settings()
-    with pytest.raises(DataError, match="no line has the values that where= requires"):
+    with pytest.raises(DataError, match="no line has the values that the parameter 'where' requires"):
         ReplayReformulator(str(file), where="method=x").reformulate(ASKED)
     with pytest.raises(DataError, match="no column 'colour'"):
         ReplayReformulator(str(file), where="colour=x").reformulate(ASKED)

@@ -111,7 +111,7 @@ def test_labels_are_those_of_the_selection_or_of_effectiveness():
 
 def test_a_dataset_without_negatives_is_refused():
     found = toy(fair=[True] * 4, negative=[False] * 4)
-    with pytest.raises(DataError, match="expected negative pairs, found none"):
+    with pytest.raises(DataError, match=r"expected negative pairs .*, found none"):
         labels_for(found, "refairmulate")
     with pytest.raises(DataError, match="expected the column 'negative'"):
         labels_for(toy(fair=[True] * 4), "refairmulate")

@@ -30,7 +30,7 @@ class NeuralResolver:
         self, adapter: str = WHO_ADAPTER, model: str = MINILM, device: str | None = None, classes: Sequence[str] = WHO
     ) -> None:
         for library in ("torch", "transformers"):
-            need(library, f"the mention model {adapter!r}")
+            need(library, f"the model {adapter!r}, which estimates who a mention refers to,")
         from askew.models.adapted import find_encoder_adapter
         from askew.models.mention_network import load_network
 
@@ -72,8 +72,8 @@ def _check(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Non
         return
     if text_of.min() < 0 or text_of.max() >= len(texts):
         raise DataError(
-            f"mentions: expected only indexes of texts in 'text_of' (0 to {len(texts) - 1}), found {text_of.min()} to "
-            f"{text_of.max()}"
+            f"mentions: each value of 'text_of' must be the index of a text (0 to {len(texts) - 1}), found values from "
+            f"{text_of.min()} to {text_of.max()}"
         )
     lengths = np.array([len(text) for text in texts])[text_of]
     wrong = np.flatnonzero((starts < 0) | (starts >= ends) | (ends > lengths))

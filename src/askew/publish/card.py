@@ -25,7 +25,8 @@ _LAYOUTS = (
     (
         "tsv/",
         "",
-        "all pairs whose original query has one value of the column `group`, in the layout of the Refairmulate paper",
+        "the pairs of one group: all pairs whose original query has the same value in the column `group`. The layout "
+        "is that of the Refairmulate paper",
     ),
     (
         "repair/",
@@ -35,18 +36,19 @@ _LAYOUTS = (
     (
         "repair/",
         ".agg.gold.tsv",
-        "every original query with its gold rewritten queries, in the layout of RePair. A rewritten query is gold if "
-        "its value of the measure in the file name is above 0 and not below the value of the original query",
+        "every original query with its gold rewritten queries, in the layout of RePair. The file name contains a "
+        "measure. A rewritten query is gold if its value of this measure is above 0 and at least as high as the value "
+        "of the original query",
     ),
     (
         "repair/",
         ".qrels.tsv",
-        "the relevance judgements for the queries of one box (RePair's word for a subset), in TREC format",
+        "the relevance judgements, in TREC format, for the queries of one subset, which RePair calls a box",
     ),
     (
         "repair/",
         "",
-        "the pairs of one box (RePair's word for a subset). Columns: query id, original query, value of the original "
+        "the pairs of one subset, which RePair calls a box. Columns: query id, original query, value of the original "
         "query, rewritten query, value of the rewritten query",
     ),
 )
@@ -66,8 +68,7 @@ LIMITS = (
     "judgements named here. They may differ with another ranker. The signature of a measure lists all its "
     "settings, such as how documents without a judgement are treated.",
     "The pairs of original and rewritten query were selected by the same measures that are reported for them. The "
-    "in-sample means of the selected subsets are therefore better than what a system trained on these subsets can be "
-    "expected to reach.",
+    "in-sample means of the selected subsets are therefore too optimistic: expect smaller gains on other data.",
     "A rewritten query may express another information need than its original. No person has checked this for the "
     "pairs of this dataset.",
 )
@@ -82,7 +83,7 @@ USES = (
 
 def group_limit(groups: Sequence[str]) -> str:
     """The sentence on people and documents that measures of lean do not count; ``groups`` may be empty."""
-    counted = f"The measures of lean count these groups: {', '.join(groups)}. " if groups else ""
+    counted = f"The measures of lean count the words of these groups: {', '.join(groups)}. " if groups else ""
     return f"{counted}Measures of lean do not cover people and documents outside the groups of the lexicons."
 
 
@@ -165,8 +166,9 @@ def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
         *numbers.counts_table(pairs), "",
         "The means in the next table are in-sample: the values were measured on the same data that selected the pairs. "
         "The column n has the number of pairs that have a value of the measure. A gain is positive if the value of the "
-        "rewritten query is better than the value of the original query. For a measure that is best at zero, the old "
-        "and new means are signed, and a gain is the decrease of the absolute value.", "",
+        "rewritten query is better than the value of the original query. For a measure that is best at zero, the "
+        "gain of a pair is the absolute old value minus the absolute new value. The old and new means of this measure "
+        "are means of signed values, so the mean gain can differ from the change of the means.", "",
         *numbers.means_table(pairs), "", *_robust(pairs, facts), *methods, "", *outcomes, "",
     ]  # fmt: skip
 
@@ -177,11 +179,11 @@ def _held_out(pairs: PairNumbers) -> list[str]:
     if not stated:
         return []
     given = (
-        f"The 95% interval of a change is computed over queries. A dash means that there are fewer than {FEWEST} "
-        "queries or that no interval can be computed."
+        "The 95% interval of a change treats the queries as a random sample. A dash means that there are fewer than "
+        f"{FEWEST} queries or that no interval can be computed."
         if numbers.has_intervals(stated)
-        else f"The table has no interval for a change, because there are fewer than {FEWEST} queries or because no "
-        "interval can be computed."
+        else f"The table has no intervals: for each change, there are fewer than {FEWEST} queries, or an interval "
+        "cannot be computed."
     )
     return [
         "Held-out figures: the documents of the collection were split into two halves. Pairs of original and rewritten "
@@ -190,12 +192,13 @@ def _held_out(pairs: PairNumbers) -> list[str]:
         "a single relevant document cannot be split. A measure without a held-out figure is marked `in-sample`. "
         'The column "change" has the change of the mean from original to rewritten queries. For a measure that is best '
         f"at zero, this is the change of the mean distance from zero. {given}", "",
-        "The last three columns show other figures. For the change by words, the words of each group are "
-        "split into two halves: pairs are selected by the lean of one half and measured by the lean of the other half. "
-        "Both halves are counted in the same passages, so this change is too optimistic. For the change by ranks, "
-        "pairs are selected by the results at odd ranks and measured by those at even ranks, and the other way round. "
-        "Passages that move between odd and even ranks make this change too low. The in-sample change is measured on "
-        "the same data that selected the pairs.", "",
+        "For the change by words, the words of each group are split into two halves. Pairs are selected by the lean "
+        "computed with one half of the words, and measured by the lean computed with the other half. A passage often "
+        "has words of both halves, so a chance gain in one half is often a gain in the other half too. The change by "
+        "words therefore overstates the gain. For the change by ranks, pairs are selected by the results at odd ranks "
+        "and measured by the results at even ranks, and vice versa. A passage that moves from an odd to an even rank "
+        "lowers the lean of the odd ranks and raises the lean of the even ranks. The change by ranks therefore "
+        "understates the gain. The in-sample change is measured on the same data that selected the pairs.", "",
         *numbers.held_out_table(pairs), "",
     ]  # fmt: skip
 
@@ -213,7 +216,8 @@ def _robust(pairs: PairNumbers, facts: Facts) -> list[str]:
         f"Both queries of each pair were searched with several rankers: {rankers}. A pair is better with a ranker "
         f"if at least one of {measures} is better for the rewritten query than for the original query, and none is "
         "worse. A pair is `robust` if it is better with at least one ranker, and if none of these measures is worse "
-        "with any ranker. Because pairs were selected with the first ranker, `robust` mainly tests the other rankers. "
+        "with any ranker. Selected pairs are usually better with the first ranker, because it was used to "
+        "select them. Therefore, `robust` mainly shows whether a pair is worse with one of the other rankers. "
         "The share is the number of robust pairs divided by n, the number of pairs that have a value for every ranker. "
         "Its 95% Wilson interval (low, high) assumes that pairs are independent.", "",
         *numbers.robust_table(pairs), "",
@@ -249,7 +253,7 @@ def _making(facts: Facts) -> list[str]:
     lines = [
         "## How it was made", "", f"Collection: {code(facts.collection)}. Ranker: {code(facts.ranker)}.", "",
         *numbers.table(
-            ["measure", "signature", "better is", "name in the papers' file layouts"], measures
+            ["measure", "signature", "better is", "name of the measure in the papers' files"], measures
         ), "",
     ]  # fmt: skip
     if facts.rows("lexicons"):

@@ -186,10 +186,13 @@ def _splits(table: pl.DataFrame, stated: Statement) -> Iterator[str]:
     if wrong.height:
         first = wrong.row(0, named=True)
         where = (
-            f"query {first['query_id'][:60]!r} is in the split {first['stands']}, but its text belongs to the "
-            f"split {first['split']}"
+            f"query {first['query_id'][:60]!r} is in the split {first['stands']}, but the split computed from its text "
+            f"is {first['split']}"
         )
-        yield f"splits: {wrong.height} of {table.height} pairs are not in the split of their query text; first: {where}"
+        yield (
+            f"splits: {wrong.height} of {table.height} pairs are not in the split computed from the text of their "
+            f"original query; first: {where}"
+        )
 
 
 def _sizes(report: Report, stated: Statement, table: pl.DataFrame) -> Iterator[str]:

@@ -17,7 +17,11 @@ def stated(facts: Facts) -> dict[str, bool]:
     """For each subset, whether the facts state a criterion for its pairs."""
     selection = facts.selection
     known = {*selection.boxes, *selection.at_least, *selection.fronts}
-    return {f"the criterion of the subset {subset!r} (in 'selection')": subset in known for subset in facts.subsets}
+    return {
+        f"each pair in the subset {subset!r} meets the criterion of this subset (selection.boxes, selection.at_least "
+        "or selection.fronts)": subset in known
+        for subset in facts.subsets
+    }
 
 
 def absent(facts: Facts) -> list[str]:
@@ -79,7 +83,10 @@ def _smaller_by(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
             names = [old_column(measure), gain_column(measure)]
             old, gain = (values(chosen, name) for name in names)
             smaller = (gain > 0) & (gain >= share * np.abs(old) - CLOSE)
-            said = f"every {facts.shown(subset)} pair reduces {measure} by {share:.0%} of the original value or more"
+            said = (
+                f"every reformulation in the subset {facts.shown(subset)} reduces the absolute value of {measure} of "
+                f"its original query by {share:.0%} or more"
+            )
             yield from broken(chosen, ~smaller, said, *names)
 
 
@@ -87,12 +94,13 @@ def _fronts(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset, front in facts.selection.fronts.items():
         chosen, shown = pairs.filter(subset), facts.shown(subset)
         names = [gain_column(measure) for measure in front.measures]
-        said = f"no {shown} pair is dominated in {' and '.join(front.measures)} by another pair of the same query"
+        none = f"no reformulation in the subset {shown} is dominated in {' and '.join(front.measures)} by"
+        said = f"{none} another reformulation of the same query"
         yield from broken(chosen, dominated(chosen, names[0], names[1]), said, *names)
         if front.original:
             first, second = (values(chosen, name) for name in names)
             beaten = (first <= 0) & (second <= 0) & ((first < 0) | (second < 0))
-            said = f"no {shown} pair is dominated in {' and '.join(front.measures)} by its original query"
+            said = f"{none} its original query"
             yield from broken(chosen, beaten, said, *names)
 
 

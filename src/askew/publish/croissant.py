@@ -171,8 +171,8 @@ def _biases(pairs: PairNumbers, facts: Facts) -> Iterator[str]:
         yield one_line(f"{name} of the original queries: mean {numbers.shown(one.mean)} (n = {one.n}).")
     shown = facts.shown(facts.main)
     for name, (old, new, gain) in pairs.subsets[facts.main].sums.items():
-        means = f"mean {numbers.shown(old.mean)} for original, {numbers.shown(new.mean)} for rewritten queries"
-        yield one_line(f"{name} of the {shown} pairs: {means} (n = {gain.n}).")
+        means = f"{numbers.shown(old.mean)} for original queries and {numbers.shown(new.mean)} for rewritten queries"
+        yield one_line(f"Mean {name} of the pairs in the subset {shown}: {means} (n = {gain.n} pairs).")
 
 
 def _personal(pairs: PairNumbers, facts: Facts) -> list[str]:
@@ -184,7 +184,7 @@ def _personal(pairs: PairNumbers, facts: Facts) -> list[str]:
         f"address, and {digits} contain seven or more digits in a row. No other search for personal information was "
         "made.",
         "It is neither known nor inferred which groups the senders of the queries belong to. The measures "
-        "count the groups that documents mention.",
+        "count the words of each group in retrieved documents.",
     ]
     if "context" in pairs.schema:
         lines.append(

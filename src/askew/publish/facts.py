@@ -157,10 +157,12 @@ def read_facts(facts: Mapping[str, Any]) -> Facts:
 def _subsets(stated: dict[str, Any]) -> tuple[str, ...]:
     found = stated.get("subsets", list(SUBSETS))
     if not isinstance(found, list) or not found or len(set(map(str, found))) < len(found):
-        raise wrong("subsets", "a list of different names", found)
+        raise wrong("subsets", "a list of one or more names without repeats", found)
     for name in found:
         if not isinstance(name, str) or not _SUBSET.fullmatch(name) or name in RESERVED:
-            raise wrong("subsets", "names of letters, digits and underscores, and no names of other columns", name)
+            raise wrong(
+                "subsets", "only names of letters, digits and underscores that are not names of other columns", name
+            )
     return tuple(found)
 
 
@@ -185,7 +187,9 @@ def _scheme(stated: dict[str, Any], subsets: tuple[str, ...], selection: Selecti
     if found == REFAIRMULATE and subsets != SUBSETS:
         raise wrong("subsets", f"{', '.join(SUBSETS)} for the scheme {found}", list(subsets))
     if found == BOXES and set(selection.boxes) != set(subsets):
-        raise wrong("selection.boxes", f"a criterion for each of {', '.join(subsets)}", sorted(selection.boxes))
+        raise wrong(
+            "selection.boxes", f"a criterion for each of the subsets {', '.join(subsets)}", sorted(selection.boxes)
+        )
     return str(found)
 
 
@@ -222,8 +226,8 @@ def _measures(stated: Any) -> tuple[MeasureFacts, ...]:
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:
         raise ConfigError(
-            f"facts: two measures have the same key {twice[0]!r}; set a different 'key' for one of them. The key is "
-            "the name of a measure in the files that have the formats of the papers Refairmulate and RePair"
+            f"facts: two measures have the same key {twice[0]!r}; set a different 'key' for one of them. The key "
+            "of a measure is its name in the files with the layouts of the Refairmulate and RePair papers"
         )
     place = {key: i for i, key in enumerate(PUBLISHED)}
     return tuple(sorted(found, key=lambda one: (place.get(one.key, len(place)), one.name)))

@@ -163,7 +163,7 @@ def read_json(files: Mapping[str, Path], name: str) -> Any:
 def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(items)
     if len(found) != len(items):
-        raise ValueError("a key appears twice")
+        raise ValueError("an object has the same key twice")
     return found
 
 

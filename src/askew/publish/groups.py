@@ -23,13 +23,15 @@ def stated(facts: Facts) -> dict[str, bool]:
     """The optional rules of the scheme, and whether the facts state what is needed to check them."""
     selection = facts.selection
     return {
-        "which labels are accepted for the pairs of each query group (selection.accepted)": bool(selection.accepted),
-        "which values of the measures the reformulations of Optimal pairs must have (selection.optimal)": bool(
+        "the label of each chosen pair is accepted for the group of the pair (selection.accepted)": bool(
+            selection.accepted
+        ),
+        "the reformulation of each pair in the subset Optimal has the required values (selection.optimal)": bool(
             selection.optimal
         ),
-        "which label belongs to each outcome of a pair (selection.labels)": bool(selection.labels),
-        "which values of the measures decide the group of an original query (selection.groups)": bool(selection.groups),
-        "with which weights the gains of a pair add up to its score (selection.weights)": bool(selection.weights),
+        "the outcome of a pair determines its label (selection.labels)": bool(selection.labels),
+        "the values of the original query determine the group of a pair (selection.groups)": bool(selection.groups),
+        "the score of a pair is the weighted sum of its gains (selection.weights)": bool(selection.weights),
     }
 
 
@@ -39,13 +41,15 @@ def _subsets(pairs: pl.DataFrame, _: Facts) -> Iterator[Broken]:
     yield from broken(
         pairs, pl.col("fair") != both, "the subset Fair consists of the Optimal and the Effective pairs", *shown
     )
-    yield from broken(pairs, pl.col("negative") & (pl.col("fair") | both), "no Fair pair is a negative sample", *shown)
+    yield from broken(
+        pairs, pl.col("negative") & (pl.col("fair") | both), "no pair in the subset Fair is a negative sample", *shown
+    )
     for subset in ("optimal", "effective"):
         yield from once(pairs, subset, subset.capitalize())
     yield from broken(
         pairs.filter("fair"),
         pl.col("text") == pl.col("original_text"),
-        "the original query and the reformulation of a Fair pair differ",
+        "the original query and the reformulation of each pair in the subset Fair have different texts",
         "text",
     )
 
@@ -56,7 +60,7 @@ def _accepted(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         right = np.zeros(chosen.height, bool)
         for group, labels in by_group.items():
             right |= (chosen["group"] == group).to_numpy() & _is_in(chosen["label"], labels)
-        said = f"every {subset.capitalize()} pair has a label that is accepted for the group of its query"
+        said = f"the label of each pair in the subset {subset.capitalize()} is accepted for the group of the pair"
         yield from broken(chosen, ~right, said, "group", "label")
 
 
@@ -87,8 +91,12 @@ def _labels(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     right = np.zeros(pairs.height, bool)
     for outcome, label in selection.labels.items():
         right |= (decides == outcome).fill_null(False).to_numpy() & _is_in(pairs["label"], frozenset([label]))
-    rule = "its gains determine" if selection.labels_by else "its outcome determines"
-    yield from broken(pairs, ~right, f"each pair has the label that {rule}", "label", "outcome")
+    said = (
+        "the gains of a pair determine its label"
+        if selection.labels_by
+        else "the outcome of a pair determines its label"
+    )
+    yield from broken(pairs, ~right, said, "label", "outcome")
 
 
 def _decided(pairs: pl.DataFrame, facts: Facts) -> pl.Series:
@@ -124,7 +132,7 @@ def _groups(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     yield from broken(
         pairs,
         group != pairs["group"].to_numpy(),
-        "each pair is in the group that the values of its original query determine",
+        "the values of the original query determine the group of a pair",
         "group",
     )
 

@@ -54,13 +54,14 @@ def _of_the_scheme(facts: Facts) -> tuple[groups.Rule, ...]:
 def unchecked(facts: Facts) -> list[str]:
     """Notes on rules that cannot be checked, because the facts do not state them or the release lacks the data."""
     stated = {
-        "how the gains of a pair determine its outcome (selection.effectiveness, selection.bias and "
-        "selection.outcomes)": _has_outcomes(facts)
+        "the gains of a pair determine its outcome (selection.effectiveness, selection.bias and selection.outcomes)": (
+            _has_outcomes(facts)
+        )
     }
     stated |= groups.stated(facts) if facts.scheme == REFAIRMULATE else chosen.stated(facts)
     missing = [
-        f"a rule was not checked, because askew.json does not state {what}"
-        for what, there in stated.items()
+        f"a rule was not checked, because askew.json does not have the fields in parentheses: {rule}"
+        for rule, there in stated.items()
         if not there
     ]
     return [*([] if facts.query_text else [_NO_TEXTS]), *missing, *chosen.absent(facts)]
@@ -68,7 +69,7 @@ def unchecked(facts: Facts) -> list[str]:
 
 def _identities(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     twice = pl.struct("query_id", "variant_id").is_duplicated()
-    yield from broken(pairs, twice, "the rewritten queries of an original query have different ids")
+    yield from broken(pairs, twice, "no two rewritten queries of an original query have the same id")
     more = [name for name in ("group", "context") if name in pairs.columns]
     for name in ("original_text", *more, *(old_column(one.name) for one in facts.measures)):
         same = pl.col(name).eq_missing(pl.col(name).first()).over("query_id")
@@ -100,9 +101,7 @@ def _outcomes(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for name, wanted in selection.outcomes.items():
         fits = np.logical_and.reduce([sign == 1 - SIGNS.index(one) for sign, one in zip(signs, wanted, strict=True)])
         right |= fits & (pairs["outcome"] == name).fill_null(False).to_numpy()
-    yield from broken(
-        pairs, ~right, "each pair has the outcome that its gains determine", "outcome", *sides[0], *sides[1]
-    )
+    yield from broken(pairs, ~right, "the gains of a pair determine its outcome", "outcome", *sides[0], *sides[1])
 
 
 def _robust(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
@@ -112,7 +111,7 @@ def _robust(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     names = [gain_column(name) for name in facts.robust_measures]
     sign = joint_signs([values(pairs, name) for name in names], facts.selection.tolerance)
     said = (
-        f"with the ranker {facts.robust_rankers[0]}, the rewritten query of a robust pair is not worse than its "
-        "original query in any measure"
+        "in each pair that is marked robust, no measure is worse for the rewritten query than for the original query "
+        f"(ranker {facts.robust_rankers[0]})"
     )
     yield from broken(pairs, pairs["robust"].fill_null(False).to_numpy() & (sign < 0), said, *names)

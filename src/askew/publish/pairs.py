@@ -29,10 +29,10 @@ _SIDES = (
     "gain of {}: how much better the value of the rewritten query is than the value of the original query",
 )
 _HELD_OUT_GAIN = (
-    "held-out gain of {}: the documents are split at random into two halves. Pairs are selected with the documents of "
-    "one half, and their gain is computed with the documents of the other half, with half the cutoff. The value is the "
-    "mean of these gains over all halves that selected this pair. The value is null if no half selected this pair, or "
-    "if the measure has no value on the other half"
+    "gain of {} on held-out documents. The documents are split at random into two halves. Pairs are selected with the "
+    "documents of one half, and their gain is computed with the documents of the other half, with half the cutoff. The "
+    "value is the mean of these gains over all halves that selected this pair. The value is null if no half selected "
+    "this pair, or if the measure has no value on the other half"
 )
 _FOR_MEASURES = ("old_", "new_", "gain_", held_out_gain_column(""))
 _ABOUT = {
@@ -41,9 +41,10 @@ _ABOUT = {
     "original_text": "the original query",
     "text": "the rewritten query",
     "method": "the method that made the rewritten query",
-    "group": "which thresholds of the selector the original query reaches: 1 (effectiveness and lean), 2 (only "
-    "effectiveness), 3 (only lean) or 4 (neither)",
-    "label": "the label that the selector gave to the pair",
+    "group": "1 if the effectiveness and the lean of the original query meet the thresholds of the selector, 2 if only "
+    "the effectiveness does, 3 if only the lean does, 4 if neither does",
+    "label": "the label by which the selector states how effectiveness and lean change from the original to the "
+    "rewritten query",
     "outcome": "the outcome: how effectiveness and lean change from the original to the rewritten query",
     "score": "the score by which the selector ranks pairs; larger is better",
 }
@@ -56,30 +57,35 @@ _MADE = {
     "kind": "the kind of the rewritten query, if its method makes rewritten queries of several kinds",
     "p_same": "the probability that the original and the rewritten query have the same meaning, if the filter named "
     "equivalence was used",
-    "p_natural": "the probability that a person could type the rewritten query, if the filter named equivalence "
-    "was used",
-    "source_judged": "whether a document that the rewritten query was made from is judged relevant to the query",
+    "p_natural": "the probability that the rewritten query is natural (that a person could type it as a query), "
+    "if the filter named equivalence was used",
+    "source_judged": "whether the rewritten query was made from a document that is judged relevant to the original "
+    "query",
 }
 _SUBSETS = {
-    "optimal": "whether the pair is in the subset Optimal",
-    "effective": "whether the pair is in the subset Effective",
-    "fair": "whether the pair is in the subset Fair (Optimal and Effective together)",
+    "optimal": "whether the pair is in the subset 'Optimal', whose rewritten queries meet all thresholds of the "
+    "selector",
+    "effective": "whether the pair is in the subset 'Effective'",
+    "fair": "whether the pair is in the subset 'Fair', that is, in 'Optimal' or in 'Effective'",
     "negative": "whether the pair is a negative sample for training",
 }
 _FURTHER = {
-    "accepted": "whether the selector accepts the pair; only accepted pairs can be in the subsets Optimal or Effective",
-    "valid": "whether the pair can be in the subset Effective, if it is accepted",
+    "accepted": "whether the selector accepts the pair; only accepted pairs can be in the subsets 'Optimal' or "
+    "'Effective'",
+    "valid": "whether the pair meets the conditions of the subset 'Effective', apart from those on 'accepted' and "
+    "'score'",
     "perfect": "whether the rewritten query reaches the thresholds of the selector for effectiveness and lean",
     "is_best": "whether the pair is the one that the selector ranks first for its query",
-    "optimal_score": "the score of an Optimal pair in the files published with the Refairmulate paper",
+    "optimal_score": "the score of a pair in the subset 'Optimal', null for other pairs. With the selector "
+    "'refairmulate-repo', this score is always 1",
 }
 _WITHHELD = (
     "the original query; null in every row, because this dataset does not have the texts of the original queries. Get "
     "the texts from the collection, by 'query_id'"
 )
 _ROBUST = (
-    "whether the rewritten query has better results than the original query with at least one ranker and worse "
-    "results with none; null if a ranker has no value for the pair"
+    "whether the rewritten query is better than the original query with at least one ranker and not worse with any "
+    "ranker, by the measures of the selection; null if a ranker has no value for the pair"
 )
 _FIRST = ("query_id", "variant_id", "original_text", "text", "method")
 # At most this many rows of each split are in memory while a file is written.
@@ -155,7 +161,8 @@ def _check_columns(pairs: pl.DataFrame, facts: Facts) -> None:
     for name in pairs.columns:
         if name.startswith(_FOR_MEASURES) and name not in stated:
             raise ConfigError(
-                f"facts: the pairs have the column {name!r}, but 'measures' does not list its measure; add this measure"
+                f"facts: the pairs have the column {name!r}, but 'measures' does not list the measure of this column; "
+                "add this measure to 'measures'"
             )
 
 
@@ -176,8 +183,8 @@ def _typed(pairs: pl.DataFrame, name: str, facts: Facts) -> pl.Expr:
         right, expr = found in _PLAIN or found.is_numeric(), _other(name, found)
     if not right:
         raise DataError(
-            f"pairs, column {name!r}: the type {found} is not allowed here; expected texts as String, subsets as "
-            "Boolean, and measures as numbers"
+            f"pairs, column {name!r}: the type {found} is not allowed in this column; use String for columns of texts, "
+            "Boolean for columns of subsets, and a numeric type for columns of measures"
         )
     return expr
 
@@ -207,7 +214,10 @@ def _check_values(pairs: pl.DataFrame, facts: Facts) -> None:
         raise DataError(f"pairs, column {infinite[0]!r}: expected finite numbers, found infinite ones")
     wrong = pairs.filter(~pl.col("group").is_in(GROUPS)) if facts.scheme == REFAIRMULATE else pairs.clear()
     if wrong.height:
-        raise DataError(f"pairs, column 'group': expected 1 to 4, found {wrong['group'][0]}")
+        raise DataError(
+            "pairs, column 'group': the group of an original query must be a number from 1 to 4, found "
+            f"{wrong['group'][0]}"
+        )
 
 
 def check_withheld(pairs: pl.DataFrame, facts: Facts) -> None:
@@ -215,15 +225,15 @@ def check_withheld(pairs: pl.DataFrame, facts: Facts) -> None:
     told = pairs["original_text"].count()
     if told:
         raise DataError(
-            "pairs, column 'original_text': expected no texts, because the fact 'query_text' is false; found "
-            f"{told} texts"
+            "pairs, column 'original_text': expected null in every row, because 'query_text' is false for this "
+            f"dataset; found {told} rows with a text"
         )
     known = {*about_columns(facts), "split"} - {"context"}
     for name, kind in pairs.schema.items():
         if kind == pl.String and name not in known:
             raise DataError(
-                f"pairs, column {name!r}: the column may contain the text of a query or a passage, but the fact "
-                "'query_text' is false; remove the column"
+                f"pairs, column {name!r}: the column may contain the text of a query or a passage, but 'query_text' is "
+                "false for this dataset, so such texts must not be published; remove the column"
             )
 
 

@@ -96,8 +96,8 @@ def agg_text(table: pl.DataFrame, facts: Facts, kind: str) -> str:
     """The text of an aggregated table; rows keep their order, and the value column gets its published name."""
     if kind not in AGGREGATED or table.columns[:-1] != _AGG_COLUMNS:
         raise DataError(
-            f"RePair table {kind!r}: expected the name 'all' or 'gold', and the columns 'qid', 'order', 'query' and "
-            f"one with values; found the columns {', '.join(table.columns)}"
+            f"RePair table {kind!r}: the table must have the name 'all' or 'gold'. Its columns must be 'qid', 'order', "
+            f"'query' and a last column with values; found the columns {', '.join(table.columns)}"
         )
     return tsv_text([[*_AGG_COLUMNS, value_name(facts)], *table.iter_rows()])
 

@@ -110,20 +110,28 @@ class _Reader:
         found = self.part("outcomes")
         for name, signs in found.items():
             if not isinstance(signs, list) or len(signs) != 2 or any(sign not in SIGNS for sign in signs):
-                raise wrong(f"selection.outcomes.{name}", "two values, each 'better', 'same' or 'worse'", signs)
+                raise wrong(
+                    f"selection.outcomes.{name}",
+                    "two values, first for effectiveness and then for bias, each 'better', 'same' or 'worse'",
+                    signs,
+                )
         return {name: (signs[0], signs[1]) for name, signs in found.items()}
 
     def labels(self, outcomes: Collection[str]) -> dict[str, Label]:
         found = self.part("labels")
         for name, label in found.items():
             if name not in (*outcomes, MIXED) or not _is_label(label):
-                raise wrong(f"selection.labels.{name}", "a label (number or text) of one of the outcomes", label)
+                raise wrong(
+                    f"selection.labels.{name}",
+                    "an outcome as the key and its label (a number or a text) as the value",
+                    label,
+                )
         return found
 
     def sides(self, name: str) -> dict[str, Any]:
         found = self.part(name)
         if found and set(found) != set(SIDES):
-            raise wrong(f"selection.{name}", "exactly two entries, 'effectiveness' and 'bias'", sorted(found))
+            raise wrong(f"selection.{name}", "exactly two keys, 'effectiveness' and 'bias'", sorted(found))
         return found
 
     def labels_by(self) -> dict[str, tuple[str, ...]]:
@@ -167,7 +175,7 @@ class _Reader:
         if found and len(self.measures("measure")) != 1:
             raise wrong(
                 "selection.measure",
-                "one measure, to which the criteria in 'selection.boxes' apply",
+                "exactly one measure, because the criteria in 'selection.boxes' are applied to its values",
                 self.stated.get("measure"),
             )
         return {box: Criterion.parse(written) for box, written in found.items()}
@@ -193,7 +201,11 @@ def _labels_by_group(stated: Any, subset: str) -> dict[int, frozenset[Label]]:
     groups = mapping(stated, where)
     for group, labels in groups.items():
         if group not in map(str, GROUPS) or not isinstance(labels, list) or not all(map(_is_label, labels)):
-            raise wrong(f"{where}.{group}", "a list of labels for one of the groups 1, 2, 3 and 4", labels)
+            raise wrong(
+                f"{where}.{group}",
+                "a group of queries (1, 2, 3 or 4) as the key and a list of labels as the value",
+                labels,
+            )
     return {int(group): frozenset(labels) for group, labels in groups.items()}
 
 

@@ -33,7 +33,8 @@ def check_shares(shares: Mapping[str, float] | None) -> dict[str, float]:
     for name in parts:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ConfigError(
-                f"shares: expected a name of lowercase letters and digits (such as 'train'), found {name!r}"
+                "shares: the name of a split must start with a lowercase letter and have only lowercase letters, "
+                f"digits and underscores, as in 'train'; found {name!r}"
             )
     part_of("", parts, SALT)
     return parts

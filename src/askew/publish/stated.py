@@ -54,7 +54,9 @@ def numbers(value: Any, where: str, known: Collection[str]) -> dict[str, float]:
     found = mapping(value, where)
     for name, one in found.items():
         if name not in known or not is_number(one):
-            raise wrong(f"{where}.{name}", f"a number for a known name ({', '.join(sorted(known))})", one)
+            raise wrong(
+                f"{where}.{name}", f"one of {', '.join(sorted(known))} as the key and a number as the value", one
+            )
     return {name: float(one) for name, one in found.items()}
 
 

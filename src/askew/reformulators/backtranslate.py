@@ -38,8 +38,8 @@ class BackTranslateReformulator:
         self._languages = languages.split() or [""]
         if back is not None and len(self._languages) > 1:
             raise ConfigError(
-                "backtranslate: with back=, the two models support only one intermediate language; leave languages= "
-                "empty"
+                "backtranslate: if the parameter 'back' names a second model, the models translate into one language "
+                "and back; set the parameter 'languages' to an empty text"
             )
         if beams < 1:
             raise ConfigError(f"backtranslate: expected beams= to be 1 or more, found {beams}")

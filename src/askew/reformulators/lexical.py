@@ -49,8 +49,8 @@ def _read_rules(path: Path) -> QuestionRules:
     frames, closings, stop_words = data.get("frames", []), data.get("closings", []), data.get("stop_words", "")
     if not is_texts(frames) or not is_texts(closings) or not isinstance(stop_words, str):
         raise DataError(
-            f"question rules {path}: expected 'frames' to be a list of texts, 'closings' to be a list of texts, and "
-            "'stop_words' to be a text"
+            f"question rules {path}: 'frames' (the openings of questions) and 'closings' (the ends of questions) must "
+            "be lists of texts, and 'stop_words' must be one text with words separated by blanks"
         )
     return QuestionRules(tuple(frames), tuple(closings), frozenset(stop_words.split()))
 

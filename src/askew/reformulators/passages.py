@@ -94,7 +94,7 @@ def needed(asked: QueryBatch, method: str) -> tuple[CollectionStatistics, Sequen
         missing = (
             "the passages that a search with the original queries retrieved"
             if asked.passages is None
-            else "the statistics of the collection"
+            else "the statistics of the collection, such as document frequencies"
         )
         raise ConfigError(f"{method}: expected {missing}, found none")
     return asked.statistics, asked.passages

@@ -87,7 +87,9 @@ class ReplayReformulator:
             if not self._where:
                 raise DataError(f"replay {self._path}: the file has no reformulations")
             wanted = " ".join(f"{name}={value}" for name, value in self._where.items())
-            raise DataError(f"replay {self._path}: no line has the values that where= requires ({wanted})")
+            raise DataError(
+                f"replay {self._path}: no line has the values that the parameter 'where' requires ({wanted})"
+            )
         return texts
 
 

@@ -53,7 +53,10 @@ def load_swaps(spec: str) -> SwapLexicon:
         return _from_toml(_SHIPPED / f"{spec}.toml")
     if Path(spec).suffix.lower() != ".toml":
         raise UnknownName(
-            "list of pairs", spec, shipped_swaps(), "the shipped lists (the name of your own file must end in .toml)"
+            "list of pairs",
+            spec,
+            shipped_swaps(),
+            "pairs= (expected the name of a shipped list, or of a file that ends in '.toml')",
         )
     return _from_toml(Path(spec))
 

@@ -43,11 +43,11 @@ class WordVectors:
         Similarity is the cosine, or 1 / (1 + distance). Ties are in the order of the file. A word without a vector has
         no neighbors. The neighbors of a word do not depend on the other words of the call.
         """
-        if similarity not in SIMILARITIES or count < 1:
-            raise ConfigError(
-                f"nearest words: expected similarity= to be {' or '.join(map(repr, SIMILARITIES))} and count= to be 1 "
-                f"or more, found similarity={similarity!r} and count={count}"
-            )
+        if similarity not in SIMILARITIES:
+            known = " or ".join(map(repr, SIMILARITIES))
+            raise ConfigError(f"vectors: the parameter 'similarity' should be {known}, found {similarity!r}")
+        if count < 1:
+            raise ConfigError(f"vectors: the parameter 'count' should be 1 or more, found {count}")
         places = np.array([self._places.get(word, -1) for word in words], np.int64)
         found: list[list[tuple[str, float]]] = [[] for _ in words]
         known = np.flatnonzero(places >= 0)

@@ -75,7 +75,7 @@ def robust(
     """
     one_of(strict, ("any", "all"), "strict")
     if len(tables) < 2:
-        raise ConfigError(f"robust: expected tables of pairs from two or more rankers, found {len(tables)}")
+        raise ConfigError(f"robust pairs: expected tables of pairs from two or more rankers, found {len(tables)}")
     stacked = pl.concat([_signs_of(name, table, measures, tolerance) for name, table in tables.items()])
     sign = pl.col("sign")
     counted = stacked.group_by("query_id", "variant_id", maintain_order=True).agg(
@@ -91,14 +91,14 @@ def _signs_of(ranker: str, table: pl.DataFrame, measures: Sequence[str], toleran
     missing = [name for name in ("query_id", "variant_id", *names) if name not in table.columns]
     if missing:
         raise DataError(
-            f"robust: expected a column {missing[0]!r} in the table of pairs of the ranker {ranker!r}, found none"
+            f"robust pairs: the table of pairs for the ranker {ranker!r} does not have the column {missing[0]!r}"
         )
     found = table.select("query_id", "variant_id")
     if found.is_duplicated().any():
         row = found.filter(found.is_duplicated()).row(0)
         raise DataError(
-            f"robust: expected each reformulation once in the table of pairs of the ranker {ranker!r}, "
-            f"found {row} twice"
+            f"robust pairs: the table of pairs for the ranker {ranker!r} should have each reformulation once, found "
+            f"{row} twice"
         )
     sign = joint_signs([table.get_column(name).to_numpy() for name in names], tolerance)
     return found.with_columns(sign=pl.Series(sign)).filter(pl.col("sign") != UNKNOWN_SIGN)

@@ -61,11 +61,14 @@ class Refairmulate(RefairmulatePaper):
             negative,
         )  # fmt: skip
         if not 0 <= least_effect <= 1:
-            raise ConfigError(f"least_effect: expected a share from 0 to 1, found {least_effect}")
+            raise ConfigError(
+                "the parameter 'least_effect' (the smallest reduction of the first measure in 'bias', as a share of "
+                f"the value of the original query) should be from 0 to 1, found {least_effect}"
+            )
         if not 1 <= agreeing <= len(self._bias):
             raise ConfigError(
-                f"agreeing: expected 1 to {len(self._bias)} (the number of measures in bias=), found {agreeing}; "
-                "add measures to bias=, or set agreeing= to another number"
+                "the parameter 'agreeing' (how many of the measures in 'bias' must improve) should be from 1 to "
+                f"{len(self._bias)}, found {agreeing}; add measures to 'bias', or set 'agreeing' to another number"
             )
         self._least_effect, self._agreeing = float(least_effect), agreeing
 

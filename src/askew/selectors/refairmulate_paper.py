@@ -111,7 +111,8 @@ def read_accept(text: str) -> dict[int, frozenset[int]]:
     unknown = [group for group in read if group not in map(str, GROUPS)]
     if unknown:
         raise ConfigError(
-            f"accept: expected the number of a selection group ({', '.join(map(str, GROUPS))}), found {unknown[0]!r}"
+            "the parameter 'accept' lists labels for groups of queries; the number of a group should be one of "
+            f"{', '.join(map(str, GROUPS))}, found {unknown[0]!r}"
         )
     return {int(group): whole_numbers(labels, LABELS, f"accept, group {group}") for group, labels in read.items()}
 

@@ -180,7 +180,7 @@ def test_a_wrong_setting_is_one_clear_error(make, wrong, named):
 
 
 def test_a_password_in_the_address_is_refused_and_not_shown(make):
-    with pytest.raises(ConfigError, match="without a user name or password") as caught:
+    with pytest.raises(ConfigError, match="should have no user name and no password") as caught:
         make(base_url="https://me:hunter2@host/v1")
     assert "hunter2" not in str(caught.value)
 

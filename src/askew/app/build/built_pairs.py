@@ -204,7 +204,8 @@ def labels_for(built: Built, learns: str) -> npt.NDArray[np.int8]:
         fair, negative = (built.table[name].to_numpy().astype(bool) for name in ("fair", "negative"))
         if not (negative & ~fair).any():
             raise DataError(
-                "pairs: expected negative pairs, found none. A selector cannot be trained on positive examples alone. "
+                "pairs: expected negative pairs (pairs whose reformulation worsens effectiveness or lean), found "
+                "none. A selector cannot be trained on positive examples alone. "
                 "Build the dataset with the selector 'refairmulate', which marks negative pairs"
             )
         return np.where(fair, POSITIVE, np.where(negative, NEGATIVE, NEITHER)).astype(np.int8)

@@ -35,7 +35,10 @@ class Classify:
         unknown = [label for label in keep if label not in classifier.labels]
         if unknown or not keep:
             known = ", ".join(classifier.labels)
-            raise ConfigError(f"classify: keep should be one or more of {known}; found {', '.join(unknown) or 'none'}")
+            raise ConfigError(
+                f"classify: the setting 'keep' should list one or more of the labels {known}; found "
+                f"{', '.join(unknown) or 'none'}"
+            )
         self.classifier, self.keep = classifier, tuple(keep)
 
     def settings(self) -> Mapping[str, Any]:

@@ -73,10 +73,10 @@ from askew.statistics.significance import holm, two_sided_p
 
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 _SUBSETS = {
-    "optimal": "at most one pair per query: of the pairs that the selector accepts, the best pair whose reformulation "
-    "meets all thresholds of the selector for effectiveness and lean",
-    "effective": "at most one pair per query: of the pairs that the selector accepts, the best pair that cannot be in "
-    "the subset 'optimal'",
+    "optimal": "at most one pair per query. The selector accepts this pair, and its reformulation meets all thresholds "
+    "of the selector for effectiveness and lean",
+    "effective": "at most one pair per query. Of the pairs that the selector accepts, this pair has the highest score. "
+    "Pairs that qualify for the subset 'optimal' are not considered",
     "fair": "all pairs of the subsets 'optimal' and 'effective'",
     "negative": "pairs whose reformulation worsens effectiveness or lean; they are negative examples, not chosen pairs",
 }
@@ -107,12 +107,13 @@ class SelectionFacts:
 
 
 DECIDES, GROUPS, NAMES, UNUSED = (
-    "used to choose pairs of a query and a reformulation",
-    "used only to decide whether a query or a reformulation meets the thresholds of the selector",
-    "used only for the outcome of a pair (whether it leans less, the same or more)",
-    "only reported",
+    "pairs are chosen by this measure",
+    "this measure only decides whether a query or a reformulation meets the thresholds of the selector",
+    "this measure only decides whether the reformulation is reported as leaning less than the query, as much as the "
+    "query, or more",
+    "this measure is only reported",
 )
-TWIN = "not used, but has the same values as a measure that is used to choose pairs"
+TWIN = "this measure is not used to choose pairs, but its values equal those of a measure that is used"
 _MARKS = {DECIDES: "*", TWIN: "*", GROUPS: "°"}
 
 
@@ -186,17 +187,20 @@ def sentence_of(choice: SelectionFacts) -> str:
             f"{_and(choice.those(GROUPS))}."
         )
     if choice.those(NAMES):
-        said.append(f"Measures used only for the outcome of a pair: {_and(choice.those(NAMES))}.")
+        said.append(
+            "Measures used only to report whether the reformulation leans less or more than the query: "
+            f"{_and(choice.those(NAMES))}."
+        )
     if choice.those(TWIN):
         said.append(
-            "Measures that were not used, but have the same values as a measure that was used to choose pairs: "
+            "Measures that were not used to choose pairs, but have the same values as a measure that was used: "
             f"{_and(choice.those(TWIN))}."
         )
     unused = choice.those(UNUSED)
     said.append(
-        f"Measures that are reported but were not used: {_and(unused)}."
+        f"Measures that were not used to choose pairs and are only reported: {_and(unused)}."
         if unused
-        else "All measures were used to choose pairs."
+        else "No other measure is reported."
     )
     return " ".join(said)
 
@@ -235,8 +239,8 @@ class _Report:
         self.chosen = [name for name in self.choice.subsets if name != NEGATIVE]
         if not self.chosen:
             raise ConfigError(
-                f"report: the selector {stage.selector.name!r} marks no pairs as chosen; name another selector in the "
-                "section [select] of the recipe"
+                f"report: the selector {stage.selector.name!r} has no subset of chosen pairs, so there is nothing to "
+                "report; name another selector in the section [select] of the recipe"
             )
         # The charts show the largest subset; of equally large ones the last, because unions come last.
         self.sizes = self.pairs.count(*self.choice.subsets)
@@ -427,7 +431,7 @@ class _Report:
                 break
         tables = {
             f"{self.main}: largest gains on {label}": extreme_pairs(chosen, by, shown=shown), **losses,
-            f"Pairs that the selector did not choose: largest losses on {label}": extreme_pairs(
+            f"Pairs that are not in the subset {self.main}, largest loss on {label} first": extreme_pairs(
                 rest, by, worst=True, shown=shown
             ),
         }  # fmt: skip

@@ -48,8 +48,8 @@ class Evaluate:
             one.check()
             if one.measure.param("on", "any") != "any":
                 raise ConfigError(
-                    f"measure {one.text}: the parameter on= is not supported in a recipe; leave it out, or use askew "
-                    "measure"
+                    f"measure {one.text}: the parameter 'on', which limits the documents that count, is not supported "
+                    "in a recipe; leave it out, or use the command 'askew measure'"
                 )
         self._resources = resources
 

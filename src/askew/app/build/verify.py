@@ -194,15 +194,16 @@ def _builds(store: Store, done: Verified) -> list[Build]:
             same = [list(one) for one in build.plan.keys().items()] == origin["steps"]
         except (AskewError, KeyError, IndexError, TypeError) as error:
             done.notes.append(
-                f"recipe {name}: the repair did not use this recipe, because it cannot be run again ({error})"
+                f"recipe {name}: 'askew verify --repair' recomputed nothing from this recipe, because the recipe "
+                f"cannot be run again ({error})"
             )
             continue
         if same:
             found.append(build)
         else:
             done.notes.append(
-                f"recipe {name}: the repair did not use this recipe, because its collection or the version of askew "
-                "has changed since the build"
+                f"recipe {name}: 'askew verify --repair' recomputed nothing from this recipe, because its collection "
+                "or the version of askew has changed since the build"
             )
     return found
 

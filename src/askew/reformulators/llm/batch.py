@@ -115,6 +115,6 @@ class Asker:
         if self._give_up_after and row >= self._give_up_after:
             raise DataError(
                 f"llm: {row} consecutive queries have failed; the last error is: {trouble.reason}. The endpoint seems "
-                "to be down. Run the same command later: cached answers are not requested again. To change the allowed "
-                "number of consecutive failures, set give_up_after"
+                "to be down. Run the same command later: cached answers are not requested again. To allow more "
+                "consecutive failures, set the parameter 'give_up_after' to a higher number"
             )

@@ -71,16 +71,18 @@ def _checked_url(base_url: Address) -> Address:
         port_is_sound = parts.port is None or parts.port > 0
     except ValueError:
         raise ConfigError(
-            "llm: expected base_url to be an address such as https://host/v1, found something else"
+            "llm: the setting 'base_url' should be an address such as https://host/v1. The value cannot be read as an "
+            "address. It is not shown, because it may contain a key"
         ) from None
     if parts.username is not None or parts.password is not None:
         raise ConfigError(
-            "llm: expected base_url without a user name or password; put a key in an environment variable"
+            "llm: the setting 'base_url' should have no user name and no password; give an API key in the environment "
+            "variable that the setting 'key_variable' names"
         )
     if parts.query or parts.fragment:
         raise ConfigError(
-            f"llm: expected base_url without ?parameters and without #fragment, found one of them after {base_url!r}; "
-            "put a key in an environment variable"
+            "llm: the setting 'base_url' should have no ?parameters and no #fragment, found one of them after "
+            f"{base_url!r}; give an API key in the environment variable that the setting 'key_variable' names"
         )
     sound = parts.scheme in ("http", "https") and parts.hostname and port_is_sound and whole.isprintable()
     if not sound or " " in whole:
@@ -119,7 +121,7 @@ class ChatClient:
                 if attempt == self._endpoint.attempts or not trouble.again:
                     raise
                 self._rest(trouble, attempt, key)
-        raise AssertionError("attempts must be 1 or more")
+        raise AssertionError("the setting 'attempts' must be 1 or more")
 
     def _once(self, http: httpx.Client, content: bytes) -> Completion:
         import httpx

@@ -79,7 +79,7 @@ def load_prompt(spec: str) -> Prompt:
             "prompt",
             spec,
             shipped_prompts(),
-            "the shipped prompts (a file of your own must end in '.toml')",
+            "prompt= (expected the name of a shipped prompt, or of a file that ends in '.toml')",
         )
     return _read(Path(spec))
 
@@ -109,7 +109,7 @@ def _checked(facts: dict[str, Any], where: str) -> Prompt:
             raise ConfigError(f"{where}: the key {key!r} should be of the type {wanted.__name__}, found {value!r}")
     for key in ("system", "user"):
         facts[key] = facts.get(key, "").strip()
-        check_names("field", _FIELD.findall(facts[key]), _FIELDS, f"the template {key!r} of {where}")
+        check_names("field", _FIELD.findall(facts[key]), _FIELDS, f"the prompt template {key!r} of {where}")
     prompt = Prompt(**facts)
     _check_sense(prompt, where)
     return prompt
