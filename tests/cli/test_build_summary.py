@@ -54,10 +54,11 @@ def test_a_subset_states_the_number_of_held_out_queries_and_where_it_is_smaller(
 
 
 def test_a_subset_states_how_many_pairs_find_no_relevant_document_before_and_after(capsys):
-    zero = {"RR@10": 4, "AP@10": 4, "nDCG@5": 6, "P@1": 0, "ARaB(tf)@10": None}
-    show_summary([{**row("fair", 9, 0.6), "measure": name, "zero_pairs": count} for name, count in zero.items()])
+    zero = {"RR@10": 4, "AP@10": 4, "nDCG@5": 6, "P@1": 0, "ARaB(tf)@10": 2}
+    rows = [{**row("fair", 9, 0.6), "measure": name, "zero_pairs": count} for name, count in zero.items()]
+    show_summary(rows, judged=["RR@10", "AP@10", "nDCG@5", "P@1"])
     said = "pairs in which the measure is 0 for both queries: 6 for nDCG@5; 4 for RR@10, AP@10\n"
-    assert said in capsys.readouterr().out
+    assert f"fair: 9 pairs of 9 queries\n{said}" in capsys.readouterr().out
 
 
 def test_an_interval_without_one_of_its_ends_is_not_shown(capsys):

@@ -138,7 +138,9 @@ def run_command(
         return
     show_steps(pairs.steps)
     if table is not None:
-        show_summary(table.to_dicts(), [] if pairs.other_rankers is None else pairs.other_rankers.to_dicts())
+        others = [] if pairs.other_rankers is None else pairs.other_rankers.to_dicts()
+        judged = [one.text for one in pairs.build.evaluate.asked if "judgements" in one.family.reads]
+        show_summary(table.to_dicts(), others, judged)
     last = next((row for row in pairs.steps if row["step"] == "pairs"), pairs.steps[-1])
     typer.echo(f"stored in {pairs.store.where(last['step'], last['key'])}")
 
@@ -154,12 +156,12 @@ def show_steps(rows: list[dict[str, Any]]) -> None:
     print_rows("step", [row["step"] for row in rows], columns)
 
 
-def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = ()) -> None:
+def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = (), judged: Sequence[str] = ()) -> None:
     """Print a block for each subset of pairs, with the means of the original queries and of the reformulations.
 
     A block with the same numbers as an earlier block is not repeated.
 
-    ``others`` has the changes with other rankers. Each of these rankers has a line below the block.
+    ``others`` has the changes with other rankers. Each of these rankers has a line below the block. ``judged`` are the measures of effectiveness.
     """
     known: dict[str, str] = {}
     shown = []
@@ -172,7 +174,7 @@ def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = 
         if again or not chosen[0]["pairs"]:
             continue
         shown += chosen
-        for line in (*_zero_pairs(chosen), *_held_out_queries(chosen)):
+        for line in (*_zero_pairs([row for row in chosen if row["measure"] in judged]), *_held_out_queries(chosen)):
             say(line)
         is_held_out = any(row["figures"] == HELD_OUT for row in chosen)
         labels = [_label(row) for row in chosen]

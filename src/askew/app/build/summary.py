@@ -37,10 +37,7 @@ def summary_of(
     if stage is None or not outcomes["pairs"].manifest.parts:
         return None
     pairs = step_parts(store, outcomes["pairs"].manifest)
-    found = summarize(pairs, evaluate.directions, stage.selector.subsets, evaluate.bounds)
-    # Zero is balanced for a measure of lean; for effectiveness it means that neither query finds a relevant document.
-    judged = [one.text for one in evaluate.asked if "judgements" in one.family.reads]
-    return found.with_columns(pl.when(pl.col("measure").is_in(judged)).then("zero_pairs").alias("zero_pairs"))
+    return summarize(pairs, evaluate.directions, stage.selector.subsets, evaluate.bounds)
 
 
 def held_out_of(
