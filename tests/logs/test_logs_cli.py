@@ -212,7 +212,10 @@ def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_dem
         (["--demo", "--min-events", "0"], "min_events=: expected"),
         (["--demo", "--lexicon", "nobody"], "unknown lexicon"),
         (["--demo", "--topics", "none", "--page-lexicon", "nobody"], "unknown lexicon"),
-        (["--demo", "--vectors", "absent.npy"], "'demo' uses a made-up log that has its own vectors; leave 'vectors' out"),
+        (
+            ["--demo", "--vectors", "absent.npy"],
+            "'demo' uses a made-up log that has its own vectors; leave 'vectors' out",
+        ),
         (["--demo", "--columns", "user=a"], "'demo' uses a made-up log that has its own columns"),
         (["--demo", "--lexicon", PLACES], "'demo' uses a made-up log with words for the groups female and male"),
         (["--demo", "--threads", "0"], "threads=: expected 1 or more, found 0"),

@@ -107,8 +107,8 @@ def _vectors(asked: LogSettings, lexicon: Lexicon) -> association.Association | 
         )
     if lost:
         raise ConfigError(
-            f"the file in 'pairs' has word pairs for the group {lost[0]!r}, but the lexicon {lexicon.name!r} has no such "
-            "group; give a file with word pairs for the groups of this lexicon"
+            f"the file in 'pairs' has word pairs for the group {lost[0]!r}, but the lexicon {lexicon.name!r} has no "
+            "such group; give a file with word pairs for the groups of this lexicon"
         )
     words, matrix = read_vectors(asked.vectors, asked.vocabulary)
     return association.Association(words, matrix, pairs, asked.direction)

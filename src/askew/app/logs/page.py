@@ -187,7 +187,7 @@ def _pages(report: LogReport) -> list[Markup]:
     )
     kinds = [names(group="group", kind="kind"), _HITS, shares()]
     lean = [names(group="group"), counts(n="n"), shares("before"), shares("after"), shares("change")]
-    caption = "Of all mentions of groups on a result page, the share that names the group added to the query"
+    caption = "Of all mentions of groups on a result page, the share that names the added group (defined above)"
     return [
         made("kinds", "Kinds of reformulations", t["kinds"], kinds, note),
         made(
@@ -264,8 +264,8 @@ def _association(report: LogReport) -> list[Markup]:
         "p: p-value for the null hypothesis that the two values have no rank correlation."
     )
     told = (
-        f"{caption}. {values} One dot is for all queries. Each other dot is for the queries of one topic. The lines are "
-        "95% intervals."
+        f"{caption}. {values} One dot is for all queries. Each other dot is for the queries of one topic. The lines "
+        "are 95% intervals."
     )
     title = "Do people add terms of the group that the words of the query are associated with?"
     about = About("association", title, told)
@@ -304,7 +304,12 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     parts += [p_values(p="p"), number("association", "association", 2)]
     return [
         figure(picture, about.title, said),
-        made("funnel", "Of the queries in the figure above, those with the most reformulations", points.head(_SHOWN), parts),
+        made(
+            "funnel",
+            "Of the queries in the figure above, those with the most reformulations",
+            points.head(_SHOWN),
+            parts,
+        ),
     ]
 
 

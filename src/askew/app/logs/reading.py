@@ -113,9 +113,7 @@ def _all_left_out(kept: LogCounts, first: str) -> DataError:
     told = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
     examples = [one for reason, _ in reasons for one in kept.rejected.examples.get(reason, [])]
     example = f" (for example {examples[0]})" if examples else ""
-    return DataError(
-        f"log {first}: all rows were left out: {told}{example}; check the settings 'format' and 'columns'"
-    )
+    return DataError(f"log {first}: all rows were left out: {told}{example}; check the settings 'format' and 'columns'")
 
 
 def _same_columns(kept: LogCounts, rows: LogRows, where: str, first: str) -> None:
@@ -185,8 +183,8 @@ def _walk_parts(
         kept.topic_users.update(walked.topic_users)
         if len(kept.topics) > _MOST_TOPICS:
             raise DataError(
-                f"log: the column 'topic' has more than {_MOST_TOPICS:,} different values, which is too many for topics; "
-                "name another column in 'columns', or set 'topics' to 'none'"
+                f"log: the column 'topic' has more than {_MOST_TOPICS:,} different values, which is too many for "
+                "topics; name another column in 'columns', or set 'topics' to 'none'"
             )
         kept.late = sorted([*kept.late, *walked.late])[:3]
         kept.sites = add_sites(kept.sites, sites)
