@@ -230,9 +230,9 @@ def _limits(job: AdapterJob, queries: int) -> tuple[str, ...]:
     return (
         "The tables show models that were trained on one category of GrepBiasIR and tested on the other categories. "
         "The model in this folder was trained on all categories, so no query of GrepBiasIR is left to test it on.",
-        "The row 'untrained cosine' shows the encoder before any training. In this row, a document counts as relevant "
-        "if its cosine with the query is above a threshold that was chosen on the training category. Only an "
-        "improvement over this row is an effect of the training.",
+        f"The row 'cosine, {_text_name(job)}, untrained' shows the encoder before any training. In this row, a "
+        "document counts as relevant if its cosine with the query is above a threshold that was chosen on the training "
+        "category. Only an improvement over this row is an effect of the training.",
         *(folds if job.method == "head" and job.penalty else ()),
         f"{queries} queries are few: differences of a few hundredths of |M-F| may be due to chance.",
     )
