@@ -200,7 +200,7 @@ def test_what_a_folder_lacks_is_said_with_where_it_would_be(tmp_path, what):
     ],
 )
 def test_a_folder_without_documents_says_what_it_has(tmp_path, files):
-    with pytest.raises(DataError, match=r"expected documents \(a file named docs\.\* or corpus\.\*,.* found ") as caught:
+    with pytest.raises(DataError, match=r"expected documents \(a file named docs\.\* or .* found ") as caught:
         open_collection(fill(tmp_path, files))
     one_line(caught)
 
