@@ -136,7 +136,7 @@ def test_all_candidates_have_ids_of_their_own_and_the_id_of_their_query(made, pd
     assert found["qid_0"].tolist() == ["q", "q", "q", "r"] and found["kind"].tolist() == ["x", "x", "x", "y"]
     assert found["query"].tolist() == ["how to become a nurse", "become a nurse", "become nurse", "nurse"]
     assert found["query_0"].tolist() == ["how to become a nurse"] * 3 + ["nurse"]
-    with pytest.raises(ConfigError, match="apply Fuse first"):
+    with pytest.raises(ConfigError, match="with Fuse before this step"):
         made.Reformulate("reduce", candidates="all")(found)
 
 

@@ -94,7 +94,8 @@ class Reformulate(pt.Transformer):  # type: ignore[misc]
         if self.candidates == "all":
             if "qid_0" in queries.columns:
                 raise ConfigError(
-                    "candidates='all': the input already has reformulations as queries (column qid_0); apply Fuse first"
+                    "candidates='all': an earlier step already made several reformulations of each query (the input "
+                    "has the column 'qid_0'); fuse their results with Fuse before this step"
                 )
             queries = queries.assign(qid_0=queries["qid"])
         if not len(queries):

@@ -91,5 +91,5 @@ def test_a_folder_with_queries_and_no_documents_is_refused_by_every_command(aske
     files.text("less/queries.tsv", QUERIES)
     files.docs("less/texts.tsv", DOCS)
     askew(COMMANDS[name].replace("DOCS", "less").replace("NEW", "new")).refused(
-        3, "less: expected documents (docs.* or corpus.*", "found queries.tsv, texts.tsv"
+        3, "less: expected documents (a file named docs.* or corpus.*", "found queries.tsv, texts.tsv"
     )

@@ -123,7 +123,7 @@ def test_a_collection_is_a_collection_already_and_may_take_other_fields():
     demo = open_collection("demo")
     assert open_collection(demo) == demo
     assert open_collection(demo, ["title"]).fields == ("title",)
-    with pytest.raises(ConfigError, match="open the folder of this collection again, and name the split there"):
+    with pytest.raises(ConfigError, match="name the split when you open the folder of the collection"):
         open_collection(demo, split="test")
 
 
@@ -200,7 +200,7 @@ def test_what_a_folder_lacks_is_said_with_where_it_would_be(tmp_path, what):
     ],
 )
 def test_a_folder_without_documents_says_what_it_has(tmp_path, files):
-    with pytest.raises(DataError, match=r"expected documents \(docs\.\* or corpus\.\*,.* found ") as caught:
+    with pytest.raises(DataError, match=r"expected documents \(a file named docs\.\* or .* found ") as caught:
         open_collection(fill(tmp_path, files))
     one_line(caught)
 
@@ -626,17 +626,17 @@ def test_texts_without_parts_have_no_fields(source):
         (["x", 5], "expected a text for the document '1', found 5"),
         (["x", None], "expected a text for the document '1', found None"),
         (["x", ("d1", "y")], "expected a text for the document '1'"),
-        ([("d1", "x"), "y"], r"expected a text, \(id, text\) or a dict at position 1, found 'y'"),
-        ([("d1", "x", 1)], r"expected a text, \(id, text\) or a dict at position 0"),
-        ([5], r"expected a text, \(id, text\) or a dict at position 0, found 5"),
-        ([None], r"at position 0, found None"),
+        ([("d1", "x"), "y"], r"a list of \(id, text\) pairs or a list of dicts; found 'y' at position 1"),
+        ([("d1", "x", 1)], r"a list of \(id, text\) pairs or a list of dicts; found .* at position 0"),
+        ([5], r"a list of \(id, text\) pairs or a list of dicts; found 5 at position 0"),
+        ([None], "found None at position 0"),
         ([(None, "x")], "expected a text or a whole number as doc_id, found None"),
         ([("", "x")], "expected a text or a whole number as doc_id, found ''"),
         ([(True, "x")], "expected a text or a whole number as doc_id, found True"),
         ([("d1", None)], "expected a text for the document 'd1', found None"),
         ([("d1", b"x")], "expected a text for the document 'd1'"),
         ([("d1", "\ud800")], "surrogates not allowed"),
-        ([{"id": "d1", "text": "x"}, "y"], "expected a dict, like the first document at position 1"),
+        ([{"id": "d1", "text": "x"}, "y"], "because the first document is a dict; found 'y' at position 1"),
         ([{"id": "d1", "text": "x"}, {"id": "d2"}], "in memory:2: expected a document id and 'text'"),
         ([{"text": "x"}], "in memory:1: expected a document id and 'text'"),
         ([{"id": None, "text": "x"}], "in memory:1: the column id has no value"),
@@ -651,7 +651,7 @@ def test_texts_without_parts_have_no_fields(source):
         (b"x", "found bytes"),
         (
             7,
-            r"expected a path, a list \(of texts, \(id, text\) pairs or dicts\), a mapping, "
+            r"expected a path, a list of texts, a list of \(id, text\) pairs, a list of dicts, a mapping, "
             r"a data frame .* found int",
         ),
         (None, "found NoneType"),

@@ -344,22 +344,22 @@ def test_three_columns_are_read_whatever_the_ending(tmp_path, name):
 
 
 def test_whole_numbers_that_start_above_one_may_be_ranks_or_scores_and_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"a\.run: the third column .* they may be ranks or scores"):
+    with pytest.raises(DataError, match=r"a\.run: it is not clear whether the third column has ranks or scores"):
         read(tmp_path, "q a 25\nq b 17\nq c 3\n")
 
 
 def test_one_query_that_does_not_start_at_one_is_enough_to_refuse_whole_numbers(tmp_path):
-    with pytest.raises(DataError, match="they may be ranks or scores"):
+    with pytest.raises(DataError, match="whether the third column has ranks or scores"):
         read(tmp_path, "q a 1\nq b 2\nr a 7\n")
 
 
 def test_whole_numbers_with_gaps_that_end_at_one_are_not_taken_for_ranks(tmp_path):
-    with pytest.raises(DataError, match="they may be ranks or scores"):
+    with pytest.raises(DataError, match="whether the third column has ranks or scores"):
         read(tmp_path, "q a 9\nq b 4\nq c 1\n")
 
 
 def test_whole_numbers_that_repeat_in_a_query_are_not_taken_for_ranks(tmp_path):
-    with pytest.raises(DataError, match="they may be ranks or scores"):
+    with pytest.raises(DataError, match="whether the third column has ranks or scores"):
         read(tmp_path, "q a 1\nq b 0\nq c 1\n")
 
 

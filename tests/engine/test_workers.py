@@ -188,7 +188,7 @@ def test_a_maker_that_cannot_travel_is_refused_in_one_line(tmp_path):
     maker = lambda: Halve(Making())  # noqa: E731
     with (
         Workers(1) as workers,
-        pytest.raises(StageError, match="the function that builds its stage cannot be sent to a worker") as found,
+        pytest.raises(StageError, match="cannot be pickled, so it cannot be sent to a worker process") as found,
     ):
         run_step(Store(tmp_path), "step", maker(), Groups(), executor=workers, maker=maker)
     assert "\n" not in str(found.value)

@@ -48,9 +48,9 @@ def test_every_figure_of_a_finding_is_in_a_table(report):
 @pytest.mark.parametrize(
     ("low", "rho", "high", "words"),
     [
-        (0.1, 0.2, 0.3, "words of the query are associated with"),
-        (-0.3, -0.2, -0.1, "words of the query are not associated with"),
-        (-0.1, 0.1, 0.3, "not clearly associated"),
+        (0.1, 0.2, 0.3, "the more often people add a term of this group"),
+        (-0.3, -0.2, -0.1, "the less often people add a term of this group"),
+        (-0.1, 0.1, 0.3, "It is not clear whether people add a term of a group more often"),
     ],
 )
 def test_the_sign_of_an_association_is_said_only_where_its_interval_excludes_zero(report, low, rho, high, words):
@@ -61,11 +61,11 @@ def test_the_sign_of_an_association_is_said_only_where_its_interval_excludes_zer
 @pytest.mark.parametrize(
     ("low", "ratio", "high", "words"),
     [
-        (1.1, 1.3, 1.5, "they click more often: on "),
-        (0.4, 0.5, 0.6, "they click less often: on "),
-        (0.9, 1.3, 1.8, "it is not clear whether they click more or less often: on "),
-        (None, 1.0, None, "it is not clear whether they click more or less often: on "),
-        (None, 1.3, None, "they click more often: on "),
+        (1.1, 1.3, 1.5, "People click more often after"),
+        (0.4, 0.5, 0.6, "People click less often after"),
+        (0.9, 1.3, 1.8, "It is not clear whether people click more or less often after"),
+        (None, 1.0, None, "It is not clear whether people click more or less often after"),
+        (None, 1.3, None, "People click more often after"),
     ],
 )
 def test_a_change_of_clicks_is_said_only_where_its_interval_excludes_one(report, low, ratio, high, words):

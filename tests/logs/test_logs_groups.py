@@ -84,7 +84,7 @@ def test_phrases_about_other_groups_withhold_nothing_and_this_is_said(outputs):
     _, report = outputs
     assert "is he a nurse" in report.tables["queries"]["original"].to_list()
     assert report.tables["withheld"].filter(reason=SPECULATION).height == 0
-    assert any("texts that speculate about a person's identity are not filtered" in note for note in report.notes)
+    assert any("askew has no list of phrases that speculate about a person's identity" in note for note in report.notes)
     published = analyze_log([row | {"query": row["query"].replace("kids", "women")} for row in searches()])
     assert "is he a nurse" not in published.tables["queries"]["original"].to_list()
     assert not any("speculate" in note for note in published.notes)

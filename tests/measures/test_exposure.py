@@ -155,7 +155,7 @@ def test_perfect_balance_gives_the_best_value(name, groups):
         ("AWRF(groups=female)@3", "two groups or more"),
         ("AWRF(targets='female:0.5,male:0.6')@3", "sum to 1"),
         ("AWRF(neutral=group,targets='female:0.5,male:0.5')@3", "female, male, neutral"),
-        ("AWRF(neutral=group,member=mentions)@3", "member=share"),
+        ("AWRF(neutral=group,member=mentions)@3", "use member='share'"),
         ("AWRF(geometric,p=0)@3", "p must be a finite number"),
         ("Skew(targets='female:1,male:0')@3", "above 0"),
         ("NDKL(targets='female:1,male:0')@3", "above 0"),
@@ -168,7 +168,7 @@ def test_what_can_never_be_computed_is_refused_before_anything_is_read(text, mes
 
 
 def test_a_lexicon_with_a_neutral_group_of_its_own_is_refused_as_one_more():
-    with pytest.raises(ConfigError, match="neutral=drop"):
+    with pytest.raises(ConfigError, match="use neutral='drop'"):
         score("AWRF(neutral=group)@3", ["f"], groups={**WORDS, "neutral": ["they"]})
 
 

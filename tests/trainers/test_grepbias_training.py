@@ -246,7 +246,9 @@ def test_settings_that_make_no_sense_are_told(folder, tmp_path):
     runner = CliRunner()
     given = ["adapter", str(folder), "--out", str(tmp_path / "o")]
     assert "unknown setting 'alpha'" in str(runner.invoke(train_app, [*given, "--set", "alpha=1"]).exception)
-    assert "expected seeds= to be 1 or more" in str(runner.invoke(train_app, [*given, "--seeds", "0"]).exception)
+    assert "expected 'seeds' (the number of random seeds) to be 1 or more" in str(
+        runner.invoke(train_app, [*given, "--seeds", "0"]).exception
+    )
     shown = runner.invoke(train_app, ["adapter", "--help"]).output
     assert "alphas of its penalty are chosen by folds" in " ".join(shown.split())
 

@@ -180,7 +180,7 @@ def test_a_selector_is_trained_measured_and_written_down(model, store):
     lean_aware = choices[LEAN_AWARE][LEAN]
     assert lean_aware["worsened"] == 0 and lean_aware["new"] <= lean_aware["old"]
     card = (model.folder / "README.md").read_text(encoding="utf-8")
-    assert "both input and outcome" in card and "askew train selector STORE" in card
+    assert "favors this rule over rules that do not use" in card and "askew train selector STORE" in card
     facts = json.loads((model.folder / "measured.json").read_text(encoding="utf-8"))
     assert facts["measured"]["queries"] == {
         name: int((read_built(store).parts() == name).sum()) for name in ("train", "fit", "dev", "test")
@@ -224,7 +224,7 @@ def test_a_published_dataset_trains_the_cross_encoder_alone(dataset, tiny, tmp_p
     assert "choices" not in done.measured and 0 < done.measured["told apart"]["value"] <= 1
     with pytest.raises(ConfigError, match="cross-encoder"):
         choose(tmp_path / "model", read_built(dataset), LEAN_AWARE, "cpu")
-    with pytest.raises(DataError, match="found a published dataset"):
+    with pytest.raises(DataError, match="the source is a published dataset"):
         train_selector(dataset, tmp_path / "other", replace(job_for(tiny), lean_aware=True), "cpu")
     with pytest.raises(ConfigError, match="the data has none"):
         train_selector(dataset, tmp_path / "third", job_for(tiny, passages="separator"), "cpu")

@@ -160,7 +160,7 @@ def test_a_link_to_a_folded_section_of_a_log_opens_it(open_page, everything):
     assert not page.locator("#table-topics").is_visible()
     page.goto(everything + "/logs#topics")
     assert page.locator("#table-topics").is_visible()
-    page.get_by_text("What changes after a group is added", exact=True).click()
+    page.get_by_text("What changes after people add terms of a group to a query", exact=True).click()
     assert page.locator("#table-clicks").is_visible()
 
 

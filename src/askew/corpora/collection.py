@@ -172,7 +172,11 @@ def open_collection(source: object, fields: Sequence[str] = (), split: str | Non
 
 def _opened(source: object, named: tuple[str, ...], split: str | None) -> Collection:
     if isinstance(source, Collection):
-        _refuse_split(source.id, split, "open the folder of this collection again, and name the split there")
+        _refuse_split(
+            source.id,
+            split,
+            "name the split when you open the folder of the collection, as in Collection.open(FOLDER, split=SPLIT)",
+        )
         return replace(source, fields=named or source.fields)
     if isinstance(source, str) and source == "demo":
         _refuse_split(source, split, "leave it out")

@@ -40,7 +40,10 @@ _ENDINGS = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson", ".json", ".parquet")
 # A file whose ending is one of these, such as qrels.test, needs no other ending.
 _USUAL_SPLITS = ("train", "dev", "val", "valid", "validation", "test", "eval")
 _SHARD = re.compile(r"(?P<name>.+?)-[0-9]{5}-of-(?P<count>[0-9]{5})(-[0-9a-f]+)?")
-_EXPECTED = "docs.* or corpus.*, a folder 'docs' or 'corpus', or Parquet files in data/ with columns doc_id and text"
+_EXPECTED = (
+    "a file named docs.* or corpus.*, a folder named 'docs' or 'corpus', or Parquet files in data/ that have the "
+    "columns 'doc_id' and 'text'"
+)
 
 
 class _Found(NamedTuple):

@@ -25,7 +25,7 @@ from askew.corpora.runs import Run, run_of
 # Used in messages in place of a file name.
 _HERE = Path("in memory")
 _TABLES = "a mapping, a data frame or an Arrow table"
-_DOCUMENTS = f"a list (of texts, (id, text) pairs or dicts), {_TABLES}"
+_DOCUMENTS = f"a list of texts, a list of (id, text) pairs, a list of dicts, {_TABLES}"
 _ARROW = ("__arrow_c_stream__", "__arrow_c_array__")
 
 
@@ -96,10 +96,12 @@ def _listed(docs: Sequence[Any], fields: tuple[str, ...], what: str) -> pa.Table
         _refuse_fields("a list of texts", fields, what)
         return _pairs([(str(position), text) for position, text in enumerate(docs)], what)
     if isinstance(docs[0], Mapping):
-        _check_each(docs, lambda doc: isinstance(doc, Mapping), "a dict, like the first document", what)
+        wanted = "expected every document to be a dict, because the first document is a dict"
+        _check_each(docs, lambda doc: isinstance(doc, Mapping), wanted, what)
         # A dict is read like a line of JSON Lines.
         return as_documents([json_document(doc, _HERE, row, fields) for row, doc in enumerate(docs, start=1)])
-    _check_each(docs, lambda doc: isinstance(doc, list | tuple) and len(doc) == 2, "a text, (id, text) or a dict", what)
+    wanted = "expected a list of texts, a list of (id, text) pairs or a list of dicts"
+    _check_each(docs, lambda doc: isinstance(doc, list | tuple) and len(doc) == 2, wanted, what)
     _refuse_fields("a list of (id, text)", fields, what)
     return _pairs(docs, what)
 
@@ -107,7 +109,7 @@ def _listed(docs: Sequence[Any], fields: tuple[str, ...], what: str) -> pa.Table
 def _check_each(docs: Sequence[Any], fits: Callable[[object], bool], wanted: str, what: str) -> None:
     for position, doc in enumerate(docs):
         if not fits(doc):
-            raise DataError(f"{what}: expected {wanted} at position {position}, found {shown(doc)}")
+            raise DataError(f"{what}: {wanted}; found {shown(doc)} at position {position}")
 
 
 def _pairs(pairs: Sequence[Any], what: str) -> pa.Table:

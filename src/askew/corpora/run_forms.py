@@ -137,9 +137,10 @@ def _check_ranks(frame: pl.DataFrame, path: Path) -> None:
     if doubtful.height:
         query, line, _ = doubtful.row(0)
         raise DataError(
-            f"run {path}: the third column has whole numbers, but for query {shown(query)} (from line {line}) they "
-            "are not the ranks 1 to n, so they may be ranks or scores. Write the run with the 6 columns of TREC, or "
-            "add a header line that names the columns: 'query_id', 'doc_id', and 'rank' or 'score'"
+            f"run {path}: it is not clear whether the third column has ranks or scores. The column has whole numbers, "
+            f"but the numbers of query {shown(query)} (from line {line}) are not the ranks 1 to n. Write the run with "
+            "the 6 columns of TREC, or add a header line that names the columns: 'query_id', 'doc_id', and 'rank' or "
+            "'score'"
         )
 
 

@@ -22,10 +22,10 @@ _ENDINGS = {".json": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet":
 class Run:
     """The lines of a run (``query_id``, ``doc_id``, ``score``, ``line``), and notes about irregularities in the file.
 
-    ``all_lines`` has all ranked documents of the file. It is set only if ``lines`` is incomplete. This happens if
-    the run is read with ``published=True`` (as the scripts of the replicated papers read it) and the lines of a query
-    are not consecutive. The bias scripts of these papers then lose the earlier lines of this query. The published
-    script for MRR keeps the earlier lines.
+    ``all_lines`` is None if ``lines`` has all ranked documents of the file. Otherwise, ``all_lines`` has all of them.
+    ``lines`` is incomplete if the run is read with ``published=True`` (as the scripts of the replicated papers read it)
+    and the lines of a query are not consecutive. The bias scripts of these papers then lose the earlier lines of this
+    query. The published script for MRR keeps the earlier lines.
     """
 
     name: str
@@ -119,8 +119,8 @@ def _read_published(blocks: Iterable[tuple[int, str]], path: Path) -> Run:
     if not rows.height:
         raise DataError(
             f"run {path}: none of its {ignored} lines has 6 columns separated by single blanks or single TABs. "
-            "The published scripts that the presets reproduce ignore lines without this form. Write the run in TREC "
-            "format, or measure it without a preset"
+            "The published scripts ignore lines that do not have 6 such columns, and so do the presets that reproduce "
+            "these scripts. Write the run in TREC format, or measure it without a preset"
         )
     kept = _last_blocks(rows)
     run = Run(path.name, trec_columns(kept, path), may_repeat=True)

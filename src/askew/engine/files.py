@@ -203,7 +203,7 @@ def _open(url: str) -> tuple[arrow_fs.FileSystem, str]:
     try:
         url_to_fs = importlib.import_module("fsspec.core").url_to_fs
     except ImportError:
-        raise MissingExtra(f"a store at {url.partition('://')[0]}://", "remote") from None
+        raise MissingExtra(f"a store whose address begins with '{url.partition('://')[0]}://'", "remote") from None
     # No listings cache: another worker may have written files in the meantime.
     found, path = url_to_fs(url, use_listings_cache=False)
     return arrow_fs.PyFileSystem(arrow_fs.FSSpecHandler(found)), str(path).rstrip("/")

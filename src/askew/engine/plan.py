@@ -47,9 +47,8 @@ class Plan:
             if step.name in known:
                 raise ConfigError(f"the plan has two steps or sources named {step.name!r}")
             if step.reads not in known:
-                raise UnknownName(
-                    "step", step.reads, known, f"step {step.name!r} (a step can only read earlier steps and sources)"
-                )
+                where = f"the step {step.name!r}, which can read only sources and earlier steps"
+                raise UnknownName("input", step.reads, known, where)
             known.add(step.name)
 
     def keys(self) -> dict[str, str]:

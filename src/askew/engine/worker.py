@@ -108,7 +108,8 @@ def _make(job: StepJob, versions: dict[str, str]) -> Stage:
         )
     if job.maker is None:
         raise StageError(
-            f"step {job.step!r} cannot run on a worker, because the step has no function that builds its stage"
+            f"step {job.step!r} cannot run in a worker process, because the step has no 'maker' (a function that "
+            "builds the stage of the step in another process); set 'maker', or run without an executor"
         )
     stage = job.maker()
     if step_key(stage, job.input_key) != job.key:
@@ -129,7 +130,8 @@ def pack_job(job: StepJob, dumps: Callable[[object], bytes]) -> bytes:
         return dumps((job, VERSIONS))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise StageError(
-            f"step {job.step!r}: the function that builds its stage cannot be sent to a worker ({error})"
+            f"step {job.step!r}: the 'maker' of the step (a function that builds its stage in another process) cannot "
+            f"be pickled, so it cannot be sent to a worker process ({error})"
         ) from None
 
 

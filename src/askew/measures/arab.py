@@ -114,7 +114,7 @@ class _RaB(_Running):
     """RaB: the running mean at the cutoff."""
 
     name = "RaB"
-    about = "mean lean of the top t documents, where t is the cutoff (rank bias)"
+    about = "rank bias: mean lean of the top t documents, where t is the cutoff"
 
     @staticmethod
     def summarize(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:
@@ -128,7 +128,7 @@ class _ARaB(_Running):
     """ARaB: the average of the running means up to the cutoff."""
 
     name = "ARaB"
-    about = "mean of RaB@1, RaB@2, ..., RaB@t, where t is the cutoff (average rank bias)"
+    about = "average rank bias: mean of RaB@1, RaB@2, ..., RaB@t, where t is the cutoff"
 
     @staticmethod
     def summarize(rankings: Rankings, lean: Floats, k: int | None, absolute: bool) -> Floats:

@@ -217,10 +217,10 @@ class Catalogue:
         if text in self.lexicons:
             return self.lexicons[text]
         if _LEXICON_ID.fullmatch(text) and text.partition("@")[0] not in shipped_lexicons():
-            given = "none" if self.groups is None else self.groups.lexicon.id
+            given = "is not set" if self.groups is None else f"is {self.groups.lexicon.id!r}"
             raise DataError(
-                f"a measure requests the lexicon {text!r}, but lexicon= is {given}; set lexicon= to the file of the "
-                "requested lexicon"
+                f"a measure needs the lexicon {text!r}, which askew does not ship, but the argument 'lexicon' {given}; "
+                "set 'lexicon' to the file of the needed lexicon"
             )
         return load_lexicon(text)
 

@@ -18,7 +18,8 @@ from askew.plugins.kinds import DocMentions, Inputs, Parameter
 MISSING = ("error", "zero", "drop", "skip")
 READING = Parameter(
     "strict",
-    "a malformed line of a file: 'strict' stops with an error, 'published' treats it as the published scripts do",
+    "how to treat a malformed line of an input file: 'strict' stops with an error, 'published' treats the line as the "
+    "published scripts of the papers do",
     ("strict", "published"),
     quiet=True,
 )
@@ -87,9 +88,9 @@ def relevance_parameters() -> dict[str, Parameter]:
     """The parameters of measures that can be limited to relevant documents."""
     return {
         "on": Parameter(
-            "any", "the documents that count: 'any' counts all, 'judged' those that are judged relevant, 'relevant' "
-            "also unjudged documents that a model estimates to be relevant; a document that does not count keeps its "
-            "rank and is treated as naming no group",
+            "any", "which documents count: 'any' counts all documents, 'judged' counts documents that are judged "
+            "relevant, 'relevant' counts these documents and also unjudged documents that a model estimates to be "
+            "relevant; a document that does not count keeps its rank and is treated as naming no group",
             ("any", "judged", "relevant"), quiet=True,
         ),
         "rel": Parameter(

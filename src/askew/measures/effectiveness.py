@@ -33,17 +33,27 @@ _NEED_NO_RELEVANT = frozenset({"Judged", "NumQ", "NumRel", "NumRet"})
 _SHARED = {
     "order": Parameter(
         "score",
-        "rank documents by score as in trec_eval (score), or in the order of the lines in the file (file)",
+        "the order of the documents of a query: 'score' orders by score as in trec_eval, 'file' keeps the order of the "
+        "lines in the run file",
         ORDERS,
     ),
     "unjudged": Parameter(
-        "error", "at a query without judgements, stop (error), count 0 (zero), or leave it out (absent)", UNJUDGED
+        "error",
+        "how to treat a query without judgements: 'error' stops with an error, 'zero' gives the query the value 0, "
+        "'absent' leaves the query out",
+        UNJUDGED,
     ),
     "unanswered": Parameter(
-        "zero", "count 0 for a judged query without documents in the run (zero), or leave it out (absent)", UNANSWERED
+        "zero",
+        "how to treat a judged query without documents in the run: 'zero' gives the query the value 0, 'absent' leaves "
+        "the query out",
+        UNANSWERED,
     ),
     "no_relevant": Parameter(
-        "absent", "leave out a judged query without relevant documents (absent), or count 0 for it (zero)", NO_RELEVANT
+        "absent",
+        "how to treat a judged query without relevant documents: 'absent' leaves the query out, 'zero' gives the query "
+        "the value 0",
+        NO_RELEVANT,
     ),
     "digits": DIGITS,
     "reading": READING,

@@ -138,7 +138,9 @@ class _EXP(_Exposed):
             ("ratio", "difference"),
         ),
         "attention": Parameter(
-            "log", "the attention of rank r: 'log' is 1/log2(r + 1), 'geometric' is p(1 - p)^(r - 1)",
+            "log",
+            "the attention that users give to rank r: 'log' is 1/log2(r + 1), 'geometric' is p(1 - p)^(r - 1) with the "
+            "parameter 'p'",
             ("log", "geometric"),
         ),
         "p": _P,

@@ -52,8 +52,9 @@ _NEUTRALITY = {
     ),
     "malformed": Parameter(
         "zero",
-        "with reading='published', a line of the document file that does not have two columns: 'zero' reads it as a "
-        "document with an empty text, 'missing' as a document without a text",
+        "how to treat a line of the document file that does not have two columns, if 'reading' is 'published': 'zero' "
+        "treats it as a document that names no group, 'missing' treats it as a document without a text (see the "
+        "parameter 'missing')",
         ("zero", "missing"),
         quiet=True,
     ),
@@ -178,7 +179,10 @@ class _NFaiRR(_FaiRR):
             return _best(own, neutral, measure.cutoff)
         background = inputs.background_ranked(text(measure, "order"))
         if background is None:
-            raise ConfigError("NFaiRR needs a background run: give background=, or use NFaiRR(background=self)")
+            raise ConfigError(
+                "NFaiRR needs a background run: give one with the argument 'background', or use "
+                "NFaiRR(background=self), which takes the measured run as the background run"
+            )
         background = background.cut(int(number(measure, "depth")))
         rows = _rows_of(background, ranked)
         if (rows < 0).any() and text(measure, "unmatched") == "error":

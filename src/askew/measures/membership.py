@@ -37,8 +37,8 @@ MEMBER = Parameter(
 )
 NO_GROUP = Parameter(
     "drop",
-    f"a document that names no group: 'drop' assigns it to no group, 'group' assigns it to an extra group '{NEUTRAL}' "
-    "that has its own target",
+    "how to treat a document that names no group: 'drop' assigns the document to no group, 'group' assigns the "
+    f"document to an extra group '{NEUTRAL}', which has a target share like every group",
     ("drop", "group"),
 )
 
@@ -56,7 +56,10 @@ def compared(measure: Measure, groups: tuple[str, ...] | None = None) -> tuple[s
     if measure.param("neutral") != "group":
         return chosen
     if NEUTRAL in chosen:
-        raise ConfigError(f"measure {measure.name}: the lexicon already has a group '{NEUTRAL}'; use neutral=drop")
+        raise ConfigError(
+            f"measure {measure.name}: neutral='group' adds a group named '{NEUTRAL}', but the lexicon already has a "
+            "group of this name; use neutral='drop'"
+        )
     return (*chosen, NEUTRAL)
 
 
@@ -117,8 +120,8 @@ class GroupShares:
         self.targets(measure)
         if measure.param("neutral") == "group" and measure.param("member") == "mentions":
             raise ConfigError(
-                f"measure {measure.name}: neutral=group needs member=share, because a neutral document has no "
-                "mentions to count"
+                f"measure {measure.name}: neutral='group' makes a group of the documents that name no group, but "
+                "member='mentions' counts mentions, which these documents do not have; use member='share'"
             )
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:

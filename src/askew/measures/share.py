@@ -36,18 +36,26 @@ class _LexiconShare:
     """The absolute difference of group shares, as a percentage of the tokens."""
 
     name = "LexiconShare"
-    about = "percentage of tokens that name one group minus percentage that name the other group (the LIWC measure)"
+    about = (
+        "percentage of tokens that name one group minus the percentage of tokens that name the other group (published "
+        "with the lexicon LIWC)"
+    )
     positional: tuple[str, ...] = ()
     reads = frozenset({"mentions"})
     parameters = {
         "groups": Parameter("auto", DIFFERENCE),
         "sign": Parameter(
             "abs",
-            "the value of a query: 'abs' is the absolute difference of the groups, 'signed' keeps the sign",
+            "the value of a query: 'signed' is the difference between the shares of the two groups, 'abs' is the "
+            "absolute value of this difference",
             ("abs", "signed"),
         ),
         "scale": Parameter(
-            100, "the factor of the shares of tokens: 100 gives percentages", number="any", least=1e-9, most=1e9
+            100,
+            "the number that the shares of tokens are multiplied by; 100 gives percentages",
+            number="any",
+            least=1e-9,
+            most=1e9,
         ),
         "empty": Parameter(
             "absent",

@@ -83,8 +83,8 @@ class _NDKL(GroupShares):
 
     name = "NDKL"
     about = (
-        "Kullback-Leibler divergence of the group shares in the top i documents from the target shares, as a mean over "
-        "the ranks i = 1, 2, ..., t that is discounted by rank"
+        "rank-discounted mean, over the ranks i = 1, 2, ..., t, of the Kullback-Leibler divergence of the group shares "
+        "in the top i documents from the target shares"
     )
     positive_targets = True
 

@@ -25,7 +25,7 @@ from askew.web.site import Site
 
 _ERRORS = {
     400: "the request cannot be carried out; the message says what to do",
-    401: "the token of the service is missing or wrong; send the header Authorization: Bearer TOKEN",
+    401: "the token of the service is missing or wrong; send the header 'Authorization: Bearer TOKEN'",
     403: "the request was sent by a page of another site",
     404: "there is nothing at this address",
     405: "this address does not support this method",

@@ -146,7 +146,8 @@ class Connections:
     def scarce(self) -> None:
         """Free a file descriptor for a new connection, if possible."""
         self.notices.add(
-            "delayed: no file descriptors are left; raise the limit (ulimit -n) before you start askew serve"
+            "delayed, because no file descriptors are left (raise the limit with 'ulimit -n' before you start 'askew "
+            "serve')"
         )
         if self._waiting:
             self._close_longest(self._waiting, "closed early: too many connections are open")

@@ -142,7 +142,7 @@ class Guard:
 
     def _ask_for_token(self, scope: Scope) -> Response:
         if wants_json(scope) or scope["method"] != "GET":
-            problem = Problem(401, CODES[401], "a token is needed: send the header Authorization: Bearer TOKEN",
+            problem = Problem(401, CODES[401], "a token is needed; send the header 'Authorization: Bearer TOKEN'",
                               {"www-authenticate": "Bearer"})  # fmt: skip
             return self._show(scope, problem)
         query = scope["query_string"].decode("latin-1")

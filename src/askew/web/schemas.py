@@ -43,7 +43,7 @@ ShortText = Annotated[str, Field(max_length=MOST_CHARS), AfterValidator(whole_te
 Results = Annotated[int, Field(ge=1, le=MOST_RESULTS)]
 Count = Annotated[Results, Query(description="How many results.")]
 Asked = Annotated[QueryText, Query(description="The query.", openapi_examples={
-    "judged": {"summary": "a query of the embedded demo, with judgements", "value": "how to become a nurse"},
+    "judged": {"summary": "a query of the demo collection, with judgements", "value": "how to become a nurse"},
     "own": {"summary": "any other query", "value": "best running shoes"},
 })]  # fmt: skip
 QueryId = Annotated[

@@ -107,7 +107,8 @@ def _vectors(asked: LogSettings, lexicon: Lexicon) -> association.Association | 
         )
     if lost:
         raise ConfigError(
-            f"pairs=: the lexicon {lexicon.name!r} has no group {lost[0]!r}; give word pairs for its groups"
+            f"the file in 'pairs' has word pairs for the group {lost[0]!r}, but the lexicon {lexicon.name!r} has no "
+            "such group; give a file with word pairs for the groups of this lexicon"
         )
     words, matrix = read_vectors(asked.vectors, asked.vocabulary)
     return association.Association(words, matrix, pairs, asked.direction)
@@ -152,12 +153,16 @@ def _notes(kept: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[
     if len(sources) > 1:
         notes.append(f"{len(sources)} files were read as one log")
     if "user" not in kept.columns or kept.sessions_as_users:
-        which = "every session" if "user" not in kept.columns else "each session without a user id"
-        notes.append(f"{which} counts as a separate user, also for min_users=; one person may have several sessions")
+        every = "every session counts as a separate user, because the log has no user ids"
+        some = "each session without a user id counts as a separate user"
+        notes.append(
+            f"{some if 'user' in kept.columns else every}; a person with several such sessions is counted several "
+            "times, also for the setting 'min_users'"
+        )
     if not privacy.guesses:
         notes.append(
-            "texts that speculate about a person's identity are not filtered, because there is no list of such "
-            "phrases for these groups"
+            "for the groups of this lexicon, askew has no list of phrases that speculate about a person's identity, "
+            "so the report may show queries that contain such phrases"
         )
     if kept.counts["out_of_order"]:
         late = kept.counts["out_of_order"]

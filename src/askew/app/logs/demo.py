@@ -36,11 +36,11 @@ def demo_report(
         report = analyze_log(path, format="parquet", settings=replace(given, vectors=vectors), progress=progress)
     if report.settings["lexicon"] == Groups.load(_LEXICON).lexicon.id:
         report.tables["planted"] = planted_table(report, made)
-        told = "the true values of its statistics are known, and the table 'planted' compares them with the estimates"
+        told = "the true values of this log are known, and the table 'planted' compares them with the estimates"
     else:
         told = (
-            "the true values of its statistics are not compared with the estimates, because the true values are "
-            f"known only for the lexicon {_LEXICON}"
+            "the true values of this log are not compared with the estimates, because the true values are known only "
+            f"for the lexicon {_LEXICON}"
         )
     report.notes.insert(0, f"this log is made up (random seed {made.seed}); {told}")
     return report
@@ -49,12 +49,12 @@ def demo_report(
 def _check(given: LogSettings) -> None:
     for what, value in (("vectors", given.vectors), ("columns", given.columns)):
         if value is not None:
-            raise ConfigError(f"demo=: the made-up log has its own {what}; leave {what}= out")
+            raise ConfigError(f"'demo' uses a made-up log that has its own {what}; leave {what!r} out")
     groups = Groups.of(given.groups)
     if not set(GROUPS) <= set(groups.names):
         raise ConfigError(
-            f"demo=: the made-up log has words for the groups {' and '.join(GROUPS)}, but the lexicon "
-            f"{groups.lexicon.name!r} does not have these groups; leave groups= out"
+            f"'demo' uses a made-up log with words for the groups {' and '.join(GROUPS)}, but the lexicon "
+            f"{groups.lexicon.name!r} does not have these groups; leave 'groups' out"
         )
 
 

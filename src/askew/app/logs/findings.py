@@ -73,40 +73,52 @@ def _what_changes(report: LogReport) -> Iterator[str]:
     )
     absent = ""
     if ranks is not None and ranks["share"] is not None:
-        absent = f"{_share(ranks)} of the results that they then click were not among the results of the original query"
+        absent = (
+            f"{_share(ranks)} of the results that people click after they add a term of a group were not among the "
+            "results of the original query."
+        )
     if clicks is not None and clicks["ratio"] is not None:
         told = (
-            f"After people add a term of a group, {_how_much(clicks)}: on {n.share(clicks['after'])} of the result "
-            f"pages, compared with {n.share(clicks['before'])} before the reformulation "
-            f"(ratio {_number(clicks, 'ratio')})"
+            f"{_how_much(clicks)} People click a result on {n.share(clicks['after'])} of the result pages after the "
+            f"reformulation, and on {n.share(clicks['before'])} of the result pages before the reformulation "
+            f"(ratio {_number(clicks, 'ratio')})."
         )
-        yield told + (f". {absent}." if absent else ".")
+        yield f"{told} {absent}".rstrip()
     elif absent:
-        yield f"After people add a term of a group, they click other results: {absent}."
+        yield absent
 
 
 def _how_much(clicks: Row) -> str:
     """How the number of clicks changes; a change in either direction needs an interval without 1."""
     low, high = clicks["low"], clicks["high"]
     if clicks["ratio"] == 1 or (low is not None and high is not None and low <= 1 <= high):
-        return "it is not clear whether they click more or less often"
-    return "they click more often" if clicks["ratio"] > 1 else "they click less often"
+        return "It is not clear whether people click more or less often after they add a term of a group than before."
+    if clicks["ratio"] > 1:
+        return "People click more often after they add a term of a group than before."
+    return "People click less often after they add a term of a group than before."
 
 
 def _association(report: LogReport) -> Iterator[str]:
     row = _row(report, "association", topic="overall")
     if row is None or row["rho"] is None or row["low"] is None:
         return
+    first = report.settings["first_group"]
     figures = (
-        f"Over {n.count(row['n'])} queries, Spearman's correlation between the association of a query with a group and "
-        f"the share of this group in its reformulations that add terms of a group is {_number(row, 'rho')}."
+        f"For each of {n.count(row['n'])} queries, the report has two values: how strongly the words of the query are "
+        f"associated with {first}, and the share of {first} among the reformulations that add a term of a group to "
+        f"the query. Spearman's correlation of the two values is {_number(row, 'rho')}."
     )
     if row["low"] <= 0 <= row["high"]:
-        yield f"The group whose terms people add is not clearly associated with the words of the query. {figures}"
-    elif row["rho"] > 0:
-        yield f"People more often add a term of the group that the words of the query are associated with. {figures}"
+        yield (
+            "It is not clear whether people add a term of a group more often if the words of the query are more "
+            f"strongly associated with this group. {figures}"
+        )
     else:
-        yield f"People more often add a term of a group that the words of the query are not associated with. {figures}"
+        often = "more often" if row["rho"] > 0 else "less often"
+        yield (
+            "The more strongly the words of a query are associated with a group, the "
+            f"{often} people add a term of this group. {figures}"
+        )
 
 
 def _topics(report: LogReport) -> Iterator[str]:
@@ -123,10 +135,10 @@ def _pages(report: LogReport) -> Iterator[str]:
     corrects, reinforces = rows["corrects"], rows["reinforces"]
     if corrects is not None and reinforces is not None and corrects["share"] is not None:
         yield (
-            "An even share is 1 divided by the number of groups. In "
-            f"{_share(corrects)} of the reformulations that add a term of a group, this group has clearly less than an "
-            "even share of the mentions in the results of the original query. In "
-            f"{_share(reinforces)} of these reformulations, the group has clearly more than an even share."
+            f"Of the reformulations that add a term of a group, {_share(corrects)} are for a group that has less than "
+            "an even share of the mentions in the results of the original query, and "
+            f"{_share(reinforces)} are for a group that has more than an even share. An even share is 1 divided by the "
+            "number of groups, within the tolerance that the setting 'margin' gives."
         )
 
 

@@ -25,7 +25,8 @@ _COUNTS = {
 }  # fmt: skip
 _LIMITS = (
     "A log shows what people typed and clicked, not why. No figure on this page shows a cause.",
-    "Counts of lexicon words are not a measure of bias. Groups that are not in the lexicon are not counted.",
+    "The counts show how often people add words of the lexicon. They do not show whether people or results are "
+    "biased. Groups that are not in the lexicon are not counted.",
     "Images, videos and advertisements of a result page are not in a log.",
     "Intervals are 95% intervals. They account for the fact that one user can make several reformulations. This page "
     "has many intervals: one in twenty is expected to miss the true value.",
@@ -71,9 +72,10 @@ def _patterns(report: LogReport) -> list[Markup]:
         return [*body, paragraph("No reformulation in this log adds terms of a group.")]
     note = (
         "Group 'several': reformulations that add terms of more than one group. They are not counted for any single "
-        "group. Column 'two terms': number of reformulations that add two or more terms of the group."
+        "group. Column 'two or more terms': number of reformulations that add two or more terms of the group in the "
+        "row."
     )
-    parts = [names(group="group"), _HITS, shares(), counts(users="users", two_terms="two terms")]
+    parts = [names(group="group"), _HITS, shares(), counts(users="users", two_terms="two or more terms")]
     body.append(made("groups", "Groups", t["groups"], parts, note))
     parts = [names(group="group", entry="entry point"), counts(n="n"), numbers("median", digits=1)]
     body.append(made("gaps", "Seconds between the original query and the reformulation", t["gaps"], parts))
@@ -93,7 +95,8 @@ def _patterns(report: LogReport) -> list[Markup]:
 
 def _told(frequency: pl.DataFrame) -> pl.DataFrame:
     labels = {
-        "specializing": "pairs of consecutive searches in which the second query adds terms (specializing)",
+        "specializing": "pairs of consecutive searches whose second query adds terms to the first query "
+        "(specializing reformulations)",
         "for_group": "specializing reformulations that add terms of a group",
     }
     return frequency.with_columns(pl.col("what").replace_strict(labels))
@@ -116,14 +119,17 @@ def _ranks(ranks: pl.DataFrame, groups: Sequence[str]) -> list[Markup]:
     note = (
         "Only the first click after a reformulation is counted, and only if the results of the original query and of "
         "the reformulation are known. The column 'rank' says where the clicked result was in the results of the "
-        "original query: further down ('lower'), at the same rank, further up ('higher'), or not there ('absent')."
+        "original query, compared with the results of the reformulation: further down ('lower'), at the same rank "
+        "('same'), further up ('higher'), or not there ('absent')."
     )
     parts = [names(group="group", change="rank"), _HITS, shares()]
     changes = ranks.filter(group="all")["change"].to_list()
     series = {name: ranks.filter(group=name)["share"].fill_null(0.0).to_list() for name in ("all", *groups)}
     told = (
-        "Bars: shares of the clicked results. Absent: the clicked result was not in the results of the original query. "
-        "Lower: it was further down there than in the results of the reformulation. Higher: it was further up."
+        "The bars divide the clicked results by their rank in the results of the original query, compared with their "
+        "rank in the results of the reformulation. Absent: the clicked result was not in the results of the original "
+        "query. Lower: the clicked result was further down in the results of the original query. Same: it had the same "
+        "rank there. Higher: it was further up there."
     )
     about = About("rank-change", "Rank of the clicked result in the results of the original query", told)
     return [
@@ -141,8 +147,8 @@ def _moves(moves: pl.DataFrame) -> Markup:
     ]
     head = [Column("before", NAME), *(Column(f"after: {new}") for new in after)]
     note = (
-        f"Only clicks down to rank {MOVES_SHOWN} are counted. A result that was below this rank before the "
-        "reformulation counts as absent."
+        f"Only clicks at the ranks 1 to {MOVES_SHOWN} are counted. A result that had a rank greater than {MOVES_SHOWN} "
+        "before the reformulation counts as absent."
     )
     return html_table(table("moves", "Rank of the clicked result before and after the reformulation", head, rows, note))
 
@@ -153,15 +159,14 @@ def _sites(sites: pl.DataFrame) -> Markup:
     new = sites.height - known.height
     note = (
         "A result at rank i has the exposure 1/log2(i+1), as in nDCG. The columns 'before' and 'after' show the share "
-        "of a site in the total exposure before and after the reformulation."
+        "of a site in the total exposure before and after the reformulation. The ratio is 'after' divided by 'before'."
     )
     note += f" Sites that appear only after the reformulation have no ratio: {n.count(new)}." if new else ""
     parts = [quote("site", "site"), counts(n="n", users="users"), percent("before", "before", 2)]
     parts += [percent("after", "after", 2), numbers("ratio")]
     return made(
         "sites",
-        f"Exposure of {ends.height} of {known.height} sites before and after a reformulation: the sites whose exposure "
-        "changes most (ratio of after to before)",
+        f"Sites whose exposure changes most after a reformulation ({ends.height} of {known.height} sites)",
         ends,
         parts,
         note,
@@ -173,15 +178,16 @@ def _pages(report: LogReport) -> list[Markup]:
     if "kinds" not in t:
         return []
     note = (
-        "Added group: the group whose terms the reformulation adds to the query. The kind of a reformulation depends "
-        "on the share of this group among all mentions of groups on the result page of the original query. Even share: "
-        "1 divided by the number of groups. A share counts as even if it differs from the even share by no more than "
-        "the setting 'margin' allows. Seeks-specific: the result page names no group. Corrects: the share of the added "
-        "group is below even. Intensifies: it is even. Reinforces: it is above even."
+        "Added group: the group whose terms the reformulation adds to the query. The kind of a reformulation is "
+        "'seeks-specific' if the result page of the original query names no group. Otherwise, the kind depends on the "
+        "share of the added group among all mentions of groups on this result page. The kind is 'corrects' if this "
+        "share is below the even share, 'intensifies' if this share is about equal to the even share, and 'reinforces' "
+        "if this share is above the even share. Even share: 1 divided by the number of groups. The setting 'margin' is "
+        "the tolerance for 'about equal'."
     )
     kinds = [names(group="group", kind="kind"), _HITS, shares()]
     lean = [names(group="group"), counts(n="n"), shares("before"), shares("after"), shares("change")]
-    caption = "Share of the group whose terms were added to the query, among all mentions of groups on a result page"
+    caption = "Of all mentions of groups on a result page, the share that names the added group (defined above)"
     return [
         made("kinds", "Kinds of reformulations", t["kinds"], kinds, note),
         made(
@@ -223,13 +229,14 @@ def _topics(report: LogReport) -> list[Markup]:
     )
     return [
         made("topics", "Topics of the original query", t["topics"], parts, note),
-        figure(_dots(about, known, "rate", "rate (1: same share as among all searches)"), about.title),
+        figure(_dots(about, known, "rate", "share among reformulations / share among all searches"), about.title),
         made(
             "topic-correlations",
             "Spearman's correlations between columns of the table 'Topics of the original query'",
             columns,
             pairs,
-            f"One, two: the names of the two columns. {_NO_CORRELATION}",
+            "Each row compares two columns of that table. The columns 'one' and 'two' give their names. p: p-value for "
+            "the null hypothesis that the two columns have no rank correlation.",
         ),
     ]
 
@@ -241,24 +248,25 @@ def _dots(about: About, data: pl.DataFrame, name: str, label: str) -> Markup:
     return dots(about, data["topic"].to_list(), {name: found}, label)
 
 
-_NO_CORRELATION = "p: p-value for the null hypothesis that there is no rank correlation."
-
-
 def _association(report: LogReport) -> list[Markup]:
     t = report.tables
     if "association" not in t:
         return []
-    note = (
-        "Positive: people more often add a term of the group that the words of the query are associated with. "
-        "Negative: people more often add a term of a group that the words of the query are not associated with."
-    )
-    note = f"{note} {_NO_CORRELATION}"
     first = report.settings["first_group"]
-    caption = (
-        f"Spearman's correlation between two values of a query: how strongly its words are associated with {first}, "
-        f"and the share of {first} in its reformulations that add terms of a group"
+    caption = "Spearman's correlation between two values of each query"
+    values = (
+        f"First value: how strongly the words of the query are associated with {first}. Second value: the share of "
+        f"{first} among the reformulations that add terms of a group to the query."
     )
-    told = f"Dots: {caption}. The dots are for all queries and for the queries of each topic, with 95% intervals."
+    note = (
+        f"{values} Positive correlation: the more strongly the words of a query are associated with a group, the more "
+        "often people add terms of this group. Negative correlation: the less often people add terms of this group. "
+        "p: p-value for the null hypothesis that the two values have no rank correlation."
+    )
+    told = (
+        f"{caption}. {values} One dot is for all queries. Each other dot is for the queries of one topic. The lines "
+        "are 95% intervals."
+    )
     title = "Do people add terms of the group that the words of the query are associated with?"
     about = About("association", title, told)
     parts = [quote("topic", "topic"), counts(n="queries"), numbers("rho", digits=3), p_values(p="p", p_holm="p, Holm")]
@@ -273,9 +281,10 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     if not points.height:
         return []
     first = report.settings["first_group"]
+    second = next(name for name in report.groups if name != first) if len(report.groups) == 2 else "the other group"
     sides = {
-        f"query associated with {first}": points.filter(pl.col("association") > 0),
-        "query associated with the other group": points.filter(pl.col("association") < 0),
+        f"words of the query are associated with {first}": points.filter(pl.col("association") > 0),
+        f"words of the query are associated with {second}": points.filter(pl.col("association") < 0),
     }
     drawn = [Points(name, np.log10(part["n"].to_numpy()), part["share"].to_numpy()) for name, part in sides.items()]
     told = (
@@ -295,7 +304,12 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     parts += [p_values(p="p"), number("association", "association", 2)]
     return [
         figure(picture, about.title, said),
-        made("funnel", "Queries in the figure above that have the most reformulations", points.head(_SHOWN), parts),
+        made(
+            "funnel",
+            "Of the queries in the figure above, those with the most reformulations",
+            points.head(_SHOWN),
+            parts,
+        ),
     ]
 
 
@@ -351,9 +365,9 @@ def _data(report: LogReport) -> list[Markup]:
 
 
 _SECTIONS: tuple[tuple[str, str, Callable[[LogReport], list[Markup]]], ...] = (
-    ("patterns", "How often people add terms of a group, which group, and how soon", _patterns),
-    ("effect", "What changes after a group is added", _effect),
-    ("pages", "Which groups the result pages name", _pages),
+    ("patterns", "How often people add terms of a group, and how soon after the original query", _patterns),
+    ("effect", "What changes after people add terms of a group to a query", _effect),
+    ("pages", "Groups that are mentioned on the result pages", _pages),
     ("topics", "Topics", _topics),
     ("association", "Association of queries with groups", _association),
     ("texts", "Queries and keyphrases", _texts),

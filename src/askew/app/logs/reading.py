@@ -75,7 +75,9 @@ def read_log(
             meter.next_file()
         kept.spilled = parts.spilled
         if not kept.counts["rows read"]:
-            raise DataError(f"log {sources[0].where}: expected rows of a log, found none; check the file and format=")
+            raise DataError(
+                f"log {sources[0].where}: expected rows of a log, found none; check the file and the setting 'format'"
+            )
         _walk_parts(pool, parts, how, kept, count, workers)
     if kept.rejected.total and not kept.counts["rows"]:
         raise _all_left_out(kept, sources[0].where)
@@ -111,7 +113,7 @@ def _all_left_out(kept: LogCounts, first: str) -> DataError:
     told = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
     examples = [one for reason, _ in reasons for one in kept.rejected.examples.get(reason, [])]
     example = f" (for example {examples[0]})" if examples else ""
-    return DataError(f"log {first}: no row can be used; rows left out: {told}{example}; check format= and columns=")
+    return DataError(f"log {first}: all rows were left out: {told}{example}; check the settings 'format' and 'columns'")
 
 
 def _same_columns(kept: LogCounts, rows: LogRows, where: str, first: str) -> None:
@@ -181,8 +183,8 @@ def _walk_parts(
         kept.topic_users.update(walked.topic_users)
         if len(kept.topics) > _MOST_TOPICS:
             raise DataError(
-                f"log: expected topics in the column 'topic', found more than {_MOST_TOPICS:,} different values; name "
-                "another column with columns=, or leave topics out with topics='none'"
+                f"log: the column 'topic' has more than {_MOST_TOPICS:,} different values, which is too many for "
+                "topics; name another column in 'columns', or set 'topics' to 'none'"
             )
         kept.late = sorted([*kept.late, *walked.late])[:3]
         kept.sites = add_sites(kept.sites, sites)

@@ -15,7 +15,10 @@ from askew.logs.discovery import Decision
 
 @dataclass(repr=False)
 class LogReport:
-    """The analysis of a query log as tables. No table has user ids or texts typed by fewer than ``min_users`` users."""
+    """The analysis of a query log as tables.
+
+    No table has user ids. A text is in a table only if at least ``min_users`` users typed it.
+    """
 
     settings: dict[str, Any]
     counts: dict[str, int]

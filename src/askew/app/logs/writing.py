@@ -54,7 +54,8 @@ def read_log_report(folder: Path) -> LogReport:
     except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
         first = str(error).partition("\n")[0][:200] or type(error).__name__
         raise DataError(
-            f"logs {folder}: expected a folder that askew logs --out wrote, with report.json and tables/ ({first})"
+            f"logs {folder}: expected a folder with report.json and tables/, as 'askew logs --out' writes it; the "
+            f"folder could not be read: {first}"
         ) from None
 
 

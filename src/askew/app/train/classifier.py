@@ -36,6 +36,10 @@ from askew.trainers.published import read_published
 from askew.trainers.scores import ClassifierScores, classifier_scores
 
 _PUBLISHED = "gender:female,male"
+_NAMES_LIMIT = (
+    "The training examples include first names, each with one gender. A person with such a name may have another "
+    "gender."
+)
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ def _card(
         limits=(
             "Each label is the judgement of one annotator about a short text. Annotators disagree with each other, and "
             "the model will disagree with some of the annotators.",
-            *(("The gender of a first name is a guess about a person.",) if by_name else ()),
+            *((_NAMES_LIMIT,) if by_name else ()),
             "The temperature of the model was fitted on the held-out logits of the cross-validation. In the "
             "table of the cross-validation, the temperature for each fold was fitted on the other folds.",
         ),

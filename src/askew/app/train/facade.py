@@ -177,7 +177,8 @@ class Classifier:
         if self._made is None:
             if self.name == _TRAINED and "model" not in self.settings:
                 raise ConfigError(
-                    "classifier transformer: it is not trained yet; call fit(texts, labels), or give model="
+                    "the classifier 'transformer' is not trained yet; call fit(texts, labels), or set 'model' to the "
+                    "folder of a trained model"
                 )
             self._made = make_classifier({"classifier": self.name, **self.settings}, self.groups)
         return self._made
@@ -331,6 +332,6 @@ def _refuse_unknown(labels: Sequence[str], known: Sequence[str], name: str) -> N
     other = next((label for label in labels if label not in known), None)
     if other is not None:
         raise DataError(
-            f"classifier {name}: expected the labels {', '.join(known)}, found {other!r}; give the groups "
-            "of your labels with groups="
+            f"classifier {name}: expected the labels {', '.join(known)}, found {other!r}; if your labels are other "
+            "groups, name these groups in 'groups'"
         )

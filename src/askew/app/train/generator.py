@@ -217,8 +217,8 @@ def _card(
     use = use_with(made, job.settings, domain)
     return Card(
         title=f"A generator of {'queries' if job.settings.direction == 'passage-query' else 'passages'} ({made.kind})",
-        about="Trained on pairs of a passage and a query that the passage answers, as in the stages 'pair' and "
-        "'finetune' of RePair.",
+        about="The model was trained on pairs of a query and a passage that answers the query, as in the toolkit "
+        "RePair.",
         command=command, base=made.settings.model, seed=job.pace.seed, device=made.device,
         data=({**known_source(collection.id), "collection": domain, "pairs": identity["pairs"], **measured["pairs"]},),
         settings={**_plain(job)["settings"], **_plain(job)["text"], **_plain(job)["pace"], "fields": list(job.fields)},

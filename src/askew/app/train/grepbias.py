@@ -67,8 +67,8 @@ class AdapterJob:
             )
         if self.seeds < 1 or self.seed < 0:
             raise ConfigError(
-                f"adapter: expected seeds= to be 1 or more and seed= to be 0 or more, found seeds={self.seeds} and "
-                f"seed={self.seed}"
+                "adapter: expected 'seeds' (the number of random seeds) to be 1 or more, and 'seed' (the first random "
+                f"seed) to be 0 or more; found {self.seeds} for 'seeds' and {self.seed} for 'seed'"
             )
 
     @property
@@ -223,15 +223,16 @@ def _limits(job: AdapterJob, queries: int) -> tuple[str, ...]:
     folds = (
         "In the diagonal cells of the tables, a model is tested on held-out folds of its training category. The alphas "
         "(the weights of the pairwise penalty in the training loss) for a fold are chosen by the results on the other "
-        "folds. The models with these results saw the held-out fold in training, so this choice is not independent of "
-        "the held-out fold. In all other cells, nothing was chosen on the category that a model is tested on.",
+        "folds. The models that were tested on the other folds were trained on the held-out fold too, so this choice "
+        "is not independent of the held-out fold. In all other cells, no setting was chosen with data of the test "
+        "category.",
     )
     return (
         "The tables show models that were trained on one category of GrepBiasIR and tested on the other categories. "
         "The model in this folder was trained on all categories, so no query of GrepBiasIR is left to test it on.",
-        "The row 'untrained cosine' shows the encoder before any training. In this row, a document counts as relevant "
-        "if its cosine with the query is above a threshold that was chosen on the training category. Only an "
-        "improvement over this row is an effect of the training.",
+        f"The row 'cosine, {_text_name(job)}, untrained' shows the encoder before any training. In this row, a "
+        "document counts as relevant if its cosine with the query is above a threshold that was chosen on the training "
+        "category. Only an improvement over this row is an effect of the training.",
         *(folds if job.method == "head" and job.penalty else ()),
         f"{queries} queries are few: differences of a few hundredths of |M-F| may be due to chance.",
     )

@@ -129,8 +129,8 @@ def _kept(ranked: AnnotatedRun, words: Mapping[str, str], part: str) -> tuple[In
             kept.append(row)
     if not kept:
         why = ", ".join(f"{reason}: {count}" for reason, count in left_out.items())
-        wanted = f"queries of the split {part!r} that have a text" if part else "queries that have a text"
-        raise DataError(f"training: expected {wanted}, found none ({why})")
+        where = f" in the part {part!r} of the split" if part else ""
+        raise DataError(f"training: expected queries with a text{where}, found none ({why})")
     return np.array(kept, np.int64), left_out
 
 

@@ -82,7 +82,9 @@ class RewriterJob:
         if set(self.shares) != {"train", "dev", "test"}:
             raise ConfigError(f"shares: expected the names 'train', 'dev' and 'test', found {', '.join(self.shares)}")
         if self.beams < 1 or min(self.most_test, self.before) < 0:
-            raise ConfigError("rewriter: expected beams= to be 1 or more, and most_test= and before= to be 0 or more")
+            raise ConfigError(
+                "rewriter: expected 'beams' to be 1 or more, 'most_test' to be 0 or more, and 'before' to be 0 or more"
+            )
 
 
 def train_rewriter(
@@ -332,11 +334,12 @@ def _card(
         settings={**job.settings.own(), **asdict(job.pace), "beams": job.beams, "shares": dict(job.shares)},
         measured=measured, tables=(measured_table(measured["test"]), published),
         limits=(
-            "Similarity to a target query is not effectiveness. To measure effectiveness, search with the rewritten "
-            "queries and measure the run.",
-            "RePair's values of 'rouge-1' are values of our measure 'rougeL'. They are measured on the pairs that "
-            "RePair calls 'platinum' (the reformulation retrieves better results than the original query). RePair's "
-            "values of 'bleu' are values of our measure 'bleu_sentence' for T5, and of 'bleu_mean' for other models.",
+            "The measures show how similar the rewritten queries are to the target queries. They do not show how "
+            "effective the rewritten queries are. To measure effectiveness, search with the rewritten queries and "
+            "measure the run.",
+            "The values that RePair publishes as 'rouge-1' are in fact ROUGE-L. They are for pairs that RePair calls "
+            "'platinum': the reformulation retrieves better results than the original query. RePair computes 'bleu' "
+            "like our measure 'bleu_sentence' for T5, and like our measure 'bleu_mean' for other models.",
             "Words are stemmed as in Lucene. The published evaluation scripts use the stemmer of NLTK, which gives "
             "other stems for a few words.",
         ),

@@ -62,13 +62,20 @@ from askew.trainers.selector import train_selector as train_on_pairs
 
 RULE = "selector.json"
 CROSS_ENCODER, LEAN_AWARE = "cross-encoder", "lean-aware"
-
+# What the model card says about the training pairs of each task (the setting ``learns``).
+_LESS = "In a negative pair, the reformulation is less effective than the original query."
+_PAIRS = {
+    "refairmulate": "The positive pairs are the subset 'fair' of the dataset: the reformulation is effective and its "
+    "results lean less. The negative pairs are those that the dataset marks as negative.",
+    "effectiveness": f"In a positive pair, the reformulation is more effective than the original query. {_LESS}",
+    "no-loss": f"In a positive pair, the reformulation is at least as effective as the original query. {_LESS}",
+}
 
 _LIMITS = ("Lean is measured by counting the words of a lexicon; such words are not bias by themselves.",)
 _CHOICE_LIMITS = (
     *_LIMITS,
-    f"The rule 'lean-aware' selects by {LEAN} of the results of each reformulation, so {LEAN} is both input and "
-    "outcome of this rule.",
+    f"The rule 'lean-aware' selects reformulations by the {LEAN} of their results. A comparison by {LEAN} therefore "
+    f"favors this rule over rules that do not use {LEAN}.",
     "The row 'oracle' uses the relevance judgements to choose reformulations, so it is not a selector. The null "
     "hypothesis of 'p' is that the mean gain is 0. The null hypothesis of 'p (non-inferiority)' is that the mean "
     "loss is at least as large as the setting 'margin'. Neither p-value is corrected for the number of tests.",
@@ -134,9 +141,9 @@ def _settled(built: Built, job: SelectorJob) -> SelectorJob:
     """The job with ``lean_aware`` decided by the source."""
     able = built.whole and built.found is not None
     if job.lean_aware and not able:
-        found = "a store without runs" if built.whole else "a published dataset"
+        found = "this store has no search results" if built.whole else "the source is a published dataset"
         raise DataError(
-            f"selector: the rule 'lean-aware' needs a store with the results of all reformulations, found {found}; "
+            f"selector: the rule 'lean-aware' needs a store with the results of all reformulations, but {found}; "
             "give the store of the build, or train without this rule"
         )
     return replace(job, lean_aware=able if job.lean_aware is None else job.lean_aware)
@@ -160,10 +167,8 @@ class Close:
 def closeness_of(built: Built, rows: Ints, model: str, device: str | None = None) -> Close:
     """The cosines for some candidates, with a sentence encoder."""
     if built.found is None or built.index is None:
-        raise DataError(
-            "selector: expected a store that has runs and an index with texts, found a source that lacks one of them; "
-            "give the store of a build"
-        )
+        lost = "search results" if built.found is None else "index with the texts of documents"
+        raise DataError(f"selector: the source has no {lost}; give the store of a build")
     encoder = load_model("dense", model, None, device)
     kept = StoredTexts(built.index, read_header(built.index)["documents"])
     lists = built.found[0].docs, built.found[1].docs[rows]
@@ -241,7 +246,8 @@ def _measure(
         weights = zip(rule["chance"]["names"], rule["chance"]["weights"], strict=True)
         tables.append(
             CardTable(
-                "Weights of the features that estimate the probability that a reformulation loses no effectiveness",
+                "Weights of the features in the logistic regression that estimates how probably a reformulation is at "
+                "least as effective as the original query",
                 ("feature", "weight"),
                 tuple(weights),
             )
@@ -348,7 +354,7 @@ def _apart_table(found: Mapping[str, Any]) -> CardTable:
     interval = f"{found['low']:.4f} to {found['high']:.4f}"
     row = (found["pairs"], found["queries"], found["value"], interval, found["positive"])
     return CardTable(
-        "How well the selector separates positive and negative pairs of query and reformulation, on held-out queries",
+        "How well the selector separates positive and negative pairs (defined above) of held-out queries",
         columns,
         (row,),
     )
@@ -372,7 +378,8 @@ def _choices_table(chosen: Mapping[str, Ints], found: Mapping[str, Mapping[str, 
         *map(as_measured, found["original"]),
     )
     return CardTable(
-        "Reformulations chosen for held-out queries: mean of each measure, and mean gain with its 95% interval",
+        "Reformulations chosen for held-out queries: mean of each measure, and mean gain over the original query with "
+        "its 95% interval",
         columns,
         tuple(rows),
     )
@@ -392,8 +399,8 @@ def _card(
 ) -> Card:  # fmt: skip
     return Card(
         title="A selector of query reformulations",
-        about="A cross-encoder that reads a query and a reformulation of this query. It was trained on positive and "
-        f"negative pairs of query and reformulation (task: {job.settings.learns}). Use it with "
+        about="A cross-encoder that reads a query and a reformulation of this query. It was trained to separate "
+        f"positive and negative pairs of query and reformulation. {_PAIRS[job.settings.learns]} Use it with "
         "`askew bench COLLECTION --method reformulate:METHOD:FOLDER --queries FOLDER/held-out.jsonl`.",
         command=command, base=str(identity["weights"]), data=({"pairs": identity["data"]},), seed=job.pace.seed,
         settings={**asdict(job.settings), **asdict(job.pace), "margin": job.margin, "slack": job.slack}, device=device,
