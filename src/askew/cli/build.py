@@ -161,7 +161,8 @@ def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = 
 
     A block with the same numbers as an earlier block is not repeated.
 
-    ``others`` has the changes with other rankers. Each of these rankers has a line below the block. ``judged`` are the measures of effectiveness.
+    ``others`` has the changes with other rankers. Each of these rankers has a line below the block. ``judged`` are the
+    measures of effectiveness.
     """
     known: dict[str, str] = {}
     shown = []
