@@ -200,7 +200,7 @@ def _short(row: dict[str, Any], name: str) -> str:
 
 def _frequency(report: LogReport) -> None:
     rows = report.tables["frequency"].to_dicts()
-    names = {"specializing": "specializing reformulations", "for_group": "of these, with added group terms"}
+    names = {"specializing": "specializing reformulations", "for_group": "of these, add group terms"}
     cells = [
         ("n", [f"{row['hits']:,} of {row['n']:,}" for row in rows]),
         ("share [95%]", [_percent(row) for row in rows]),

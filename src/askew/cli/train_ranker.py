@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from askew.cli import options as o
-from askew.cli.render import Waiting, interval, note, p_value, print_tables, safe, say_json
+from askew.cli.render import Waiting, interval, note, p_value, print_tables, safe, say, say_json, say_wrapped
 from askew.cli.train import Device, Out, Seed, Settings, fit, say_trained
 from askew.core.groups import Groups
 
@@ -256,11 +256,11 @@ def _tell(measured: Mapping[str, Any]) -> None:
     if "choices" in measured:
         _print_choices(measured["choices"], measured["margin"])
     apart = measured["told apart"]
-    typer.echo(
-        "average precision of finding the positive examples among held-out pairs of a query and a reformulation:\n"
-        f"  {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]; random guessing: {apart['positive']:.4f}\n"
-        f"  {apart['pairs']:,} pairs of {apart['queries']:,} queries"
+    say_wrapped(
+        "average precision of finding the positive examples among held-out pairs of a query and a reformulation:"
     )
+    say(f"  {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]; random guessing: {apart['positive']:.4f}")
+    say(f"  {apart['pairs']:,} pairs of {apart['queries']:,} queries")
 
 
 def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
@@ -281,8 +281,8 @@ def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
     print_tables(
         f"results of each selection rule on {main[0]['n']:,} held-out queries", "choice", list(choices), columns
     )
-    typer.echo(f"Null hypothesis of column 'p': the mean gain in {EFFECTIVENESS} over the original queries is 0.")
-    typer.echo(f"Null hypothesis of column 'p, loss < {margin:g}': the mean loss is {margin:g} or more.")
+    say_wrapped(f"Null hypothesis of column 'p': the mean gain in {EFFECTIVENESS} over the original queries is 0.")
+    say_wrapped(f"Null hypothesis of column 'p, loss < {margin:g}': the mean loss is {margin:g} or more.")
 
 
 def _say_next(begin: str, model: object, queries: Path) -> None:
