@@ -44,8 +44,8 @@ class WordVectors:
         no neighbors. The neighbors of a word do not depend on the other words of the call.
         """
         if similarity not in SIMILARITIES:
-            known = " or ".join(map(repr, SIMILARITIES))
-            raise ConfigError(f"vectors: the parameter 'similarity' should be {known}, found {similarity!r}")
+            expected = " or ".join(map(repr, SIMILARITIES))
+            raise ConfigError(f"vectors: the parameter 'similarity' should be {expected}, found {similarity!r}")
         if count < 1:
             raise ConfigError(f"vectors: the parameter 'count' should be 1 or more, found {count}")
         places = np.array([self._places.get(word, -1) for word in words], np.int64)
