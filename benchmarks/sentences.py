@@ -28,7 +28,7 @@ _FENCE = re.compile(r"^(`{3,}).*?^\1[ ]*$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 _END = re.compile(r"(?<=[a-z0-9)`*\]\"%][.?!:])\s+(?=[A-Z*`\[])")
 _ITEM = re.compile(r"\s*(?:[-*]|\d+\.) ")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_VALUE = re.compile(r"\{[^{}]*\}")
+_VALUE, _WORD = re.compile(r"\{[^{}]*\}"), re.compile(r"[A-Za-z]{2,}|\b[aAI]\b")
 _SHORTEST, _LONGEST, _CONTEXT = 4, 80, 600
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -40,7 +40,7 @@ def sentences_of_text(text: str) -> Iterator[tuple[str, str]]:
         # A list item is read after the introduction of the list and the items before it.
         before = last if _ITEM.match(paragraph) else ""
         for one in _END.split(" ".join(paragraph.split())):
-            if _SHORTEST <= len(_VALUE.sub("{}", one).split()) <= _LONGEST:
+            if len(_WORD.findall(_VALUE.sub("", one))) >= _SHORTEST and len(one.split()) <= _LONGEST:
                 yield one, before
             before = f"{before} {one}".strip()
         last = before
