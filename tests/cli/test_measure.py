@@ -201,6 +201,14 @@ def test_a_lexicon_of_three_groups_asks_for_a_pair_and_takes_the_one_it_suggests
     assert "groups='young-old'" in askew(f"""{command} "RaB(groups='young-old')@10" """).out
 
 
+def test_a_table_with_several_lexicons_says_which_measures_use_which(askew):
+    command = "measure old.run --docs docs.tsv --measures 'ARaB(tf)@10 NFaiRR(background=self)@10 ARaB(bool)@10'"
+    said = " ".join(askew(command).out.split())
+    assert "lexicons: rekabsaz2020 for ARaB(tf)@10, ARaB(bool)@10; rekabsaz2021 for NFaiRR(background=self)@10." in said
+    assert "lexicons:" not in askew(f"{command} --lexicon gender").out
+    assert "lexicons:" not in askew("measure old.run --docs docs.tsv --measures 'ARaB(tf)@10'").out
+
+
 def test_the_default_measures_take_a_lexicon_of_other_groups(askew, files):
     files.text("age.toml", "[groups]\nyoung = ['he']\nold = ['she']\n")
     report = askew("measure old.run --docs docs.tsv --lexicon age.toml --json").json

@@ -212,7 +212,7 @@ def test_the_outcome_of_several_measures_is_worse_where_one_is(tmp_path):
     decides = {"effectiveness": ["RR@10"], "bias": ["ARaB(tf)@10"]}
     publish(plain_groups([hurt]), several_bias(labels_by=decides), tmp_path / "out")
     assert verify(tmp_path / "out").ok
-    with pytest.raises(DataError, match="the outcome of a pair determines its label: broken by 1"):
+    with pytest.raises(DataError, match="the column 'label' follows from the column 'outcome': broken by 1"):
         publish(plain_groups([hurt]), several_bias(), tmp_path / "other")
     with pytest.raises(DataError, match="the gains of a pair determine its outcome: broken by 1"):
         publish(plain_groups([hurt | {"outcome": "better-better"}]), several_bias(), tmp_path / "other")
@@ -232,7 +232,7 @@ def test_labels_by_several_measures_need_them_to_agree(tmp_path, share, label, r
         publish(plain_groups([one]), stated, tmp_path / "out")
         assert verify(tmp_path / "out").ok
         return
-    with pytest.raises(DataError, match="the gains of a pair determine its label: broken by 1 of 1"):
+    with pytest.raises(DataError, match="the column 'label' follows from the gains of the pair: broken by 1 of 1"):
         publish(plain_groups([one]), stated, tmp_path / "out")
 
 

@@ -387,7 +387,7 @@ BROKEN = {
         "fair",
         {"outcome": pl.lit("worse-worse")},
     ),
-    "the outcome of a pair determines its label: broken by 1 of 200": ("effective", {"label": pl.lit(4)}),
+    "the column 'label' follows from the column 'outcome': broken by 1 of 200": ("effective", {"label": pl.lit(4)}),
     "the values of the original query determine the group of a pair: broken by 5 of 200": ("", {}),
     "the score of a pair is the weighted sum of its gains: broken by 1 of 179": ("effective", {"score": pl.lit(9.0)}),
     "all pairs of a query have the same original_text: broken by": ("", {"original_text": pl.lit("something else")}),

@@ -92,6 +92,7 @@ def show(
         _print_tsv(report, per_query)
     else:
         _print_table(report)
+        _say_lexicons(report.asked)
         say_what_changed(report.asked, preset)
         _print_parts(report)
         if per_query:
@@ -171,6 +172,17 @@ def _print_per_query(report: MeasureReport) -> None:
             for a in report.asked
         ]
         print_tables(run.name, "query", run.query_ids, columns)
+
+
+def _say_lexicons(asked: Sequence[MeasureRequest]) -> None:
+    """Print which measures count the words of which lexicon, if there are several lexicons."""
+    found: dict[str, list[str]] = {}
+    for one in asked:
+        if lexicon := one.measure.param("lexicon"):
+            found.setdefault(str(lexicon).partition("@")[0], []).append(one.text)
+    if len(found) > 1:
+        named = "; ".join(f"{lexicon} for {', '.join(texts)}" for lexicon, texts in found.items())
+        say_wrapped(f"lexicons: {named}. To use one lexicon for all measures, give --lexicon.")
 
 
 def say_what_changed(asked: Sequence[MeasureRequest], preset: str | None) -> None:

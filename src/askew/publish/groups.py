@@ -29,7 +29,7 @@ def stated(facts: Facts) -> dict[str, bool]:
         "the reformulation of each pair in the subset Optimal has the required values (selection.optimal)": bool(
             selection.optimal
         ),
-        "the outcome of a pair determines its label (selection.labels)": bool(selection.labels),
+        "the column 'label' follows from the column 'outcome' (selection.labels)": bool(selection.labels),
         "the values of the original query determine the group of a pair (selection.groups)": bool(selection.groups),
         "the score of a pair is the weighted sum of its gains (selection.weights)": bool(selection.weights),
     }
@@ -92,9 +92,9 @@ def _labels(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for outcome, label in selection.labels.items():
         right |= (decides == outcome).fill_null(False).to_numpy() & _is_in(pairs["label"], frozenset([label]))
     said = (
-        "the gains of a pair determine its label"
+        "the column 'label' follows from the gains of the pair"
         if selection.labels_by
-        else "the outcome of a pair determines its label"
+        else "the column 'label' follows from the column 'outcome'"
     )
     yield from broken(pairs, ~right, said, "label", "outcome")
 

@@ -83,8 +83,8 @@ def _of_reformulations(report: AuditReport) -> list[str]:
     said = (
         f"For {len(found):,} of the {worst:,} queries with the largest lean (measured by {report.lean.text}), a "
         f"reformulation leans at least {report.settings.reduction:.0%} less than the original query and keeps at least "
-        f"{report.settings.agree:.0%} of the top results of the original query.{_reduced(report)} Offer these "
-        "reformulations as suggestions, after a person has read them."
+        f"{report.settings.agree:.0%} of the top results of the original query.{_reduced(report)} Offer the "
+        "reformulation to users as a suggestion, after a person has read it."
     )
     judged = [one for one in found if one.outcome is not None]
     return [said + (f" Of these queries, {len(judged):,} are judged and lose no effectiveness." if judged else "")]
@@ -96,7 +96,8 @@ def _reduced(report: AuditReport) -> str:
         return ""
     found = report.reformulations.suggested
     share = sum(one.gain or 0.0 for one in found) / sum(abs(one.lean[0]) for one in found)
-    return f" These reformulations reduce the total lean of the {len(found):,} queries by {share:.0%}."
+    of = "this query" if len(found) == 1 else f"these {len(found):,} queries"
+    return f" With the reformulation, the total lean of {of} falls by {share:.0%}."
 
 
 def _of_order(report: AuditReport) -> list[str]:

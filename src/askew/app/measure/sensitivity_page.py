@@ -200,5 +200,5 @@ def _combinations_section(report: SensitivityReport, parts: PageParts) -> Sectio
         [f"{one.number} {one.label}", *(f"{mean:.4f}" for mean in one.means), one.signature]
         for one in report.combinations
     ]
-    shown = table("means", "Mean value of the measure for each system, by combination of choices", head, rows)
+    shown = table("means", "Mean of each system; a row is one measure with one set of parameters", head, rows)
     return Section("combinations", "All combinations", [parts.table(shown)])
