@@ -416,6 +416,6 @@ def test_the_rai_fields_say_what_was_measured(tmp_path):
 
 def test_pairs_that_break_a_rule_are_not_published(tmp_path):
     pairs = toy_pairs().with_columns(pl.lit(True).alias("fair"))
-    with pytest.raises(DataError, match="Fair consists of the Optimal and the Effective pairs: broken by 164 of 200"):
+    with pytest.raises(DataError, match="Fair is the union of the subsets Optimal and Effective: broken by 164 of 200"):
         publish(pairs, facts(), tmp_path / "out")
     assert not list(tmp_path.iterdir())

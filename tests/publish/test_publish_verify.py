@@ -346,15 +346,15 @@ def second_effective(table):
 
 
 BROKEN = {
-    "the label of each pair in the subset Effective is accepted for the group of the pair: broken by 1 of 15": (
+    "of each pair in the subset Effective have a combination that the selector accepts: broken by 1 of 15": (
         "effective",
         {"label": pl.lit(4)},
     ),
-    "the label of each pair in the subset Optimal is accepted for the group of the pair: broken by 1 of 21": (
+    "of each pair in the subset Optimal have a combination that the selector accepts: broken by 1 of 21": (
         "optimal",
         {"label": pl.lit(4)},
     ),
-    "the subset Fair consists of the Optimal and the Effective pairs: broken by 1 of 200": (
+    "the subset Fair is the union of the subsets Optimal and Effective: broken by 1 of 200": (
         "effective",
         {"fair": pl.lit(False)},
     ),
@@ -383,12 +383,12 @@ BROKEN = {
         "negative",
         {"new_ARaB_tf_10": pl.lit(7.0)},
     ),
-    "the gains of a pair determine its outcome: broken by 1 of 200": (
+    "the column 'outcome' follows from the gains of the pair: broken by 1 of 200": (
         "fair",
         {"outcome": pl.lit("worse-worse")},
     ),
     "the column 'label' follows from the column 'outcome': broken by 1 of 200": ("effective", {"label": pl.lit(4)}),
-    "the values of the original query determine the group of a pair: broken by 5 of 200": ("", {}),
+    "'group' follows from the effectiveness and the lean of the original query: broken by 5 of 200": ("", {}),
     "the score of a pair is the weighted sum of its gains: broken by 1 of 179": ("effective", {"score": pl.lit(9.0)}),
     "all pairs of a query have the same original_text: broken by": ("", {"original_text": pl.lit("something else")}),
     "all pairs of a query have the same group: broken by": ("", {"group": pl.col("group") % 4 + 1}),
@@ -425,7 +425,7 @@ def test_each_line_names_the_values_of_its_first_pair(tmp_path, monkeypatch):
     line = next(
         line
         for line in verify(tmp_path / "out").wrong
-        if line.startswith("the label of each pair in the subset Effective")
+        if line.startswith("the columns 'group' and 'label' of each pair in the subset Effective")
     )
     assert line.endswith(
         f"broken by 1 of 15 pairs; first: query {first['query_id']!r}, variant {first['variant_id']!r}, "
@@ -436,7 +436,7 @@ def test_each_line_names_the_values_of_its_first_pair(tmp_path, monkeypatch):
 def test_gains_within_the_tolerance_count_as_the_same(tmp_path):
     pairs = toy_pairs().filter(pl.col("outcome") == "same-same")
     shifted = pairs.with_columns(pl.col("new_RR_10") - 1e-4, pl.col("gain_RR_10") - 1e-4, pl.col("score") - 1e-4)
-    with pytest.raises(DataError, match="the gains of a pair determine its outcome"):
+    with pytest.raises(DataError, match="the column 'outcome' follows from the gains of the pair"):
         publish(shifted, facts(), tmp_path / "out")
     stated = facts()
     stated["selection"] = {**stated["selection"], "tolerance": 1e-3}
@@ -448,7 +448,10 @@ def test_what_the_facts_do_not_state_is_told_as_not_checked(tmp_path):
     publish(toy_pairs(), facts(selection={}), tmp_path / "out")
     report = verify(tmp_path / "out")
     assert report.ok
-    rule = "the label of each chosen pair is accepted for the group of the pair (selection.accepted)"
+    rule = (
+        "the columns 'group' and 'label' of each selected pair have a combination that the selector accepts "
+        "(selection.accepted)"
+    )
     said = f"a rule was not checked, because askew.json does not have the fields in parentheses: {rule}"
     assert said in report.notes
 

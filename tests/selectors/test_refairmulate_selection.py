@@ -269,7 +269,7 @@ def test_measures_that_are_not_named_do_not_select():
         ({"theta_bias": -1.0}, "theta_bias: expected a finite number of 0 or more"),
         ({"weight_eff": 0.0, "weight_bias": 0.0}, "at least one of them above zero"),
         ({"weight_eff": -1.0}, "weight_eff: expected"),
-        ({"accept": "5: 0"}, "the number of a group should be one of 1, 2, 3, 4, found '5'"),
+        ({"accept": "5: 0"}, "the number of a group and should be one of 1, 2, 3, 4, found '5'"),
         ({"accept": "1: 9"}, "accept, group 1: expected some of 0, 1, 2, 3, 4, found '9'"),
         ({"accept": "1: 0; 1: 1"}, "each name once"),
         ({"accept": ""}, "one part or more"),

@@ -47,8 +47,8 @@ def load(kind: str, name: str) -> Any:
 def build(kind: str, name: str, settings: dict[str, Any], where: str = "", groups: Groups | None = None) -> Any:
     """Check settings against the signature of a plugin's constructor, then call the constructor with them.
 
-    A plugin that counts groups has the setting ``groups``. Such a plugin receives
-    the argument ``groups`` of this function, and its ``settings`` must not name other groups.
+    A plugin whose constructor has the parameter ``groups`` receives the argument ``groups`` of this function. The
+    ``settings`` of such a plugin must not name other groups.
     """
     make = check(kind, name, settings, where)
     if groups is not None and "groups" in inspect.signature(make).parameters:

@@ -94,13 +94,16 @@ def _fronts(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset, front in facts.selection.fronts.items():
         chosen, shown = pairs.filter(subset), facts.shown(subset)
         names = [gain_column(measure) for measure in front.measures]
-        none = f"no reformulation in the subset {shown} is dominated in {' and '.join(front.measures)} by"
-        said = f"{none} another reformulation of the same query"
+        compared = " and ".join(front.measures)
+        said = (
+            f"in {compared}, no reformulation in the subset {shown} is dominated by another reformulation of the same "
+            "query"
+        )
         yield from broken(chosen, dominated(chosen, names[0], names[1]), said, *names)
         if front.original:
             first, second = (values(chosen, name) for name in names)
             beaten = (first <= 0) & (second <= 0) & ((first < 0) | (second < 0))
-            said = f"{none} its original query"
+            said = f"in {compared}, no reformulation in the subset {shown} is dominated by its original query"
             yield from broken(chosen, beaten, said, *names)
 
 

@@ -23,14 +23,14 @@ def stated(facts: Facts) -> dict[str, bool]:
     """The optional rules of the scheme, and whether the facts state what is needed to check them."""
     selection = facts.selection
     return {
-        "the label of each chosen pair is accepted for the group of the pair (selection.accepted)": bool(
-            selection.accepted
-        ),
-        "the reformulation of each pair in the subset Optimal has the required values (selection.optimal)": bool(
-            selection.optimal
-        ),
+        "the columns 'group' and 'label' of each selected pair have a combination that the selector accepts "
+        "(selection.accepted)": bool(selection.accepted),
+        "every reformulation in the subset Optimal has a fixed value of each measure, such as 1 for RR@10 "
+        "(selection.optimal)": bool(selection.optimal),
         "the column 'label' follows from the column 'outcome' (selection.labels)": bool(selection.labels),
-        "the values of the original query determine the group of a pair (selection.groups)": bool(selection.groups),
+        "the column 'group' follows from the effectiveness and the lean of the original query (selection.groups)": bool(
+            selection.groups
+        ),
         "the score of a pair is the weighted sum of its gains (selection.weights)": bool(selection.weights),
     }
 
@@ -39,7 +39,7 @@ def _subsets(pairs: pl.DataFrame, _: Facts) -> Iterator[Broken]:
     both = pl.col("optimal") | pl.col("effective")
     shown = ("optimal", "effective", "fair", "negative")
     yield from broken(
-        pairs, pl.col("fair") != both, "the subset Fair consists of the Optimal and the Effective pairs", *shown
+        pairs, pl.col("fair") != both, "the subset Fair is the union of the subsets Optimal and Effective", *shown
     )
     yield from broken(
         pairs, pl.col("negative") & (pl.col("fair") | both), "no pair in the subset Fair is a negative sample", *shown
@@ -60,7 +60,10 @@ def _accepted(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         right = np.zeros(chosen.height, bool)
         for group, labels in by_group.items():
             right |= (chosen["group"] == group).to_numpy() & _is_in(chosen["label"], labels)
-        said = f"the label of each pair in the subset {subset.capitalize()} is accepted for the group of the pair"
+        said = (
+            f"the columns 'group' and 'label' of each pair in the subset {subset.capitalize()} have a combination that "
+            "the selector accepts"
+        )
         yield from broken(chosen, ~right, said, "group", "label")
 
 
@@ -132,7 +135,7 @@ def _groups(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     yield from broken(
         pairs,
         group != pairs["group"].to_numpy(),
-        "the values of the original query determine the group of a pair",
+        "the column 'group' follows from the effectiveness and the lean of the original query",
         "group",
     )
 

@@ -54,9 +54,8 @@ def _of_the_scheme(facts: Facts) -> tuple[groups.Rule, ...]:
 def unchecked(facts: Facts) -> list[str]:
     """Notes on rules that cannot be checked, because the facts do not state them or the release lacks the data."""
     stated = {
-        "the gains of a pair determine its outcome (selection.effectiveness, selection.bias and selection.outcomes)": (
-            _has_outcomes(facts)
-        )
+        "the column 'outcome' follows from the gains of the pair (selection.effectiveness, selection.bias and "
+        "selection.outcomes)": _has_outcomes(facts)
     }
     stated |= groups.stated(facts) if facts.scheme == REFAIRMULATE else chosen.stated(facts)
     missing = [
@@ -101,7 +100,8 @@ def _outcomes(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for name, wanted in selection.outcomes.items():
         fits = np.logical_and.reduce([sign == 1 - SIGNS.index(one) for sign, one in zip(signs, wanted, strict=True)])
         right |= fits & (pairs["outcome"] == name).fill_null(False).to_numpy()
-    yield from broken(pairs, ~right, "the gains of a pair determine its outcome", "outcome", *sides[0], *sides[1])
+    said = "the column 'outcome' follows from the gains of the pair"
+    yield from broken(pairs, ~right, said, "outcome", *sides[0], *sides[1])
 
 
 def _robust(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:

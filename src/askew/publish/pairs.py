@@ -29,10 +29,10 @@ _SIDES = (
     "gain of {}: how much better the value of the rewritten query is than the value of the original query",
 )
 _HELD_OUT_GAIN = (
-    "gain of {} on held-out documents. The documents are split at random into two halves. Pairs are selected with the "
-    "documents of one half, and their gain is computed with the documents of the other half, with half the cutoff. The "
-    "value is the mean of these gains over all halves that selected this pair. The value is null if no half selected "
-    "this pair, or if the measure has no value on the other half"
+    "gain of {} on held-out documents. The documents are split at random into two halves, several times. For each half "
+    "of each split, pairs are selected with the documents of this half, and their gain is computed with the documents "
+    "of the other half, with half the cutoff. The value is the mean of these gains over all selections that contain "
+    "this pair. The value is null if no selection contains this pair, or if the measure has no value on the other half"
 )
 _FOR_MEASURES = ("old_", "new_", "gain_", held_out_gain_column(""))
 _ABOUT = {
@@ -45,7 +45,8 @@ _ABOUT = {
     "the effectiveness does, 3 if only the lean does, 4 if neither does",
     "label": "the label by which the selector states how effectiveness and lean change from the original to the "
     "rewritten query",
-    "outcome": "the outcome: how effectiveness and lean change from the original to the rewritten query",
+    "outcome": "the changes of effectiveness (better, same or worse) and of lean (less, same or more) from the "
+    "original to the rewritten query, such as better-less",
     "score": "the score by which the selector ranks pairs; larger is better",
 }
 _OF_GROUPS = ("group", "label", "score")
@@ -72,8 +73,8 @@ _SUBSETS = {
 _FURTHER = {
     "accepted": "whether the selector accepts the pair; only accepted pairs can be in the subsets 'Optimal' or "
     "'Effective'",
-    "valid": "whether the pair meets the conditions of the subset 'Effective', apart from those on 'accepted' and "
-    "'score'",
+    "valid": "whether the pair may be in the subset 'Effective'. For each query, this subset has the pair with the "
+    "highest score among the pairs that are both valid and accepted",
     "perfect": "whether the rewritten query reaches the thresholds of the selector for effectiveness and lean",
     "is_best": "whether the pair is the one that the selector ranks first for its query",
     "optimal_score": "the score of a pair in the subset 'Optimal', null for other pairs. With the selector "

@@ -203,7 +203,7 @@ def _labels_by_group(stated: Any, subset: str) -> dict[int, frozenset[Label]]:
         if group not in map(str, GROUPS) or not isinstance(labels, list) or not all(map(_is_label, labels)):
             raise wrong(
                 f"{where}.{group}",
-                "a group of queries (1, 2, 3 or 4) as the key and a list of labels as the value",
+                "the number of a group of queries (1 to 4) as the key and a list of labels as the value",
                 labels,
             )
     return {int(group): frozenset(labels) for group, labels in groups.items()}

@@ -62,8 +62,8 @@ class Refairmulate(RefairmulatePaper):
         )  # fmt: skip
         if not 0 <= least_effect <= 1:
             raise ConfigError(
-                "the parameter 'least_effect' (the smallest reduction of the first measure in 'bias', as a share of "
-                f"the value of the original query) should be from 0 to 1, found {least_effect}"
+                f"the parameter 'least_effect' should be from 0 to 1, found {least_effect}; with 0.1, for example, a "
+                "reformulation must reduce the first measure listed in the parameter 'bias' by at least 10%"
             )
         if not 1 <= agreeing <= len(self._bias):
             raise ConfigError(

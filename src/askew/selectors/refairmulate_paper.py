@@ -111,8 +111,9 @@ def read_accept(text: str) -> dict[int, frozenset[int]]:
     unknown = [group for group in read if group not in map(str, GROUPS)]
     if unknown:
         raise ConfigError(
-            "the parameter 'accept' lists labels for groups of queries; the number of a group should be one of "
-            f"{', '.join(map(str, GROUPS))}, found {unknown[0]!r}"
+            "the parameter 'accept' lists the accepted labels of each group of queries, as in '1: 0 2; 4: 0'. The "
+            f"number before a colon is the number of a group and should be one of {', '.join(map(str, GROUPS))}, found "
+            f"{unknown[0]!r}"
         )
     return {int(group): whole_numbers(labels, LABELS, f"accept, group {group}") for group, labels in read.items()}
 

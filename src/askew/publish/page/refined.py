@@ -73,10 +73,10 @@ def _boxes(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
     note = (
         "Candidates are reformulations of an original query; a box is a subset of the candidates. Refined: number of "
         "original queries that have a candidate in the box. The columns 'mean words', 'before', 'after' and 'change' "
-        "are for these original queries only. The column 'after' uses the best candidate of each query in the box, "
-        f"which is the candidate with the best {measure}. Value 1: number of original queries whose best candidate in "
-        f"the box has a {measure} of 1. Each share is a share of all original queries, with its 95% Wilson "
-        "interval."
+        "are for these original queries only. The columns 'mean words' and 'after' use one candidate of each query. If "
+        f"several candidates of a query are in the box, this is the candidate with the best {measure}. Value 1: number "
+        f"of original queries for which this candidate has a {measure} of 1. Each share is a share of all original "
+        "queries, with its 95% Wilson interval."
     )
     return files.table(
         table(
@@ -102,7 +102,7 @@ def _buckets(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
     )
     note = (
         f"The column 'best candidates' is the mean {measure} of the best candidates. The best candidate of an original "
-        f"query is the candidate with the best {measure}, whether or not it is in a box."
+        f"query has the best {measure} of all candidates of this query, selected or not."
     )
     given = table("buckets", caption, columns("bucket", "queries", "originals", "best candidates"), rows, note)
     told = (
@@ -126,11 +126,12 @@ def _hard(files: PageParts, found: pl.DataFrame, measure: str, ranker: str) -> M
         head += [Column("other ranker", CODE), *map(Column, told)]
     rows = [_hard_row(row) for row in found.iter_rows(named=True)]
     note = (
-        "Only original queries that have a candidate reformulation are counted. Better and worse are by "
-        f"{measure}. The best candidate of a query has the best {measure} with {ranker}. Columns whose names contain "
-        "', other' were measured with the ranker in the column 'other ranker'. Scored by both: number of hard queries "
-        f"that have values with {ranker} and with the other ranker. The means of {measure} are over these queries. "
-        "Improved: number of these queries whose best candidate is better than the original query, if both are "
+        "Only original queries that have a candidate reformulation are counted. The column 'hard if' compares values "
+        f"of {measure} that were measured with {ranker}. The best candidate of a query has the best {measure} with "
+        f"{ranker}. Columns with ', other' in their names were measured with the ranker in the column 'other ranker'. "
+        f"Scored by both: number of hard queries that have values with {ranker} and with the other ranker. Only the "
+        f"hard queries scored by both rankers count for the means of {measure} and for the column 'improved, other'. "
+        f"Improved: number of queries whose best candidate has a better {measure} than the original query, both "
         "searched with the other ranker. Intervals are Wilson intervals."
     )
     caption = (

@@ -42,8 +42,9 @@ _HELD_OUT = (
     "one half of the words is used to select pairs, and the lean by the other half is reported. This overstates the "
     "reduction of lean, because both halves of the words are counted in the same passages. "
     'For the column "by ranks", pairs are selected by their lean at the odd ranks and measured at the even ranks, and '
-    "vice versa. This understates the reduction of lean: a passage that moves from an odd to an even rank lowers the "
-    "lean at the odd ranks and raises the lean at the even ranks."
+    "vice versa. This understates the reduction of lean. If a reformulation moves a passage from an odd to an even "
+    "rank, the lean at the odd ranks falls, so the pair may be selected. But the lean at the even ranks, which is "
+    "measured, rises."
 )
 _ONLY_IN_SAMPLE = (
     'The value "in-sample" in the column "figures" means that the measure has no held-out figure. For '
@@ -197,7 +198,7 @@ def _change_figure(
     about = About(name, title, words)
     return files.chart(
         about,
-        dots(about, list(labels.values()), told, "change of the mean, % of the mean before"),
+        dots(about, list(labels.values()), told, "change, in % of the mean of the original queries"),
         "With 95% intervals.",
     )
 
@@ -223,8 +224,9 @@ def against_section(
     most = max(found.get_column("queries").to_list(), default=0)
     intro = paragraph(
         f"For every query of the subset {subset}, the table compares the selected candidate with the candidate that "
-        f"has the best value of {measure}. The reformulations of the dataset Matches Made in Heaven were selected by "
-        f"effectiveness alone. For {agree:,} of {most:,} queries, both are the same candidate."
+        f"has the best value of {measure}. For the column 'by effectiveness', candidates are selected by effectiveness "
+        f"alone, as in the dataset Matches Made in Heaven. For {agree:,} of {most:,} queries, both are the same "
+        "candidate."
     )
     return Section("against", "Against effectiveness alone", [intro, files.table(given, found)])
 
