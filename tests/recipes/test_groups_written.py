@@ -228,7 +228,7 @@ def test_a_dataset_states_the_origin_of_a_lexicon_file(collection, tmp_path):
 @pytest.mark.parametrize(
     ("groups", "problem"),
     [
-        ({"lexicon": "age", "source": "mine"}, "the key 'source' describes the words of the key 'words'"),
+        ({"lexicon": "age", "source": "mine"}, "the key 'source' is allowed only together with the key 'words'"),
         ({"words": {"old": ["elderly"]}, "source": 3}, "found 3"),
     ],
 )

@@ -87,7 +87,12 @@ def _of_reformulations(report: AuditReport) -> list[str]:
         "reformulation to users as a suggestion, after a person has read it."
     )
     judged = [one for one in found if one.outcome is not None]
-    return [said + (f" Of these queries, {len(judged):,} are judged and lose no effectiveness." if judged else "")]
+    if judged:
+        said += (
+            f" Judgements are known for {len(judged):,} of these queries. By these judgements, the reformulation is at "
+            "least as effective as the original query."
+        )
+    return [said]
 
 
 def _reduced(report: AuditReport) -> str:

@@ -85,7 +85,10 @@ def words_per_query(measures: AuditMeasures, lines: pl.DataFrame, docs: Mapping[
 def marker_of(measures: AuditMeasures) -> Marker:
     """Return the marker of the words that the deciding measure counts."""
     key = key_of(measures.lean)
-    assert key is not None, f"expected a deciding measure that counts words, such as ARaB, found {measures.lean.text}"
+    assert key is not None, (
+        "the first measure of lean, which selects the worst queries, must count words, as ARaB does; found "
+        f"{measures.lean.text}"
+    )
     tokens = key.tokens if can_mark(key.tokens) else TOKENIZER
     return Marker(measures.lexicon, tokens, key.overlap, measures.lean.groups or None)
 

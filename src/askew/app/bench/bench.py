@@ -247,8 +247,8 @@ def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) ->
         )
     if any(part.kind == REORDER for part in parts):
         rules.append(
-            "Methods that reorder results count, in each document, the words that name a group. They count the same "
-            f"words as {criteria.lean}. They do not use the text of the query."
+            "For each document, a method that reorders results counts the words that name a group. Such a method "
+            f"counts the same words as {criteria.lean}. It does not use the text of the query."
         )
     if any(one.seed is not None for one in others):
         rules.append(

@@ -31,7 +31,7 @@ def engine_ranker(
         raise ConfigError(f"{section}: the ranker {name!r} needs the setting {missing[0]!r}")
     # This opens no connection, and refuses invalid settings early, such as a secret in an address.
     ranker = make_ranker(given)
-    assert isinstance(ranker, EngineRanker), "is_engine says so"
+    assert isinstance(ranker, EngineRanker), f"internal error: the ranker {name!r} is not a live search engine"
 
     def make() -> RankerPlugin:
         known = ranker.over(resources.doc_ids)

@@ -156,8 +156,8 @@ def groups_of(recipe: Recipe) -> Groups | None:
             raise ConfigError(
                 f"recipe {recipe.name}: 'groups.{key}' should be a text, found {value!r}"
                 if words
-                else f"recipe {recipe.name}: in the section [groups], the key {key!r} describes the words of the key "
-                f"'words', but there are no such words; remove the key {key!r}"
+                else f"recipe {recipe.name}: in the section [groups], the key {key!r} is allowed only together "
+                f"with the key 'words', and 'words' is missing or empty; remove the key {key!r}"
             )
     lexicon = Lexicon(**{"name": recipe.name, **about}, groups=words) if words else load_lexicon(given["lexicon"])
     return Groups(lexicon, chosen, tokens=tokens)

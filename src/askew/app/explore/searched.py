@@ -34,7 +34,6 @@ from askew.rankers.disk import TEXTS, StoredTexts, read_doc_ids, read_header
 DEPTH = 100
 NO_FILES = "The files of the store's collection are not at their recorded path"
 OTHER_FILES = "The files of the store's collection have changed since the store was built"
-NO_JUDGEMENTS = "For this reason, the judgements are not read, and effectiveness is not measured."
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ class Place:
         changed = self._changed()
         if not changed and self.resources is not None:
             return known_of(self.resources.collection), ""
-        said = f"{changed}. {NO_JUDGEMENTS}"
+        said = f"{changed}, so the judgements are not read and effectiveness is not measured."
         return remembered(self.store, self.plan.manifest(self.store, "scores")), said
 
     def _changed(self) -> str:

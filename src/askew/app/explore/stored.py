@@ -67,4 +67,4 @@ class StoredPairs:
 
 
 def _no_passages() -> FirstPass:
-    raise AssertionError("a reformulator that reads stored reformulations asked for passages")
+    raise AssertionError("this reformulator only reads stored reformulations, so it must not request passages")

@@ -135,10 +135,10 @@ def _pages(report: LogReport) -> Iterator[str]:
     corrects, reinforces = rows["corrects"], rows["reinforces"]
     if corrects is not None and reinforces is not None and corrects["share"] is not None:
         yield (
-            f"Of the reformulations that add a term of a group, {_share(corrects)} are for a group that has less than "
-            "an even share of the mentions in the results of the original query, and "
-            f"{_share(reinforces)} are for a group that has more than an even share. An even share is 1 divided by the "
-            "number of groups, within the tolerance that the setting 'margin' gives."
+            f"In {_share(corrects)} of the reformulations that add terms of one group, this group has less than an "
+            "even share of the mentions of groups in the results of the original query. In "
+            f"{_share(reinforces)}, this group has more than an even share. An even share is 1 divided by the number "
+            "of groups, within the tolerance that the setting 'margin' gives."
         )
 
 

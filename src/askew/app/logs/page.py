@@ -126,10 +126,10 @@ def _ranks(ranks: pl.DataFrame, groups: Sequence[str]) -> list[Markup]:
     changes = ranks.filter(group="all")["change"].to_list()
     series = {name: ranks.filter(group=name)["share"].fill_null(0.0).to_list() for name in ("all", *groups)}
     told = (
-        "The bars divide the clicked results by their rank in the results of the original query, compared with their "
-        "rank in the results of the reformulation. Absent: the clicked result was not in the results of the original "
-        "query. Lower: the clicked result was further down in the results of the original query. Same: it had the same "
-        "rank there. Higher: it was further up there."
+        "Each bar is a share of the clicked results. Absent: the clicked result was not in the results of the original "
+        "query. Lower: the clicked result was further down in the results of the original query than in the results of "
+        "the reformulation. Same: the clicked result had the same rank in both. Higher: the clicked result was further "
+        "up in the results of the original query."
     )
     about = About("rank-change", "Rank of the clicked result in the results of the original query", told)
     return [
@@ -235,8 +235,8 @@ def _topics(report: LogReport) -> list[Markup]:
             "Spearman's correlations between columns of the table 'Topics of the original query'",
             columns,
             pairs,
-            "Each row compares two columns of that table. The columns 'one' and 'two' give their names. p: p-value for "
-            "the null hypothesis that the two columns have no rank correlation.",
+            "Each row compares two columns of the table 'Topics of the original query'. 'one' and 'two' name the two "
+            "compared columns. p: p-value for the null hypothesis that the compared columns have no rank correlation.",
         ),
     ]
 
@@ -253,15 +253,18 @@ def _association(report: LogReport) -> list[Markup]:
     if "association" not in t:
         return []
     first = report.settings["first_group"]
-    caption = "Spearman's correlation between two values of each query"
+    caption = (
+        f"Spearman's correlation between the association of a query with {first} and the share of {first} among its "
+        "reformulations"
+    )
     values = (
-        f"First value: how strongly the words of the query are associated with {first}. Second value: the share of "
-        f"{first} among the reformulations that add terms of a group to the query."
+        f"Association: how strongly the words of the query are associated with {first}. Share: the share of {first} "
+        "among the reformulations that add terms of a group to the query."
     )
     note = (
         f"{values} Positive correlation: the more strongly the words of a query are associated with a group, the more "
         "often people add terms of this group. Negative correlation: the less often people add terms of this group. "
-        "p: p-value for the null hypothesis that the two values have no rank correlation."
+        "p: p-value for the null hypothesis that the association and the share have no rank correlation."
     )
     told = (
         f"{caption}. {values} One dot is for all queries. Each other dot is for the queries of one topic. The lines "
@@ -283,8 +286,8 @@ def _funnel(points: pl.DataFrame, report: LogReport) -> list[Markup]:
     first = report.settings["first_group"]
     second = next(name for name in report.groups if name != first) if len(report.groups) == 2 else "the other group"
     sides = {
-        f"words of the query are associated with {first}": points.filter(pl.col("association") > 0),
-        f"words of the query are associated with {second}": points.filter(pl.col("association") < 0),
+        f"queries whose words are associated with {first}": points.filter(pl.col("association") > 0),
+        f"queries whose words are associated with {second}": points.filter(pl.col("association") < 0),
     }
     drawn = [Points(name, np.log10(part["n"].to_numpy()), part["share"].to_numpy()) for name, part in sides.items()]
     told = (

@@ -131,15 +131,15 @@ def compare(
       loss beyond the margin") and of equivalence.
     - ``fail_if``: one or several conditions under which the comparison fails. The attribute ``failures`` of the report
       lists the conditions that hold. ``"nDCG@10 loses 0.01"`` holds if the mean loss is 0.01 or more.
-      ``"nDCG@10 may lose 0.01"`` holds if the test of non-inferiority cannot rule out, at the 5% level, a mean loss of
-      0.01 or more; the measure must be bounded. A condition on a measure of lean also holds if the measure has no value
-      for at least one query in one of the runs.
+      ``"nDCG@10 may lose 0.01"`` holds unless the test of non-inferiority shows, at the 5% level, that the mean loss is
+      below 0.01. Such a condition needs a bounded measure. A condition on a measure of lean also holds if the measure
+      has no value for at least one query in one of the runs.
     - ``unpaired``: how to treat a query that is in only one of the runs: ``"error"`` (stop) or ``"drop"`` (leave it
       out).
     - ``seed``: the seed of the test ``"randomization"``.
     - ``names``: the names of the two runs in the report. By default, the names of the files or of the ``Run`` objects.
-    - ``testing``: a function for progress. It is called with the number of measures compared so far and the total
-      number of measures.
+    - ``testing``: a function that is called before each measure is compared, with the number of measures compared so
+      far and the total number of measures.
     - ``options``: further arguments of ``measure``, such as ``qrels`` and ``groups``.
     """
     _check_settings(test, seed, unpaired)

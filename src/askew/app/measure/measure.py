@@ -100,8 +100,9 @@ def measure(
       background.
     - ``preset``: the name of a preset, which has the measures and settings of a publication.
 
-    Options for how values are computed. The text of a measure can also set an option, and so can the preset. The text
-    overrides the argument, the argument overrides the preset, and the preset overrides the defaults below:
+    Options for how values are computed. A measure can also set an option, as in ``"ARaB(tf,tokens=word)@10"``, and so
+    can the preset. The option in the measure overrides the argument, the argument overrides the preset, and the preset
+    overrides the defaults below:
 
     - ``tokens``: the tokenizer. Default: ``unclipped``.
     - ``missing``: how to treat a ranked document without text: ``error`` (stop), ``zero`` (it names no group), ``drop``
@@ -120,9 +121,9 @@ def measure(
 
     Further arguments:
 
-    - ``decompose``: also divide the mean of ARaB by whether mentions of a group are on topic, and by who is mentioned,
-      such as a real or a fictional person. The attribute ``parts`` of the report has the parts. The decomposition needs
-      the texts of the queries: give a collection that has them, or a file as ``queries``.
+    - ``decompose``: also split the mean of ARaB into parts: by whether mentions of a group are on topic, and by who is
+      mentioned, such as a real or a fictional person. The attribute ``parts`` of the report has the parts. The
+      decomposition needs the texts of the queries: give a collection that has them, or a file as ``queries``.
     - ``resolver``: the model that estimates to which part a mention belongs: ``light``, or ``neural``, which is more
       accurate but slow.
     - ``store``: a folder that ``askew annotate`` wrote. Documents with counts in this folder are not counted again.
@@ -209,11 +210,13 @@ def note_on_own_backgrounds(asked: Sequence[MeasureRequest], preset: Preset | No
     if not own:
         return []
     fixed = [one for one in own if _keeps_its_background(one, preset)]
-    request = f"request {fixed[0].family.name}(background=run) and " if fixed else ""
-    return [
-        f"{_texts(own)}: the background of each run is the documents that it retrieved itself; "
-        f"{request}give background= to use the same background for all runs"
-    ]
+    advice = (
+        f"to use the same background for all runs, request {fixed[0].family.name}(background=run) and give a run with "
+        "background="
+        if fixed
+        else "to use the same background for all runs, give a run with background="
+    )
+    return [f"{_texts(own)}: the background of each run is the documents that it retrieved itself; {advice}"]
 
 
 def _keeps_its_background(one: MeasureRequest, preset: Preset | None) -> bool:

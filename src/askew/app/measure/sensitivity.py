@@ -67,7 +67,7 @@ def sensitivity(
     - ``lexicons``: lexicons by name, file or object. Default: all shipped lexicons that have all groups of ``groups``.
     - ``tokens``: tokenizers. Default: ``word``, ``blank``, ``unclipped`` and ``seyedsalehi``.
     - ``signs``: signed or absolute values. Default: ``signed``, ``abs`` (the absolute value of the measure for each
-      query) and ``running-abs`` (the absolute value at every rank).
+      query) and ``running-abs`` (ARaB takes the absolute value at every rank, before it averages over the ranks).
     - ``cutoffs``: cutoffs of the measures. Default: 5, 10, 20 and 50.
     - ``missing``: how to treat ranked documents without text. Default: ``zero``, ``drop`` and ``skip``. If all ranked
       documents have a text, ``missing`` is not varied.

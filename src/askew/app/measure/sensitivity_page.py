@@ -20,7 +20,7 @@ from askew.publish.page.table import CODE, NAME, WORDS, Column, columns, table
 from askew.publish.page.writing import check_out, write_report
 
 TITLE = "Sensitivity of the order of systems to the measure, the lexicon and other choices"
-_AGREEMENT = "Agreement between combinations of choices on the order of systems"
+_AGREEMENT = "Agreement on the order of systems, by pair of combinations"
 _WHAT = "Kendall's tau-b"
 _LEANS_LESS = (
     "A system leans less than another system if its mean value is nearer to zero (signed measures), lower (absolute "
@@ -75,9 +75,10 @@ def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
     rows = [[*row, ", ".join(map(str, one.values))] for row, one in zip(report.axis_rows(), report.axes, strict=True)]
     note = (
         "A combination is one set of choices, such as a measure, a word list and a cutoff. Each row is one kind of "
-        "choice. The column 'pairs' counts the pairs of combinations that are equal except for this choice. If only "
-        "one of two measures has a choice, such as the sign, that choice is ignored when the two are compared. A low "
-        "mean tau means that this kind of choice changes the order of systems much."
+        "choice. The column 'pairs' counts the pairs of combinations that are equal except for this choice. "
+        "Some choices, such as the sign, exist only for some measures. Such a choice is ignored if one of the two "
+        "combinations does not have it. A low mean tau means that this kind of choice changes the order of systems "
+        "much."
     )
     head = [*columns(*AXIS_HEAD), Column("values compared", WORDS)]
     data = [asdict(one) | {"values": ", ".join(map(str, one.values))} for one in report.axes]
@@ -85,7 +86,8 @@ def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
         parts.table(
             table(
                 "axes",
-                "Mean of Kendall's tau between the orders of systems by lean, if only one choice changes",
+                "Mean of Kendall's tau between two orders of systems by lean, over pairs of combinations that differ "
+                "in one choice",
                 head,
                 rows,
                 note,
@@ -132,8 +134,9 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
         values = report.between(labels)
         caption = (
             "Each row and each column names one measure and one lexicon, and stands for all combinations that have "
-            "both. Each cell is the mean of Kendall's tau over all pairs of one combination from the row with one "
-            "combination from the column. If the report is written to a folder (out=), the tau of all pairs of the "
+            "both. For each cell, every combination of the row is compared with every combination of the column. "
+            "The cell is the mean of Kendall's tau over these comparisons. If the report is written to a "
+            "folder (out=), the tau of all pairs of the "
             f"{len(report.combinations):,} combinations is in the file 'tables/tau.parquet'."
         )
     about = About("agreement", _AGREEMENT, _described("combinations"))

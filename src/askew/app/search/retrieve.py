@@ -55,7 +55,7 @@ def index_documents(
     progress: Callable[[int], None] | None = None,
 ) -> Mapping[str, Any]:
     """Index a collection in a new folder for a ranker, and return facts of the index. ``texts`` stores the texts."""
-    check_name("ranker", ranker, names("index"), "the list of rankers that have an index")
+    check_name("ranker", ranker, names("index"), "the list of rankers for which askew can build an index")
     documents = _counted(open_collection(docs, tuple(fields)).documents(), progress)
     new_folder(out)
     _remember_source(docs, out, ranker, settings or {}, fields, texts)

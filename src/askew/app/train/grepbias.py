@@ -222,8 +222,8 @@ def _card(
 def _limits(job: AdapterJob, queries: int) -> tuple[str, ...]:
     folds = (
         "In the diagonal cells of the tables, a model is tested on held-out folds of its training category. The alphas "
-        "(the weights of the pairwise penalty in the training loss) for a fold are chosen by the results on the other "
-        "folds. The models that were tested on the other folds were trained on the held-out fold too, so this choice "
+        "(the weights of the pairwise penalty in the training loss) for a held-out fold are chosen by the results on "
+        "the other folds. These results come from models whose training data includes the held-out fold, so the choice "
         "is not independent of the held-out fold. In all other cells, no setting was chosen with data of the test "
         "category.",
     )
