@@ -51,13 +51,14 @@ def test_the_change_is_that_of_both_queries_of_the_pairs_searched_with_the_other
 def test_the_command_has_a_line_for_each_subset_and_other_ranker(askew_cli, pairs, folder):
     # Every subset is known: the same recipe finds its steps in the store.
     said = askew_cli(["run", "demo", *QLD, "--store", str(folder)]).out
-    lines = [" ".join(line.split()) for line in said.splitlines() if line.startswith("changes with the ranker qld")]
+    start = "change from the original queries to the reformulations, both searched with qld: "
+    lines = [" ".join(line.split()) for line in said.splitlines() if line.startswith(start)]
     assert len(lines) == 3
     row = pairs.other_rankers.row(by_predicate=(pl.col("subset") == "fair") & (pl.col("measure") == LEAN), named=True)
     change = f"{row['change']:+.1f}% [{row['low']:+.0f}, {row['high']:+.0f}]"
-    assert lines[2].startswith(f"changes with the ranker qld: |{LEAN}| {change}, ")
+    assert lines[2].startswith(f"{start}|{LEAN}| {change}, ")
     assert "RR@10" in lines[2]
-    assert "changes with the ranker R: the changes from the original queries" in said
+    assert "both searched with R: the change of each measure" in said
     found = json.loads(askew_cli(["run", "demo", *QLD, "--store", str(folder), "--json"]).out)
     assert found["other_rankers"] == pairs.other_rankers.to_dicts()
 
@@ -73,7 +74,7 @@ def test_pairs_without_a_score_under_another_ranker_are_said_to_have_none(capsys
     counts = {"pairs": 2, "queries": 2, "improved_pairs": 0, "worsened_pairs": 0, "zero_pairs": 0}
     row = {"subset": "fair", "measure": LEAN, "of": "distance from zero", "figures": "in-sample", **figures, **counts}
     show_summary([row], [{**row, "ranker": "qld", "pairs": 0, "took_part": False}])
-    assert "changes with the ranker qld: none, because no pair has a score" in capsys.readouterr().out
+    assert "both searched with qld: unknown, because no pair has a score" in capsys.readouterr().out
 
 
 def test_where_nothing_is_chosen_the_report_leaves_other_rankers_out(tmp_path):
@@ -88,7 +89,7 @@ def test_a_ranker_that_took_part_in_the_choice_is_named_so(tmp_path, capsys):
     found = crossed(Store(tmp_path / "store"), select=select)
     assert found.other_rankers["took_part"].all()
     show_summary(found.summary.to_dicts(), found.other_rankers.to_dicts())
-    assert "changes with the ranker qld (also used to select the pairs): " in capsys.readouterr().out
+    assert "both searched with qld (also used to select the pairs): " in capsys.readouterr().out
     page = found.report(tmp_path / "out").html.read_text()
     assert "which was not used to select the pairs" not in page
     assert "The selection of the pairs also used the results of qld" in page

@@ -192,10 +192,8 @@ def _under(rows: list[dict[str, Any]]) -> Iterator[str]:
         found = [row for row in rows if row["ranker"] == ranker]
         changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in found if row["pairs"])
         part = " (also used to select the pairs)" if found[0]["took_part"] else ""
-        if changes:
-            yield f"changes with the ranker {ranker}{part}: {changes}"
-        else:
-            yield f"changes with the ranker {ranker}{part}: none, because no pair has a score for both of its queries"
+        said = changes or "unknown, because no pair has a score for both of its queries"
+        yield f"change from the original queries to the reformulations, both searched with {ranker}{part}: {said}"
 
 
 def _zero_pairs(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -246,11 +244,11 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
     said = []
     if HELD_OUT in figures:
         said += [
-            "old, new: the mean of the measure over the original queries (old) and over the reformulations (new). If "
-            "the change is held out, both means use half of the documents and half the cutoff.",
+            "old, new: the mean of the measure over the original queries (old) and over the reformulations (new). In "
+            "a row with a held-out change, both means are computed with half of the documents and half the cutoff.",
             "held out: the change from old to new. The pairs are selected with one half of the documents and measured "
-            "with the other half. Each half leads to other pairs, so the number of held-out queries differs from the "
-            "number of queries above it.",
+            "with the other half. These pairs differ from the pairs of the subset, which are selected with all "
+            "documents. The number of held-out queries can therefore differ from the number of queries of the subset.",
             "words: the change from the original queries to the reformulations if the pairs are selected with one half "
             "of the group words and measured with the other half. This change is too optimistic, because both halves "
             "of the words are counted in the same passages.",
@@ -268,9 +266,9 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
         )
     if figures and others:
         said.append(
-            "changes with the ranker R: the changes from the original queries to the reformulations of the same pairs "
-            "if R is the ranker. These changes are not held out: R may retrieve the same passages as the ranker of the "
-            "recipe."
+            "both searched with R: the change of each measure for the pairs of the subset, if the ranker R searches "
+            "both queries of each pair. This change is not held out, because R may retrieve the same passages that "
+            "were used to select the pairs."
         )
     if said:
         say("")

@@ -65,8 +65,8 @@ def command(
     test: Annotated[
         str,
         typer.Option(
-            help="The test: 'mean' (null hypothesis: the mean gain is 0) or 'randomization' (null hypothesis: the two "
-            "results of each query are exchangeable)."
+            help="Choose the test: 'mean' (null hypothesis: the mean gain is 0) or 'randomization' (null hypothesis: "
+            "for each query, the values of the old run and the new run are exchangeable)."
         ),
     ] = defaults.TEST,
     margin: Annotated[
@@ -190,11 +190,11 @@ def _print_reach(report: CompareReport) -> None:
         ("detectable\ngain", [number(r.detectable) for r in rows]),
     ]
     print_tables(
-        "losses that this number of queries can rule out, and gains that it can detect", "measure", texts, columns
+        "mean losses that n queries can rule out, and mean gains that n queries can detect", "measure", texts, columns
     )
     say_wrapped(
-        "smallest margin: with n queries, no mean loss below this value can be ruled out with 95% confidence, even if "
-        "both runs have equal results. A smaller --margin needs more queries."
+        "smallest margin: the smallest mean loss that n queries can rule out with 95% confidence if both runs have "
+        "equal results. A smaller --margin needs more queries."
     )
     say_wrapped("loss not ruled out: the upper end of the one-sided 95% confidence interval of the mean loss.")
     say_wrapped("detectable gain: a true mean gain of this size gives p < 0.05 with a probability of 80%.")

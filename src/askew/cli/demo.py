@@ -53,8 +53,8 @@ def command(
     cli.show_summary([row for row in rows if row["subset"] == "effective"])
     say_wrapped(
         "The subset 'effective' has at most one reformulation per query. The results of this reformulation lean less "
-        "than those of the query and are not less effective, on the documents with which it was selected. Held-out "
-        "changes use other documents."
+        "than those of the query and are not less effective, on the documents with which it was selected. The "
+        "changes in the column 'held out' are measured on documents that were not used to select reformulations."
     )
     say("|ARaB|: bias (lean) of the results; 0 is balanced. NFaiRR: 1 is the most neutral value.")
     say("")

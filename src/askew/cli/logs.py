@@ -70,8 +70,8 @@ MinEvents = Annotated[
 Review = Annotated[
     Path | None,
     typer.Option(
-        help="Write phrases of the log that may name a group to this TSV file, so that you can review them. The next "
-        "run reads your decisions from the file."
+        help="Write this TSV file for your review. It lists phrases of the log that may name a group. The next run "
+        "reads your decisions from the file."
     ),
 ]
 Out = Annotated[Path | None, typer.Option(help="Write report.html and the tables to this new folder.")]
@@ -200,7 +200,7 @@ def _short(row: dict[str, Any], name: str) -> str:
 
 def _frequency(report: LogReport) -> None:
     rows = report.tables["frequency"].to_dicts()
-    names = {"specializing": "specializing reformulations", "for_group": "of these, add group terms"}
+    names = {"specializing": "specializing", "for_group": "specializing, adding group terms"}
     cells = [
         ("n", [f"{row['hits']:,} of {row['n']:,}" for row in rows]),
         ("share [95%]", [_percent(row) for row in rows]),
@@ -209,7 +209,7 @@ def _frequency(report: LogReport) -> None:
         "how many pairs of consecutive searches are specializing reformulations, and how many of these reformulations "
         "add terms of a group"
     )
-    _table(title, "reformulation", [names[row["what"]] for row in rows], cells)
+    _table(title, "reformulations", [names[row["what"]] for row in rows], cells)
 
 
 def _groups(report: LogReport) -> None:

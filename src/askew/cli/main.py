@@ -81,7 +81,7 @@ _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("measure", measure.command, "Measure runs: bias (lean) and effectiveness."),
     ("compare", compare.command, "Compare two runs query by query, with significance tests."),
     ("sensitivity", sensitivity.command, "Test if the order of runs by lean depends on the word list."),
-    ("check", check.command, "Check if a collection has judgements and names the groups."),
+    ("check", check.command, "Check a collection: its judgements and its mentions of groups."),
     ("annotate", annotate.command, "Count group terms in documents once, for many runs."),
     ("index", retrieve.index_command, "Index documents for a ranker."),
     ("search", retrieve.search_command, "Retrieve documents for every query and write a run."),

@@ -123,7 +123,8 @@ def _print_tables(report: SensitivityReport) -> None:
     say("")
     rows = report.axis_rows()
     say_wrapped(
-        "Kendall's tau between the orders of systems in two combinations of choices that differ in one choice, the axis"
+        "Kendall's tau between the orders of systems in two combinations of choices. The two combinations differ in "
+        "only one choice, which is called the axis."
     )
     _print(AXIS_HEAD, rows)
     say("ranks of the systems (rank 1: leans least)")

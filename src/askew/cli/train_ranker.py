@@ -183,8 +183,8 @@ def selector_command(
         typer.Option(
             help="Which reformulations the model learns to prefer: 'refairmulate' (those selected for the dataset), "
             "'effectiveness' (those that improve effectiveness) or 'no-loss' (those that do not worsen effectiveness). "
-            "The negative examples are negative samples for 'refairmulate', and otherwise reformulations that worsen "
-            "effectiveness."
+            "For 'refairmulate', the negative examples are the reformulations in the subset 'negative' of the dataset. "
+            "For 'effectiveness' and 'no-loss', the negative examples are reformulations that worsen effectiveness."
         ),
     ] = None,
     passages: Annotated[
@@ -220,8 +220,9 @@ def selector_command(
     slack: Annotated[
         float | None,
         typer.Option(
-            help="For the rule 'lean-aware': the largest acceptable mean loss of effectiveness on the dev queries. The "
-            "lowest threshold of the rule is chosen with which the 95% interval contains no larger loss."
+            help="For the rule 'lean-aware': the largest acceptable mean loss of effectiveness on the dev queries. "
+            "askew chooses the lowest threshold of the rule for which the upper end of the 95% interval of the mean "
+            "loss is at most this value."
         ),
     ] = None,
     settings: Settings = None,

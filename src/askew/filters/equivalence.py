@@ -78,9 +78,10 @@ class EquivalenceFilter:
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
         """Return a list with None for each kept reformulation, and the reason for each dropped reformulation.
 
-        The reasons are ``other meaning`` and ``not natural``. A reformulation is kept if two probabilities are at least
-        as high as their thresholds. ``same`` is the probability that the reformulation has the same meaning as the
-        original query. ``natural`` is the probability that a person could type the reformulation as a query.
+        A reformulation is dropped for the reason ``other meaning`` or ``not natural``. A reformulation is kept if two
+        probabilities are at least as high as their thresholds. ``same`` is the probability that the reformulation has
+        the same meaning as the original query. ``natural`` is the probability that a person could type the
+        reformulation as a query.
         """
         return [self.reason(one) for one in self.score(originals, candidates)]
 

@@ -175,7 +175,9 @@ class _TExFAIR(GroupShares):
     """TExFAIR: the exposure of the terms of each group, compared with targets."""
 
     name = "TExFAIR"
-    about = "compares the exposure of the terms of each group with a target, and discounts documents that name no group"
+    about = (
+        "compares the exposure of the terms of each group with a target; documents that name no group raise the value"
+    )
     parameters = {"groups": GROUPS, "targets": TARGETS, **lean_parameters("rekabsaz2021")}
 
     def direction(self, measure: Measure) -> Direction:

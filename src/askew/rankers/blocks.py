@@ -195,7 +195,7 @@ class CheckedArray:
         return made
 
     def check(self, starts: Any, stops: Any) -> None:
-        """Check the blocks that hold the given ranges of elements or rows."""
+        """Verify the checksums of the blocks that hold the given ranges of elements or rows."""
         if not self._guard.complete:
             self._guard.check(np.asarray(starts, np.int64) * self._row, np.asarray(stops, np.int64) * self._row)
 

@@ -25,8 +25,8 @@ class ReplayRanker:
     def __init__(self, run: Run, queries: Mapping[str, str], name: str = "run", unknown: str = "error") -> None:
         if unknown not in ("error", "empty"):
             raise ConfigError(
-                f"replay: expected 'error' or 'empty' for unknown= (how to treat a query that is not given), found "
-                f"{unknown!r}"
+                "replay: expected 'error' or 'empty' for unknown= (how to treat a query that is not among the queries "
+                f"of the run), found {unknown!r}"
             )
         missing = [query for query in run if query not in queries]
         if missing:

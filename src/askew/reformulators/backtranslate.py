@@ -38,8 +38,8 @@ class BackTranslateReformulator:
         self._languages = languages.split() or [""]
         if back is not None and len(self._languages) > 1:
             raise ConfigError(
-                "backtranslate: if the parameter 'back' names a second model, the models translate into one language "
-                "and back; set the parameter 'languages' to an empty text"
+                f"backtranslate: the parameter 'languages' names {len(self._languages)} languages, but the two models "
+                "in 'model' and 'back' translate into only one language and back; set 'languages' to an empty text"
             )
         if beams < 1:
             raise ConfigError(f"backtranslate: expected beams= to be 1 or more, found {beams}")
