@@ -334,7 +334,7 @@ def test_a_plan_with_a_wrong_wire_fails_before_anything_runs():
         Plan({"numbers": Numbers(2)}, [Step("a", Keep(), "number")])
     with pytest.raises(ConfigError, match="two steps or sources named 'a'"):
         Plan({"numbers": Numbers(2)}, [Step("a", Keep(), "numbers"), Step("a", Keep(), "numbers")])
-    with pytest.raises(ConfigError, match="which can read only sources and earlier steps"):
+    with pytest.raises(ConfigError, match="unknown source or earlier step 'b' in the step 'a'"):
         Plan({"numbers": Numbers(2)}, [Step("a", Keep(), "b"), Step("b", Keep(), "a")])
 
 

@@ -182,16 +182,20 @@ def test_nearness_is_compared_between_the_lists():
     similar = np.array([0.9])
     old, new = np.array([[0.5, 0.8]]), np.array([[0.7, -1.0]])
     found = dict(zip(CLOSE, closeness(similar, old, new)[0].tolist(), strict=True))
-    assert found["similarity of the original query and the reformulation"] == 0.9
-    top = "similarity to the original query: maximum over the results of either query, minus the similarity of the top"
-    assert found[f"{top} document of the original query"] == pytest.approx(0.3)
-    assert found[f"{top} document of the reformulation"] == pytest.approx(0.1)
+    assert found["similarity between the original query and the reformulation"] == 0.9
+    top = (
+        "highest similarity between the original query and any result of the original query or the reformulation, "
+        "minus the similarity between the original query and the top document of"
+    )
+    assert found[f"{top} the original query"] == pytest.approx(0.3)
+    assert found[f"{top} the reformulation"] == pytest.approx(0.1)
     assert found[
         "similarity to the original query: maximum over the results of the reformulation, minus the maximum over the "
         "results of the original query"
     ] == pytest.approx(-0.1)
-    nearest = "whether no result of either query is more similar to the original query than the top document"
-    assert found[f"{nearest} of the original query"] == found[f"{nearest} of the reformulation"] == 0
+    every = "whether, of all results of the original query and the reformulation, the top document of"
+    for side in ("original query", "reformulation"):
+        assert found[f"{every} the {side} is the most similar to the original query"] == 0
     second = 1 / np.log2(3)
     # The document that is not there counts nothing.
     assert found[

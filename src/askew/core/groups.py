@@ -26,8 +26,8 @@ class Groups:
     ``names`` selects groups of the lexicon and sets their order. With two names, a signed measure is the value of the
     first group minus the value of the second. Without ``names``, all groups are used. If female and male are among
     these groups, a signed measure is the value of male minus the value of female, as in the published scripts that the
-    presets reproduce. If there are exactly two groups and they are not female and male, a signed measure is the value
-    of the second group minus the value of the first group.
+    presets reproduce. Without ``names``, if the lexicon has exactly two groups and they are not female and male, a
+    signed measure is the value of the second group minus the value of the first group.
     ``tokens`` is the tokenizer. By default it is the tokenizer that the measure or the preset sets, and ``unclipped``
     if neither of them sets a tokenizer.
     ``overlap`` sets whether a term that belongs to several groups counts for all of them or only for the first.

@@ -119,12 +119,9 @@ def load_lexicon(spec: str | Path | Lexicon) -> Lexicon:
         return lexicon
     path = Path(text)
     if not path.suffix:
-        raise UnknownName(
-            "lexicon",
-            text,
-            shipped_lexicons(),
-            "the shipped lexicons, where askew looks up every name without a file ending such as '.toml'",
-        )
+        unknown = UnknownName("lexicon", text, shipped_lexicons())
+        unknown.args = (f"{unknown}. The name of a lexicon file needs an ending such as '.toml'",)
+        raise unknown
     _check_file(path)
     readers = {".toml": _from_toml, ".dic": _from_dic, ".csv": _from_rows, ".tsv": _from_rows, ".txt": _from_rows}
     if path.suffix.lower() not in readers:

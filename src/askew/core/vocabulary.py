@@ -77,7 +77,8 @@ def _add(
     if term.endswith("*"):
         if len(tokens) > 1:
             raise DataError(
-                f"lexicon {lexicon.name!r}: the term {term!r} is a prefix of several tokens; a prefix must be one token"
+                f"lexicon {lexicon.name!r}: the term {term!r} ends in '*', but the tokenizer {tokenizer_name!r} splits "
+                "the term into several tokens; a term that ends in '*' must be a single token"
             )
         vocabulary.prefixes[tokens[0]] = vocabulary.prefixes.get(tokens[0], 0) | bit
     elif len(tokens) > 1:

@@ -22,10 +22,10 @@ _ENDINGS = {".json": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet":
 class Run:
     """The lines of a run (``query_id``, ``doc_id``, ``score``, ``line``), and notes about irregularities in the file.
 
-    ``all_lines`` is None if ``lines`` has all ranked documents of the file. Otherwise, ``all_lines`` has all of them.
-    ``lines`` is incomplete if the run is read with ``published=True`` (as the scripts of the replicated papers read it)
-    and the lines of a query are not consecutive. The bias scripts of these papers then lose the earlier lines of this
-    query. The published script for MRR keeps the earlier lines.
+    By default, ``lines`` has all ranked documents of the file, and ``all_lines`` is None. With ``published=True``,
+    ``lines`` has only the last block of consecutive lines of each query, as in the bias scripts of the replicated
+    papers. If this leaves out ranked documents, ``all_lines`` has all ranked documents, as in the published script for
+    MRR.
     """
 
     name: str

@@ -47,8 +47,7 @@ class Plan:
             if step.name in known:
                 raise ConfigError(f"the plan has two steps or sources named {step.name!r}")
             if step.reads not in known:
-                where = f"the step {step.name!r}, which can read only sources and earlier steps"
-                raise UnknownName("input", step.reads, known, where)
+                raise UnknownName("source or earlier step", step.reads, known, f"the step {step.name!r}")
             known.add(step.name)
 
     def keys(self) -> dict[str, str]:

@@ -291,7 +291,9 @@ def _smollm() -> tuple[Any, Any]:
     from transformers import PreTrainedTokenizerFast
 
     spec = find_spec(SMOLLM_PACKAGE)
-    assert spec is not None and spec.submodule_search_locations, "open_generator checks the package"
+    assert spec is not None and spec.submodule_search_locations, (
+        f"the package {SMOLLM_PACKAGE!r} is not installed; open_generator should have reported this"
+    )
     folder = Path(next(iter(spec.submodule_search_locations)))
     file = next(iter(sorted(folder.glob("*.gguf"))), None)
     if file is None:

@@ -152,7 +152,8 @@ def _check_hits(hits: Hits, queries: int, k: int, documents: int) -> None:
         assert len(set(docs.tolist())) == len(docs), "a result list must not contain a document twice"
         falls, ties = scores[:-1] > scores[1:], scores[:-1] == scores[1:]
         assert (falls | ties & (docs[:-1] < docs[1:])).all(), (
-            "a result list must be in descending order of score; equal scores must be in the order of ``doc_ids``"
+            "a result list must be in descending order of score; documents with equal scores must be in the order in "
+            "which ``doc_ids`` lists them"
         )
 
 

@@ -201,8 +201,8 @@ def check_settings(settings: GeneratorSettings, text: TextSettings) -> str:
     kind = kind_of(text)
     if kind == "causal" and settings.context:
         raise ConfigError(
-            "generator: the setting 'context' needs a sequence-to-sequence model, because the reformulator 'local', "
-            "which uses causal models, reads no context"
+            "generator: the setting 'context' needs a sequence-to-sequence model; a causal model is used with the "
+            "reformulator 'local', which does not read the context"
         )
     if kind == "causal" and settings.prefix:
         raise ConfigError(

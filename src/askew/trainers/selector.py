@@ -142,8 +142,8 @@ def train_selector(
     for label, name in ((POSITIVE, "positive"), (NEGATIVE, "negative")):
         if not (labels == label).any():
             raise DataError(
-                f"selector: for the task {settings.learns!r}, no pair of query and reformulation in the data is "
-                f"{name}; use more queries"
+                f"selector: no pair of query and reformulation in the training data has the label {name!r} for the "
+                f"task {settings.learns!r}; use more queries"
             )
     rows = sample(texts.query, labels, settings.most_each, pace.seed)
     examples = Examples(texts.query[rows], np.arange(len(rows))[:, None], labels[rows].astype(np.float64)[:, None])
@@ -313,17 +313,17 @@ def agreement(old: TopDocuments, new: TopDocuments) -> Floats:
 
 
 CLOSE = (
-    "similarity of the original query and the reformulation",
-    "similarity of the original query and its top document",
-    "similarity of the original query and the top document of the reformulation",
-    "whether no result of either query is more similar to the original query than the top document of the original "
-    "query",
-    "whether no result of either query is more similar to the original query than the top document of the "
-    "reformulation",
-    "similarity to the original query: maximum over the results of either query, minus the similarity of the top "
-    "document of the original query",
-    "similarity to the original query: maximum over the results of either query, minus the similarity of the top "
-    "document of the reformulation",
+    "similarity between the original query and the reformulation",
+    "similarity between the original query and the top document of the original query",
+    "similarity between the original query and the top document of the reformulation",
+    "whether, of all results of the original query and the reformulation, the top document of the original query is "
+    "the most similar to the original query",
+    "whether, of all results of the original query and the reformulation, the top document of the reformulation is "
+    "the most similar to the original query",
+    "highest similarity between the original query and any result of the original query or the reformulation, minus "
+    "the similarity between the original query and the top document of the original query",
+    "highest similarity between the original query and any result of the original query or the reformulation, minus "
+    "the similarity between the original query and the top document of the reformulation",
     "similarity to the original query: maximum over the results of the reformulation, minus the maximum over the "
     "results of the original query",
     "similarity to the original query: rank-weighted mean over the results of the reformulation, minus the "

@@ -19,10 +19,10 @@ _LABELS = {
 }  # fmt: skip
 # The groups of original queries, by the numbers that the selector gives them.
 GROUPS = {
-    "1": "its results are effective and do not lean",
-    "2": "its results are effective and lean toward a group",
-    "3": "its results are not effective and do not lean",
-    "4": "its results are not effective and lean toward a group",
+    "1": "the results of the original query are effective and do not lean",
+    "2": "the results of the original query are effective and lean toward a group",
+    "3": "the results of the original query are not effective and do not lean",
+    "4": "the results of the original query are not effective and lean toward a group",
 }
 _SUBSETS = {
     CHOSEN: "pairs that were selected for at least one subset",

@@ -109,7 +109,10 @@ def _described(one: LeanPicture) -> str:
     typical = ""
     if one.typical is not None:
         low, high = one.typical.quantiles[0], one.typical.quantiles[-1]
-        typical = f" Nine in ten of {one.typical.queries:,} queries are between {n.mean(low, 3)} and {n.mean(high, 3)}."
+        typical = (
+            f" For nine in ten of {one.typical.queries:,} queries, {one.measure} is between {n.mean(low, 3)} and "
+            f"{n.mean(high, 3)}."
+        )
     return f"{one.measure} is {n.mean(one.value, 3)}. With one result, two and so on: {steps}.{typical}"
 
 

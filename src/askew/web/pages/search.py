@@ -116,8 +116,8 @@ def _warrant(answer: Answer, k: int) -> list[Markup]:
         )
     else:
         told.append(
-            f"None of the rules ({', '.join(warrant.rules)}) finds a reason why the query names the group. The group "
-            "may have been added, or it may be what the user wants."
+            f"None of the rules ({', '.join(warrant.rules)}) finds a reason why the query names the group. The user "
+            "may want results about this group, or the name of the group may be unnecessary in the query."
         )
     if answer.without_group is not None:
         given = {"q": answer.query, "to": answer.without_group, "k": k if k != TOP else None}
@@ -131,8 +131,8 @@ def _reasons(warrant: Warrant) -> list[object]:
         join([_RULES[one.rule], " (", join([tag("em", word) for word in one.words], ", "), ")"])
         for one in warrant.reasons
     ]
-    first = tag("strong", "The query gives a reason why its results may lean: ")
-    return [first, join(rules, "; "), ". Results that lean may be what is wanted."]
+    first = tag("strong", "A property of the query can explain results that lean toward a group: ")
+    return [first, join(rules, "; "), ". Such results may be what the user wants."]
 
 
 def _lean(answer: Answer) -> Markup:
