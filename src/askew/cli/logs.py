@@ -200,7 +200,7 @@ def _short(row: dict[str, Any], name: str) -> str:
 
 def _frequency(report: LogReport) -> None:
     rows = report.tables["frequency"].to_dicts()
-    names = {"specializing": "specializing", "for_group": "specializing, adding group terms"}
+    names = {"specializing": "specializing", "for_group": "adding group terms"}
     cells = [
         ("n", [f"{row['hits']:,} of {row['n']:,}" for row in rows]),
         ("share [95%]", [_percent(row) for row in rows]),
