@@ -136,8 +136,8 @@ def _print_tables(report: SensitivityReport) -> None:
 
 def _print_flips(report: SensitivityReport) -> None:
     say_wrapped(
-        "systems A and B whose order differs between combinations of choices, with the number of combinations in which "
-        "each of the two systems leans less"
+        "systems A and B whose order differs: A leans less with some choices, B with others. The columns count the "
+        "combinations of choices in which A leans less, in which B leans less, and in which both lean equally."
     )
     shown = report.flips[:_MOST_SHOWN]
     rows = [[one.first, one.second, f"{one.first_less:,}", f"{one.second_less:,}", f"{one.equal:,}"] for one in shown]

@@ -22,10 +22,10 @@ _ENDINGS = {".json": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet":
 class Run:
     """The lines of a run (``query_id``, ``doc_id``, ``score``, ``line``), and notes about irregularities in the file.
 
-    By default, ``lines`` has all ranked documents of the file, and ``all_lines`` is None. With ``published=True``,
-    ``lines`` has only the last block of consecutive lines of each query, as in the bias scripts of the replicated
-    papers. If this leaves out ranked documents, ``all_lines`` has all ranked documents, as in the published script for
-    MRR.
+    By default, ``lines`` has all ranked documents of the file. With ``published=True``, ``lines`` has only the last
+    block of consecutive lines of each query, as in the bias scripts of the replicated papers. If this leaves out ranked
+    documents, ``all_lines`` has all ranked documents, for measures that follow the published script for MRR; otherwise
+    ``all_lines`` is None.
     """
 
     name: str
