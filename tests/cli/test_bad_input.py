@@ -244,7 +244,7 @@ def test_queries_that_the_run_has_none_of_are_refused(askew, files):
 
 def test_a_label_that_no_query_has_or_without_queries_is_refused(askew, files):
     files.text("q.csv", "q1,x,n\n")
-    askew(f"measure old.run {ALL} --queries q.csv --label z").refused(3, "'z'", "found n")
+    askew(f"measure old.run {ALL} --queries q.csv --label z").refused(3, "'z'", "the labels in this file are 'n'")
     askew(f"measure old.run {ALL} --label n").refused(2, "--queries")
 
 

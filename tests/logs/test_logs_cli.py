@@ -168,7 +168,7 @@ def test_a_log_whose_rows_are_all_left_out_is_told_with_reasons_and_an_example(a
         askew_logs("log.tsv", "--format", "aol", "--out", "report")
     assert str(found.value) == (
         "log log.tsv: all rows were left out: 2 unparseable time, 1 wrong number of columns "
-        "(for example log.tsv:2: time 'aaaaa'); check the settings 'format' and 'columns'"
+        "(for example log.tsv:2: time 'aaaaa'); check format= and columns="
     )
     assert found.value.exit_code == 3 and not (tmp_path / "report").exists()
 
@@ -214,10 +214,10 @@ def test_the_demo_says_how_many_planted_effects_were_found(askew_logs, small_dem
         (["--demo", "--topics", "none", "--page-lexicon", "nobody"], "unknown lexicon"),
         (
             ["--demo", "--vectors", "absent.npy"],
-            "'demo' uses a made-up log that has its own vectors; leave 'vectors' out",
+            "demo= uses a made-up log that has its own vectors; leave vectors= out",
         ),
-        (["--demo", "--columns", "user=a"], "'demo' uses a made-up log that has its own columns"),
-        (["--demo", "--lexicon", PLACES], "'demo' uses a made-up log with words for the groups female and male"),
+        (["--demo", "--columns", "user=a"], "demo= uses a made-up log that has its own columns"),
+        (["--demo", "--lexicon", PLACES], "demo= uses a made-up log with words for the groups female and male"),
         (["--demo", "--threads", "0"], "threads=: expected 1 or more, found 0"),
         (["--demo", "--threads", "-1"], "threads=: expected 1 or more, found -1"),
         (["--demo", "--out", f"{PLACES}/report"], f"expected a folder {PLACES}, found a file"),

@@ -177,7 +177,7 @@ def test_where_sessions_stand_for_users_this_is_said(tmp_path):
     path = tmp_path / "s.xml"
     path.write_text("<t>" + "".join(session.format(i) for i in range(3)) + "</t>")
     notes = analyze_log([path], format="trec-session", settings=LogSettings()).notes
-    assert any("without a user id counts as a separate user" in note and "'min_users'" in note for note in notes)
+    assert any("without a user id counts as a separate user" in note and "min_users=" in note for note in notes)
 
 
 @pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"])

@@ -267,7 +267,7 @@ def test_a_candidate_that_wins_in_training_is_scored_higher(tiny, tmp_path):
     encoder = on_pairs(texts, np.tile([POSITIVE, NEGATIVE], 8), settings, pace, tmp_path, "cpu")
     scores = score_candidates(encoder, texts, settings, np.arange(2))
     assert scores[0] > scores[1] + 0.2
-    with pytest.raises(DataError, match="expected negative pairs"):
+    with pytest.raises(DataError, match="has the label 'negative'"):
         on_pairs(texts, np.full(16, POSITIVE), settings, pace, tmp_path, "cpu")
 
 

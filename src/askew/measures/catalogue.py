@@ -219,8 +219,8 @@ class Catalogue:
         if _LEXICON_ID.fullmatch(text) and text.partition("@")[0] not in shipped_lexicons():
             given = "is not set" if self.groups is None else f"is {self.groups.lexicon.id!r}"
             raise DataError(
-                f"a measure needs the lexicon {text!r}, which askew does not ship, but the argument 'lexicon' {given}; "
-                "set 'lexicon' to the file of the needed lexicon"
+                f"a measure needs the lexicon {text!r}, which askew does not ship, but lexicon= {given}; "
+                "set lexicon= to the file of the needed lexicon"
             )
         return load_lexicon(text)
 

@@ -157,7 +157,7 @@ def _notes(kept: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[
         some = "each session without a user id counts as a separate user"
         notes.append(
             f"{some if 'user' in kept.columns else every}; a person with several such sessions is counted several "
-            "times, also for the setting 'min_users'"
+            "times, also for min_users="
         )
     if not privacy.guesses:
         notes.append(

@@ -49,12 +49,12 @@ def demo_report(
 def _check(given: LogSettings) -> None:
     for what, value in (("vectors", given.vectors), ("columns", given.columns)):
         if value is not None:
-            raise ConfigError(f"'demo' uses a made-up log that has its own {what}; leave {what!r} out")
+            raise ConfigError(f"demo= uses a made-up log that has its own {what}; leave {what}= out")
     groups = Groups.of(given.groups)
     if not set(GROUPS) <= set(groups.names):
         raise ConfigError(
-            f"'demo' uses a made-up log with words for the groups {' and '.join(GROUPS)}, but the lexicon "
-            f"{groups.lexicon.name!r} does not have these groups; leave 'groups' out"
+            f"demo= uses a made-up log with words for the groups {' and '.join(GROUPS)}, but the lexicon "
+            f"{groups.lexicon.name!r} does not have these groups; leave groups= out"
         )
 
 

@@ -75,9 +75,7 @@ def read_log(
             meter.next_file()
         kept.spilled = parts.spilled
         if not kept.counts["rows read"]:
-            raise DataError(
-                f"log {sources[0].where}: expected rows of a log, found none; check the file and the setting 'format'"
-            )
+            raise DataError(f"log {sources[0].where}: expected rows of a log, found none; check the file and format=")
         _walk_parts(pool, parts, how, kept, count, workers)
     if kept.rejected.total and not kept.counts["rows"]:
         raise _all_left_out(kept, sources[0].where)
@@ -113,7 +111,7 @@ def _all_left_out(kept: LogCounts, first: str) -> DataError:
     told = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
     examples = [one for reason, _ in reasons for one in kept.rejected.examples.get(reason, [])]
     example = f" (for example {examples[0]})" if examples else ""
-    return DataError(f"log {first}: all rows were left out: {told}{example}; check the settings 'format' and 'columns'")
+    return DataError(f"log {first}: all rows were left out: {told}{example}; check format= and columns=")
 
 
 def _same_columns(kept: LogCounts, rows: LogRows, where: str, first: str) -> None:
@@ -184,7 +182,7 @@ def _walk_parts(
         if len(kept.topics) > _MOST_TOPICS:
             raise DataError(
                 f"log: the column 'topic' has more than {_MOST_TOPICS:,} different values, which is too many for "
-                "topics; name another column in 'columns', or set 'topics' to 'none'"
+                "topics; name another column with columns=, or set topics='none'"
             )
         kept.late = sorted([*kept.late, *walked.late])[:3]
         kept.sites = add_sites(kept.sites, sites)
