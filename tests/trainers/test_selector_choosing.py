@@ -173,7 +173,7 @@ def test_lists_are_compared_by_rank():
     ]
     lead = "(score at rank 1 - score at rank 2) / score at rank 1"
     assert found[f"original query: {lead}"] == [0.25] * 3
-    assert found[f"original query: {lead}, or 0 if the reformulation has another document at rank 1"] == [0.25, 0, 0]
+    assert found[f"original query: {lead}, set to 0 if the two queries have different top documents"] == [0.25, 0, 0]
     assert found[f"reformulation: {lead}"] == [0.75, 0, 0]
     assert found["reformulation: score at rank 1"] == [8, 5, 0]
 
@@ -184,8 +184,8 @@ def test_nearness_is_compared_between_the_lists():
     found = dict(zip(CLOSE, closeness(similar, old, new)[0].tolist(), strict=True))
     assert found["similarity between the original query and the reformulation"] == 0.9
     top = (
-        "highest similarity between the original query and any result of the original query or the reformulation, "
-        "minus the similarity between the original query and the top document of"
+        "similarity to the original query: maximum over both result lists combined, minus the value of the top "
+        "document of"
     )
     assert found[f"{top} the original query"] == pytest.approx(0.3)
     assert found[f"{top} the reformulation"] == pytest.approx(0.1)
@@ -193,9 +193,9 @@ def test_nearness_is_compared_between_the_lists():
         "similarity to the original query: maximum over the results of the reformulation, minus the maximum over the "
         "results of the original query"
     ] == pytest.approx(-0.1)
-    every = "whether, of all results of the original query and the reformulation, the top document of"
+    every = "similarity to the original query: whether the top document of"
     for side in ("original query", "reformulation"):
-        assert found[f"{every} the {side} is the most similar to the original query"] == 0
+        assert found[f"{every} the {side} has the maximum over both result lists combined"] == 0
     second = 1 / np.log2(3)
     # The document that is not there counts nothing.
     assert found[

@@ -30,7 +30,7 @@ ID_NAMES = ("q_id", "query_id", "qid", "id")
 _YES = frozenset({"1", "true", "yes", "y", "t", "1.0"})
 _NO = frozenset({"0", "false", "no", "n", "f", "0.0"})
 SAME = "same as the original"
-NOT_ASKED = "the pair has a column value that 'only' does not allow"
+NOT_ASKED = "the value of the pair in a column is not among the values that only= lists"
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,10 @@ _COMPARED = frozenset(
 _COUNT_CLASSES = len(COUNT_BOUNDS) + 1
 
 # "Left out" are words that only the original query has, and "added" are words that only the reformulation has. "Left
-# out and added": there are words of both kinds. "Begins as the query": the first two words of both texts are equal.
-# "Pairs" are pairs of neighboring words. Features of one text, such as "ends with function word", describe the
-# reformulation.
+# out and added": there are words of both kinds. "As many left out as added": the numbers of both kinds are equal and
+# not 0. "Begins as the query": the first two words of both texts are equal. "Share of pairs kept": the share of the
+# pairs of adjacent words in the query that the reformulation also has. Features of one text, such as "ends with
+# function word", describe the reformulation.
 FEATURES = (
     "similarity", "similarity squared", "left out", "share left out", "none left out", "added", "share added",
     "none added", "left out, rare", "added, rare", "added, names", "names lost", "numbers lost", "numbers added",

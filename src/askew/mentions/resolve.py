@@ -93,11 +93,14 @@ def class_probabilities(resolver: Resolver, texts: Sequence[str], text_of: Ints,
 
 
 def resolve_mentions(mentions: Sequence[tuple[str, int]], resolver: str | None = None) -> list[str]:
-    """Estimate the class of person that each mention refers to: real, fictional, generic, name or other.
+    """Estimate what each mention refers to, and return the class of each mention.
+
+    The classes are ``real`` (a real person), ``fictional`` (a character), ``generic`` (anyone), ``name`` (part of the
+    name of a work, brand, place or team) and ``other`` (no person).
 
     A mention is a pair: a text, and the position in this text at which the word begins. ``resolver`` is
     ``light`` or ``neural``; the default is ``neural`` if torch and transformers are installed, otherwise ``light``. The
-    classes are estimates; the documentation gives their accuracy.
+    documentation gives the accuracy of the estimates.
     """
     texts = list(dict.fromkeys(text for text, _ in mentions))
     number = {text: place for place, text in enumerate(texts)}

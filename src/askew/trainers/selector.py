@@ -285,8 +285,8 @@ LISTS = (
     "reciprocal rank, in the results of the original query, of the top document of the reformulation",
     "share of the results of the original query that are also results of the reformulation",
     "original query: (score at rank 1 - score at rank 2) / score at rank 1",
-    "original query: (score at rank 1 - score at rank 2) / score at rank 1, or 0 if the reformulation has another "
-    "document at rank 1",
+    "original query: (score at rank 1 - score at rank 2) / score at rank 1, set to 0 if the two queries have "
+    "different top documents",
     "reformulation: (score at rank 1 - score at rank 2) / score at rank 1",
     "original query: score at rank 1", "reformulation: score at rank 1",
 )  # fmt: skip
@@ -316,14 +316,14 @@ CLOSE = (
     "similarity between the original query and the reformulation",
     "similarity between the original query and the top document of the original query",
     "similarity between the original query and the top document of the reformulation",
-    "whether, of all results of the original query and the reformulation, the top document of the original query is "
-    "the most similar to the original query",
-    "whether, of all results of the original query and the reformulation, the top document of the reformulation is "
-    "the most similar to the original query",
-    "highest similarity between the original query and any result of the original query or the reformulation, minus "
-    "the similarity between the original query and the top document of the original query",
-    "highest similarity between the original query and any result of the original query or the reformulation, minus "
-    "the similarity between the original query and the top document of the reformulation",
+    "similarity to the original query: whether the top document of the original query has the maximum over "
+    "both result lists combined",
+    "similarity to the original query: whether the top document of the reformulation has the maximum over "
+    "both result lists combined",
+    "similarity to the original query: maximum over both result lists combined, minus the value of the top "
+    "document of the original query",
+    "similarity to the original query: maximum over both result lists combined, minus the value of the top "
+    "document of the reformulation",
     "similarity to the original query: maximum over the results of the reformulation, minus the maximum over the "
     "results of the original query",
     "similarity to the original query: rank-weighted mean over the results of the reformulation, minus the "

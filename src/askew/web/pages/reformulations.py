@@ -101,19 +101,18 @@ def _card(found: Alternatives, one: Variant, k: int) -> Markup:
     link = element("a", text, href=compared(found.query, one.text, k, found.query_id), data_key=one.variant_id)
     verdict_words = p.outcome_words(one.outcome, one.lean_verdict if found.proxy else None)
     gained, lost = (_listed(found, one, sign) for sign in (Verdict.BETTER, Verdict.WORSE))
-    nothing = (
-        "nothing: no measure is worse than for the original query"
-        if not found.proxy
-        else "none of the original top 10 results"
-        if one.kept == 1
-        else ""
-    )
     kept = [] if one.kept is None else [f"keeps {one.kept:.0%} of the original top {TOP} results"]
     facts = [*([] if one.same is None else [f"same meaning {one.same:.0%}"]), *kept,
              "in the dataset" if one.stored else f"by {one.method}"]  # fmt: skip
     told = [tag("p", tag("span", "Gains ", class_="soft-label"), gained or "nothing")]
-    if lost or nothing:
-        told.append(tag("p", tag("span", "Loses ", class_="soft-label"), lost or nothing))
+    if lost:
+        told.append(tag("p", tag("span", "Loses ", class_="soft-label"), lost))
+    elif not found.proxy:
+        worse = "no measure is worse than for the original query"
+        told.append(tag("p", tag("span", "Loses nothing: ", class_="soft-label"), worse))
+    elif one.kept == 1:
+        same = f"all of the original top {TOP} results are kept"
+        told.append(tag("p", tag("span", "Loses no result: ", class_="soft-label"), same))
     first = tag("p", link, tag("span", verdict_words, class_="chip"))
     return tag("li", first, *told, tag("p", " · ".join(facts), class_="note"))
 
