@@ -37,7 +37,7 @@ def test_the_held_out_change_comes_first_and_the_in_sample_one_is_named_so(capsy
     assert measured.endswith("-20.0% [-25, -15] -44.0% -60.0%")
     assert effectiveness.endswith("in-sample - +10.0%")
     legend = " ".join(said.split())
-    assert "held out: the change from old to new. The pairs are selected with one half" in legend
+    assert "held out: the change from old to new for pairs that are selected with one half" in legend
     assert "reformulations if the pairs are selected with one half of the group words" in legend
     assert "reformulations, measured on the data with which the pairs were selected" in legend
 

@@ -246,9 +246,10 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
         said += [
             "old, new: the mean of the measure over the original queries (old) and over the reformulations (new). In "
             "a row with a held-out change, both means are computed with half of the documents and half the cutoff.",
-            "held out: the change from old to new. The pairs are selected with one half of the documents and measured "
-            "with the other half. These pairs differ from the pairs of the subset, which are selected with all "
-            "documents. The number of held-out queries can therefore differ from the number of queries of the subset.",
+            "held out: the change from old to new for pairs that are selected with one half of the documents and "
+            "measured with the other half. These pairs differ from the pairs of the subset, which are selected with "
+            "all documents. The number of held-out queries can therefore differ from the number of queries of the "
+            "subset.",
             "words: the change from the original queries to the reformulations if the pairs are selected with one half "
             "of the group words and measured with the other half. This change is too optimistic, because both halves "
             "of the words are counted in the same passages.",

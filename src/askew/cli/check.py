@@ -49,8 +49,6 @@ def command(
 
 
 def _say_words(found: CheckReport) -> None:
-    from askew.app.measure.check import DOUBTFUL
-
     if found.words:
         say("")
         say_wrapped(
@@ -66,8 +64,8 @@ def _say_words(found: CheckReport) -> None:
     say("")
     if not doubtful:
         say_wrapped(
-            f"In a sample of {found.sampled:,} documents, no mention of a frequent group word is estimated to have the "
-            f"class {' or '.join(map(repr, DOUBTFUL))}."
+            f"In a sample of {found.sampled:,} documents, the model found no mention of a frequent group word that is "
+            "part of a name ('name') or refers to no person ('other')."
         )
     else:
         say_wrapped(

@@ -52,8 +52,8 @@ def command(
     cli.show_steps(pairs.steps)
     cli.show_summary([row for row in rows if row["subset"] == "effective"])
     say_wrapped(
-        "The subset 'effective' has at most one reformulation per query. The results of this reformulation lean less "
-        "than those of the query and are not less effective, on the documents with which it was selected. The "
+        "The subset 'effective' has at most one reformulation per query. On the documents that were used to select "
+        "this reformulation, its results lean less than the results of the query and are not less effective. The "
         "changes in the column 'held out' are measured on documents that were not used to select reformulations."
     )
     say("|ARaB|: bias (lean) of the results; 0 is balanced. NFaiRR: 1 is the most neutral value.")

@@ -70,8 +70,8 @@ MinEvents = Annotated[
 Review = Annotated[
     Path | None,
     typer.Option(
-        help="Write this TSV file for your review. It lists phrases of the log that may name a group. The next run "
-        "reads your decisions from the file."
+        help="Write candidate group terms from the log to this TSV file, so that you can accept or reject them. The "
+        "next run reads your decisions from the file."
     ),
 ]
 Out = Annotated[Path | None, typer.Option(help="Write report.html and the tables to this new folder.")]
@@ -272,7 +272,11 @@ def _kinds(report: LogReport) -> None:
     if lean["n"]:
         say_wrapped("mentions of the group that the user added, as a share of all mentions of groups on a result page:")
         say(f"  {_percent(lean, 'before')} before, {_percent(lean, 'after')} after the reformulation")
-        say(f"  n = {lean['n']:,} reformulations whose two result pages both name a group")
+        say_wrapped(
+            f"  n = {lean['n']:,} reformulations for which the result page of the original query and the result page "
+            "of the reformulation both name a group",
+            "  ",
+        )
 
 
 def _sites(report: LogReport) -> None:

@@ -55,7 +55,8 @@ def negatives_command(
     share: Annotated[
         float | None,
         typer.Option(
-            help="The share of a query's negatives that are the documents that lean most; the others are random."
+            help="Choose this share of a query's negatives by lean: the documents that lean most among the query's "
+            "top-ranked documents. The other negatives are random."
         ),
     ] = None,
     depth: Annotated[
@@ -220,9 +221,9 @@ def selector_command(
     slack: Annotated[
         float | None,
         typer.Option(
-            help="For the rule 'lean-aware': the largest acceptable mean loss of effectiveness on the dev queries. "
-            "askew chooses the lowest threshold of the rule for which the upper end of the 95% interval of the mean "
-            "loss is at most this value."
+            help="Limit the mean loss of effectiveness of the rule 'lean-aware' on the dev queries. The rule selects a "
+            "reformulation only if its estimated probability of no loss reaches a threshold. askew chooses the lowest "
+            "threshold at which the upper end of the 95% interval of the mean loss is at most this value."
         ),
     ] = None,
     settings: Settings = None,
@@ -258,7 +259,8 @@ def _tell(measured: Mapping[str, Any]) -> None:
         _print_choices(measured["choices"], measured["margin"])
     apart = measured["told apart"]
     say_wrapped(
-        "average precision of finding the positive examples among held-out pairs of a query and a reformulation:"
+        "average precision of the cross-encoder on pairs of a held-out query and a reformulation. A pair is positive "
+        "if its reformulation is one that the cross-encoder learns to prefer (see --learns):"
     )
     say(f"  {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]; random guessing: {apart['positive']:.4f}")
     say(f"  {apart['pairs']:,} pairs of {apart['queries']:,} queries")

@@ -36,10 +36,10 @@ class Collection:
 
     ``files`` are the document files; it is empty for collections in memory and for collections of ir_datasets.
     ``fields`` are the fields that form the text of a document by default. ``hint`` is the part of an error message
-    that says where to find queries or judgements. ``titled`` is true if, as in BEIR, the title of a document is put
-    before its text; this applies only if no fields are named. If a folder has several query or judgement files,
-    ``note_on`` returns a note that names the file that is read. ``source`` is the name or path that opens the same
-    collection again; it is empty for a collection in memory.
+    that says where to find queries or judgements. If ``titled`` is true, the title of a document is put before its
+    text, as in BEIR. ``titled`` has no effect if ``fields`` is set or ``documents`` is called with ``fields``. If a
+    folder has several query or judgement files, ``note_on`` returns a note that names the file that is read. ``source``
+    is the name or path that opens the same collection again; it is empty for a collection in memory.
     """
 
     id: str

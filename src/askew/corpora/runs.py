@@ -22,10 +22,10 @@ _ENDINGS = {".json": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet":
 class Run:
     """The lines of a run (``query_id``, ``doc_id``, ``score``, ``line``), and notes about irregularities in the file.
 
-    By default, ``lines`` has all ranked documents of the file. With ``published=True``, ``lines`` has only the last
-    block of consecutive lines of each query, as in the bias scripts of the replicated papers. If this leaves out ranked
-    documents, ``all_lines`` has all ranked documents, for measures that follow the published script for MRR; otherwise
-    ``all_lines`` is None.
+    By default, ``lines`` has all ranked documents of the file, and ``all_lines`` is None. This differs only if
+    ``read_run`` is called with ``published=True`` and the lines of a query are in several places of the file. Then
+    ``lines`` has only the last block of adjacent lines of the query, as in the published bias scripts. ``all_lines``
+    has all ranked documents, because the published MRR script reads all of them.
     """
 
     name: str

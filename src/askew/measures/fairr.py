@@ -52,9 +52,9 @@ _NEUTRALITY = {
     ),
     "malformed": Parameter(
         "zero",
-        "how to treat a line of the document file that does not have two columns, if 'reading' is 'published': 'zero' "
-        "treats it as a document that names no group, 'missing' treats it as a document without a text (see the "
-        "parameter 'missing')",
+        "only with reading='published': a line of the document file that does not have two columns counts as a "
+        "document that names no group ('zero') or as a document without a text ('missing'), to which the parameter "
+        "'missing' applies",
         ("zero", "missing"),
         quiet=True,
     ),

@@ -116,7 +116,7 @@ class GroupShares:
         return found
 
     def check(self, measure: Measure) -> None:
-        """Raise ConfigError if the groups, their targets and the kind of membership do not match."""
+        """Raise ConfigError if ``targets`` does not fit ``groups``, or if ``member`` does not fit ``neutral``."""
         self.targets(measure)
         if measure.param("neutral") == "group" and measure.param("member") == "mentions":
             raise ConfigError(

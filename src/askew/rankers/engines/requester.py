@@ -73,7 +73,7 @@ class Requester:
             failed = [one for one in found if not _is_settled(one)]
             if not failed or attempt == self._settings.attempts:
                 break
-            assert isinstance(failed[0], EngineError), "a query is sent again only if its answer is an EngineError"
+            assert isinstance(failed[0], EngineError), "expected an EngineError as the answer of a failed query"
             self._rest(failed[0], attempt, batch, stop)
         return [answers[place] for place in range(len(batch))]
 
