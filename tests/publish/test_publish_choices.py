@@ -63,9 +63,9 @@ def test_a_subset_of_which_nothing_is_stated_is_told_as_not_checked(tmp_path):
     report = verify(tmp_path / "out")
     assert report.ok
     assert (
-        "a rule was not checked, because askew.json does not have the fields in parentheses: each pair in the subset "
-        "'front' meets the criterion of this subset (selection.boxes, selection.at_least or selection.fronts)"
-        in report.notes
+        "askew.json does not have a criterion for the subset 'front' in selection.boxes, selection.at_least or "
+        "selection.fronts, so this rule was not checked: each pair in the subset 'front' meets the criterion of this "
+        "subset" in report.notes
     )
 
 
@@ -169,10 +169,10 @@ def testdominated_pairs_are_those_that_another_of_their_query_beats(rows):
     [
         ({"subsets": []}, "a list of one or more names without repeats"),
         ({"subsets": ["a", "a"]}, "a list of one or more names without repeats"),
-        ({"subsets": ["a b"]}, "names of letters, digits and underscores"),
-        ({"subsets": ["../x"]}, "names of letters, digits and underscores"),
-        ({"subsets": ["robust"]}, "that are not names of other columns"),
-        ({"subsets": ["text"]}, "that are not names of other columns"),
+        ({"subsets": ["a b"]}, "consist only of letters, digits and underscores"),
+        ({"subsets": ["../x"]}, "consist only of letters, digits and underscores"),
+        ({"subsets": ["robust"]}, "and are not names of other columns"),
+        ({"subsets": ["text"]}, "and are not names of other columns"),
         ({"scheme": "mine"}, "scheme: expected one of refairmulate, boxes, plain"),
         ({"scheme": "refairmulate", "subsets": ["gold"]}, "for the scheme refairmulate"),
         ({"scheme": "boxes"}, "selection.boxes: expected a criterion for each of the subsets"),
@@ -308,7 +308,7 @@ def test_held_out_gains_are_published_null_where_no_part_chose_the_pair_and_expl
     assert rows["held_out_gain_RR_10"].to_list() == [0.5, None, -0.25]
     lines = (out / "README.md").read_text().splitlines()
     (explained,) = [one for one in lines if one.startswith("| `held_out_gain_RR_10` | float64 |")]
-    assert "their gain is computed with the documents of the other half" in explained
+    assert "Their gain is computed with the documents of the other half" in explained
     assert verify(out).ok
 
 

@@ -95,7 +95,7 @@ def test_a_ranker_of_any_name_is_part_of_a_file_name_inside_the_folder(ranker, p
 def test_tables_of_repair_need_its_scheme(tmp_path):
     with pytest.raises(
         ConfigError,
-        match="can be published only if 'scheme' is 'boxes', found 'refairmulate'",
+        match="can be published only if the scheme of the subsets is 'boxes', found 'refairmulate'",
     ):
         publish(toy_pairs(), facts(), tmp_path / "out", repair=repair_tables())
 

@@ -72,4 +72,4 @@ def test_a_split_without_rows_is_named_as_such_and_no_leak_is_a_plain_sentence(t
     card = card_of(tmp_path)
     assert sum(f"| the split {split}, without rows |" in card for split in ("train", "dev", "test")) == 2
     assert "0 of 2 pairs" not in card
-    assert "No normalized rewritten query equals an original query of another split." in card
+    assert "No rewritten query has the same normalized text as an original query of another split." in card

@@ -36,9 +36,9 @@ _LAYOUTS = (
     (
         "repair/",
         ".agg.gold.tsv",
-        "every original query with its gold rewritten queries, in the layout of RePair. A rewritten query is gold if "
-        "its value of the measure named in the file name is above 0 and at least as high as the value of the original "
-        "query",
+        "every original query with the rewritten queries that RePair calls gold, in the layout of RePair. A rewritten "
+        "query is gold if its value of the measure named in the file name is above 0 and at least as high as the value "
+        "of the original query",
     ),
     (
         "repair/",
@@ -218,7 +218,7 @@ def _robust(pairs: PairNumbers, facts: Facts) -> list[str]:
         f"if at least one of {measures} is better for the rewritten query than for the original query, and none is "
         "worse. A pair is `robust` if it is better with at least one ranker, and if none of these measures is worse "
         "with any ranker. Selected pairs are usually better with the first ranker, because it was used to "
-        "select them. Therefore, `robust` mainly shows whether a pair is worse with one of the other rankers. "
+        "select them. Therefore, `robust` mainly means that the pair is not worse with any of the other rankers. "
         "The share is the number of robust pairs divided by n, the number of pairs that have a value for every ranker. "
         "Its 95% Wilson interval (low, high) assumes that pairs are independent.", "",
         *numbers.robust_table(pairs), "",
@@ -279,9 +279,9 @@ def _splitting(pairs: PairNumbers, facts: Facts) -> list[str]:
         "another split. Leave these pairs out if this matters to you."
     )
     if not facts.query_text:
-        echoed = " No normalized rewritten query equals an original query of these pairs."
+        echoed = " No rewritten query has the same normalized text as an original query of this dataset."
     elif not pairs.echoes:
-        echoed = " No normalized rewritten query equals an original query of another split."
+        echoed = " No rewritten query has the same normalized text as an original query of another split."
     return [
         "## Splits",
         "",

@@ -13,13 +13,15 @@ from askew.publish.facts import BOXES, Facts
 from askew.publish.rules import CLOSE, Broken, broken, once, values
 
 
-def stated(facts: Facts) -> dict[str, bool]:
-    """For each subset, whether the facts state a criterion for its pairs."""
+def stated(facts: Facts) -> dict[tuple[str, str], bool]:
+    """For each subset: what its rule needs, the rule, and whether the facts state a criterion for its pairs."""
     selection = facts.selection
     known = {*selection.boxes, *selection.at_least, *selection.fronts}
     return {
-        f"each pair in the subset {subset!r} meets the criterion of this subset (selection.boxes, selection.at_least "
-        "or selection.fronts)": subset in known
+        (
+            f"a criterion for the subset {subset!r} in selection.boxes, selection.at_least or selection.fronts",
+            f"each pair in the subset {subset!r} meets the criterion of this subset",
+        ): subset in known
         for subset in facts.subsets
     }
 

@@ -148,7 +148,7 @@ def _dropped(facts: Facts) -> str:
     return one_line(
         f"Number of rows that the build left out, by step and reason: {reasons}."
         if reasons
-        else "askew.json lists no rows that the build left out."
+        else "askew.json has no counts of rows that the build left out."
     )
 
 

@@ -161,7 +161,10 @@ def _subsets(stated: dict[str, Any]) -> tuple[str, ...]:
     for name in found:
         if not isinstance(name, str) or not _SUBSET.fullmatch(name) or name in RESERVED:
             raise wrong(
-                "subsets", "only names of letters, digits and underscores that are not names of other columns", name
+                "subsets",
+                "names that begin with a letter, consist only of letters, digits and underscores, and are not names of "
+                "other columns",
+                name,
             )
     return tuple(found)
 

@@ -17,21 +17,29 @@ from askew.publish.selection import MIXED, SIDES, SIGNS, Label
 
 Rule = Callable[[pl.DataFrame, Facts], Iterator[Broken]]
 _MIXED_SIGN = 2
+_GROUP = (
+    "the number from 1 to 4 in the column 'group' follows from the effectiveness and the lean of the original query"
+)
 
 
-def stated(facts: Facts) -> dict[str, bool]:
-    """The optional rules of the scheme, and whether the facts state what is needed to check them."""
+def stated(facts: Facts) -> dict[tuple[str, str], bool]:
+    """For each optional rule: the field that it needs, the rule, and whether the facts have this field."""
     selection = facts.selection
     return {
-        "the columns 'group' and 'label' of each selected pair have a combination that the selector accepts "
-        "(selection.accepted)": bool(selection.accepted),
-        "every reformulation in the subset Optimal has a fixed value of each measure, such as 1 for RR@10 "
-        "(selection.optimal)": bool(selection.optimal),
-        "the column 'label' follows from the column 'outcome' (selection.labels)": bool(selection.labels),
-        "the column 'group' follows from the effectiveness and the lean of the original query (selection.groups)": bool(
-            selection.groups
+        (
+            "the field selection.accepted",
+            "the columns 'group' and 'label' of each selected pair have a combination that the selector accepts",
+        ): bool(selection.accepted),
+        (
+            "the field selection.optimal",
+            "every reformulation in the subset Optimal has the value that this subset requires for each measure, such "
+            "as 1 for RR@10",
+        ): bool(selection.optimal),
+        ("the field selection.labels", "the column 'label' follows from the column 'outcome'"): bool(selection.labels),
+        ("the field selection.groups", _GROUP): bool(selection.groups),
+        ("the field selection.weights", "the score of a pair is the weighted sum of its gains"): bool(
+            selection.weights
         ),
-        "the score of a pair is the weighted sum of its gains (selection.weights)": bool(selection.weights),
     }
 
 
@@ -135,7 +143,7 @@ def _groups(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     yield from broken(
         pairs,
         group != pairs["group"].to_numpy(),
-        "the column 'group' follows from the effectiveness and the lean of the original query",
+        _GROUP,
         "group",
     )
 

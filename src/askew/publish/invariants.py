@@ -54,13 +54,15 @@ def _of_the_scheme(facts: Facts) -> tuple[groups.Rule, ...]:
 def unchecked(facts: Facts) -> list[str]:
     """Notes on rules that cannot be checked, because the facts do not state them or the release lacks the data."""
     stated = {
-        "the column 'outcome' follows from the gains of the pair (selection.effectiveness, selection.bias and "
-        "selection.outcomes)": _has_outcomes(facts)
+        (
+            "all of the fields selection.effectiveness, selection.bias and selection.outcomes",
+            "the column 'outcome' follows from the gains of the pair",
+        ): _has_outcomes(facts)
     }
     stated |= groups.stated(facts) if facts.scheme == REFAIRMULATE else chosen.stated(facts)
     missing = [
-        f"a rule was not checked, because askew.json does not have the fields in parentheses: {rule}"
-        for rule, there in stated.items()
+        f"askew.json does not have {needed}, so this rule was not checked: {rule}"
+        for (needed, rule), there in stated.items()
         if not there
     ]
     return [*([] if facts.query_text else [_NO_TEXTS]), *missing, *chosen.absent(facts)]

@@ -30,9 +30,10 @@ _SIDES = (
 )
 _HELD_OUT_GAIN = (
     "gain of {} on held-out documents. The documents are split at random into two halves, several times. For each half "
-    "of each split, pairs are selected with the documents of this half, and their gain is computed with the documents "
-    "of the other half, with half the cutoff. The value is the mean of these gains over all selections that contain "
-    "this pair. The value is null if no selection contains this pair, or if the measure has no value on the other half"
+    "of each split, pairs are selected with the documents of this half. Their gain is computed with the documents of "
+    "the other half. In both steps, the cutoff of the measure is halved. The value is the mean of these gains over all "
+    "selections that contain this pair. The value is null if no selection contains this pair, or if the measure has no "
+    "value on the other half"
 )
 _FOR_MEASURES = ("old_", "new_", "gain_", held_out_gain_column(""))
 _ABOUT = {
@@ -73,8 +74,8 @@ _SUBSETS = {
 _FURTHER = {
     "accepted": "whether the selector accepts the pair; only accepted pairs can be in the subsets 'Optimal' or "
     "'Effective'",
-    "valid": "whether the pair may be in the subset 'Effective'. For each query, this subset has the pair with the "
-    "highest score among the pairs that are both valid and accepted",
+    "valid": "whether the selector allows the pair in the subset 'Effective'. For each query, this subset has the pair "
+    "with the highest score (column 'score') among the pairs whose columns 'valid' and 'accepted' are both true",
     "perfect": "whether the rewritten query reaches the thresholds of the selector for effectiveness and lean",
     "is_best": "whether the pair is the one that the selector ranks first for its query",
     "optimal_score": "the score of a pair in the subset 'Optimal', null for other pairs. With the selector "
@@ -216,8 +217,8 @@ def _check_values(pairs: pl.DataFrame, facts: Facts) -> None:
     wrong = pairs.filter(~pl.col("group").is_in(GROUPS)) if facts.scheme == REFAIRMULATE else pairs.clear()
     if wrong.height:
         raise DataError(
-            "pairs, column 'group': the group of an original query must be a number from 1 to 4, found "
-            f"{wrong['group'][0]}"
+            "pairs, column 'group': this column states whether the effectiveness and the lean of the original query "
+            f"meet the thresholds of the selector. The value must be a number from 1 to 4, found {wrong['group'][0]}"
         )
 
 

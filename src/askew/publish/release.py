@@ -94,8 +94,8 @@ class _Writing:
             self.repair, more = self._texts.tables(self.repair)
         if self.repair is not None and self.facts.scheme != BOXES:
             raise ConfigError(
-                f"facts: tables in the layout of the RePair paper can be published only if 'scheme' is {BOXES!r}, "
-                f"found {self.facts.scheme!r}"
+                "facts, scheme: tables in the layout of the RePair paper can be published only if the scheme of the "
+                f"subsets is {BOXES!r}, found {self.facts.scheme!r}"
             )
         with files.new_folder(out) as folder, ExitStack() as stack:
             numbers = self._write(folder, more, stack)

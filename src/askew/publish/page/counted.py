@@ -65,7 +65,7 @@ def counted_section(files: PageParts, found: CountedParts) -> Section:
 def _told(found: CountedParts) -> str:
     who = (
         ' Each row "who" is a kind of person or thing that counted words refer to. The net values of the rows "who" '
-        "add up to the same mean. The values of these rows are corrected for known errors of the model."
+        "also add up to the mean of the measure. The values of these rows are corrected for known errors of the model."
         if "who" in found.data["kind"].to_list()
         else ""
     )

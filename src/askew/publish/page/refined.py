@@ -17,8 +17,8 @@ from askew.publish.page.table import CODE, WORDS, Column, columns, table
 
 Row = dict[str, Any]
 _WHICH = {
-    "original better": "every candidate is worse than the original query (as in the published tables of RePair)",
-    "none better": "no candidate is better than the original query (as defined in Eq. 1 of RePair)",
+    "original better": "every candidate is worse than the original query (the definition in RePair's tables)",
+    "none better": "no candidate is better than the original query (the definition in Eq. 1 of RePair)",
 }
 
 
@@ -73,10 +73,10 @@ def _boxes(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
     note = (
         "Candidates are reformulations of an original query; a box is a subset of the candidates. Refined: number of "
         "original queries that have a candidate in the box. The columns 'mean words', 'before', 'after' and 'change' "
-        "are for these original queries only. The columns 'mean words' and 'after' use one candidate of each query. If "
-        f"several candidates of a query are in the box, this is the candidate with the best {measure}. Value 1: number "
-        f"of original queries for which this candidate has a {measure} of 1. Each share is a share of all original "
-        "queries, with its 95% Wilson interval."
+        "are for these original queries only. If several candidates of an original query are in the box, only the "
+        f"candidate with the best {measure} is used. Mean words: mean number of words of the used candidates. After: "
+        f"mean {measure} of the used candidates. Value 1: number of used candidates with a {measure} of 1. Each share "
+        "is a share of all original queries, with its 95% Wilson interval."
     )
     return files.table(
         table(
@@ -101,8 +101,8 @@ def _buckets(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
         f"Mean {measure} of the original queries, in buckets with equal numbers of queries (bucket 1: lowest values)"
     )
     note = (
-        f"The column 'best candidates' is the mean {measure} of the best candidates. The best candidate of an original "
-        f"query has the best {measure} of all candidates of this query, selected or not."
+        f"The best candidate of an original query has the best {measure} of all candidates of this query, selected or "
+        f"not. The column 'best candidates' has the mean {measure} of the best candidates."
     )
     given = table("buckets", caption, columns("bucket", "queries", "originals", "best candidates"), rows, note)
     told = (
@@ -126,17 +126,15 @@ def _hard(files: PageParts, found: pl.DataFrame, measure: str, ranker: str) -> M
         head += [Column("other ranker", CODE), *map(Column, told)]
     rows = [_hard_row(row) for row in found.iter_rows(named=True)]
     note = (
-        "Only original queries that have a candidate reformulation are counted. The column 'hard if' compares values "
-        f"of {measure} that were measured with {ranker}. The best candidate of a query has the best {measure} with "
-        f"{ranker}. Columns with ', other' in their names were measured with the ranker in the column 'other ranker'. "
-        f"Scored by both: number of hard queries that have values with {ranker} and with the other ranker. Only the "
-        f"hard queries scored by both rankers count for the means of {measure} and for the column 'improved, other'. "
-        f"Improved: number of queries whose best candidate has a better {measure} than the original query, both "
-        "searched with the other ranker. Intervals are Wilson intervals."
+        "Only original queries that have a candidate reformulation are counted. A query is hard if it meets the "
+        f"condition in the column 'hard if'. This condition compares values of {measure} with {ranker}. The best "
+        f"candidate of a query has the best {measure} with {ranker}. Scored by both: number of hard queries that have "
+        f"values with {ranker} and with the ranker in the column 'other ranker'. The columns after 'scored by both' "
+        f"use only these hard queries. The columns 'originals' and 'best candidates' have the mean {measure} with "
+        f"{ranker} and with the other ranker. Improved, other: number of these hard queries whose best candidate has a better "
+        f"{measure} than the original query, both searched with the other ranker. Intervals are Wilson intervals."
     )
-    caption = (
-        f"Hard queries: no candidate has a better {measure} than the original query, as in Table 5 of the RePair paper"
-    )
+    caption = f"Hard queries by {measure}, as in Table 5 of the RePair paper"
     return files.table(table("hard", caption, head, rows, note), found)
 
 

@@ -126,7 +126,9 @@ def held_out_section(
         labels,
     )
     return Section(
-        "held-out", "Held-out means before and after reformulation", [files.table(given, chosen), figures(drawn)]
+        "held-out",
+        "Means on held-out data, before and after reformulation",
+        [files.table(given, chosen), figures(drawn)],
     )
 
 
@@ -225,8 +227,8 @@ def against_section(
     intro = paragraph(
         f"For every query of the subset {subset}, the table compares the selected candidate with the candidate that "
         f"has the best value of {measure}. For the column 'by effectiveness', candidates are selected by effectiveness "
-        f"alone, as in the dataset Matches Made in Heaven. For {agree:,} of {most:,} queries, both are the same "
-        "candidate."
+        f"alone, as in the dataset Matches Made in Heaven. For {agree:,} of {most:,} queries, the selected "
+        "candidate is also the candidate in the column 'by effectiveness'."
     )
     return Section("against", "Against effectiveness alone", [intro, files.table(given, found)])
 
