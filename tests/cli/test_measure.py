@@ -401,7 +401,7 @@ def test_several_runs_each_against_their_own_documents_are_told(askew):
     told = askew(f"{command} 'NFaiRR@2 NFaiRR@3 ARaB@2'").err
     assert told == (
         "note: NFaiRR@2, NFaiRR@3: the background of each run is the documents that it retrieved itself; "
-        "to use the same background for all runs, give a run with --background\n"
+        "to use the same background for all runs, set the option --background to a run\n"
     )
     assert askew(f"{command} NFaiRR@2 --background old.run").err == ""
     assert askew(f"{command} ARaB@2").err == ""
@@ -411,7 +411,7 @@ def test_several_runs_each_against_their_own_documents_are_told(askew):
 @pytest.mark.parametrize("asked", ["--measures 'NFaiRR(background=self)@2'", "--preset refairmulate2025"])
 def test_where_the_measure_itself_says_self_the_note_tells_how_to_ask_otherwise(askew, asked):
     told = askew(f"measure old.run new.run {ALL} {asked} --json").err
-    assert "request NFaiRR(background=run) and give a run with --background" in told
+    assert "request the measure NFaiRR(background=run) and set the option --background to a run" in told
 
 
 def test_what_a_preset_changes_stands_below_the_table(askew):

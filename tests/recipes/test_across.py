@@ -166,7 +166,7 @@ def test_shards_do_not_change_the_choice(built, tmp_path):
     [
         ({"across": ["dens"]}, {}, "unknown ranker of"),
         ({"across": "qld"}, {}, "select.across should be a list of names"),
-        ({"across": ["qld"]}, {"of": ["is_best"]}, "must search all candidates"),
+        ({"across": ["qld"]}, {"of": ["is_best"]}, "must run a search for every candidate"),
     ],
 )
 def test_a_wrong_choice_of_rankers_is_refused_before_any_work(tmp_path, select, cross, said):

@@ -20,9 +20,10 @@ LIMITS = (
     "estimate the probability that a reformulation asks for the same thing as the query. "
     f"{pages('warrant', 'models')} state the accuracy of these models.",
     "The worst queries and the suggested reformulations are selected by one measure of lean (the deciding measure). "
-    "The report also estimates the lean of the same results in another order. This order is computed from the counts "
-    "of the words that name the groups. The deciding measure therefore improves by construction. Judge a change "
-    "of the engine by the other measures, and audit the changed engine again.",
+    "The report also estimates the lean that the engine's results would have after askew reorders them, based on the "
+    "counts of the words that name the groups. The suggested reformulations and the new order are chosen to reduce "
+    "lean, so the deciding measure improves by construction. Judge a change of the engine by the other measures, and "
+    "audit the changed engine again.",
     "The share of results kept states how much of the result list stays the same, not how relevant the results are.",
     "Every query was sent to the engine once. A second audit gives other numbers if the engine then returns other "
     "results.",

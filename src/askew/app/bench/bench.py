@@ -216,8 +216,8 @@ def rules_of(methods: Sequence[MitigationMethod], criteria: Criteria, k: int) ->
     rules = []
     if any(part.by_results for part in parts):
         rules.append(
-            f"The method 'reformulate:METHOD' uses {base.text} to search every reformulation. A reformulation is "
-            f"eligible if it leans less than the original query, measured by {criteria.lean}, and if at least "
+            f"The method 'reformulate:METHOD' runs a search with {base.text} for every reformulation. A reformulation "
+            f"is eligible if it leans less than the original query, measured by {criteria.lean}, and if at least "
             f"{100 * criteria.agree:g}% of the top 10 documents of the original query are also in the top 10 of the "
             "reformulation. The method selects the eligible reformulation that leans least. If none is eligible, the "
             "method keeps the original query. The method reads no judgements."

@@ -196,8 +196,8 @@ def _measures_section(files: PageParts, report: BenchReport, mark: str) -> Secti
     head = [Column("measure", CODE), Column("better", WORDS), Column("signature", CODE)]
     rows = [[one.text, _BETTER[one.direction], one.signature] for one in report.asked]
     note = (
-        "A signature lists every setting that the value of a measure depends on. In a signature, a background run "
-        "is identified by a hash."
+        "A signature lists every setting that the value of a measure depends on. Some measures, such as NFaiRR, "
+        "compare the results with the documents of a background run. Their signatures identify this run by a hash."
     )
     data = pl.DataFrame(rows, schema=["measure", "better", "signature"], orient="row")
     made = table(_named("measures", mark), "Measures", head, rows, note)

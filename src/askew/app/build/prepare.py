@@ -183,8 +183,9 @@ def _across(
         given = {key: value for key, value in tables[name].items() if key != "name"}
         if "of" in given:
             raise ConfigError(
-                "recipe: a ranker that 'select.across' lists must search all candidates. In the section [[cross]] of "
-                f"the ranker {name!r}, the setting 'of' limits the search to subsets of pairs; remove the setting 'of'"
+                f"recipe: 'select.across' lists the ranker {name!r}, so this ranker must run a search for every "
+                "candidate. In the section [[cross]] of this ranker, the setting 'of' limits the search to subsets of "
+                "pairs; remove the setting 'of'"
             )
         found += _asked(f"cross-{name}", "kept", given, resources, evaluate, "cross")
     keys = Plan({"queries": resources.queries}, [*steps, *found]).keys() if names else {}

@@ -239,8 +239,8 @@ class _Report:
         self.chosen = [name for name in self.choice.subsets if name != NEGATIVE]
         if not self.chosen:
             raise ConfigError(
-                f"report: the selector {stage.selector.name!r} has no subset of chosen pairs, so there is nothing to "
-                "report; name another selector in the section [select] of the recipe"
+                f"report: the selector {stage.selector.name!r} does not define a subset of chosen pairs, so there is "
+                "nothing to report; name another selector in the section [select] of the recipe"
             )
         # The charts show the largest subset; of equally large ones the last, because unions come last.
         self.sizes = self.pairs.count(*self.choice.subsets)

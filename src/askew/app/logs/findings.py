@@ -134,11 +134,11 @@ def _pages(report: LogReport) -> Iterator[str]:
     rows = {kind: _row(report, "kinds", group="all", kind=kind) for kind in ("corrects", "reinforces")}
     corrects, reinforces = rows["corrects"], rows["reinforces"]
     if corrects is not None and reinforces is not None and corrects["share"] is not None:
+        even = f"1/{len(report.groups)}"
         yield (
-            f"In {_share(corrects)} of the reformulations that add terms of one group, this group has less than an "
-            "even share of the mentions of groups in the results of the original query. In "
-            f"{_share(reinforces)}, this group has more than an even share. An even share is 1 divided by the number "
-            "of groups, within the tolerance that the setting 'margin' gives."
+            f"In {_share(corrects)} of the reformulations that add terms of one group, the added group has less than "
+            f"{even} of all mentions of groups in the results of the original query. In {_share(reinforces)}, the "
+            f"added group has more than {even}. The setting 'margin' says how close to {even} counts as equal."
         )
 
 

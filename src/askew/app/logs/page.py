@@ -180,10 +180,9 @@ def _pages(report: LogReport) -> list[Markup]:
     note = (
         "Added group: the group whose terms the reformulation adds to the query. The kind of a reformulation is "
         "'seeks-specific' if the result page of the original query names no group. Otherwise, the kind depends on the "
-        "share of the added group among all mentions of groups on this result page. The kind is 'corrects' if this "
-        "share is below the even share, 'intensifies' if this share is about equal to the even share, and 'reinforces' "
-        "if this share is above the even share. Even share: 1 divided by the number of groups. The setting 'margin' is "
-        "the tolerance for 'about equal'."
+        "share of the added group among all mentions of groups on this result page. This share is compared with 1 "
+        "divided by the number of groups. The kind is 'corrects' if the share is lower, 'intensifies' if the share is "
+        "about equal, and 'reinforces' if the share is higher. The setting 'margin' is the tolerance for 'about equal'."
     )
     kinds = [names(group="group", kind="kind"), _HITS, shares()]
     lean = [names(group="group"), counts(n="n"), shares("before"), shares("after"), shares("change")]
@@ -195,8 +194,8 @@ def _pages(report: LogReport) -> list[Markup]:
             caption,
             t["lean"],
             lean,
-            "A reformulation is counted only if the result page of the original query and the result page of the "
-            "reformulation both name a group.",
+            "This table counts a reformulation only if the result page of the original query and the result page of "
+            "the reformulation both name a group.",
         ),
     ]
 
@@ -235,8 +234,9 @@ def _topics(report: LogReport) -> list[Markup]:
             "Spearman's correlations between columns of the table 'Topics of the original query'",
             columns,
             pairs,
-            "Each row compares two columns of the table 'Topics of the original query'. 'one' and 'two' name the two "
-            "compared columns. p: p-value for the null hypothesis that the compared columns have no rank correlation.",
+            "Each row compares two columns of the table 'Topics of the original query'. The columns 'one' and 'two' "
+            "contain the names of the compared columns. p: p-value for the null hypothesis that the compared columns "
+            "have no rank correlation.",
         ),
     ]
 
@@ -254,12 +254,12 @@ def _association(report: LogReport) -> list[Markup]:
         return []
     first = report.settings["first_group"]
     caption = (
-        f"Spearman's correlation between the association of a query with {first} and the share of {first} among its "
-        "reformulations"
+        f"Spearman's correlation between the association of a query with {first} and the share of reformulations of "
+        f"the query that add terms of {first}"
     )
     values = (
-        f"Association: how strongly the words of the query are associated with {first}. Share: the share of {first} "
-        "among the reformulations that add terms of a group to the query."
+        f"Association: how strongly the words of the query are associated with {first}, measured with word vectors. "
+        f"Share: of the reformulations that add terms of a group to the query, the share that adds terms of {first}."
     )
     note = (
         f"{values} Positive correlation: the more strongly the words of a query are associated with a group, the more "

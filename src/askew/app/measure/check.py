@@ -97,9 +97,10 @@ class CheckReport:
             errors = confusion(RESOLVER, "who")
             share = errors.trace() / errors.sum()
             words = f"{errors.sum():,.0f} labeled words for women and men"
-            told = f"In a cross-validation, the resolver gives the right class for {share:.0%} of {words}."
+            told = f"In a cross-validation, the estimated class is right for {share:.0%} of {words}."
         else:
-            told = f"The resolver was not trained on words of the groups {', '.join(self.groups.names)}."
+            names = ", ".join(self.groups.names)
+            told = f"The resolver was not trained on words of the groups {names}, so its accuracy is unknown."
         meanings = "; ".join(f"{who}: {WHO_SHORT[who]}" for who in self.classes)
         return f"{meanings}. The resolver {self.resolver} (a model) estimates these classes. {told}"
 
@@ -111,7 +112,8 @@ class CheckReport:
             rows.append((f"documents that name {group}", f"{self.naming[group]:,} ({share:.1%})"))
             rows.append((f"mentions of {group}", f"{self.mentions[group]:,}"))
             if self.clipped[group]:
-                rows.append((f"words of {group} directly after a period (not counted)", f"{self.clipped[group]:,}"))
+                name = f"words of {group} after a period without a space (not counted)"
+                rows.append((name, f"{self.clipped[group]:,}"))
         if self.queries is None:
             return [*rows, ("queries", "the collection has no queries")]
         rows.append(("queries", f"{self.queries:,}"))

@@ -131,9 +131,9 @@ def compare(
       loss beyond the margin") and of equivalence.
     - ``fail_if``: one or several conditions under which the comparison fails. The attribute ``failures`` of the report
       lists the conditions that hold. ``"nDCG@10 loses 0.01"`` holds if the mean loss is 0.01 or more.
-      ``"nDCG@10 may lose 0.01"`` holds unless the test of non-inferiority shows, at the 5% level, that the mean loss is
-      below 0.01. Such a condition needs a bounded measure. A condition on a measure of lean also holds if the measure
-      has no value for at least one query in one of the runs.
+      ``"nDCG@10 may lose 0.01"`` holds if the test of non-inferiority does not rule out a mean loss of 0.01 or more at
+      the 5% level. Such a condition needs a bounded measure. A condition on a measure of lean also holds if, in at
+      least one of the two runs, one or more queries have no value of this measure.
     - ``unpaired``: how to treat a query that is in only one of the runs: ``"error"`` (stop) or ``"drop"`` (leave it
       out).
     - ``seed``: the seed of the test ``"randomization"``.

@@ -71,8 +71,8 @@ def with_margins(
         return margin
     if margin is not None and not isinstance(margin, Mapping):
         raise ConfigError(
-            "margin= gives one margin for all measures, but a 'may lose' condition of fail_if= already gives a margin "
-            f"for {next(iter(wanted))}. Name the measure of each margin in margin=, as in 'RR@10=0.01'"
+            f"a 'may lose' condition of fail_if= already gives a margin for {next(iter(wanted))}, so margin= cannot be "
+            "one number for all measures. Give margin= a number for each measure, as in 'RR@10=0.01'"
         )
     for measure, amount in wanted.items():
         if margin is not None and margin.get(measure, amount) != amount:

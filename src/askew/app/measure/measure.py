@@ -211,10 +211,10 @@ def note_on_own_backgrounds(asked: Sequence[MeasureRequest], preset: Preset | No
         return []
     fixed = [one for one in own if _keeps_its_background(one, preset)]
     advice = (
-        f"to use the same background for all runs, request {fixed[0].family.name}(background=run) and give a run with "
-        "background="
+        f"to use the same background for all runs, request the measure {fixed[0].family.name}(background=run) and set "
+        "the option background= to a run"
         if fixed
-        else "to use the same background for all runs, give a run with background="
+        else "to use the same background for all runs, set the option background= to a run"
     )
     return [f"{_texts(own)}: the background of each run is the documents that it retrieved itself; {advice}"]
 

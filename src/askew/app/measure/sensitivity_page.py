@@ -76,8 +76,8 @@ def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
     note = (
         "A combination is one set of choices, such as a measure, a word list and a cutoff. Each row is one kind of "
         "choice. The column 'pairs' counts the pairs of combinations that are equal except for this choice. "
-        "Some choices, such as the sign, exist only for some measures. Such a choice is ignored if one of the two "
-        "combinations does not have it. A low mean tau means that this kind of choice changes the order of systems "
+        "Some choices, such as the sign, exist only for some measures. A choice that only one of two "
+        "combinations has is not compared. A low mean tau means that this kind of choice changes the order of systems "
         "much."
     )
     head = [*columns(*AXIS_HEAD), Column("values compared", WORDS)]
@@ -110,8 +110,8 @@ def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
                     about,
                     drawn,
                     f"Rows and columns are choices of {one.axis}. A cell is the mean of Kendall's tau over all pairs "
-                    "of combinations that are equal, except that one combination has the choice of the row and the "
-                    "other has the choice of the column.",
+                    f"of combinations that differ only in {one.axis}: one combination has the choice of the row, and "
+                    "the other combination has the choice of the column.",
                 )
             )
         )

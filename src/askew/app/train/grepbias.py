@@ -223,9 +223,9 @@ def _limits(job: AdapterJob, queries: int) -> tuple[str, ...]:
     folds = (
         "In the diagonal cells of the tables, a model is tested on held-out folds of its training category. The alphas "
         "(the weights of the pairwise penalty in the training loss) for a held-out fold are chosen by the results on "
-        "the other folds. These results come from models whose training data includes the held-out fold, so the choice "
-        "is not independent of the held-out fold. In all other cells, no setting was chosen with data of the test "
-        "category.",
+        "the other folds. The models that are tested on the other folds are trained on data that includes the held-out "
+        "fold, so the choice of the alphas depends indirectly on the held-out fold. In all other cells, no setting was "
+        "chosen with data of the test category.",
     )
     return (
         "The tables show models that were trained on one category of GrepBiasIR and tested on the other categories. "
