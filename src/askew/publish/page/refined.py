@@ -131,8 +131,9 @@ def _hard(files: PageParts, found: pl.DataFrame, measure: str, ranker: str) -> M
         f"candidate of a query has the best {measure} with {ranker}. Scored by both: number of hard queries that have "
         f"values with {ranker} and with the ranker in the column 'other ranker'. The columns after 'scored by both' "
         f"use only these hard queries. The columns 'originals' and 'best candidates' have the mean {measure} with "
-        f"{ranker} and with the other ranker. Improved, other: number of these hard queries whose best candidate has a better "
-        f"{measure} than the original query, both searched with the other ranker. Intervals are Wilson intervals."
+        f"{ranker} and with the other ranker. Improved, other: number of these hard queries whose best candidate "
+        f"has a better {measure} than the original query, both searched with the other ranker. Intervals are Wilson "
+        "intervals."
     )
     caption = f"Hard queries by {measure}, as in Table 5 of the RePair paper"
     return files.table(table("hard", caption, head, rows, note), found)
