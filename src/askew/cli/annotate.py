@@ -30,7 +30,7 @@ def command(
         str | None,
         typer.Option(
             "--preset",
-            help="Count the words that the measures of this preset count, and read texts as the preset reads them.",
+            help="Use the lexicons and tokenizers of this preset. It also sets how malformed lines of the input are read.",
         ),
     ] = None,
     groups: Annotated[

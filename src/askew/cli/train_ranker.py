@@ -221,9 +221,9 @@ def selector_command(
     slack: Annotated[
         float | None,
         typer.Option(
-            help="Limit the mean loss of effectiveness of the rule 'lean-aware' on the dev queries. The rule selects a "
-            "reformulation only if its estimated probability of no loss reaches a threshold. askew chooses the lowest "
-            "threshold at which the upper end of the 95% interval of the mean loss is at most this value."
+            help="Set the largest mean loss of effectiveness that the rule 'lean-aware' may have on the dev queries, by "
+            "the upper end of its 95% interval. To stay below it, askew raises the probability of no loss that a "
+            "reformulation must reach."
         ),
     ] = None,
     settings: Settings = None,

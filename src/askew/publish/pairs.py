@@ -78,8 +78,8 @@ _FURTHER = {
     "with the highest score (column 'score') among the pairs whose columns 'valid' and 'accepted' are both true",
     "perfect": "whether the rewritten query reaches the thresholds of the selector for effectiveness and lean",
     "is_best": "whether the pair is the one that the selector ranks first for its query",
-    "optimal_score": "the score of a pair in the subset 'Optimal', null for other pairs. With the selector "
-    "'refairmulate-repo', this score is always 1",
+    "optimal_score": "the value of the column 'score' for a pair in the subset 'Optimal', null for other pairs. With "
+    "the selector 'refairmulate-repo', it is always 1",
 }
 _WITHHELD = (
     "the original query; null in every row, because this dataset does not have the texts of the original queries. Get "
