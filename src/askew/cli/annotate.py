@@ -30,7 +30,7 @@ def command(
         str | None,
         typer.Option(
             "--preset",
-            help="Use the lexicons and tokenizers of this preset. It also sets how malformed lines of the input are read.",
+            help="Use the lexicons and tokenizers of this preset, and its rule for malformed lines of the input.",
         ),
     ] = None,
     groups: Annotated[

@@ -221,8 +221,8 @@ def selector_command(
     slack: Annotated[
         float | None,
         typer.Option(
-            help="Set the largest mean loss of effectiveness that the rule 'lean-aware' may have on the dev queries, by "
-            "the upper end of its 95% interval. To stay below it, askew raises the probability of no loss that a "
+            help="Set the largest mean loss of effectiveness that the rule 'lean-aware' may have on the dev queries, "
+            "by the upper end of its 95% interval. To stay below it, askew raises the probability of no loss that a "
             "reformulation must reach."
         ),
     ] = None,
