@@ -51,6 +51,17 @@ def test_the_frequent_words_of_other_groups_are_listed_and_shared_terms_are_note
     assert "several groups" not in askew("check docs.tsv --groups age.csv").err
 
 
+def test_a_group_that_no_document_names_is_noted(askew, files):
+    files.text("work.csv", "farmr,worker\nking,royal\n")
+    files.docs("docs.tsv", {"d1": "The king and the farmer.", "d2": "A king."})
+    assert (
+        "no document names the group 'worker'; check the spelling of its terms"
+        in askew("check docs.tsv --groups work.csv").err
+    )
+    files.text("work.csv", "farmer,worker\nking,royal\n")
+    assert "no document names" not in askew("check docs.tsv --groups work.csv").err
+
+
 def test_groups_may_be_chosen_of_a_lexicon(askew, files):
     files.text("age.csv", AGE)
     assert askew("check demo --groups young --lexicon age.csv --json").json["groups"]["names"] == ["young"]

@@ -205,6 +205,7 @@ def test_a_table_with_several_lexicons_says_which_measures_use_which(askew):
     command = "measure old.run --docs docs.tsv --measures 'ARaB(tf)@10 NFaiRR(background=self)@10 ARaB(bool)@10'"
     said = " ".join(askew(command).out.split())
     assert "lexicons: rekabsaz2020 for ARaB(tf)@10, ARaB(bool)@10; rekabsaz2021 for NFaiRR(background=self)@10." in said
+    assert "lexicons: rekabsaz2020 for" in askew(command.replace("measure old.run", "compare old.run new.run")).out
     assert "lexicons:" not in askew(f"{command} --lexicon gender").out
     assert "lexicons:" not in askew("measure old.run --docs docs.tsv --measures 'ARaB(tf)@10'").out
 

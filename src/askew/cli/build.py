@@ -251,8 +251,8 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
             "all documents. The number of held-out queries can therefore differ from the number of queries of the "
             "subset.",
             "words: the change from the original queries to the reformulations if the pairs are selected with one half "
-            "of the group words and measured with the other half. This change is too optimistic, because both halves "
-            "of the words are counted in the same passages.",
+            "of the group words and measured with the other half. This change is too optimistic on average, because "
+            "both halves of the words are counted in the same passages.",
         ]
     if figures:
         said.append(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askew.cli import options as o
-from askew.cli.measure import say_intervals, say_what_changed
+from askew.cli.measure import say_intervals, say_lexicons, say_what_changed
 from askew.cli.render import (
     Waiting,
     end_gate,
@@ -166,12 +166,15 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
     say_wrapped("gain: how much better the new run is, as a mean over queries. For every measure, positive is better.")
     if any(a.direction is Direction.ZERO for a in report.asked):
         say_wrapped(_BEST_AT_ZERO)
-    tests = f", corrected by Holm's method over {len(report.p_holm)} tests" if len(report.p_holm) > 1 else ""
-    say_wrapped(f"p: p-value of the null hypothesis that {report.nulls['p']}{tests}.")
+    several = len(report.p_holm) > 1
+    tests = f", corrected by Holm's method over {len(report.p_holm)} tests" if several else ""
+    intervals = " The intervals of the gains are not corrected." if several else ""
+    say_wrapped(f"p: p-value of the null hypothesis that {report.nulls['p']}{tests}.{intervals}")
     say_wrapped("d_z: mean gain / standard deviation of the gains.")
     say_intervals([text for text in texts if report.results[text].method == STUDENTIZED])
     if any(r.low is None for r in rows):
         say_wrapped("-: no interval, because all gains are equal and their spread is not known.")
+    say_lexicons(report.asked)
     say_what_changed(report.asked, preset)
     say("")
     _print_reach(report)

@@ -92,7 +92,7 @@ def show(
         _print_tsv(report, per_query)
     else:
         _print_table(report)
-        _say_lexicons(report.asked)
+        say_lexicons(report.asked)
         say_what_changed(report.asked, preset)
         _print_parts(report)
         if per_query:
@@ -174,7 +174,7 @@ def _print_per_query(report: MeasureReport) -> None:
         print_tables(run.name, "query", run.query_ids, columns)
 
 
-def _say_lexicons(asked: Sequence[MeasureRequest]) -> None:
+def say_lexicons(asked: Sequence[MeasureRequest]) -> None:
     """Print which measures count the words of which lexicon, if there are several lexicons."""
     found: dict[str, list[str]] = {}
     for one in asked:

@@ -180,9 +180,15 @@ def check(
         judged=None if judged is None else judged[0], without_relevant=judged[1] if judged else 0,
         unanswerable=judged[2] if judged else 0, sampled=len(texts.sampled),
         words=list(_words(texts.sampled, counted, words)),
-        notes=[*opened.notes("queries", "judgements"), *_shared_terms(counted)],
+        notes=[*opened.notes("queries", "judgements"), *_shared_terms(counted), *_unnamed(texts)],
         resolver=resolver_id(RESOLVER),
     )  # fmt: skip
+
+
+def _unnamed(texts: _Texts) -> list[str]:
+    """A note for each group that no document names, because its terms may be misspelled."""
+    lost = [group for group, count in texts.by_group(texts.naming).items() if not count]
+    return [f"no document names the group {group!r}; check the spelling of its terms" for group in lost]
 
 
 def _shared_terms(groups: Groups) -> list[str]:
