@@ -140,7 +140,7 @@ def _split(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, A
 
 
 def _print_report(report: AuditReport, keep_queries: bool) -> None:
-    title = f"{report.engine}: {report.queries:,} queries, {report.k:,} results each"
+    title = f"{report.engine}: {report.queries:,} queries, up to {report.k:,} results each"
     means = [report.mean(one.text) for one in report.asked]
     columns = [
         ("mean", [number(one.mean) for one in means]),

@@ -155,7 +155,8 @@ def _worse(measure: str, found: Paired | None, p: float) -> str:
         return f"{measure} has no query in common with the baseline"
     if found.gain >= 0 or p >= ALPHA:
         return ""
-    return f"{measure} is worse than in the baseline by {-found.gain:.4f} (p = {p:.3g}, n = {found.n} queries)"
+    said = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    return f"{measure} is worse than in the baseline by {-found.gain:.4f} ({said}, n = {found.n} queries)"
 
 
 def _compared(asked: MeasureRequest, measured: EngineScores, baseline: Baseline | None) -> Paired | None:
