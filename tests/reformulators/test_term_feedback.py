@@ -269,7 +269,7 @@ def test_groups_that_cannot_be_compared_are_refused():
 
 
 def test_terms_that_could_never_be_found_are_refused():
-    for term, expected in (("!!", "has no token"), ("step mo*", "a prefix must be one token")):
+    for term, expected in (("!!", "has no token"), ("step mo*", "must be a single token")):
         with pytest.raises(DataError, match=f"lexicon 'odd': the term .* {expected}"):
             Leaning(Groups(Lexicon("odd", {"one": (term,), "two": ("she",)})))
 
