@@ -6,11 +6,13 @@ import math
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 from rich.cells import cell_len
 
+from askew.cli.measure import _print_parts
 from askew.corpora.demo import demo_files
 
 ALL = "--docs docs.tsv --qrels qrels.txt"
@@ -560,3 +562,13 @@ def test_parts_fit_the_terminal_and_add_up_to_the_measure(askew):
 def test_parts_have_no_form_as_columns(askew):
     found = askew(f"measure old.run {ALL} --measures 'ARaB(tf)@10' --decompose --tsv")
     found.refused(2, "--decompose and --tsv exclude each other")
+
+
+@pytest.mark.parametrize(("resolver", "part"), [("light", "why: ontopic"), ("neural", "why: warranted")])
+def test_the_note_on_parts_names_a_part_that_the_table_of_the_resolver_has(capsys, resolver, part):
+    parts = SimpleNamespace(
+        run="old.run", measure="ARaB(tf)@10", value=0.1, mentions=3, resolver=f"{resolver}@{'0' * 12}",
+        rows=lambda: (["part", "share"], [["why: offtopic", "40%"], [part, "60%"], ["who: real", "100%"]]),
+    )  # fmt: skip
+    _print_parts(SimpleNamespace(parts=[parts]))
+    assert f"stereotypes belong to the part '{part}'" in " ".join(capsys.readouterr().out.split())

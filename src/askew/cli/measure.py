@@ -112,13 +112,16 @@ def _print_parts(report: MeasureReport) -> None:
         title = f"{one.run}: parts of {one.measure} = {number(one.value)} ({one.mentions:,} mentions)"
         print_tables(safe(title), head[0], [row[0] for row in rows], columns)
     if report.parts:
+        from askew.mentions.relevance import why_parts
+
         resolver = report.parts[0].resolver
+        on_topic = why_parts(resolver.partition("@")[0])[-1]
         say_wrapped(
             f"The model {resolver!r} estimates these parts. The parts that begin with 'who' are corrected for known "
             "errors of the model. Intervals are bootstrapped over queries and documents. "
-            "Mentions that are stereotypes belong to the part "
-            f"'why: {'warranted' if resolver == 'neural' else 'ontopic'}', because the training data of the model has "
-            f"too few labeled stereotypes for a separate part. For the accuracy of the model, see {pages('warrant')}."
+            f"Mentions that are stereotypes belong to the part 'why: {on_topic}', because the training data of the "
+            "model has too few labeled stereotypes for a separate part. For the accuracy of the model, see "
+            f"{pages('warrant')}."
         )
 
 
