@@ -66,7 +66,7 @@ def test_the_license_of_the_package_names_every_license_of_what_it_ships():
     named = set(project["license"].split(" AND "))
     assert "Apache-2.0" in named
     for path in (ROOT / "src/askew/data").rglob("*.toml"):
-        found = tomllib.loads(path.read_text(encoding="utf-8")).get("licence")
+        found = tomllib.loads(path.read_text(encoding="utf-8")).get("license")
         assert found is None or stated_license(found) in {*named, None}, path
     cards = [path.read_text(encoding="utf-8") for path in (ROOT / "src/askew/data/adapters").rglob("README.md")]
     heads = [re.search(r"^license: (\S+)$", card, re.MULTILINE) for card in cards]

@@ -78,13 +78,13 @@ def test_measures_of_lean_come_first_in_the_list(askew):
 
 
 @pytest.mark.parametrize("name", LEXICONS)
-def test_a_shipped_lexicon_shows_its_source_its_licence_and_its_terms(askew, name):
+def test_a_shipped_lexicon_shows_its_source_its_license_and_its_terms(askew, name):
     facts = askew(f"show lexicon {name} --json").json
     assert facts["lexicon"].startswith(f"{name}@")
-    assert facts["source"] and facts["licence"]
+    assert facts["source"] and facts["license"]
     assert set(facts["groups"]) >= GROUPS[name]
     shown = askew(f"show lexicon {name}").out
-    assert "licence: " in shown
+    assert "license: " in shown
     for group, terms in facts["groups"].items():
         assert f"  {group} ({len(terms)}): {', '.join(terms)}\n" in shown
 

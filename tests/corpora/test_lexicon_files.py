@@ -14,7 +14,7 @@ name = "mine"
 version = 2
 language = "en"
 source = "my head"
-licence = "CC0"
+license = "CC0"
 title = "My words"
 note = "Few."
 
@@ -45,13 +45,13 @@ def test_a_toml_lexicon_has_its_groups_in_order_and_its_terms_cleaned(tmp_path):
 def test_a_toml_lexicon_says_what_it_is_and_where(tmp_path):
     lexicon = load(tmp_path, TOML, "a.toml")
     assert (lexicon.name, lexicon.version, lexicon.language) == ("mine", "2", "en")
-    assert (lexicon.source, lexicon.licence, lexicon.title, lexicon.note) == ("my head", "CC0", "My words", "Few.")
+    assert (lexicon.source, lexicon.license, lexicon.title, lexicon.note) == ("my head", "CC0", "My words", "Few.")
     assert lexicon.where == str(tmp_path / "a.toml")
 
 
 def test_a_toml_lexicon_without_a_name_is_named_after_its_file(tmp_path):
     lexicon = load(tmp_path, "[groups]\nfemale = ['she']\n", "words.toml")
-    assert (lexicon.name, lexicon.licence) == ("words", "not stated")
+    assert (lexicon.name, lexicon.license) == ("words", "not stated")
 
 
 def test_the_groups_of_a_toml_lexicon_may_have_any_names_and_number(tmp_path):
@@ -78,9 +78,14 @@ def test_toml_without_lists_of_terms_says_what_is_expected(tmp_path, content):
         load(tmp_path, content, "a.toml")
 
 
+def test_the_british_spelling_of_the_key_license_is_read_too(tmp_path):
+    lexicon = load(tmp_path, TOML.replace("license", "licence"), "a.toml")
+    assert lexicon.license == "CC0" and lexicon == load(tmp_path, TOML, "a.toml")
+
+
 def test_an_unknown_key_suggests_the_right_one(tmp_path):
-    with pytest.raises(UnknownName, match=r"unknown key 'license' in .*a\.toml: did you mean 'licence'\?"):
-        load(tmp_path, "license = 'MIT'\n[groups]\nfemale = ['she']\n", "a.toml")
+    with pytest.raises(UnknownName, match=r"unknown key 'licens' in .*a\.toml: did you mean 'license'\?"):
+        load(tmp_path, "licens = 'MIT'\n[groups]\nfemale = ['she']\n", "a.toml")
 
 
 def test_a_table_of_groups_without_a_group_is_refused(tmp_path):
@@ -289,10 +294,10 @@ def test_the_shipped_lexicons_are_listed_in_order():
 
 
 @pytest.mark.parametrize("name", shipped_lexicons())
-def test_each_shipped_lexicon_is_found_by_name_and_says_its_source_and_licence(name):
+def test_each_shipped_lexicon_is_found_by_name_and_says_its_source_and_license(name):
     lexicon = load_lexicon(name)
     assert lexicon.name == name
-    assert "not stated" not in (lexicon.source, lexicon.licence)
+    assert "not stated" not in (lexicon.source, lexicon.license)
 
 
 @pytest.mark.parametrize("name", ["gender", "gsqr2023", "rekabsaz2020", "rekabsaz2021"])
@@ -387,9 +392,9 @@ def test_a_lexicon_without_shared_terms_says_so():
 
 
 def test_exclusive_keeps_a_shared_term_for_the_first_of_its_groups():
-    lexicon = Lexicon("x", {"a": ("one", "two"), "b": ("two", "three")}, licence="CC0")
+    lexicon = Lexicon("x", {"a": ("one", "two"), "b": ("two", "three")}, license="CC0")
     assert dict(lexicon.exclusive().groups) == {"a": ("one", "two"), "b": ("three",)}
-    assert (lexicon.exclusive().name, lexicon.exclusive().licence) == ("x", "CC0")
+    assert (lexicon.exclusive().name, lexicon.exclusive().license) == ("x", "CC0")
 
 
 def test_exclusive_changes_nothing_where_nothing_is_shared():

@@ -40,7 +40,7 @@ def place(row):
 def test_each_shipped_lexicon_states_what_a_user_must_know(name):
     lexicon = load_lexicon(name)
     assert lexicon.title and lexicon.note and lexicon.language == "en"
-    assert "not stated" not in (lexicon.source, lexicon.licence)
+    assert "not stated" not in (lexicon.source, lexicon.license)
 
 
 @pytest.mark.parametrize("name", shipped_lexicons())
@@ -93,7 +93,7 @@ def test_the_documentation_lists_each_shipped_lexicon_with_its_size_and_license(
     lexicon = load_lexicon(name)
     terms = sum(len(terms) for terms in lexicon.groups.values())
     row = re.search(rf"^\| `{name}` \| (\d+) \| (\d+) \| [^|]* \| ([^|]*) \|$", PAGE, re.MULTILINE)
-    assert row and row.groups() == (str(len(lexicon.groups)), str(terms), lexicon.licence)
+    assert row and row.groups() == (str(len(lexicon.groups)), str(terms), lexicon.license)
 
 
 def test_the_documentation_says_which_terms_of_the_nonbinary_group_were_dropped_after_reading():

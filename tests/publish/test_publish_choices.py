@@ -269,7 +269,7 @@ def test_robust_pairs_are_counted_with_n_share_and_interval(tmp_path):
 def test_a_robust_pair_that_is_worse_under_the_ranker_of_the_release_is_refused(tmp_path):
     with pytest.raises(
         DataError,
-        match=r"no measure is worse for the rewritten query than for the original query .*: broken by 1 of 3",
+        match=r"no measure is worse for the reformulation than for the original query .*: broken by 1 of 3",
     ):
         robust_release(tmp_path, [True, False, True])
 

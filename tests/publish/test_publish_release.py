@@ -210,7 +210,7 @@ def test_a_folder_that_fills_while_we_write_is_not_overwritten(tmp_path, monkeyp
         (lambda p: p.with_columns(pl.lit(float("inf")).alias("score")), "expected finite numbers"),
         (lambda p: p.with_columns(pl.lit(1).alias("fair")), "column 'fair': the type"),
         (lambda p: p.with_columns(pl.lit([1]).alias("more")), "column 'more': the type"),
-        (lambda p: pl.concat([p, p]), "no two rewritten queries of an original query have the same id"),
+        (lambda p: pl.concat([p, p]), "no two reformulations of an original query have the same id"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(tmp_path, change, said):
@@ -285,10 +285,10 @@ def test_the_means_of_the_card_are_those_of_the_pairs(tmp_path):
     publish(frame(rows), facts(), tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
     assert "| all | 3 | 1 | " in card
-    assert "| Optimal | `RR@10` | 1 | 0.5000 | 1.0000 | 0.5000 |" in card
-    assert "| Effective | `ARaB(tf)@10` | 1 | 0.5000 | 0.2500 | 0.2500 |" in card
-    assert "| Fair | `RR@10` | 2 | 0.5000 | 0.8750 | 0.3750 |" in card
-    assert "| Negative | `ARaB(tf)@10` | 1 | 0.5000 | -0.5000 | 0.0000 |" in card
+    assert "| optimal | `RR@10` | 1 | 0.5000 | 1.0000 | 0.5000 |" in card
+    assert "| effective | `ARaB(tf)@10` | 1 | 0.5000 | 0.2500 | 0.2500 |" in card
+    assert "| fair | `RR@10` | 2 | 0.5000 | 0.8750 | 0.3750 |" in card
+    assert "| negative | `ARaB(tf)@10` | 1 | 0.5000 | -0.5000 | 0.0000 |" in card
 
 
 def test_a_value_that_was_not_measured_lowers_n_and_not_the_mean(tmp_path):
@@ -416,6 +416,6 @@ def test_the_rai_fields_say_what_was_measured(tmp_path):
 
 def test_pairs_that_break_a_rule_are_not_published(tmp_path):
     pairs = toy_pairs().with_columns(pl.lit(True).alias("fair"))
-    with pytest.raises(DataError, match="Fair is the union of the subsets Optimal and Effective: broken by 164 of 200"):
+    with pytest.raises(DataError, match="fair is the union of the subsets optimal and effective: broken by 164 of 200"):
         publish(pairs, facts(), tmp_path / "out")
     assert not list(tmp_path.iterdir())

@@ -1,6 +1,7 @@
 """The card of a dataset with few pairs promises nothing that it does not have."""
 
 import polars as pl
+import pytest
 from toy_release import choose, facts, frame, resign, row
 
 from askew.publish import numbers
@@ -27,13 +28,13 @@ def card_of(tmp_path, stated=(), queries=1):
 def test_numbers_of_one_are_singular(tmp_path):
     card = card_of(tmp_path)
     assert "\n2 pairs of 1 query of `toy`:" in card
-    assert "\nThe only pair of the subset Fair:\n" in card and "The first pairs of the subset" not in card
+    assert "\nThe only pair of the subset fair:\n" in card and "The first pairs of the subset" not in card
 
 
 def test_a_subset_without_pairs_has_a_line_of_counts_and_no_means(tmp_path):
     card = card_of(tmp_path, [held_out("optimal", 9), held_out("effective", 9)])
-    assert "| Optimal | 0 | 0 |" in card
-    assert "| Optimal | `RR@10` |" not in card and "| Effective | `RR@10` | held-out |" in card
+    assert "| optimal | 0 | 0 |" in card
+    assert "| optimal | `RR@10` |" not in card and "| effective | `RR@10` | held-out |" in card
 
 
 def test_a_card_with_all_rows_as_earlier_versions_wrote_it_still_verifies(tmp_path):
@@ -65,11 +66,49 @@ def test_intervals_are_explained_where_some_are_missing(tmp_path):
     stated = [held_out("effective", 5), held_out("fair", 4), held_out("negative", 0, figures="in-sample")]
     card = card_of(tmp_path, stated, queries=5)
     assert "| +20.0% | -97.5 to +3900.0 |" in card and card.count("3900") == 2
-    assert "The 95% interval of a change treats the queries as a random sample. A dash means that there" in card
+    assert "The 95% interval of a change treats the queries as a random sample. With few queries, it is wide" in card
+    assert "A dash means that there are fewer than 5 queries or that no interval can be computed." in card
+
+
+NOT_BETTER = "subset fair: held-out data do not show that these measures improve (change, 95% interval): "
+WORSE = "subset fair: on held-out data, these measures become worse (change, 95% interval): "
+
+
+@pytest.mark.parametrize(
+    ("measure", "figures", "said"),
+    [
+        ("ARaB(tf)@10", {"low": -40.0, "high": 12.5}, NOT_BETTER + "ARaB(tf)@10 -20.0%, -40.0 to +12.5"),
+        ("ARaB(tf)@10", {"low": -40.0, "high": 0.0}, NOT_BETTER + "ARaB(tf)@10 -20.0%, -40.0 to +0.0"),
+        ("ARaB(tf)@10", {"low": 1.0, "high": 40.0}, NOT_BETTER + "ARaB(tf)@10 -20.0%, +1.0 to +40.0"),
+        ("ARaB(tf)@10", {"low": None, "high": None}, NOT_BETTER + "ARaB(tf)@10 -20.0%, no interval"),
+        ("ARaB(tf)@10", {"figures": "in-sample"}, NOT_BETTER + "ARaB(tf)@10 has no held-out change"),
+        ("ARaB(tf)@10", {"low": -40.0, "high": -1.0}, None),
+        ("RR@10", {"low": -40.0, "high": -1.0}, WORSE + "RR@10 -20.0%, -40.0 to -1.0"),
+        ("RR@10", {"low": -40.0, "high": 0.0}, None),
+        ("RR@10", {"low": -40.0, "high": 12.5}, None),
+        ("RR@10", {"low": None, "high": None}, None),
+        ("RR@10", {"low": 1.0, "high": 40.0}, None),
+    ],
+)
+def test_what_held_out_data_do_not_show_is_in_the_notes_and_in_the_card(tmp_path, measure, figures, said):
+    stated = {**held_out("fair", 5), "change": -20.0, "measure": measure, **figures}
+    old, better, worse = (0.5, 0.5, 1.0), (1.0, 0.25, 1.0), (0.0, 0.5, 1.0)
+    rows = [choose([row(f"q{i}", "v0", old, better), row(f"q{i}", "v1", old, worse)]) for i in range(5)]
+    done = publish(frame([one for some in rows for one in some]), facts(held_out=[stated]), tmp_path / "out")
+    assert done.notes == ([] if said is None else [said])
+    assert ("held-out data" in (tmp_path / "out" / "README.md").read_text()) == (said is not None)
+
+
+def test_a_dataset_without_a_license_has_a_note(tmp_path):
+    rows = choose([row("q0", "v0", (0.5, 0.5, 1.0), (1.0, 0.25, 1.0))])
+    stated = {name: value for name, value in facts().items() if name != "license"}
+    assert publish(frame(rows), stated, tmp_path / "out").notes == [
+        "the dataset states no license; set it in the recipe: publish.license"
+    ]
 
 
 def test_a_split_without_rows_is_named_as_such_and_no_leak_is_a_plain_sentence(tmp_path):
     card = card_of(tmp_path)
     assert sum(f"| the split {split}, without rows |" in card for split in ("train", "dev", "test")) == 2
     assert "0 of 2 pairs" not in card
-    assert "No rewritten query has the same normalized text as an original query of another split." in card
+    assert "No reformulation has the same normalized text as an original query of another split." in card

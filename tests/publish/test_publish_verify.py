@@ -282,7 +282,7 @@ CAREFUL = {
     ),
     "another direction": (
         edit_json("askew.json", lambda v: v["facts"]["measures"]["RR@10"].update(direction="down")),
-        "the gain in RR@10 is computed from its values for the original and the rewritten query: broken by",
+        "the gain in RR@10 is computed from its values for the original query and the reformulation: broken by",
     ),
     "an unknown direction": (
         edit_json("askew.json", lambda v: v["facts"]["measures"]["RR@10"].update(direction="left")),
@@ -312,7 +312,7 @@ CAREFUL = {
     ),
     "a pair in two splits": (
         copy_a_pair,
-        "no two rewritten queries of an original query have the same id: broken by 2 of 201 pairs; first: query 'q0'",
+        "no two reformulations of an original query have the same id: broken by 2 of 201 pairs; first: query 'q0'",
     ),
 }
 
@@ -346,40 +346,40 @@ def second_effective(table):
 
 
 BROKEN = {
-    "of each pair in the subset Effective have a combination that the selector accepts: broken by 1 of 15": (
+    "of each pair in the subset effective have a combination that the selector accepts: broken by 1 of 15": (
         "effective",
         {"label": pl.lit(4)},
     ),
-    "of each pair in the subset Optimal have a combination that the selector accepts: broken by 1 of 21": (
+    "of each pair in the subset optimal have a combination that the selector accepts: broken by 1 of 21": (
         "optimal",
         {"label": pl.lit(4)},
     ),
-    "the subset Fair is the union of the subsets Optimal and Effective: broken by 1 of 200": (
+    "the subset fair is the union of the subsets optimal and effective: broken by 1 of 200": (
         "effective",
         {"fair": pl.lit(False)},
     ),
-    "no pair in the subset Fair is a negative sample: broken by 1 of 200": ("effective", {"negative": pl.lit(True)}),
-    "the reformulation of each pair in the subset Fair have different texts: broken by 1 of 36": (
+    "no pair in the subset fair is a negative sample: broken by 1 of 200": ("effective", {"negative": pl.lit(True)}),
+    "the reformulation of each pair in the subset fair have different texts: broken by 1 of 36": (
         "fair",
         {"text": pl.col("original_text")},
     ),
-    "RR@10 is 1 for the reformulation of every Optimal pair: broken by 1 of 21": (
+    "RR@10 is 1 for the reformulation of every optimal pair: broken by 1 of 21": (
         "optimal",
         {"new_RR_10": pl.lit(0.9)},
     ),
-    "ARaB(tf)@10 is 0 for the reformulation of every Optimal pair: broken by 1 of 21": (
+    "ARaB(tf)@10 is 0 for the reformulation of every optimal pair: broken by 1 of 21": (
         "optimal",
         {"new_ARaB_tf_10": pl.lit(None)},
     ),
-    "the gain in RR@10 is computed from its values for the original and the rewritten query: broken by 1 of 200": (
+    "the gain in RR@10 is computed from its values for the original query and the reformulation: broken by 1 of 200": (
         "fair",
         {"gain_RR_10": pl.lit(0.123)},
     ),
-    "the gain in LexiconShare@10 is computed from its values for the original and the rewritten query: broken by 1": (
+    "the gain in LexiconShare@10 is computed from its values for the original query and the reformulation: broken by": (
         "",
         {"gain_LexiconShare_10": pl.lit(None)},
     ),
-    "the gain in ARaB(tf)@10 is computed from its values for the original and the rewritten query: broken by 1": (
+    "the gain in ARaB(tf)@10 is computed from its values for the original query and the reformulation: broken by 1": (
         "negative",
         {"new_ARaB_tf_10": pl.lit(7.0)},
     ),
@@ -393,7 +393,7 @@ BROKEN = {
     "all pairs of a query have the same original_text: broken by": ("", {"original_text": pl.lit("something else")}),
     "all pairs of a query have the same group: broken by": ("", {"group": pl.col("group") % 4 + 1}),
     "all pairs of a query have the same old_RR_10: broken by": ("", {"old_RR_10": pl.col("old_RR_10") + 1}),
-    "a query has at most one pair that is marked Effective: broken by 5 of 19": second_effective,
+    "a query has at most one pair that is marked effective: broken by 5 of 19": second_effective,
 }
 
 
@@ -425,7 +425,7 @@ def test_each_line_names_the_values_of_its_first_pair(tmp_path, monkeypatch):
     line = next(
         line
         for line in verify(tmp_path / "out").wrong
-        if line.startswith("the columns 'group' and 'label' of each pair in the subset Effective")
+        if line.startswith("the columns 'group' and 'label' of each pair in the subset effective")
     )
     assert line.endswith(
         f"broken by 1 of 15 pairs; first: query {first['query_id']!r}, variant {first['variant_id']!r}, "

@@ -59,7 +59,7 @@ def test_the_facts_and_the_card_say_that_the_texts_are_not_there(tmp_path):
     published(tmp_path)
     assert json.loads((tmp_path / "out" / "askew.json").read_text())["facts"]["query_text"] is False
     card = (tmp_path / "out" / "README.md").read_text()
-    assert "| query | rewritten | method | outcome |" in card
+    assert "| query | reformulation | method | outcome |" in card
     assert "The texts of the original queries are not in this dataset" in card
     assert 'join(queries, on="query_id")' in card
 

@@ -94,6 +94,6 @@ def test_the_columns_come_to_the_pairs_and_to_the_dataset(built, tmp_path):
     known = dict(pairs.select("variant_id", "p_same").iter_rows())
     assert all(known[variant] == p for variant, p in published.select("variant_id", "p_same").iter_rows())
     assert (
-        "probability that the original and the rewritten query have the same meaning"
+        "probability that the original query and the reformulation have the same meaning"
         in (tmp_path / "out" / "README.md").read_text()
     )

@@ -73,12 +73,12 @@ def test_the_report_and_the_dataset_have_no_word_of_other_groups(written):
 def test_the_facts_the_card_and_the_metadata_name_the_groups_with_license_and_source(written):
     lexicon, folder = load_lexicon("age"), written / "dataset"
     facts = json.loads((folder / "askew.json").read_text())["facts"]
-    stated = {"id": lexicon.id, "groups": ["young", "old"], "license": lexicon.licence, "source": lexicon.source}
+    stated = {"id": lexicon.id, "groups": ["young", "old"], "license": lexicon.license, "source": lexicon.source}
     assert facts["lexicons"] == [stated]
     card = (folder / "README.md").read_text()
-    assert f"| `{lexicon.id}` | young, old | `{lexicon.licence}` | {lexicon.source}" in card.replace("&#59;", ";")
+    assert f"| `{lexicon.id}` | young, old | `{lexicon.license}` | {lexicon.source}" in card.replace("&#59;", ";")
     metadata = json.loads((folder / "croissant.json").read_text())
-    assert f"{lexicon.id} (groups young, old; license {lexicon.licence};" in metadata["rai:dataAnnotationProtocol"]
+    assert f"{lexicon.id} (groups young, old; license {lexicon.license};" in metadata["rai:dataAnnotationProtocol"]
     page = (written / "report" / "report.html").read_text()
     assert f"young, old (lexicon {lexicon.id})" in page
     assert "The measures of lean count the words of these groups: young, old." in page

@@ -468,10 +468,10 @@ def test_the_card_begins_with_the_held_out_figures_and_verify_checks_them(tmp_pa
     assert (row["figures"], row["held_out_pairs"] > 0) == ("held-out", True)
     assert {"words_change", "ranks_change", "in_sample_change"} < set(row)
     assert "| change | 95% interval | change by words | change by ranks | in-sample change |" in card
-    assert f"| Effective | `{LEAN}` | held-out |" in card
+    assert f"| effective | `{LEAN}` | held-out |" in card
     assert f"{row['change']:+.1f}%" in card
     assert verify(str(tmp_path / "out")).ok
-    line = next(one for one in card.splitlines() if one.startswith(f"| Effective | `{LEAN}` | held-out |"))
+    line = next(one for one in card.splitlines() if one.startswith(f"| effective | `{LEAN}` | held-out |"))
     (tmp_path / "out" / "README.md").write_text(card.replace(line, line.replace("held-out", "in-sample")))
     wrong = verify(str(tmp_path / "out")).wrong
     assert "README.md: the table of changes on held-out data differs from the field 'held_out' in askew.json" in wrong

@@ -75,7 +75,7 @@ def test_a_collection_a_lexicon_and_a_store_of_ones_own_are_published_by_their_n
     lexicon.parent.mkdir()
     groups = load_lexicon("rekabsaz2020").groups
     lines = [f"{name} = {json.dumps(list(terms))}" for name, terms in groups.items()]
-    head = ['name = "mine"', "version = 1", 'language = "en"', 'title = "Mine"', 'licence = "CC0-1.0"', "[groups]"]
+    head = ['name = "mine"', "version = 1", 'language = "en"', 'title = "Mine"', 'license = "CC0-1.0"', "[groups]"]
     lexicon.write_text("\n".join([*head, *lines]))
     recipe = home / "recipes" / "mine.toml"
     recipe.parent.mkdir()

@@ -44,6 +44,11 @@ def test_a_dataset_is_published_and_everything_it_promises_is_checked(askew_cli,
     facts = json.loads(published(askew_cli, store, "--json", recipe=recipe).out)
     rows = rows_of(tmp_path / "ds")
     assert rows.height == sum(facts["splits"].values())
+    steps = json.loads(askew_cli(["run", recipe, "--store", str(store), "--json"]).out)["steps"]
+    built = next(row["out"] for row in steps if row["step"] == "pairs")
+    assert facts["unselected"] == built - rows.height > 0
+    card = (tmp_path / "ds" / "README.md").read_text()
+    assert f"| publish&#58; the pair is in no subset | {facts['unselected']} |" in card
     effective = rows.filter(pl.col("effective"))
     assert effective.height == facts["subsets"]["effective"] > 0
     assert (effective["gain_RR_10"] >= 0).all()

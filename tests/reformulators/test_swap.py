@@ -112,7 +112,7 @@ def test_the_shipped_list_says_where_it_is_from_and_is_long_enough():
     text = resources.files("askew").joinpath("data/swaps/gender-en.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
     assert shipped_swaps() == ["gender-en"]
-    assert all(data[key] for key in ("source", "licence", "version", "language"))
+    assert all(data[key] for key in ("source", "license", "version", "language"))
     assert len(data["pairs"]) >= 120
     assert all(len(pair) == 3 for pair in data["pairs"])
 

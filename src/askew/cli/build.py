@@ -12,7 +12,7 @@ from askew.cli import options as o
 from askew.cli.render import Waiting, note, print_rows, safe, say, say_json, say_wrapped
 from askew.core import defaults
 from askew.core.address import Address
-from askew.core.figures import HELD_OUT, size_of
+from askew.core.figures import FEWEST, HELD_OUT, size_of
 from askew.core.groups import Groups
 
 if TYPE_CHECKING:
@@ -259,6 +259,11 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
             "in-sample: the change from the original queries to the reformulations, measured on the data with which "
             "the pairs were selected."
         )
+    if any(row["change"] is None or not _interval(row) for row in rows):
+        said.append(
+            f"A change without an interval in brackets has fewer than {FEWEST} queries, or its interval cannot be "
+            "computed. A dash in place of a change means that the mean of the original queries is 0."
+        )
     held_out = {row["subset"] for row in rows if row["figures"] == HELD_OUT}
     if any(row["subset"] not in held_out for row in rows):
         said.append(
@@ -283,8 +288,15 @@ def _mean(value: float | None) -> str:
 
 
 def _percent(row: dict[str, Any]) -> str:
-    ends = "" if row["low"] is None or row["high"] is None else f" [{row['low']:+.0f}, {row['high']:+.0f}]"
-    return f"{_change(row['change'])}{ends}"
+    return f"{_change(row['change'])}{_interval(row)}"
+
+
+def _interval(row: dict[str, Any]) -> str:
+    """Format the interval of a change; empty if there are too few queries or no interval can be computed."""
+    queries = row["held_out_queries"] if row.get("figures") == HELD_OUT else row["queries"]
+    if queries < FEWEST or row["low"] is None or row["high"] is None:
+        return ""
+    return f" [{row['low']:+.0f}, {row['high']:+.0f}]"
 
 
 def _change(percent: float | None) -> str:
@@ -301,8 +313,10 @@ def publish_command(
     with Waiting("writing"):
         done = pairs.publish(out)
     if as_json:
-        say_json({"out": str(out), "splits": done.splits, "subsets": done.subsets, "left_out": done.left_out})
+        say_json({"out": str(out), "splits": done.splits, "subsets": done.subsets, "left_out": done.left_out,
+                  "unselected": done.unselected, "notes": done.notes})  # fmt: skip
         return
+    note(done.notes)
     say("splits: " + ", ".join(f"{name} {count:,}" for name, count in done.splits.items()))
     say("subsets: " + ", ".join(f"{name} {count:,}" for name, count in done.subsets.items()))
     if done.left_out:
@@ -310,6 +324,9 @@ def publish_command(
             f"left out, because publish.query_text is false: {done.left_out:,} pairs whose reformulation has the same "
             "words as an original query"
         )
+    if done.unselected:
+        pairs_are = "1 pair of the build is" if done.unselected == 1 else f"{done.unselected:,} pairs of the build are"
+        say(f"not published: {pairs_are} in no subset")
     typer.echo(f"written to {safe(str(out))}; to check it: askew verify {safe(str(out))}")
 
 

@@ -190,7 +190,7 @@ def _show_lexicon(name: str) -> dict[str, Any]:
     found = load_lexicon(name)
     facts: dict[str, Any] = {
         "lexicon": found.id, "title": found.title, "version": found.version, "language": found.language,
-        "source": found.source, "licence": found.licence, "note": found.note,
+        "source": found.source, "license": found.license, "note": found.note,
     }  # fmt: skip
     facts["groups"] = {group: list(terms) for group, terms in found.groups.items()}
     if shared := found.shared_terms():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 HELD_OUT, IN_SAMPLE = "held-out", "in-sample"
+# With fewer queries, the interval of a change is too wide or too inaccurate to be useful.
+FEWEST = 5
 
 
 def size_of(subset: str, pairs: int, queries: int) -> str:

@@ -18,7 +18,7 @@ from askew.core.fingerprint import fingerprint
 from askew.core.shipped import DATA
 
 # What a lexicon says about itself; the section [groups] of a recipe may say it about its words.
-LEXICON_FACTS = ("name", "version", "language", "source", "licence", "title", "note")
+LEXICON_FACTS = ("name", "version", "language", "source", "license", "title", "note")
 _SHIPPED = DATA / "lexicons"
 _GROUP_NAME = re.compile(r"\w+")
 _SHORT_GROUPS = {"f": "female", "m": "male"}
@@ -33,7 +33,7 @@ class Lexicon:
     version: str = "1"
     language: str = "und"
     source: str = "not stated"
-    licence: str = "not stated"
+    license: str = "not stated"
     title: str = ""
     note: str = ""
     where: str = field(default="", compare=False)
@@ -91,7 +91,7 @@ class Lexicon:
         for group, terms in self.groups.items():
             groups[group] = tuple(t for t in terms if t not in seen)
             seen.update(terms)
-        return Lexicon(self.name, groups, self.version, self.language, self.source, self.licence)
+        return Lexicon(self.name, groups, self.version, self.language, self.source, self.license)
 
 
 def _clean(term: str) -> str:
@@ -166,13 +166,18 @@ def _from_toml(path: Path) -> Lexicon:
         raise DataError(f"lexicon file {path}: not valid TOML: {error}") from None
     except (ValueError, RecursionError):
         raise DataError(f"lexicon file {path}: not valid TOML: a number is too long, or lists are too deep") from None
+    data = one_spelling(data)
     groups = data.pop("groups", None)
     if not isinstance(groups, dict) or not all(_is_terms(terms) for terms in groups.values()):
         raise DataError(f"lexicon file {path}: expected a table [groups] with lists of terms, such as female = ['she']")
-    known = {"name", "version", "language", "source", "licence", "title", "note"}
-    check_names("key", data, known, str(path))
+    check_names("key", data, LEXICON_FACTS, str(path))
     texts = {key: str(value) for key, value in data.items()}
     return Lexicon(texts.pop("name", path.stem), groups, where=str(path), **texts)
+
+
+def one_spelling(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of a lexicon, with the key ``license`` also where a file spells it ``licence``."""
+    return {"license" if key == "licence" else key: value for key, value in stated.items()}
 
 
 def _is_terms(value: object) -> bool:

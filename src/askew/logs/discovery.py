@@ -123,7 +123,7 @@ def grown(lexicon: Lexicon, decisions: Sequence[Decision]) -> Lexicon:
         return lexicon
     return Lexicon(
         f"{lexicon.name}+review", {group: tuple(terms) for group, terms in groups.items()}, lexicon.version,
-        lexicon.language, lexicon.source, lexicon.licence,
+        lexicon.language, lexicon.source, lexicon.license,
     )  # fmt: skip
 
 

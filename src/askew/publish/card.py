@@ -10,18 +10,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from askew.core.figures import FEWEST
 from askew.publish import numbers
 from askew.publish.escape import code, fenced, markdown, yaml_text
 from askew.publish.facts import REFAIRMULATE, Facts
 from askew.publish.numbers import PairNumbers
-from askew.publish.page.numerals import FEWEST
 from askew.publish.pairs import about_columns
 
 _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 # The content of a file, by its folder and the end of its name.
 _LAYOUTS = (
-    ("json/", "", "a subset of the pairs of original and rewritten query, in the layout of the Refairmulate paper"),
+    ("json/", "", "a subset of the pairs of a query and a reformulation, in the layout of the Refairmulate paper"),
     (
         "tsv/",
         "",
@@ -31,14 +31,14 @@ _LAYOUTS = (
     (
         "repair/",
         ".agg.all.tsv",
-        "every original query with all its rewritten queries, selected or not, in the layout of RePair",
+        "every original query with all its reformulations, selected or not, in the layout of RePair",
     ),
     (
         "repair/",
         ".agg.gold.tsv",
-        "every original query with the rewritten queries that RePair calls gold, in the layout of RePair. A rewritten "
-        "query is gold if its value of the measure named in the file name is above 0 and at least as high as the value "
-        "of the original query",
+        "every original query with the reformulations that RePair calls gold, in the layout of RePair. A "
+        "reformulation is gold if its value of the measure named in the file name is above 0 and at least as high as "
+        "the value of the original query",
     ),
     (
         "repair/",
@@ -49,7 +49,7 @@ _LAYOUTS = (
         "repair/",
         "",
         "the pairs of one subset, which RePair calls a box. Columns: query id, original query, value of the original "
-        "query, rewritten query, value of the rewritten query",
+        "query, reformulation, value of the reformulation",
     ),
 )
 _TOLD = {
@@ -64,12 +64,12 @@ NOT_BIAS = (
     "word can still be unfair."
 )
 LIMITS = (
-    "The measured values of a pair of original and rewritten query hold for the ranker, the collection and the "
-    "judgements named here. They may differ with another ranker. The signature of a measure lists all its "
+    "The measured values of a pair hold for the ranker, the collection and the judgements named "
+    "here. They may differ with another ranker. The signature of a measure lists all its "
     "settings, such as how documents without a judgement are treated.",
-    "The pairs of original and rewritten query were selected by the same measures that are reported for them. The "
+    "The pairs were selected by the same measures that are reported for them. The "
     "in-sample means of the selected subsets are therefore too optimistic: expect smaller gains on other data.",
-    "A rewritten query may express another information need than its original. No person has checked this for the "
+    "A reformulation may express another information need than its original. No person has checked this for the "
     "pairs of this dataset.",
 )
 NO_LICENSE = "No license is stated for this dataset, so the license of the queries applies."
@@ -166,7 +166,7 @@ def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
         *numbers.counts_table(pairs), "",
         "The means in the next table are in-sample: the values were measured on the same data that selected the pairs. "
         "The column n has the number of pairs that have a value of the measure. A gain is positive if the value of the "
-        "rewritten query is better than the value of the original query. For a measure that is best at zero, the "
+        "reformulation is better than the value of the original query. For a measure that is best at zero, the "
         "gain of a pair is the absolute old value minus the absolute new value. The old and new means of this measure "
         "are means of signed values, so the mean gain can differ from the change of the means.", "",
         *numbers.means_table(pairs), "", *_robust(pairs, facts), *methods, "", *outcomes, "",
@@ -179,19 +179,20 @@ def _held_out(pairs: PairNumbers) -> list[str]:
     if not stated:
         return []
     given = (
-        "The 95% interval of a change treats the queries as a random sample. A dash means that there are fewer than "
+        "The 95% interval of a change treats the queries as a random sample. With few queries, it is wide even if no "
+        "value changes, because other queries may change. A dash means that there are fewer than "
         f"{FEWEST} queries or that no interval can be computed."
         if numbers.has_intervals(stated)
         else f"The table has no intervals: for each change, there are fewer than {FEWEST} queries, or an interval "
         "cannot be computed."
     )
     return [
-        "Held-out figures: the documents of the collection were split into two halves. Pairs of original and rewritten "
-        "query were selected again with one half and measured on the other half, at half the cutoff of each measure. "
-        "The held-out figure of a measure of effectiveness uses only queries with several relevant documents, because "
-        "a single relevant document cannot be split. A measure without a held-out figure is marked `in-sample`. "
-        'The column "change" has the change of the mean from original to rewritten queries. For a measure that is best '
-        f"at zero, this is the change of the mean distance from zero. {given}", "",
+        "Held-out figures: the documents of the collection were split into two halves. Pairs of a query "
+        "and a reformulation were selected again with one half and measured on the other half, at half the cutoff of "
+        "each measure. The held-out figure of a measure of effectiveness uses only queries with several relevant "
+        "documents, because a single relevant document cannot be split. A measure without a held-out figure is marked "
+        '`in-sample`. The column "change" has the change of the mean from original queries to reformulations. For a '
+        f"measure that is best at zero, this is the change of the mean distance from zero. {given}", "",
         'For the column "change by words", the words of each group are split into two halves. Pairs are selected by '
         "the lean computed with one half of the words, and measured by the lean computed with the other half. A "
         "passage often has words of both halves, so a chance gain in one half is often a gain in the other half too. "
@@ -201,12 +202,13 @@ def _held_out(pairs: PairNumbers) -> list[str]:
         "ranks therefore understates the gain. The in-sample change is measured on the same data that selected the "
         "pairs.", "",
         *numbers.held_out_table(pairs), "",
+        *(line for told in numbers.cautions(pairs) for line in (f"{markdown(told[0].upper() + told[1:], 2000)}.", "")),
     ]  # fmt: skip
 
 
 def _counted(pairs: PairNumbers, facts: Facts, column: str) -> list[str]:
     rows = [[code(value), n, inside] for value, n, inside in pairs.column_counts(column)]
-    return numbers.table([column, "pairs", f"{facts.shown(facts.main)} pairs"], rows)
+    return numbers.table([column, "pairs", f"{facts.main} pairs"], rows)
 
 
 def _robust(pairs: PairNumbers, facts: Facts) -> list[str]:
@@ -215,7 +217,7 @@ def _robust(pairs: PairNumbers, facts: Facts) -> list[str]:
     rankers, measures = (", ".join(map(code, names)) for names in (facts.robust_rankers, facts.robust_measures))
     return [
         f"Both queries of each pair were searched with several rankers: {rankers}. A pair is better with a ranker "
-        f"if at least one of {measures} is better for the rewritten query than for the original query, and none is "
+        f"if at least one of {measures} is better for the reformulation than for the original query, and none is "
         "worse. A pair is `robust` if it is better with at least one ranker, and if none of these measures is worse "
         "with any ranker. Selected pairs are usually better with the first ranker, because it was used to "
         "select them. Therefore, `robust` mainly means that the pair is not worse with any of the other rankers. "
@@ -226,7 +228,7 @@ def _robust(pairs: PairNumbers, facts: Facts) -> list[str]:
 
 
 def _examples(pairs: PairNumbers, facts: Facts) -> list[str]:
-    shown = facts.shown(facts.main)
+    shown = facts.main
     first, head = ("original_text", "original") if facts.query_text else ("query_id", "query")
     rows = [
         [markdown(row[first]), markdown(row["text"]), code(row["method"]), code(row["outcome"] or numbers.UNKNOWN)]
@@ -236,7 +238,7 @@ def _examples(pairs: PairNumbers, facts: Facts) -> list[str]:
         return [f"The subset {shown} has no pair, so there is no example.", ""]
     only = pairs.subsets[facts.main].pairs == 1
     said = f"The only pair of the subset {shown}:" if only else f"The first pairs of the subset {shown}:"
-    return [said, "", *numbers.table([head, "rewritten", "method", "outcome"], rows), ""]
+    return [said, "", *numbers.table([head, "reformulation", "method", "outcome"], rows), ""]
 
 
 def _columns(pairs: PairNumbers, facts: Facts) -> list[str]:
@@ -275,13 +277,13 @@ def _making(facts: Facts) -> list[str]:
 
 def _splitting(pairs: PairNumbers, facts: Facts) -> list[str]:
     echoed = (
-        f" In {pairs.echoes} of {pairs.every.pairs} pairs, the normalized rewritten query equals an original query of "
+        f" In {pairs.echoes} of {pairs.every.pairs} pairs, the normalized reformulation equals an original query of "
         "another split. Leave these pairs out if this matters to you."
     )
     if not facts.query_text:
-        echoed = " No rewritten query has the same normalized text as an original query of this dataset."
+        echoed = " No reformulation has the same normalized text as an original query of this dataset."
     elif not pairs.echoes:
-        echoed = " No rewritten query has the same normalized text as an original query of another split."
+        echoed = " No reformulation has the same normalized text as an original query of another split."
     return [
         "## Splits",
         "",

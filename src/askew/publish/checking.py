@@ -240,7 +240,8 @@ def _card(found: dict[str, Path], table: pl.DataFrame, stated: Statement) -> Ite
 
 
 def _has_one(text: str, tables: Iterable[list[str]]) -> bool:
-    return any("\n".join(lines) in text for lines in tables)
+    # Cards of earlier versions write the names of the Refairmulate subsets with a capital letter.
+    return any("\n".join(lines).lower() in text.lower() for lines in tables)
 
 
 def _croissant(found: dict[str, Path], digests: dict[str, str], table: pl.DataFrame) -> Iterator[str]:

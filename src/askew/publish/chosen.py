@@ -46,7 +46,7 @@ def _boxes(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         said = f"every pair in the subset {box} meets the criterion {criterion.text!r}"
         yield from broken(pairs, inside & ~met, said, *names)
         if not selection.every:
-            yield from once(pairs, box, box)
+            yield from once(pairs, box)
         yield from broken(
             pairs,
             ~inside & met & tested,
@@ -67,14 +67,14 @@ def _tested(pairs: pl.DataFrame, facts: Facts) -> Flags:
 
 def _single(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset in facts.selection.single:
-        yield from once(pairs, subset, facts.shown(subset))
+        yield from once(pairs, subset)
 
 
 def _at_least(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset, least in facts.selection.at_least.items():
         chosen = pairs.filter(subset)
         for measure, value in least.items():
-            said = f"every {facts.shown(subset)} pair has a gain of {value:g} or more in {measure}"
+            said = f"every {subset} pair has a gain of {value:g} or more in {measure}"
             yield from broken(chosen, ~(values(chosen, gain_column(measure)) >= value), said, gain_column(measure))
 
 
@@ -86,7 +86,7 @@ def _smaller_by(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
             old, gain = (values(chosen, name) for name in names)
             smaller = (gain > 0) & (gain >= share * np.abs(old) - CLOSE)
             said = (
-                f"every reformulation in the subset {facts.shown(subset)} reduces the absolute value of {measure} of "
+                f"every reformulation in the subset {subset} reduces the absolute value of {measure} of "
                 f"its original query by {share:.0%} or more"
             )
             yield from broken(chosen, ~smaller, said, *names)
@@ -94,18 +94,18 @@ def _smaller_by(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
 
 def _fronts(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     for subset, front in facts.selection.fronts.items():
-        chosen, shown = pairs.filter(subset), facts.shown(subset)
+        chosen = pairs.filter(subset)
         names = [gain_column(measure) for measure in front.measures]
         compared = " and ".join(front.measures)
         said = (
-            f"in {compared}, no reformulation in the subset {shown} is dominated by another reformulation of the same "
+            f"in {compared}, no reformulation in the subset {subset} is dominated by another reformulation of the same "
             "query"
         )
         yield from broken(chosen, dominated(chosen, names[0], names[1]), said, *names)
         if front.original:
             first, second = (values(chosen, name) for name in names)
             beaten = (first <= 0) & (second <= 0) & ((first < 0) | (second < 0))
-            said = f"in {compared}, no reformulation in the subset {shown} is dominated by its original query"
+            said = f"in {compared}, no reformulation in the subset {subset} is dominated by its original query"
             yield from broken(chosen, beaten, said, *names)
 
 

@@ -138,8 +138,8 @@ def _maintenance(facts: Facts) -> str:
 def _collection(pairs: PairNumbers, facts: Facts) -> str:
     methods = ", ".join(f"{value} ({n} pairs)" for value, n, _ in pairs.column_counts("method"))
     return one_line(
-        f"{pairs.every.queries} queries of {facts.collection}, rewritten by {methods or 'no method'}; "
-        f"originals and rewritten queries were searched with {facts.ranker}."
+        f"{pairs.every.queries} queries of {facts.collection}, reformulated by {methods or 'no method'}; "
+        f"original queries and reformulations were searched with {facts.ranker}."
     )
 
 
@@ -169,10 +169,9 @@ def _lexicon(row: Mapping[str, Any]) -> str:
 def _biases(pairs: PairNumbers, facts: Facts) -> Iterator[str]:
     for name, one in pairs.originals.items():
         yield one_line(f"{name} of the original queries: mean {numbers.shown(one.mean)} (n = {one.n}).")
-    shown = facts.shown(facts.main)
     for name, (old, new, gain) in pairs.subsets[facts.main].sums.items():
-        means = f"{numbers.shown(old.mean)} for original queries and {numbers.shown(new.mean)} for rewritten queries"
-        yield one_line(f"Mean {name} of the pairs in the subset {shown}: {means} (n = {gain.n} pairs).")
+        means = f"{numbers.shown(old.mean)} for original queries and {numbers.shown(new.mean)} for reformulations"
+        yield one_line(f"Mean {name} of the pairs in the subset {facts.main}: {means} (n = {gain.n} pairs).")
 
 
 def _personal(pairs: PairNumbers, facts: Facts) -> list[str]:

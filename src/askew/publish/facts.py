@@ -97,10 +97,6 @@ class Facts:
         """The subset that is used where one subset represents the chosen pairs."""
         return "fair" if self.scheme == REFAIRMULATE else self.subsets[0]
 
-    def shown(self, subset: str) -> str:
-        """A subset by the name that readers see."""
-        return subset.capitalize() if self.scheme == REFAIRMULATE else subset
-
     def text(self, name: str, default: str = "") -> str:
         """An optional text."""
         return str(self.stated.get(name, default))

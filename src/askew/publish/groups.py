@@ -32,7 +32,7 @@ def stated(facts: Facts) -> dict[tuple[str, str], bool]:
         ): bool(selection.accepted),
         (
             "the field selection.optimal",
-            "every reformulation in the subset Optimal has the value that this subset requires for each measure, such "
+            "every reformulation in the subset optimal has the value that this subset requires for each measure, such "
             "as 1 for RR@10",
         ): bool(selection.optimal),
         ("the field selection.labels", "the column 'label' follows from the column 'outcome'"): bool(selection.labels),
@@ -47,17 +47,17 @@ def _subsets(pairs: pl.DataFrame, _: Facts) -> Iterator[Broken]:
     both = pl.col("optimal") | pl.col("effective")
     shown = ("optimal", "effective", "fair", "negative")
     yield from broken(
-        pairs, pl.col("fair") != both, "the subset Fair is the union of the subsets Optimal and Effective", *shown
+        pairs, pl.col("fair") != both, "the subset fair is the union of the subsets optimal and effective", *shown
     )
     yield from broken(
-        pairs, pl.col("negative") & (pl.col("fair") | both), "no pair in the subset Fair is a negative sample", *shown
+        pairs, pl.col("negative") & (pl.col("fair") | both), "no pair in the subset fair is a negative sample", *shown
     )
     for subset in ("optimal", "effective"):
-        yield from once(pairs, subset, subset.capitalize())
+        yield from once(pairs, subset)
     yield from broken(
         pairs.filter("fair"),
         pl.col("text") == pl.col("original_text"),
-        "the original query and the reformulation of each pair in the subset Fair have different texts",
+        "the original query and the reformulation of each pair in the subset fair have different texts",
         "text",
     )
 
@@ -69,7 +69,7 @@ def _accepted(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         for group, labels in by_group.items():
             right |= (chosen["group"] == group).to_numpy() & _is_in(chosen["label"], labels)
         said = (
-            f"the columns 'group' and 'label' of each pair in the subset {subset.capitalize()} have a combination that "
+            f"the columns 'group' and 'label' of each pair in the subset {subset} have a combination that "
             "the selector accepts"
         )
         yield from broken(chosen, ~right, said, "group", "label")
@@ -89,7 +89,7 @@ def _optimal(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         yield from broken(
             chosen,
             wrong,
-            f"{measure} is {value:g} for the reformulation of every Optimal pair",
+            f"{measure} is {value:g} for the reformulation of every optimal pair",
             new_column(measure),
         )
 

@@ -70,7 +70,7 @@ def unchecked(facts: Facts) -> list[str]:
 
 def _identities(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     twice = pl.struct("query_id", "variant_id").is_duplicated()
-    yield from broken(pairs, twice, "no two rewritten queries of an original query have the same id")
+    yield from broken(pairs, twice, "no two reformulations of an original query have the same id")
     more = [name for name in ("group", "context") if name in pairs.columns]
     for name in ("original_text", *more, *(old_column(one.name) for one in facts.measures)):
         same = pl.col(name).eq_missing(pl.col(name).first()).over("query_id")
@@ -82,7 +82,7 @@ def _gains(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
         names = pair_columns(one.name)
         old, new, gain = (values(pairs, name) for name in names)
         right = np.isclose(gain, one.direction.gain(old, new), rtol=CLOSE, atol=CLOSE, equal_nan=True)
-        said = f"the gain in {one.name} is computed from its values for the original and the rewritten query"
+        said = f"the gain in {one.name} is computed from its values for the original query and the reformulation"
         yield from broken(pairs, ~right, said, *names)
 
 
@@ -113,7 +113,7 @@ def _robust(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
     names = [gain_column(name) for name in facts.robust_measures]
     sign = joint_signs([values(pairs, name) for name in names], facts.selection.tolerance)
     said = (
-        "in each pair that is marked robust, no measure is worse for the rewritten query than for the original query "
+        "in each pair that is marked robust, no measure is worse for the reformulation than for the original query "
         f"(ranker {facts.robust_rankers[0]})"
     )
     yield from broken(pairs, pairs["robust"].fill_null(False).to_numpy() & (sign < 0), said, *names)

@@ -10,14 +10,13 @@ from typing import Any
 
 import polars as pl
 
-from askew.core.figures import IN_SAMPLE
-from askew.core.measure import gain_column, old_column, pair_columns
+from askew.core.figures import FEWEST, IN_SAMPLE
+from askew.core.measure import Direction, gain_column, old_column, pair_columns
 from askew.core.shares import wilson
 from askew.publish.distinct import DistinctTexts
 from askew.publish.escape import code
 from askew.publish.exact import ExactSum
 from askew.publish.facts import REFAIRMULATE, Facts
-from askew.publish.page.numerals import FEWEST
 from askew.publish.selection import GROUPS
 
 _MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
@@ -25,6 +24,8 @@ _DIGITS = re.compile(r"(?:\d[ -]?){7,}")
 _EXAMPLES = 5
 UNKNOWN = "not known"
 ALL = "all"
+_NOT_BETTER = "held-out data do not show that these measures improve (change, 95% interval)"
+_WORSE = "on held-out data, these measures become worse (change, 95% interval)"
 
 
 class SubsetNumbers:
@@ -112,10 +113,6 @@ class PairNumbers:
         """The number of pairs of a subset in each split."""
         return {split: self.subsets[subset].splits[split] for split in self.splits}
 
-    def shown(self) -> list[tuple[str, SubsetNumbers]]:
-        """The subsets by the names that readers see, all pairs first."""
-        return [(name if name == ALL else self.facts.shown(name), one) for name, one in self.subsets.items()]
-
     def column_counts(self, column: str) -> list[tuple[str, int, int]]:
         """For each value of a column, the number of pairs and of pairs in the main subset; most frequent first."""
         counts = self.counts[column]
@@ -130,7 +127,7 @@ def counts_table(found: PairNumbers) -> list[str]:
     rows = [
         [name, one.pairs, one.queries, *(one.splits[split] for split in found.splits),
          *(one.groups[group] for group in groups)]
-        for name, one in found.shown()
+        for name, one in found.subsets.items()
     ]  # fmt: skip
     return table(["subset", "pairs", "queries", *found.splits, *(f"group {group}" for group in groups)], rows)
 
@@ -142,7 +139,7 @@ def means_table(found: PairNumbers, whole: bool = False) -> list[str]:
     """
     rows = [
         [name, code(measure), sums[2].n, *(shown(one.mean) for one in sums)]
-        for name, subset in found.shown()
+        for name, subset in found.subsets.items()
         if subset.pairs or whole
         for measure, sums in subset.sums.items()
     ]
@@ -170,7 +167,7 @@ def held_out_table(found: PairNumbers, whole: bool = False) -> list[str]:
     for row in stated:
         means = (_stated(row.get(name)) for name in ("old_mean", "new_mean"))
         beside = (_change(row.get(name)) for name in ("words_change", "ranks_change", "in_sample_change"))
-        named = facts.shown(row["subset"]), code(row["measure"]), row["figures"]
+        named = row["subset"], code(row["measure"]), row["figures"]
         rows.append([*named, *means, _change(row.get("change")), _ends(row), *beside])
     head = ["subset", "measure", "figures", "mean old", "mean new", "change", "95% interval"]
     if not (whole or has_intervals(stated)):
@@ -181,6 +178,35 @@ def held_out_table(found: PairNumbers, whole: bool = False) -> list[str]:
 def has_intervals(stated: Iterable[Mapping[str, Any]]) -> bool:
     """Whether any of the held-out figures has an interval."""
     return any(_ends(row) != "-" for row in stated)
+
+
+def cautions(found: PairNumbers) -> list[str]:
+    """For each subset, the measures of the selection for which held-out data do not show what the selection is for.
+
+    These are measures of lean (or the measure of boxes) that may not improve, and measures of effectiveness that become
+    worse. Of the subsets of Refairmulate, only the main one is considered, because it contains the others.
+    """
+    facts, selection = found.facts, found.facts.selection
+    better = {one.name: 1 if one.direction is Direction.UP else -1 for one in facts.measures}
+    by_subset: dict[tuple[str, str], list[str]] = {}
+    for row in held_out_rows(found):
+        if facts.scheme == REFAIRMULATE and row["subset"] != facts.main:
+            continue
+        name = row["measure"]
+        ends = [] if row["figures"] == IN_SAMPLE or _ends(row) == "-" else [row["low"], row["high"]]
+        sides = [better[name] * end > 0 for end in ends]
+        if name in (selection.bias or (selection.measure,)) and not (sides and all(sides)):
+            by_subset.setdefault((row["subset"], _NOT_BETTER), []).append(_change_line(row))
+        elif name in selection.effectiveness and sides and not any(sides) and 0 not in ends:
+            by_subset.setdefault((row["subset"], _WORSE), []).append(_change_line(row))
+    return [f"subset {subset}: {said}: {'; '.join(lines)}" for (subset, said), lines in by_subset.items()]
+
+
+def _change_line(row: Mapping[str, Any]) -> str:
+    if row["figures"] == IN_SAMPLE:
+        return f"{row['measure']} has no held-out change"
+    ends = _ends(row)
+    return f"{row['measure']} {_change(row.get('change'))}, {'no interval' if ends == '-' else ends}"
 
 
 def _stated(value: float | None) -> str:
@@ -204,7 +230,7 @@ def robust_table(found: PairNumbers) -> list[str]:
     if not found.facts.robust_rankers:
         return []
     rows = []
-    for name, one in found.shown():
+    for name, one in found.subsets.items():
         low, high = wilson(one.robust, one.known)
         share = one.robust / one.known if one.known else math.nan
         rows.append([name, one.pairs, one.known, one.robust, *map(_percent, (share, low, high))])

@@ -25,8 +25,8 @@ TEXTS = ("query_id", "variant_id", "original_text", "text", "method", "outcome")
 # In the order of ``pair_columns``.
 _SIDES = (
     "{} of the original query",
-    "{} of the rewritten query",
-    "gain of {}: how much better the value of the rewritten query is than the value of the original query",
+    "{} of the reformulation",
+    "gain of {}: how much better the value of the reformulation is than the value of the original query",
 )
 _HELD_OUT_GAIN = (
     "gain of {} on held-out documents. The documents are split at random into two halves, several times. For each half "
@@ -38,47 +38,45 @@ _HELD_OUT_GAIN = (
 _FOR_MEASURES = ("old_", "new_", "gain_", held_out_gain_column(""))
 _ABOUT = {
     "query_id": "the id of the query in its collection",
-    "variant_id": "the id of the rewritten query; unique among the rewritten queries of the same original query",
+    "variant_id": "the id of the reformulation; unique among the reformulations of the same original query",
     "original_text": "the original query",
-    "text": "the rewritten query",
-    "method": "the method that made the rewritten query",
+    "text": "the reformulation",
+    "method": "the method that made the reformulation",
     "group": "1 if the effectiveness and the lean of the original query meet the thresholds of the selector, 2 if only "
     "the effectiveness does, 3 if only the lean does, 4 if neither does",
-    "label": "the label by which the selector states how effectiveness and lean change from the original to the "
-    "rewritten query",
+    "label": "the label by which the selector states how effectiveness and lean change from the original query "
+    "to the reformulation",
     "outcome": "the changes of effectiveness (better, same or worse) and of lean (less, same or more) from the "
-    "original to the rewritten query, such as better-less",
+    "original query to the reformulation, such as better-less",
     "score": "the score by which the selector ranks pairs; larger is better",
 }
 _OF_GROUPS = ("group", "label", "score")
 _MAYBE = {
-    "doc_id": "the document that the rewritten query was made from, if any",
+    "doc_id": "the document that the reformulation was made from, if any",
     "context": "who sent the query and when, as stated in its collection",
 }
 _MADE = {
-    "kind": "the kind of the rewritten query, if its method makes rewritten queries of several kinds",
-    "p_same": "the probability that the original and the rewritten query have the same meaning, if the filter named "
-    "equivalence was used",
-    "p_natural": "the probability that the rewritten query is natural (that a person could type it as a query), "
+    "kind": "the kind of the reformulation, if its method makes reformulations of several kinds",
+    "p_same": "the probability that the original query and the reformulation have the same meaning, if the filter "
+    "named equivalence was used",
+    "p_natural": "the probability that the reformulation is natural (that a person could type it as a query), "
     "if the filter named equivalence was used",
-    "source_judged": "whether the rewritten query was made from a document that is judged relevant to the original "
-    "query",
+    "source_judged": "whether the reformulation was made from a document that is judged relevant to the original query",
 }
 _SUBSETS = {
-    "optimal": "whether the pair is in the subset 'Optimal', whose rewritten queries meet all thresholds of the "
-    "selector",
-    "effective": "whether the pair is in the subset 'Effective'",
-    "fair": "whether the pair is in the subset 'Fair', that is, in 'Optimal' or in 'Effective'",
+    "optimal": "whether the pair is in the subset 'optimal', whose reformulations meet all thresholds of the selector",
+    "effective": "whether the pair is in the subset 'effective'",
+    "fair": "whether the pair is in the subset 'fair', that is, in 'optimal' or in 'effective'",
     "negative": "whether the pair is a negative sample for training",
 }
 _FURTHER = {
-    "accepted": "whether the selector accepts the pair; only accepted pairs can be in the subsets 'Optimal' or "
-    "'Effective'",
-    "valid": "whether the selector allows the pair in the subset 'Effective'. For each query, this subset has the pair "
+    "accepted": "whether the selector accepts the pair; only accepted pairs can be in the subsets 'optimal' or "
+    "'effective'",
+    "valid": "whether the selector allows the pair in the subset 'effective'. For each query, this subset has the pair "
     "with the highest score (column 'score') among the pairs whose columns 'valid' and 'accepted' are both true",
-    "perfect": "whether the rewritten query reaches the thresholds of the selector for effectiveness and lean",
+    "perfect": "whether the reformulation reaches the thresholds of the selector for effectiveness and lean",
     "is_best": "whether the pair is the one that the selector ranks first for its query",
-    "optimal_score": "the value of the column 'score' for a pair in the subset 'Optimal', null for other pairs. With "
+    "optimal_score": "the value of the column 'score' for a pair in the subset 'optimal', null for other pairs. With "
     "the selector 'refairmulate-repo', it is always 1",
 }
 _WITHHELD = (
@@ -86,7 +84,7 @@ _WITHHELD = (
     "the texts from the collection, by 'query_id'"
 )
 _ROBUST = (
-    "whether the rewritten query is better than the original query with at least one ranker and not worse with any "
+    "whether the reformulation is better than the original query with at least one ranker and not worse with any "
     "ranker, by the measures of the selection; null if a ranker has no value for the pair"
 )
 _FIRST = ("query_id", "variant_id", "original_text", "text", "method")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from askew.publish.card import card
 from askew.publish.croissant import croissant
 from askew.publish.facts import BOXES, Facts, canonical_json, read_facts
 from askew.publish.invariants import Problems
-from askew.publish.numbers import ALL, PairNumbers
+from askew.publish.numbers import ALL, PairNumbers, cautions
 from askew.publish.pairs import PairFile, canonical
 from askew.publish.papers import papers_of
 from askew.publish.repair import Tables
@@ -43,15 +43,18 @@ Blocks = Callable[[], Iterator[pl.DataFrame]]
 
 @dataclass(frozen=True)
 class Published:
-    """A published folder: the number of pairs in each split and subset, and the number of omitted pairs.
+    """A published folder: the number of pairs in each split and subset, the numbers of omitted pairs, and notes.
 
-    ``left_out`` counts the pairs that were omitted because they would reveal the text of an original query.
+    ``left_out`` counts the pairs that were omitted because they would reveal the text of an original query, and
+    ``unselected`` the pairs of the build that are in no subset.
     """
 
     folder: Path
     splits: dict[str, int]
     subsets: dict[str, int]
     left_out: int = 0
+    unselected: int = 0
+    notes: list[str] = field(default_factory=list)
 
 
 def publish(
@@ -100,7 +103,10 @@ class _Writing:
         with files.new_folder(out) as folder, ExitStack() as stack:
             numbers = self._write(folder, more, stack)
         left_out = 0 if self._texts is None else self._texts.left_out
-        return Published(out, numbers.sizes(ALL), _subset_sizes(numbers), left_out)
+        notes = cautions(numbers)
+        if not self.facts.text("license"):
+            notes.append("the dataset states no license; set it in the recipe: publish.license")
+        return Published(out, numbers.sizes(ALL), _subset_sizes(numbers), left_out, notes=notes)
 
     def _whole(self) -> Iterator[pl.DataFrame]:
         """The pairs with all texts and their split, as the checks need them."""

@@ -54,9 +54,9 @@ def values(pairs: pl.DataFrame, name: str) -> Floats:
     return pairs[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 
-def once(pairs: pl.DataFrame, subset: str, shown: str) -> Iterator[Broken]:
+def once(pairs: pl.DataFrame, subset: str) -> Iterator[Broken]:
     """Check that a query has at most one pair of the subset."""
     chosen = pairs.filter(subset)
     yield from broken(
-        chosen, pl.col("query_id").is_duplicated(), f"a query has at most one pair that is marked {shown}"
+        chosen, pl.col("query_id").is_duplicated(), f"a query has at most one pair that is marked {subset}"
     )

@@ -82,7 +82,7 @@ class Originals:
         return self.table.select("normal", pl.col("split").alias("other")).unique()
 
     def echoes(self, pairs: pl.DataFrame) -> int:
-        """How many pairs have a rewritten text that is, normalized, an original query of another part."""
+        """How many pairs have a reformulation that is, normalized, an original query of another part."""
         own = pairs.select(normals(pairs["text"]).alias("normal"), "split")
         # A normalized original is in one part only, so the join adds no rows.
         return own.join(self._parts, on="normal").filter(pl.col("split") != pl.col("other")).height

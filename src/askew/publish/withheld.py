@@ -33,7 +33,7 @@ def no_texts(where: object) -> DataError:
 class Withholding:
     """Removes the texts of original queries from pairs and from RePair's tables.
 
-    Rewritten queries that have, normalized, the same text as an original query are removed and counted. ``originals``
+    Reformulations that have, normalized, the same text as an original query are removed and counted. ``originals``
     are the normalized texts of all original queries.
     """
 

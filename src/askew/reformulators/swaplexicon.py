@@ -13,12 +13,12 @@ from typing import Any
 
 from askew.core.errors import DataError, UnknownName, check_names
 from askew.core.fingerprint import fingerprint
+from askew.core.lexicon import LEXICON_FACTS, one_spelling
 from askew.core.shipped import DATA
 from askew.core.text import word
 from askew.reformulators.lexical import is_texts, read_toml
 
 _SHIPPED = DATA / "swaps"
-_ABOUT = ("name", "version", "language", "title", "source", "licence", "note")
 _PARTS = ("groups", "pairs", "keep", "one_way", "before_noun", "words", "agreement", "remove")
 # The replacement of a word before a noun, and its replacement elsewhere.
 Forms = tuple[str, str]
@@ -62,8 +62,8 @@ def load_swaps(spec: str) -> SwapLexicon:
 
 
 def _from_toml(path: Path) -> SwapLexicon:
-    data = read_toml(path, "pairs")
-    check_names("key", data, (*_ABOUT, *_PARTS), str(path))
+    data = one_spelling(read_toml(path, "pairs"))
+    check_names("key", data, (*LEXICON_FACTS, *_PARTS), str(path))
     try:
         return _checked(_lexicon(path, data), path)
     except (AttributeError, TypeError, ValueError) as error:

@@ -11,8 +11,8 @@ import numpy as np
 from askew.app.bench.labels import labels_of
 from askew.app.bench.methods import REFORMULATE, REORDER, MitigationMethod
 from askew.app.bench.results import BenchReport, Row
+from askew.core.figures import FEWEST
 from askew.core.measure import Direction
-from askew.publish.page import numerals as n
 from askew.publish.page.charts import Band, Line, Points, scatter
 from askew.publish.page.frame import About
 from askew.publish.page.markup import Markup
@@ -106,7 +106,7 @@ def _curve(base: Row, rows: Sequence[Row], lean: str, effect: str) -> Points:
 
 def _band(report: BenchReport, rows: Sequence[Row], lean: str, effect: str, series: int) -> list[Band]:
     """Return the interval of effectiveness along a curve; empty if there are too few queries for intervals."""
-    if min(row.cells[effect].n for row in rows) < n.FEWEST:
+    if min(row.cells[effect].n for row in rows) < FEWEST:
         return []
     start = rows[0].cells[effect].mean
     ends = [np.array([start, start]), *(_ends(report, row, effect) for row in rows[1:])]
@@ -117,7 +117,7 @@ def _band(report: BenchReport, rows: Sequence[Row], lean: str, effect: str, seri
 
 def _bars(report: BenchReport, row: Row, lean: str, effect: str) -> list[Line]:
     """Return the intervals of the difference from the base along both axes, as lines through the point."""
-    if min(row.cells[one].n for one in (lean, effect)) < n.FEWEST:
+    if min(row.cells[one].n for one in (lean, effect)) < FEWEST:
         return []
     x, y = row.cells[lean].mean, row.cells[effect].mean
     ends = [_ends(report, row, one) for one in (lean, effect)]

@@ -12,6 +12,7 @@ from askew.app.bench.curves import curve_figures
 from askew.app.bench.kept_scores import write_scores
 from askew.app.bench.labels import labels_of, marks_note
 from askew.app.bench.results import BASE, PARETO, BenchReport, Cell, Row
+from askew.core.figures import FEWEST
 from askew.core.measure import Direction
 from askew.publish.card import NOT_BIAS
 from askew.publish.page import numerals as n
@@ -174,7 +175,7 @@ def _change_row(row: Row, name: str) -> list[str]:
     seeds = " ".join(n.mean(one) for one in row.seeds.get(name, [])) or n.NONE
     if found is None:
         return [*start, BASE, *[n.NONE] * 7, seeds]
-    few = cell.n < n.FEWEST
+    few = cell.n < FEWEST
     interval = n.NONE if few else f"[{n.mean(found.low)}, {n.mean(found.high)}]"
     return [
         *start, n.change(cell.change), n.NONE if few else n.change_interval(cell.low, cell.high), n.mean(found.gain),

@@ -12,11 +12,11 @@ import polars as pl
 
 from askew.app.bench.methods import MitigationMethod
 from askew.core.errors import DataError
+from askew.core.figures import FEWEST
 from askew.core.measure import Bounds, Direction
 from askew.core.ranking import Floats
 from askew.core.text_tables import html_table, text_table
 from askew.measures.catalogue import MeasureRequest
-from askew.publish.page.numerals import FEWEST
 from askew.publish.page.parts import measure_label
 from askew.selectors.pareto import pareto_front
 from askew.statistics.intervals import change_interval, size_bounds

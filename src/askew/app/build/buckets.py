@@ -20,7 +20,7 @@ _BUCKET = "_bucket"
 class QueryBuckets:
     """Queries sorted by id, in buckets of about the same number of rows; the rows are in temporary files.
 
-    ``ids`` yields the query ids of the rows of the first table, in any order.
+    ``ids`` yields the query ids of the rows of the first table, in any order; ``rows`` is the number of these rows.
     """
 
     def __init__(self, ids: Iterable[pl.Series], rows: int = ROWS) -> None:
@@ -29,6 +29,7 @@ class QueryBuckets:
         counts = pl.concat(pieces).cast({"rows": pl.UInt32}) if pieces else pl.DataFrame(schema=schema)
         counts = counts.group_by("query_id").sum().sort("query_id")
         before = counts["rows"].cast(pl.Int64).cum_sum().to_numpy() - counts["rows"].to_numpy()
+        self.rows = int(counts["rows"].sum())
         self._of = counts.select("query_id", pl.Series(_BUCKET, (before // rows).astype(np.int32)))
         self._numbers = self._of[_BUCKET].unique().sort().to_list()
         self._folder = tempfile.TemporaryDirectory(prefix="askew-")

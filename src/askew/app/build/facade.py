@@ -36,8 +36,8 @@ ENGINES = ("local", "ray")
 
 
 class Pairs:
-    """The result of ``build``: the pairs of original and rewritten query, the number of rows of each step, and the mean
-    of each measure for the original and the rewritten queries.
+    """The result of ``build``: the pairs of a query and a reformulation, the number of rows of each step, and the mean
+    of each measure for the original queries and the reformulations.
     """
 
     def __init__(self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> None:

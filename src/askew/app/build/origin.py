@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from askew.core.groups import Groups
-from askew.core.lexicon import LEXICON_FACTS, Lexicon
+from askew.core.lexicon import LEXICON_FACTS, Lexicon, one_spelling
 
 
 def origin_of(name: str, sections: Mapping[str, Any], groups: Groups | None) -> dict[str, Any] | None:
@@ -42,6 +42,7 @@ def remembered_groups(section: Mapping[str, Any] | None) -> Groups | None:
     if section is None:
         return None
     words = {name: tuple(terms) for name, terms in section["words"].items()}
-    about = {key: str(section[key]) for key in LEXICON_FACTS if key in section}
+    stated = one_spelling(section)
+    about = {key: str(stated[key]) for key in LEXICON_FACTS if key in stated}
     lexicon = Lexicon(**{"name": str(section["lexicon"]), **about}, groups=words)
     return Groups(lexicon, section.get("names"), tokens=section.get("tokens"), overlap=str(section["overlap"]))

@@ -13,7 +13,7 @@ from typing import Any
 from askew.core.address import know_secrets
 from askew.core.errors import ConfigError, UnknownName
 from askew.core.groups import Groups
-from askew.core.lexicon import LEXICON_FACTS, Lexicon, load_lexicon
+from askew.core.lexicon import LEXICON_FACTS, Lexicon, load_lexicon, one_spelling
 from askew.core.shipped import DATA
 from askew.plugins.registry import names
 
@@ -132,7 +132,7 @@ def _check_shape(recipe: Recipe, where: str) -> None:
 
 def groups_of(recipe: Recipe) -> Groups | None:
     """Return the groups of a recipe (a lexicon by name or file, or words); None if it uses the published defaults."""
-    given = recipe.table("groups")
+    given = one_spelling(recipe.table("groups"))
     only_known(given, ("lexicon", "words", "names", "tokens", *LEXICON_FACTS), "groups")
     if not given:
         return None

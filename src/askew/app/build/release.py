@@ -6,6 +6,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,9 @@ class _Release:
         columns = [name for name in every.columns if name != "settings"]
         chosen = every.filter(pl.any_horizontal(*self.selector.subsets))
         with QueryBuckets(frame["query_id"] for frame in chosen.frames(["query_id"])) as buckets:
+            unselected = self.manifest(_PAIRS).rows_out - buckets.rows
+            if unselected:
+                facts["dropped"]["publish: the pair is in no subset"] = unselected
             said = self.contexts(buckets.queries)
             buckets.put(_PAIRS, chosen.frames(columns))
             if "held_out" in facts:
@@ -96,7 +100,7 @@ class _Release:
                 for found in buckets:
                     yield self.block(found, said).rename(self.public_columns())
 
-            return publish(blocks, self.public(facts), out, repair=tables)
+            return replace(publish(blocks, self.public(facts), out, repair=tables), unselected=unselected)
 
     def block(self, found: Mapping[str, pl.DataFrame], said: pl.DataFrame | None) -> pl.DataFrame:
         """Return the pairs of some queries with all columns of a release."""
@@ -148,7 +152,7 @@ class _Release:
             "subsets": list(self.selector.subsets),
             "selection": _selection(self.selector),
             "lexicons": [
-                {"id": one.id, "groups": names, "license": one.licence or "not stated", "source": one.source or ""}
+                {"id": one.id, "groups": names, "license": one.license or "not stated", "source": one.source or ""}
                 for one, names in counted_groups(evaluate)
             ],
             "recipe": recipe_text(public_settings(recipe.sections)),

@@ -16,13 +16,12 @@ from askew.app.build.summary import headline, held_out_gains
 from askew.app.explore.plan import recorded_recipe
 from askew.app.scoring.comparable import catalogue_of
 from askew.core.errors import AskewError
-from askew.core.figures import HELD_OUT
+from askew.core.figures import FEWEST, HELD_OUT
 from askew.core.measure import Direction, held_out_gain_column, new_column, old_column
 from askew.core.outcome import verdict
 from askew.engine.manifest import Manifest
 from askew.engine.store import Store
 from askew.measures.catalogue import MeasureRequest
-from askew.publish.page.numerals import FEWEST
 from askew.selectors.summary import summarize
 
 Gains = Mapping[str, float | None]

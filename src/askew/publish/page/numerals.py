@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from askew.core.figures import FEWEST
+
 NONE = "–"
 _MINUS = "\N{MINUS SIGN}"
-# With fewer queries, the interval of a change is too wide or too inaccurate to be useful.
-FEWEST = 5
 
 
 def count(value: float | None) -> str:

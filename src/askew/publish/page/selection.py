@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from askew.core.figures import HELD_OUT, IN_SAMPLE, size_of
+from askew.core.figures import FEWEST, HELD_OUT, IN_SAMPLE, size_of
 from askew.core.ranking import Floats
 from askew.publish.page import numerals as n
 from askew.publish.page.charts import Interval, dots, sorted_gains
@@ -24,7 +24,7 @@ _COUNTS = ("improved pairs", "unchanged pairs", "worsened pairs")
 _BEFORE_AFTER = columns("measure", "pairs", "before", "after", "change", "95% interval", *_COUNTS)
 _METHOD = (
     "Change: the relative change of the mean from before to after, in percent. A 95% interval is given if there are at "
-    f"least {n.FEWEST} queries. The intervals of measures with known bounds are valid for every distribution of "
+    f"least {FEWEST} queries. The intervals of measures with known bounds are valid for every distribution of "
     "values; the intervals of other measures are approximate."
 )
 _IN_SAMPLE = (
@@ -182,7 +182,7 @@ def _before_after_row(row: Row, labels: Mapping[str, str]) -> list[str]:
 
 def _intervals(rows: pl.DataFrame, labels: Mapping[str, str]) -> list[Interval | None]:
     found = {row["measure"]: row for row in rows.iter_rows(named=True) if row["change"] is not None}
-    ends = {name: (row["low"], row["high"]) if row["queries"] >= n.FEWEST else () for name, row in found.items()}
+    ends = {name: (row["low"], row["high"]) if row["queries"] >= FEWEST else () for name, row in found.items()}
     changes = {name: Interval(row["change"], *ends[name]) for name, row in found.items()}
     return [changes.get(name) for name in labels]
 
