@@ -95,6 +95,28 @@ def test_every_document_that_names_a_group_may_be_sampled():
     assert [(one.sampled, one.words[0].mentions) for one in seen] == [(10, 10)] * 3
 
 
+def test_the_terms_that_no_document_has_are_listed():
+    words = {"old": ["old", "old man", "pensioner", "grand*"], "young": ["young", "young people", "chil*", "teen*"]}
+    found = askew.check(collection(), words)
+    assert found.unused == {"old": ["grand*", "pensioner"], "young": ["teen*", "young people"]}
+    assert found.to_dict()["unused"] == found.unused
+    blank = askew.check(collection(), askew.Groups(words, tokens="word"))
+    assert blank.unused["young"] == ["teen*"]
+
+
+def test_a_shared_term_is_not_missing_from_the_group_that_it_does_not_count_for():
+    shared = askew.Groups({"a": ["old"], "b": ["old", "young"]}, overlap="first")
+    assert askew.check(collection(), shared).unused == {"a": [], "b": []}
+
+
+def test_the_report_says_whether_words_were_counted_in_a_sample():
+    found = askew.check(collection(), AGE)
+    assert (found.sampled, found.naming_any) == (2, 2)
+    assert found.examined == "the 2 documents that name a group"
+    sample = askew.check(collection(), AGE, sample=1)
+    assert sample.examined == "a random sample of 1 of the 2 documents that name a group"
+
+
 def test_numbers_below_one_are_refused():
     with pytest.raises(askew.ConfigError, match="words= and sample= to be 1 or more"):
         askew.check("demo", words=0)

@@ -1,5 +1,7 @@
 """What a build prints of its subsets."""
 
+import pytest
+
 from askew.cli.build import show_summary
 
 
@@ -62,19 +64,39 @@ def test_a_subset_states_how_many_pairs_find_no_relevant_document_before_and_aft
 
 
 def test_an_interval_without_one_of_its_ends_is_not_shown(capsys):
-    show_summary([{**row("fair", 2, 0.6), "high": None}])
+    show_summary([{**row("fair", 9, 0.6), "high": None}])
     said = capsys.readouterr().out
     assert "+10.0% " in said
     assert "[+5" not in said
 
 
-def test_publish_says_that_it_builds_if_no_finished_build_has_these_settings(askew, tmp_path):
-    run = ["--store", str(tmp_path / "store"), "--set", "reformulate.0.count=2"]
+@pytest.mark.parametrize("command", ["publish", "report"])
+def test_a_forgotten_setting_starts_no_build(askew, tmp_path, command):
+    store = ["--store", str(tmp_path / "store")]
+    run = [*store, "--set", "reformulate.0.count=2", "--set", "publish.license=CC0-1.0"]
     assert askew(["run", "demo", *run]).code == 0
-    same = askew(["publish", "demo", *run, "--out", str(tmp_path / "same")])
-    assert same.code == 0 and "no finished build" not in same.err
-    other = askew(["publish", "demo", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "other")])
-    said = " ".join(other.err.split())
-    assert "has no finished build of demo with these settings" in said
-    assert "on the collection demo. To use the pairs of an earlier 'askew run'" in said
-    assert "repeat its --set, --groups and --lexicon" in said
+    other = askew([command, "demo", *store, "--out", str(tmp_path / "other")])
+    assert other.code == 2 and not (tmp_path / "other").exists()
+    assert (
+        "the store has a finished build of demo, but with other settings: reformulate.0.count (2 in that build). "
+        "Repeat the settings of that build, or build with the new settings first (askew run)"
+    ) in " ".join(other.err.split())
+    assert len(list((tmp_path / "store" / "plans").iterdir())) == 1
+    same = askew([command, "demo", *run, "--out", str(tmp_path / "same")])
+    assert same.code == 0 and "finished build" not in same.err
+
+
+def test_a_recipe_that_was_never_built_is_built_by_publish(askew, tmp_path):
+    done = askew(["publish", "demo", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "ds")])
+    assert done.code == 0
+    assert "has no finished build of demo, so it is built now on the collection demo" in " ".join(done.err.split())
+
+
+def test_a_change_of_few_queries_has_no_interval_and_the_notes_say_why(capsys):
+    show_summary([row("effective", 4, 0.6)])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "+10.0% 3 0" in said and "[+5, +15]" not in said
+    assert "A change without an interval in brackets has fewer than 5 queries" in said
+    show_summary([row("effective", 5, 0.6)])
+    said = capsys.readouterr().out
+    assert "+10.0% [+5, +15]" in said and "without an interval" not in said

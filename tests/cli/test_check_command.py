@@ -55,11 +55,20 @@ def test_a_group_that_no_document_names_is_noted(askew, files):
     files.text("work.csv", "farmr,worker\nking,royal\n")
     files.docs("docs.tsv", {"d1": "The king and the farmer.", "d2": "A king."})
     assert (
-        "no document names the group 'worker'; check the spelling of its terms"
+        "no document names the group 'worker'; check the spelling of the terms"
         in askew("check docs.tsv --groups work.csv").err
     )
     files.text("work.csv", "farmer,worker\nking,royal\n")
     assert "no document names" not in askew("check docs.tsv --groups work.csv").err
+
+
+def test_the_caveat_comes_before_the_estimates_and_terms_that_do_not_occur_are_named(askew, files):
+    files.text("work.csv", "farmer,worker\nminer,worker\nking,royal\n")
+    files.docs("docs.tsv", {"d1": "The king and the farmer.", "d2": "A king."})
+    said = " ".join(askew("check docs.tsv --groups work.csv").table.split())
+    assert said.index("not trained on words of the groups worker, royal") < said.index("worker mentions")
+    assert "1 of the 2 terms of worker do not occur in these documents: miner." in said
+    assert "terms of royal" not in said
 
 
 def test_groups_may_be_chosen_of_a_lexicon(askew, files):

@@ -221,6 +221,14 @@ def test_what_is_no_folder_or_only_one_step_is_refused(askew_cli, store):
     assert "this is one step of a store" in askew_cli(["verify", str(step)]).err
 
 
+def test_a_folder_of_other_files_is_no_damaged_dataset(askew_cli, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "README.md").write_text("hello")
+    done = askew_cli(["verify", "other"])
+    assert done.code == 2
+    assert "other: not a folder that askew wrote; expected a dataset, a store, an index or a report" in done.err
+
+
 def test_a_report_is_checked_against_its_checksums(tmp_path, askew_cli):
     write_report(tmp_path / "report", {"report.html": b"<p>one</p>", "tables/pairs.csv": b"a,b\n"})
     done = askew_cli(["verify", str(tmp_path / "report")])

@@ -95,17 +95,17 @@ def built(
 def _built_before(
     recipe: str, settings: list[str] | None, groups: str | None, lexicon: str | None, store: str
 ) -> Pairs:
-    """Return the pairs of a finished build; if there is none with these settings, say so and build."""
-    from askew.app.build.facade import plan
+    """Return the pairs of a finished build. If the recipe was not built before, say so and build."""
+    from askew.app.build.facade import check_not_forgotten, plan
 
     counted = Groups.resolve(groups, lexicon)
     ready, held = plan(recipe, groups=counted, settings=o.settings_by_section(settings), store=store)
+    check_not_forgotten(ready, held)
     keys = ready.plan.keys()
     if not all(held.finished(step.name, keys[step.name]) for step in ready.plan.steps):
         note([
-            f"{store} has no finished build of {recipe} with these settings, so it is built now on the collection "
-            f"{ready.resources.collection.id}. To use the pairs of an earlier 'askew run', repeat its --set, "
-            "--groups and --lexicon"
+            f"{store} has no finished build of {recipe}, so it is built now on the collection "
+            f"{ready.resources.collection.id}"
         ])  # fmt: skip
     return built(recipe, settings, groups, lexicon, store)
 

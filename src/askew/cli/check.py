@@ -14,6 +14,8 @@ from askew.core.groups import Groups
 if TYPE_CHECKING:
     from askew.app.measure.check import CheckReport
 
+_SHOWN_TERMS = 20
+
 
 def command(
     collection: Annotated[
@@ -49,29 +51,29 @@ def command(
 
 
 def _say_words(found: CheckReport) -> None:
+    say("")
     if found.words:
-        say("")
         say_wrapped(
-            f"The most frequent words of each group in a sample of {found.sampled:,} documents that name a group. The "
-            "columns after 'mentions' show whom a word refers to, as estimated shares of its mentions:"
+            f"The most frequent words of each group in {found.examined}. The columns after 'mentions' show whom a word "
+            f"refers to, as estimated shares of its mentions. {found.legend}"
         )
         for group in dict.fromkeys(one.group for one in found.words):
             words = [one for one in found.words if one.group == group]
             shares = [(who, [f"{one.who[who] / one.mentions:.0%}" for one in words]) for who in found.classes]
             mentions = [f"{one.mentions:,}" for one in words]
             print_rows(group, [one.word for one in words], [("mentions", mentions), *shares])
+    for group, terms in found.unused.items():
+        if terms and len(terms) < len(found.groups.counted.groups[group]):
+            say_wrapped(_unused(found, group, terms))
     doubtful = sorted((one for one in found.words if one.doubtful), key=lambda one: -one.doubtful)
     say("")
     if not doubtful:
         say_wrapped(
-            f"In a sample of {found.sampled:,} documents, the model found no mention of a frequent group word that is "
-            "part of a name ('name') or refers to no person ('other')."
+            f"In {found.examined}, the resolver found no mention of a frequent group word that is part of a name ('name') "
+            "or refers to no person ('other')."
         )
     else:
-        say_wrapped(
-            f"In a sample of {found.sampled:,} documents, some mentions of these words are estimated not to refer to a "
-            "person of the group:"
-        )
+        say_wrapped("Some mentions of these words are estimated not to refer to a person of the group:")
         rows = [(one, who) for one in doubtful for who in one.examples]
         columns = [
             ("group", [one.group for one, _ in rows]),
@@ -79,4 +81,11 @@ def _say_words(found: CheckReport) -> None:
             ("example", [one.examples[who] for one, who in rows]),
         ]
         print_rows("word", [one.word for one, _ in rows], columns)
-    say_wrapped(found.legend)
+
+
+def _unused(found: CheckReport, group: str, terms: list[str]) -> str:
+    """Say which terms of a group do not occur, because they may be misspelled."""
+    every = len(found.groups.counted.groups[group])
+    # A large lexicon has many rare terms; a list of them would hide the rest of the report.
+    shown = f": {', '.join(terms)}" if len(terms) <= _SHOWN_TERMS else ""
+    return f"{len(terms):,} of the {every:,} terms of {group} do not occur in these documents{shown}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from askew.app.build.all_mentions import names_classes, with_all_mentions
 from askew.app.build.live import engine_notes
+from askew.app.build.origin import other_settings
 from askew.app.build.other_rankers import other_rankers
 from askew.app.build.pairs import judged_note
 from askew.app.build.prepare import Build, prepare
@@ -157,6 +158,28 @@ def plan(
     if str(recipe) in shipped_recipes() and not names_classes(settings or {}):
         changed = Recipe(changed.name, with_all_mentions(changed.sections, groups_of(changed)))
     return prepare(changed, held, until), held
+
+
+def check_not_forgotten(build: Build, store: Store) -> None:
+    """Refuse to run a build if the store has a finished build of the same recipe with other settings.
+
+    Without this check, a forgotten setting of ``askew publish`` or ``askew report`` would start a long build.
+    """
+    if _is_finished(store, build.plan.keys().items()):
+        return
+    recipe = build.recipe
+    for origin in store.plans():
+        if origin.get("recipe") == recipe.name and _is_finished(store, origin.get("steps", ())):
+            changed = other_settings(recipe.sections, origin["sections"])
+            raise ConfigError(
+                f"the store has a finished build of {recipe.name}, but with other settings: "
+                f"{'; '.join(changed) or 'the collection or the version of askew has changed'}. Repeat the settings "
+                "of that build, or build with the new settings first (askew run)"
+            )
+
+
+def _is_finished(store: Store, steps: Iterable[Sequence[str]]) -> bool:
+    return all(store.finished(name, key) for name, key in steps)
 
 
 def build(

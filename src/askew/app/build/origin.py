@@ -7,8 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from askew.core.address import know_secrets
 from askew.core.groups import Groups
 from askew.core.lexicon import LEXICON_FACTS, Lexicon, one_spelling
+
+# The sections and texts of a recipe on which no step depends.
+_NOT_BUILT = ("title", "about", "publish")
+_SHOWN, _LONGEST = 4, 60
 
 
 def origin_of(name: str, sections: Mapping[str, Any], groups: Groups | None) -> dict[str, Any] | None:
@@ -35,6 +40,38 @@ def _section(groups: Groups) -> dict[str, Any]:
     lexicon = groups.lexicon
     words = {name: list(terms) for name, terms in lexicon.groups.items()}
     return {**groups.as_section(), **lexicon.about, "lexicon": lexicon.name, "words": words, "overlap": groups.overlap}
+
+
+def other_settings(sections: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
+    """The settings that differ between a recipe and an earlier build, such as ``retrieve.k (100 in that build)``.
+
+    Settings of groups come first, because other groups change other settings too.
+    """
+    know_secrets(before)
+    now, then = _settings(sections), _settings(before)
+    names = [name for name in {**now, **then} if now.get(name) != then.get(name)]
+    names.sort(key=lambda name: not name.startswith("groups."))
+    said = {name: _short(then[name]) for name in names if name in then}
+    found = [f"{name} ({said.get(name, 'not set')} in that build)" for name in names[:_SHOWN]]
+    return [*found, *([f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else [])]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _settings(value: Any, name: str = "") -> dict[str, Any]:
+    """The settings of a recipe by names as in ``--set``, such as ``reformulate.0.count``."""
+    if isinstance(value, Mapping):
+        inner = {str(key): one for key, one in value.items() if name or key not in _NOT_BUILT}
+    elif isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
+        inner = {str(number): one for number, one in enumerate(value)}
+    else:
+        return {name: value}
+    return {
+        key: one for part, below in inner.items() for key, one in _settings(below, f"{name}.{part}".lstrip(".")).items()
+    }
 
 
 def remembered_groups(section: Mapping[str, Any] | None) -> Groups | None:

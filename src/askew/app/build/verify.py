@@ -21,9 +21,14 @@ from askew.engine import verify as steps
 from askew.engine.plan import Plan
 from askew.engine.store import Store
 from askew.publish.checking import verify as verify_release
+from askew.publish.files import CHECKSUMS
 from askew.publish.page.writing import LIST as REPORT_LIST
 from askew.publish.page.writing import check_report
 from askew.rankers import verify as indexes
+
+# Files of which at least one is in such a folder, even if it is damaged.
+_OF_STORE = ("*/manifest.json", "*/part-*.parquet", "index-*/header.json", "plans/*.json")
+_OF_DATASET = ("askew.json", CHECKSUMS, "croissant.json", "data/*-of-*.parquet")
 
 
 @dataclass
@@ -73,7 +78,7 @@ def verify(path: str, repair: bool = False) -> Verified:
 
 
 def kind_of(path: str) -> str:
-    """Return whether a folder is an index, a store, a report or a dataset; ``dataset`` if nothing identifies it."""
+    """Return whether a folder is an index, a store, a report or a dataset, even if some of its files are missing."""
     if "://" in path:
         return "store"
     folder = Path(path)
@@ -86,8 +91,14 @@ def kind_of(path: str) -> str:
     is_release = (folder / "askew.json").exists()
     if (folder / REPORT_LIST).exists() and not is_release:
         return "report"
-    signs = ("*/manifest.json", "*/part-*.parquet", "index-*/header.json", "plans/*.json")
-    return "store" if not is_release and any(any(folder.glob(sign)) for sign in signs) else "dataset"
+    if not is_release and any(any(folder.glob(sign)) for sign in _OF_STORE):
+        return "store"
+    if not any(any(folder.glob(sign)) for sign in _OF_DATASET):
+        raise ConfigError(
+            f"{path}: not a folder that askew wrote; expected a dataset, a store, an index or a report. A dataset has "
+            "the file askew.json"
+        )
+    return "dataset"
 
 
 def _index(folder: Path, repair: bool) -> Verified:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups, GroupsLike
+from askew.core.text import Tokenizer
 from askew.core.text_tables import html_table, text_table
 from askew.core.who import LEARNED, WHO, WHO_SHORT, resolver_id
 from askew.corpora.collection import Collection, open_collection
@@ -65,14 +66,16 @@ class WordCheck:
 class CheckReport:
     """The result of ``check``.
 
-    ``words`` are sorted by frequency. They were counted in a sample of documents; ``sampled`` is the size of this
-    sample.
+    ``words`` are sorted by frequency. They were counted in a sample of the documents that name a group. ``sampled`` is
+    the size of this sample, and ``naming_any`` the number of documents that name a group. ``unused`` has the terms of
+    each group that do not occur in the sample.
     """
 
     collection: str
     groups: Groups
     documents: int
     naming: dict[str, int]
+    naming_any: int
     mentions: dict[str, int]
     clipped: dict[str, int]
     queries: int | None
@@ -82,6 +85,7 @@ class CheckReport:
     unanswerable: int
     sampled: int
     words: list[WordCheck]
+    unused: dict[str, list[str]]
     notes: list[str]
     resolver: str
 
@@ -89,6 +93,13 @@ class CheckReport:
     def classes(self) -> tuple[str, ...]:
         """The classes that are counted. For groups other than female and male: only ``name`` and ``other``."""
         return _classes(self.groups)
+
+    @property
+    def examined(self) -> str:
+        """The documents in which words were counted: all documents that name a group, or a sample of them."""
+        if self.sampled == self.naming_any:
+            return f"the {self.sampled:,} documents that name a group"
+        return f"a random sample of {self.sampled:,} of the {self.naming_any:,} documents that name a group"
 
     @property
     def legend(self) -> str:
@@ -169,26 +180,31 @@ def check(
     texts = _Texts(counted, sample, seed)
     for batch in opened.documents():
         texts.add(batch)
+    found = _found_words(texts.sampled, counted)
     queries = opened.queries if opened.has_queries else None
     judged = _judged(opened, texts.doc_ids) if queries is not None and opened.has_judgements else None
     return CheckReport(
         collection=opened.id, groups=counted, documents=texts.documents,
-        naming=texts.by_group(texts.naming), mentions=texts.by_group(texts.mentions),
+        naming=texts.by_group(texts.naming), naming_any=texts.naming_any, mentions=texts.by_group(texts.mentions),
         clipped=texts.by_group(texts.clipped),
         queries=None if queries is None else queries.num_rows,
         queries_naming={} if queries is None else texts.naming_in(queries["text"]),
         judged=None if judged is None else judged[0], without_relevant=judged[1] if judged else 0,
         unanswerable=judged[2] if judged else 0, sampled=len(texts.sampled),
-        words=list(_words(texts.sampled, counted, words)),
+        words=[one for group in counted.names for one in islice((one for one in found if one.group == group), words)],
+        unused=_unused(found, counted, texts.tokenize),
         notes=[*opened.notes("queries", "judgements"), *_shared_terms(counted), *_unnamed(texts)],
         resolver=resolver_id(RESOLVER),
     )  # fmt: skip
 
 
 def _unnamed(texts: _Texts) -> list[str]:
-    """A note for each group that no document names, because its terms may be misspelled."""
-    lost = [group for group, count in texts.by_group(texts.naming).items() if not count]
-    return [f"no document names the group {group!r}; check the spelling of its terms" for group in lost]
+    """A note if no document names some groups, because their terms may be misspelled."""
+    lost = [repr(group) for group, count in texts.by_group(texts.naming).items() if not count]
+    if not lost:
+        return []
+    named = f"the group {lost[0]}" if len(lost) == 1 else f"any of the groups {', '.join(lost)}"
+    return [f"no document names {named}; check the spelling of the terms"]
 
 
 def _shared_terms(groups: Groups) -> list[str]:
@@ -214,7 +230,7 @@ class _Texts:
     def __init__(self, groups: Groups, sample: int, seed: int) -> None:
         self._groups, self._sample, self._random = groups, sample, np.random.default_rng(seed)
         self._counter = MentionCounter(groups.counted, groups.tokenizer)
-        self.documents, self._seen = 0, 0
+        self.documents, self.naming_any = 0, 0
         self._left_out = ClippedCounter(self._counter)
         self.naming, self.mentions, self.clipped = (np.zeros(len(groups.names), np.int64) for _ in range(3))
         self.sampled: list[str] = []
@@ -232,9 +248,9 @@ class _Texts:
 
     def _chosen(self, rows: Any) -> Any:
         """Reservoir sampling (algorithm R): each document that names a group has the same chance to be sampled."""
-        places = self._random.integers(0, np.arange(self._seen, self._seen + len(rows)) + 1)
-        free = np.arange(self._seen, self._seen + len(rows)) < self._sample
-        self._seen += len(rows)
+        places = self._random.integers(0, np.arange(self.naming_any, self.naming_any + len(rows)) + 1)
+        free = np.arange(self.naming_any, self.naming_any + len(rows)) < self._sample
+        self.naming_any += len(rows)
         kept = free | (places < self._sample)
         self._places = np.where(free, -1, places)[kept]
         return rows[kept]
@@ -245,6 +261,10 @@ class _Texts:
                 self.sampled.append(text)
             else:
                 self.sampled[place] = text
+
+    @property
+    def tokenize(self) -> Tokenizer:
+        return self._counter.tokenize
 
     def by_group(self, counts: Any) -> dict[str, int]:
         return dict(zip(self._groups.names, counts.tolist(), strict=True))
@@ -271,7 +291,8 @@ def _classes(groups: Groups) -> tuple[str, ...]:
     return WHO if set(groups.names) <= set(LEARNED) else DOUBTFUL
 
 
-def _words(texts: list[str], groups: Groups, most: int) -> Iterator[WordCheck]:
+def _found_words(texts: list[str], groups: Groups) -> list[WordCheck]:
+    """The words of each group in some texts, the most frequent first."""
     found: dict[tuple[str, str], WordCheck] = {}
     classes = _classes(groups)
     for text, mark, who in _resolved(texts, Marker(groups.counted, groups.tokenizer, groups.overlap)):
@@ -283,9 +304,24 @@ def _words(texts: list[str], groups: Groups, most: int) -> Iterator[WordCheck]:
                 one.who[who] += 1
             if who in DOUBTFUL and who not in one.examples:
                 one.examples[who] = _example(text, mark)
-    ordered = sorted(found.values(), key=lambda one: (-one.mentions, one.word))
+    return sorted(found.values(), key=lambda one: (-one.mentions, one.word))
+
+
+def _unused(found: list[WordCheck], groups: Groups, tokenize: Tokenizer) -> dict[str, list[str]]:
+    """The terms of each group that were never counted."""
+    lexicon = groups.counted.exclusive() if groups.overlap == "first" else groups.counted
+    unused = {}
     for group in groups.names:
-        yield from islice((one for one in ordered if one.group == group), most)
+        seen = {tuple(tokenize(one.word)) for one in found if one.group == group}
+        unused[group] = [term for term in lexicon.groups[group] if not _occurs(term, tokenize, seen)]
+    return unused
+
+
+def _occurs(term: str, tokenize: Tokenizer, seen: set[tuple[str, ...]]) -> bool:
+    *first, last = tokenize(term.removesuffix("*")) or [""]
+    if not term.endswith("*"):
+        return (*first, last) in seen
+    return any(len(one) == len(first) + 1 and one[:-1] == (*first,) and one[-1].startswith(last) for one in seen)
 
 
 def _resolved(texts: list[str], marker: Marker) -> Iterator[tuple[str, Mark, str]]:
