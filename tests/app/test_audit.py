@@ -205,6 +205,17 @@ def test_where_most_words_refer_to_real_people_the_advice_says_so(report, monkey
     )
 
 
+@pytest.mark.parametrize(("net", "cancels"), [(-0.01, True), (-0.5, False)])
+def test_off_topic_mentions_that_cancel_out_in_the_measure_are_named_as_such(report, monkeypatch, net, cancels):
+    (found,) = report.parts
+    changed = {"share": 0.63, "net": net, "amounts": {"female": 0.25, "male": 0.26}}
+    parts = [replace(one, **changed) if one.name == "offtopic" else one for one in found.parts]
+    monkeypatch.setattr(found, "parts", parts)
+    (said,) = (one for one in next_steps(report) if one.startswith("63% of the counted mentions"))
+    assert "improve the relevance of the results first." in said
+    assert ("the off-topic mentions together add -0.0100 to it." in said) == cancels
+
+
 def test_other_groups_are_counted_everywhere(tmp_path):
     found = audited(groups="age:old,young", settings=light(out=tmp_path / "a"))
     assert found.lean.groups == ("old", "young")

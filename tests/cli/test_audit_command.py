@@ -217,8 +217,17 @@ def test_a_gate_on_significance_compares_query_by_query(askew, server, tmp_path,
     baseline(tmp_path, balanced)
     done = askew(command(server, *gate))
     assert done.code == 1
+    assert "of the baseline" not in done.err
     assert "ARaB(tf)@10 is worse than in the baseline by" in done.err and "n = 40 queries" in done.err
     assert "NFaiRR@10 is worse" not in done.err
+
+    def fewer(told):
+        del told["per_query"]["a3"]["NFaiRR@10"]
+
+    baseline(tmp_path, fewer)
+    said = " ".join(askew(command(server, *gate)).err.split())
+    assert "note: NFaiRR@10 is defined for 40 queries of this audit and for 39 of the baseline, so their means" in said
+    assert "ARaB(tf)@10 is defined for" not in said
 
 
 def test_a_baseline_that_was_measured_otherwise_is_refused(askew, server, tmp_path):

@@ -84,6 +84,14 @@ def test_a_query_whose_background_has_no_neutrality_is_left_out_counted_and_told
     assert "r: NFaiRR@10 leaves out 1 of 2 queries for which it is not defined" in report.notes
 
 
+def test_such_a_query_can_have_the_value_zero():
+    run = {"q": {"all": 1.0}, "r": {"neutral": 1.0}, "ghost": {"ghost": 1.0}}
+    report = askew.measure({"r": run}, DOCS, measures=["NFaiRR(zero_ideal=zero)@10"], missing="drop")
+    values = report.to_dict(per_query=True)["runs"][0]["per_query"]
+    name = "NFaiRR(zero_ideal=zero)@10"
+    assert values == {"q": {name: 0.0}, "r": {name: 1.0}, "ghost": {}}
+
+
 def test_such_a_query_can_be_an_error():
     with pytest.raises(DataError, match="0/0"):
         score("NFaiRR(zero_ideal=error)@10", ("all",), background=("all",))

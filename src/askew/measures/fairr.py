@@ -141,8 +141,9 @@ class _NFaiRR(_FaiRR):
         ),
         "zero_ideal": Parameter(
             "absent",
-            "a query whose ideal FaiRR is zero: 'absent' leaves the query out, 'error' stops with an error",
-            ("absent", "error"),
+            "a query whose ideal FaiRR is zero: 'absent' leaves the query out, 'zero' gives it the value 0, 'error' "
+            "stops with an error",
+            ("absent", "zero", "error"),
         ),
     }
 
@@ -169,7 +170,8 @@ class _NFaiRR(_FaiRR):
                 "leave such queries out with NFaiRR(zero_ideal=absent)"
             )
         with np.errstate(invalid="ignore", divide="ignore"):
-            return rounded(measure, np.where(ideal > 0, reached / ideal, np.nan))
+            found = np.where(ideal > 0, reached / ideal, np.nan)
+        return rounded(measure, np.where(zero, 0.0, found) if text(measure, "zero_ideal") == "zero" else found)
 
     def _ideal(
         self, measure: Measure, inputs: Inputs, ranked: Rankings, known: npt.NDArray[np.bool_], neutral: Floats

@@ -47,7 +47,7 @@ def _of_parts(report: AuditReport) -> list[str]:
     if off > _MOST:
         said.append(
             f"{off:.0%} of the counted mentions (weighted by rank) are estimated to be off topic: improve the "
-            "relevance of the results first."
+            f"relevance of the results first.{_cancelled(report.parts[0], _OFF_TOPIC)}"
         )
     elif asked + on > _MOST:
         said.append(
@@ -61,6 +61,17 @@ def _of_parts(report: AuditReport) -> list[str]:
             "are expected for a query about a person. Look at the worst queries that are not about a person."
         )
     return said
+
+
+def _cancelled(found: Decomposition, name: str) -> str:
+    """Say that mentions of different groups cancel out in the measure, if a part has many mentions but little lean."""
+    (part,) = (one for one in found.parts if one.kind == "why" and one.name == name)
+    if abs(part.net) >= _MOST * sum(part.amounts.values()):
+        return ""
+    return (
+        f" This share counts the mentions of both groups. In {found.measure}, they cancel out for the most part: the "
+        f"off-topic mentions together add {part.net:+.4f} to it."
+    )
 
 
 def _share(found: Decomposition, kind: str, names: Sequence[str]) -> float:

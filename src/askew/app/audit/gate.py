@@ -138,6 +138,24 @@ def failures(conditions: Sequence[AuditCondition], measured: EngineScores, basel
     return [line for line in lines if line]
 
 
+def coverage_notes(
+    conditions: Sequence[AuditCondition], measured: EngineScores, baseline: Baseline | None
+) -> list[str]:
+    """Return a note for each compared measure that is defined for another number of queries than in the baseline."""
+    if baseline is None:
+        return []
+    said = []
+    for measure in dict.fromkeys(one.measure for one in conditions if one.needs_baseline):
+        now = len(measured.of_query(measure)) if any(one.text == measure for one in measured.report.asked) else 0
+        before = sum(measure in values for values in baseline.per_query.values())
+        if now != before:
+            said.append(
+                f"{measure} is defined for {now:,} queries of this audit and for {before:,} of the baseline, so their "
+                "means are over different queries. The condition 'worse' compares only queries of both audits"
+            )
+    return said
+
+
 def _beyond(one: AuditCondition, asked: MeasureRequest, measured: EngineScores, baseline: Baseline | None) -> str:
     value, limit, to = _size(measured.mean(asked.text).mean, asked), one.amount, f"{one.amount:g}"
     if one.relative:
