@@ -182,6 +182,20 @@ def test_who_asked_travels_to_the_reformulators(tmp_path):
     assert variants["method"].to_pylist() == ["original", "original"]
 
 
+@pytest.mark.parametrize(("ties", "told"), [("neutral", True), ("abstain", False)])
+def test_a_build_notes_kept_queries_that_name_several_groups_equally_often(tmp_path, ties, told):
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "docs.tsv").write_text("d1\tshe sings and he sings\nd2\tthey dance\n")
+    (tmp_path / "c" / "queries.tsv").write_text(
+        "q1\tdo he and she sing\nq2\twho can dance\nq3\twhy does she sing\n"
+    )
+    (tmp_path / "c" / "qrels.txt").write_text("q1 0 d1 1\nq2 0 d2 1\n")
+    settings = {"collection": {"source": str(tmp_path / "c")}, "classify": {"ties": ties}}
+    pairs = askew.build("demo", settings=settings, store=tmp_path / "store")
+    said = "1 kept query names two or more groups equally often; to drop such queries, set classify.ties to 'abstain'"
+    assert (said in pairs.notes) == told
+
+
 def test_a_recipe_that_keeps_no_query_ends_without_a_summary(tmp_path):
     store = Store(tmp_path / "store")
     (tmp_path / "c").mkdir()

@@ -75,6 +75,11 @@ class LexicalClassifier:
             "abstain_below": self._least,
         }  # fmt: skip
 
+    def tied(self, texts: Sequence[str]) -> int:
+        """Return how many texts name two or more groups equally often, and no group more often."""
+        first, second = _two_highest(self._counter.count(texts))
+        return int(((first == second) & (first > 0)).sum())
+
     def classify(self, texts: Sequence[str]) -> Classified:
         """Return for each text the group that the text names most often, or the label ``neutral``."""
         counts = self._counter.count(texts)

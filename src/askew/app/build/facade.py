@@ -17,10 +17,11 @@ from askew.app.build.origin import other_settings
 from askew.app.build.other_rankers import other_rankers
 from askew.app.build.pairs import judged_note
 from askew.app.build.prepare import Build, prepare
+from askew.app.build.queries import Classify
 from askew.app.build.recipe import Recipe, groups_of, read_recipe, shipped_recipes, with_groups, with_settings
 from askew.app.build.release import release
 from askew.app.build.report import Reported, report_of
-from askew.app.build.rows import step_parts
+from askew.app.build.rows import frames_of, step_parts
 from askew.app.build.summary import headline, held_out_of, summary_of
 from askew.core import defaults
 from askew.core.errors import ConfigError, check_name
@@ -52,7 +53,17 @@ class Pairs:
         if stage and pairs and pairs.manifest.parts:
             judged = judged_note(stage, step_parts(self.store, pairs.manifest))
         live = engine_notes(step.stage for step in self.build.plan.steps)
-        return [*self.build.notes, *live, *([f"pairs: {judged}"] if judged else [])]
+        return [*self.build.notes, *self._tied(), *live, *([f"pairs: {judged}"] if judged else [])]
+
+    def _tied(self) -> list[str]:
+        """Notes on queries that count as neutral although they name groups."""
+        return [
+            said
+            for step in self.build.plan.steps
+            if isinstance(step.stage, Classify) and step.name in self.outcomes
+            for frames in [frames_of(self.store, self.outcomes[step.name].manifest, ["text"])]
+            for said in step.stage.tied(frame["text"].to_list() for frame in frames)
+        ]
 
     def table(self, step: str = "pairs") -> pl.DataFrame:
         """Return the output rows of a step, by default the pairs."""

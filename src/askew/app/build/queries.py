@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -44,6 +44,15 @@ class Classify:
     def settings(self) -> Mapping[str, Any]:
         """Return the classifier with its settings, and the labels that are kept."""
         return {"classifier": self.classifier.name, **self.classifier.settings(), "keep": list(self.keep)}
+
+    def tied(self, texts: Iterable[Sequence[str]]) -> list[str]:
+        """Return a note if some of the kept queries name several groups equally often and were therefore kept."""
+        count = getattr(self.classifier, "tied", None)
+        found = 0 if count is None else sum(count(some) for some in texts)
+        if not found:
+            return []
+        queries = "1 kept query names" if found == 1 else f"{found:,} kept queries name"
+        return [f"{queries} two or more groups equally often; to drop such queries, set classify.ties to 'abstain'"]
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """Return the kept rows with their labels."""
