@@ -456,7 +456,7 @@ def test_what_the_facts_do_not_state_is_told_as_not_checked(tmp_path):
 def test_the_report_ends_with_the_verdict(folder):
     assert verify(folder).lines()[-1].endswith("fair 36, negative 59): all rules hold")
     (folder / "extra").write_text("x")
-    assert verify(folder).lines()[-1].endswith("1 problems")
+    assert verify(folder).lines()[-1].endswith("1 problem")
 
 
 def test_verify_changes_nothing(folder):

@@ -186,9 +186,7 @@ def test_who_asked_travels_to_the_reformulators(tmp_path):
 def test_a_build_notes_kept_queries_that_name_several_groups_equally_often(tmp_path, ties, told):
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "docs.tsv").write_text("d1\tshe sings and he sings\nd2\tthey dance\n")
-    (tmp_path / "c" / "queries.tsv").write_text(
-        "q1\tdo he and she sing\nq2\twho can dance\nq3\twhy does she sing\n"
-    )
+    (tmp_path / "c" / "queries.tsv").write_text("q1\tdo he and she sing\nq2\twho can dance\nq3\twhy does she sing\n")
     (tmp_path / "c" / "qrels.txt").write_text("q1 0 d1 1\nq2 0 d2 1\n")
     settings = {"collection": {"source": str(tmp_path / "c")}, "classify": {"ties": ties}}
     pairs = askew.build("demo", settings=settings, store=tmp_path / "store")

@@ -12,7 +12,7 @@ from askew.cli import options as o
 from askew.cli.render import Waiting, note, print_rows, safe, say, say_json, say_wrapped
 from askew.core import defaults
 from askew.core.address import Address
-from askew.core.figures import FEWEST, HELD_OUT, size_of
+from askew.core.figures import FEWEST, HELD_OUT, counted, size_of
 from askew.core.groups import Groups
 
 if TYPE_CHECKING:
@@ -325,8 +325,8 @@ def publish_command(
             "words as an original query"
         )
     if done.unselected:
-        pairs_are = "1 pair of the build is" if done.unselected == 1 else f"{done.unselected:,} pairs of the build are"
-        say(f"not published: {pairs_are} in no subset")
+        unselected = counted(done.unselected, "pair of the build is", "pairs of the build are")
+        say(f"not published: {unselected} in no subset")
     typer.echo(f"written to {safe(str(out))}; to check it: askew verify {safe(str(out))}")
 
 

@@ -7,7 +7,11 @@ HELD_OUT, IN_SAMPLE = "held-out", "in-sample"
 FEWEST = 5
 
 
+def counted(n: int, one: str, several: str) -> str:
+    """A number with its noun, such as ``1 query`` or ``1,200 queries``."""
+    return f"{n:,} {one if n == 1 else several}"
+
+
 def size_of(subset: str, pairs: int, queries: int) -> str:
     """The name of a subset with its numbers of pairs and queries, such as ``fair: 1 pair of 1 query``."""
-    pair, query = "pair" if pairs == 1 else "pairs", "query" if queries == 1 else "queries"
-    return f"{subset}: {pairs:,} {pair} of {queries:,} {query}"
+    return f"{subset}: {counted(pairs, 'pair', 'pairs')} of {counted(queries, 'query', 'queries')}"

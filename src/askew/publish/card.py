@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from askew.core.figures import FEWEST
+from askew.core.figures import FEWEST, counted
 from askew.publish import numbers
 from askew.publish.escape import code, fenced, markdown, yaml_text
 from askew.publish.facts import REFAIRMULATE, Facts
@@ -134,8 +134,8 @@ def language(facts: Facts) -> str:
 def _what(pairs: PairNumbers, facts: Facts) -> list[str]:
     return [
         f"# {markdown(facts.title)}", "", markdown(facts.description, 5000), "",
-        f"{numbers.counted(pairs.every.pairs, 'pair', 'pairs')} of "
-        f"{numbers.counted(pairs.every.queries, 'query', 'queries')} of {code(facts.collection)}: an original query, a "
+        f"{counted(pairs.every.pairs, 'pair', 'pairs')} of "
+        f"{counted(pairs.every.queries, 'query', 'queries')} of {code(facts.collection)}: an original query, a "
         f"reformulation of it, and measured values of what {code(facts.ranker)} retrieves for both. {NOT_BIAS}", "",
         *([] if facts.query_text else _joining()),
     ]  # fmt: skip

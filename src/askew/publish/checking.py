@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from askew.core.errors import AskewError, ConfigError, DataError
+from askew.core.figures import counted
 from askew.core.fingerprint import digest_file
 from askew.publish import files, layouts, numbers
 from askew.publish.croissant import croissant_problems
@@ -50,12 +51,9 @@ class Report:
     def lines(self) -> list[str]:
         """The report for a reader."""
         subsets = ", ".join(f"{name} {count}" for name, count in self.subsets.items())
-        verdict = "all rules hold" if self.ok else f"{len(self.wrong)} problems"
-        return [
-            *self.wrong,
-            *self.notes,
-            f"{self.folder}: {self.files} files, {self.pairs} pairs ({subsets}): {verdict}",
-        ]
+        verdict = "all rules hold" if self.ok else counted(len(self.wrong), "problem", "problems")
+        sizes = f"{counted(self.files, 'file', 'files')}, {counted(self.pairs, 'pair', 'pairs')} ({subsets})"
+        return [*self.wrong, *self.notes, f"{self.folder}: {sizes}: {verdict}"]
 
 
 @dataclass(frozen=True)

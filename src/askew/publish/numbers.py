@@ -247,11 +247,6 @@ def size_category(rows: int) -> str:
     return names[min(max(len(str(rows)) - 3, 0), len(names) - 1)]
 
 
-def counted(n: int, one: str, several: str) -> str:
-    """A number with its noun."""
-    return f"{n} {one if n == 1 else several}"
-
-
 def shown(value: float) -> str:
     """A number with four decimals; a dash for NaN."""
     return "-" if math.isnan(value) else f"{value:.4f}".replace("-0.0000", "0.0000")

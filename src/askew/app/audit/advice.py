@@ -142,6 +142,8 @@ def _of_trust(report: AuditReport) -> list[str]:
             "combinations of measure, word list, tokenizer and sign (signed or absolute values). Choose the "
             "measure that matters to you before you adopt these reformulations."
         )
-    if report.mean(report.lean.text).n < _FEW:
-        said.append(f"{report.mean(report.lean.text).n} queries are few: audit at least {_FEW} before you decide.")
+    measured = report.mean(report.lean.text).n
+    if measured < _FEW:
+        few = "1 query is too few" if measured == 1 else f"{measured} queries are too few"
+        said.append(f"{few}: audit at least {_FEW} queries before you decide.")
     return said

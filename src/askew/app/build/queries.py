@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from askew.app.search.classify import ABSTAINS, named_classifier
 from askew.core.errors import ConfigError
+from askew.core.figures import counted
 from askew.core.groups import Groups
 from askew.plugins.methods import ClassifierPlugin
 
@@ -51,7 +52,7 @@ class Classify:
         found = 0 if count is None else sum(count(some) for some in texts)
         if not found:
             return []
-        queries = "1 kept query names" if found == 1 else f"{found:,} kept queries name"
+        queries = counted(found, "kept query names", "kept queries name")
         return [f"{queries} two or more groups equally often; to drop such queries, set classify.ties to 'abstain'"]
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
