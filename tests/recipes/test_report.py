@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from askew.app.build.points import thinned
 from askew.app.build.prepare import prepare
 from askew.app.build.recipe import Recipe
-from askew.app.build.report import DECIDES, NAMES, TWIN, UNUSED, choice_of, report_of
+from askew.app.build.report import report_of
+from askew.app.build.selection_roles import DECIDES, NAMES, TWIN, UNUSED, choice_of
 from askew.app.build.summary import summary_of
 from askew.cli.build import report_command
 from askew.core.errors import AskewError, ConfigError

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from askew.app.build.across import NEGATIVE
@@ -17,24 +16,31 @@ from askew.app.build.other_rankers import (
     CROSS,
     HARD,
     chosen_keys,
-    first_measures,
     named_measures,
     scores_under,
-    sides_of,
 )
 from askew.app.build.pairs import Select, judged_note, with_originals
 from askew.app.build.points import clouds_of
 from askew.app.build.prepare import Build
 from askew.app.build.rows import query_parts, step_parts
+from askew.app.build.selection_roles import (
+    DECIDES,
+    GROUPS,
+    NAMES,
+    TWIN,
+    UNUSED,
+    choice_of,
+    joined,
+    sentence_of,
+)
 from askew.app.build.summary import counted_groups, headline, held_out_of
 from askew.app.build.variants import ORIGINAL
 from askew.core.errors import ConfigError, DataError
 from askew.core.figures import HELD_OUT
 from askew.core.local import local_paths, public, public_settings, public_text
-from askew.core.measure import Direction, column_of, new_column, old_column
+from askew.core.measure import Direction, column_of
 from askew.engine.run import StepOutcome
 from askew.engine.store import Store
-from askew.plugins.kinds import SelectorPlugin
 from askew.publish.page.counted import counted_section
 from askew.publish.page.document import Section, code, document, facts, paragraph
 from askew.publish.page.making import MeasureDescription, StepFacts, limits_section, making_section
@@ -54,9 +60,7 @@ from askew.publish.page.tradeoff import Side, examples_section, methods_section,
 from askew.publish.page.writing import check_out, write_report
 from askew.selectors.boxes import agg_all, best_candidates
 from askew.selectors.pairs import COLUMNS
-from askew.selectors.parts import PairParts
 from askew.selectors.refined import best_of, hard_table, queries_table, refined_table
-from askew.selectors.settings import find_measures
 from askew.selectors.summary import buckets_of, summarize
 from askew.selectors.tables import (
     against_effectiveness,
@@ -71,6 +75,7 @@ from askew.selectors.tables import (
 from askew.statistics.intervals import gain_bounds, mean_test
 from askew.statistics.significance import holm, two_sided_p
 
+_MARKS = {DECIDES: "*", TWIN: "*", GROUPS: "°"}
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
 _SUBSETS = {
     "optimal": "at most one pair per query. The selector accepts this pair, and its reformulation meets all thresholds "
@@ -88,33 +93,6 @@ class Reported:
 
     html: Path
     files: list[Path]
-
-
-@dataclass(frozen=True)
-class SelectionFacts:
-    """The measures of a selection; ``part`` has the role of each measure in the choice of pairs."""
-
-    selector: str
-    effectiveness: str
-    lean: str | None
-    part: Mapping[str, str]
-    subsets: tuple[str, ...]
-    tolerance: float
-
-    def those(self, *parts: str) -> list[str]:
-        """Return the measures with one of these roles."""
-        return [measure for measure, part in self.part.items() if part in parts]
-
-
-DECIDES, GROUPS, NAMES, UNUSED = (
-    "pairs are chosen by this measure",
-    "this measure only decides whether a query or a reformulation meets the thresholds of the selector",
-    "this measure only decides whether the reformulation is reported as leaning less than the query, as much as the "
-    "query, or more",
-    "this measure is only reported",
-)
-TWIN = "this measure is not used to choose pairs, but its values equal those of a measure that is used"
-_MARKS = {DECIDES: "*", TWIN: "*", GROUPS: "°"}
 
 
 def report_of(
@@ -140,73 +118,6 @@ def report_of(
     files = {"report.html": page.encode(), **report.files.files(tuple(dict.fromkeys(figures)), latex)}
     written = write_report(out, files)
     return Reported(written[0], written)
-
-
-def choice_of(selector: SelectorPlugin, build: Build, pairs: PairParts) -> SelectionFacts:
-    """Return the role of each measure, from the settings of the selector.
-
-    A measure with the same values as one that pairs are chosen by is not independent: AP equals RR if each query has
-    one relevant document.
-    """
-    directions = build.evaluate.directions
-    effectiveness, lean = sides_of(selector, build.evaluate)
-    looked_at = find_measures(selector.measures(), directions, selector.name)
-    part = dict.fromkeys(directions, UNUSED)
-    if selector.name == "boxes":
-        part |= dict.fromkeys(lean, NAMES) | dict.fromkeys(effectiveness, DECIDES)
-    elif selector.name == "refairmulate-paper":
-        part |= dict.fromkeys(looked_at, GROUPS) | dict.fromkeys((effectiveness[0], lean[0]), DECIDES)
-    else:
-        part |= dict.fromkeys(looked_at, DECIDES)
-    deciding = [name for name, one in part.items() if one == DECIDES]
-    for name in [name for name, one in part.items() if one == UNUSED]:
-        if any(_same(pairs, name, other) for other in deciding):
-            part[name] = TWIN
-    tolerance = float(selector.settings().get("tolerance", 0.0))
-    return SelectionFacts(
-        selector.name, *first_measures(selector, build.evaluate), part, tuple(selector.subsets), tolerance
-    )
-
-
-def _same(pairs: PairParts, one: str, other: str) -> bool:
-    """Whether two measures have equal values for every pair."""
-    sides = [(side(one), side(other)) for side in (old_column, new_column)]
-    frames = pairs.frames([name for side in sides for name in side])
-    alike = (np.allclose(part[a], part[b], rtol=0, atol=1e-12, equal_nan=True) for part in frames for a, b in sides)
-    return pairs.height > 0 and all(alike)
-
-
-def sentence_of(choice: SelectionFacts) -> str:
-    """Say by which measures pairs were chosen, and which measures are only reported."""
-    said = [
-        f"The selector {choice.selector} chose pairs of a query and a reformulation by {_and(choice.those(DECIDES))}."
-    ]
-    if choice.those(GROUPS):
-        said.append(
-            "Measures used only to decide whether a query or a reformulation meets the thresholds of the selector: "
-            f"{_and(choice.those(GROUPS))}."
-        )
-    if choice.those(NAMES):
-        said.append(
-            "Measures used only to report whether the reformulation leans less or more than the query: "
-            f"{_and(choice.those(NAMES))}."
-        )
-    if choice.those(TWIN):
-        said.append(
-            "Measures that were not used to choose pairs, but have the same values as a measure that was used: "
-            f"{_and(choice.those(TWIN))}."
-        )
-    unused = choice.those(UNUSED)
-    said.append(
-        f"Measures that were not used to choose pairs and are only reported: {_and(unused)}."
-        if unused
-        else "No other measure is reported."
-    )
-    return " ".join(said)
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _said(settings: Mapping[str, Any], but: Sequence[str] = ()) -> list[str]:
@@ -389,7 +300,7 @@ class _Report:
         given = self.stage.selector.settings()
         sides = [named_measures(given.get(name, []), self.directions) for name in ("effectiveness", "bias")]
         sides[0] = sides[0] or (self.choice.effectiveness,)
-        return f"{_and(sides[0])} for effectiveness and {_and(sides[1])} for lean" if sides[1] else _and(sides[0])
+        return f"{joined(sides[0])} for effectiveness and {joined(sides[1])} for lean" if sides[1] else joined(sides[0])
 
     def _refined(self, rankers: Mapping[str, pl.DataFrame]) -> Section:
         """Return the tables of RePair, over all queries and all candidates, also those in no box (subset of pairs)."""
