@@ -16,6 +16,7 @@ from askew.corpora.collection import Collection
 from askew.corpora.runs import Run
 from askew.engine.store import Store
 from askew.measures.names import RR, ARaB, NFaiRR
+from askew.mitigation.shares import DetConstSort
 
 AGE = {"old": ["old", "elderly", "senior", "pensioner"], "young": ["young", "teenager", "youth", "junior"]}
 DOCS = {
@@ -84,6 +85,22 @@ def test_the_reranker_gives_shares_to_the_groups_that_are_given(measures, tmp_pa
     first = {line.split()[0]: line.split()[2] for line in reversed(lines)}
     assert first["q1"] == first["q3"] == "d4"
     assert first["q2"] in ("d6", "d7")
+
+
+@pytest.mark.parametrize("names", [("female", "male", "nonbinary"), ("old", "young", "child")])
+def test_with_three_groups_a_reranker_gives_shares_to_all_of_them(names, tmp_path, monkeypatch):
+    seen = []
+    rank = DetConstSort.rank
+
+    def listening(self, task):
+        seen.append(task.groups)
+        return rank(self, task)
+
+    monkeypatch.setattr(DetConstSort, "rank", listening)
+    groups = Groups(dict(zip(names, (["young", "junior"], ["old", "elderly"], ["pay"]), strict=True)))
+    pair = f"{names[0]}-{names[1]}"
+    bench(toy(), ["detconstsort"], [RR @ 10, ARaB("tf", groups=pair) @ 10], groups=groups, settings=in_store(tmp_path))
+    assert {frozenset(one) for one in seen} == {frozenset(names)}
 
 
 def test_reformulators_count_the_groups_that_are_given(tmp_path, monkeypatch):

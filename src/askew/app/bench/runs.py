@@ -214,10 +214,11 @@ class MethodRunner:
         (lean,) = (one for one in self._scorer.asked if one.text == self._criteria.lean)
         key, given = key_of(lean), self._groups
         if given is not None and set(lean.groups) != set(given.names):
-            # With two groups, the counts of the measures are used; with more, only the compared groups are counted.
-            words = given.counted if given.difference == "auto" else given.lexicon
+            # With at most two groups, the counts of the measures are used; with more, all groups get their share.
+            difference = given.difference if len(given.names) <= 2 else "auto"
+            words = given.counted if difference == "auto" else given.lexicon
             mentions = self.resources.mentions(Annotate(words, given.tokenizer, given.overlap))
-            return compared_groups(mentions, given.difference)
+            return compared_groups(mentions, difference)
         if key is None:
             raise ConfigError(
                 f"method {method.text!r}: this method uses the words that the first measure of lean counts, but the "
