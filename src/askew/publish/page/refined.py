@@ -120,21 +120,24 @@ def _buckets(files: PageParts, found: pl.DataFrame, measure: str) -> Markup:
 
 def _hard(files: PageParts, found: pl.DataFrame, measure: str, ranker: str) -> Markup:
     head = columns("hard if", "queries", "hard", "share", "95% interval", kind=WORDS)
+    note = (
+        "Only original queries that have a candidate reformulation are counted. A query is hard if it meets the "
+        f"condition in the column 'hard if'. This condition compares values of {measure} with {ranker}. Intervals are "
+        "Wilson intervals."
+    )
     if "ranker" in found.columns:
         told = ("scored by both", f"originals, {ranker}", "originals, other", f"best candidates, {ranker}",
                 "best candidates, other", "improved, other", "share", "95% interval")  # fmt: skip
         head += [Column("other ranker", CODE), *map(Column, told)]
+        note += (
+            f" The best candidate of a query has the best {measure} with {ranker}. Scored by both: number of hard "
+            f"queries that have values with {ranker} and with the ranker in the column 'other ranker'. The columns "
+            "after 'scored by both' use only these hard queries. The columns 'originals' and 'best candidates' have "
+            f"the mean {measure} with {ranker} and with the other ranker. Improved, other: number of these hard "
+            f"queries whose best candidate has a better {measure} than the original query, both searched with the "
+            "other ranker."
+        )
     rows = [_hard_row(row) for row in found.iter_rows(named=True)]
-    note = (
-        "Only original queries that have a candidate reformulation are counted. A query is hard if it meets the "
-        f"condition in the column 'hard if'. This condition compares values of {measure} with {ranker}. The best "
-        f"candidate of a query has the best {measure} with {ranker}. Scored by both: number of hard queries that have "
-        f"values with {ranker} and with the ranker in the column 'other ranker'. The columns after 'scored by both' "
-        f"use only these hard queries. The columns 'originals' and 'best candidates' have the mean {measure} with "
-        f"{ranker} and with the other ranker. Improved, other: number of these hard queries whose best candidate "
-        f"has a better {measure} than the original query, both searched with the other ranker. Intervals are Wilson "
-        "intervals."
-    )
     caption = f"Hard queries by {measure}, as in Table 5 of the RePair paper"
     return files.table(table("hard", caption, head, rows, note), found)
 
