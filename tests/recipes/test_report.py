@@ -234,6 +234,13 @@ def test_every_selector_has_a_report(folder, store, tmp_path, selection):
         assert pl.read_csv(tmp_path / "r/tables/hard.csv")["queries"].to_list() == [4, 4]
 
 
+@pytest.mark.parametrize("cross", [(), ("qld",)])
+def test_the_note_on_hard_queries_names_another_ranker_only_if_there_is_one(folder, store, tmp_path, cross):
+    page = reported(folder, store, tmp_path / "r", "boxes", cross=cross).html.read_text()
+    assert "A query is hard if it meets the condition" in page
+    assert ("Scored by both: number of hard queries" in page) == bool(cross)
+
+
 @pytest.mark.parametrize("selection", list(SELECTIONS))
 def test_a_run_without_any_pair_has_a_report_that_says_so(folder, tmp_path, selection):
     (tmp_path / "none.tsv").write_text("query_id\ttext\nnobody\tx\n")
