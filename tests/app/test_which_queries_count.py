@@ -93,3 +93,16 @@ def test_a_query_without_a_relevant_document_is_in_no_mean_and_in_no_pair(tmp_pa
     table = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(pairs))))
     assert not set(table["query_id"].unique().to_list()) & empty
     assert pairs.dropped[NO_EFFECTIVENESS] > 0
+
+
+def test_measures_of_lean_that_disagree_significantly_are_noted():
+    # The new run names only one group: a smaller difference in words, but less neutral results.
+    docs = {f"both{i}": "she she she " + "he " * (6 + i) for i in range(3)} | {"one": "he he", "two": "he he he"}
+    old = {f"q{i}": {f"both{i % 3}": 1.0} for i in range(60)}
+    new = {f"q{i}": {("one", "two")[i % 2]: 1.0} for i in range(60)}
+    (note,) = askew.compare(old, new, docs, ["ARaB(tc)@10", "FaiRR@10"]).notes
+    assert note.startswith(
+        "measures of lean disagree: the new run is significantly better by ARaB(tc)@10 and significantly worse by "
+        "FaiRR@10; report both"
+    )
+    assert askew.compare(old, new, docs, ["ARaB(tc)@10", "ARaB(tf)@10"]).notes == []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askew.cli import options as o
-from askew.cli.measure import say_intervals, say_lexicons, say_what_changed
+from askew.cli.measure import say_directions, say_intervals, say_lexicons, say_what_changed
 from askew.cli.render import (
     Waiting,
     end_gate,
@@ -174,6 +174,7 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
     say_intervals([text for text in texts if report.results[text].method == STUDENTIZED])
     if any(r.low is None for r in rows):
         say_wrapped("-: no interval, because all gains are equal and their spread is not known.")
+    say_directions(report.asked)
     say_lexicons(report.asked)
     say_what_changed(report.asked, preset)
     say("")
@@ -196,8 +197,8 @@ def _print_reach(report: CompareReport) -> None:
         "mean losses that n queries can rule out, and mean gains that n queries can detect", "measure", texts, columns
     )
     say_wrapped(
-        "smallest margin: the smallest mean loss that n queries can rule out with 95% confidence if both runs have "
-        "equal results. A smaller --margin needs more queries."
+        "smallest margin: the smallest mean loss that n queries can rule out with 95% confidence, even if both runs "
+        "have the same value for every query. A smaller --margin needs more queries."
     )
     say_wrapped("loss not ruled out: the upper end of the one-sided 95% confidence interval of the mean loss.")
     say_wrapped("detectable gain: a true mean gain of this size gives p < 0.05 with a probability of 80%.")

@@ -14,7 +14,6 @@ from askew.cli.render import Waiting, note, number, print_tables, safe, say, say
 from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
-from askew.core.measure import Direction
 from askew.core.pages import pages
 
 if TYPE_CHECKING:
@@ -92,6 +91,7 @@ def show(
         _print_tsv(report, per_query)
     else:
         _print_table(report)
+        say_directions(report.asked)
         say_lexicons(report.asked)
         say_what_changed(report.asked, preset)
         _print_parts(report)
@@ -201,16 +201,21 @@ def say_what_changed(asked: Sequence[MeasureRequest], preset: str | None) -> Non
 
 
 def _changed(asked: MeasureRequest) -> str:
-    changed = ", ".join(f"{key}={value}" for key, value in asked.unsaid.items())
-    return "; ".join(filter(None, [changed, _positive(asked)]))
+    return ", ".join(f"{key}={value}" for key, value in asked.unsaid.items())
 
 
-def _positive(asked: MeasureRequest) -> str:
-    """Name the group that a positive value leans toward, for a lexicon that is not shipped."""
-    from askew.measures.catalogue import is_shipped
+def say_directions(asked: Sequence[MeasureRequest]) -> None:
+    """Print toward which group positive values lean, and which groups a measure of more than two groups compares."""
+    from askew.app.scoring.comparable import is_signed, listed
 
-    groups = asked.family.parameters.get("groups")
-    first, minus, _ = str(asked.measure.param("groups", "")).partition("-")
-    if groups is None or groups.default != "auto" or not minus or asked.direction is not Direction.ZERO:
-        return ""
-    return "" if is_shipped(str(asked.measure.param("lexicon"))) else f"positive: {first}"
+    said: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
+    for one in asked:
+        if is_signed(one) or len(one.groups) > 2:
+            said.setdefault((is_signed(one), tuple(one.groups)), []).append(one.text)
+    for (signed, groups), texts in said.items():
+        about = (
+            f"positive values lean toward {groups[0]}, negative values toward {groups[1]}; 0 is balanced."
+            if signed
+            else f"compared groups: {listed(groups)}."
+        )
+        say_wrapped(f"{', '.join(texts)}: {about}")

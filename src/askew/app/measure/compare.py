@@ -24,7 +24,7 @@ from askew.core.text_tables import html_table, text_table, with_interval
 from askew.corpora.runs import Run
 from askew.measures.catalogue import MeasureRequest
 from askew.statistics.intervals import gain_bounds, is_bounded
-from askew.statistics.significance import MEAN, NULLS, TESTS, Paired, holm, paired
+from askew.statistics.significance import ALPHA, MEAN, NULLS, TESTS, Paired, holm, paired
 
 Margin: TypeAlias = float | Mapping[str, float] | None
 
@@ -176,10 +176,25 @@ def compare(
         one.failure(results[one.measure], by_no_loss.get(one.measure), missing.get(one.measure, 0))
         for one in conditions
     ]
+    notes += _disagreement(report.asked, results, by_p)
     return CompareReport(
         old_name, new_name, report.asked, results, by_p, by_no_loss, by_equivalent, test, [*report.notes, *notes],
         [text for text in failed if text],
     )  # fmt: skip
+
+
+def _disagreement(
+    asked: Sequence[MeasureRequest], results: Mapping[str, Paired], p_holm: Mapping[str, float]
+) -> list[str]:
+    """A note if the new run is significantly better by one measure of lean and significantly worse by another."""
+    leans = [one.text for one in asked if one.groups and p_holm.get(one.text, 1.0) < ALPHA]
+    better, worse = ([text for text in leans if sign * results[text].gain > 0] for sign in (1, -1))
+    if not better or not worse:
+        return []
+    return [
+        f"measures of lean disagree: the new run is significantly better by {', '.join(better)} and significantly "
+        f"worse by {', '.join(worse)}; report both, or choose the measure that matters to you before you compare"
+    ]
 
 
 def _check_settings(test: str, seed: int, unpaired: str) -> None:
