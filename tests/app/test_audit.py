@@ -9,6 +9,7 @@ import pytest
 import askew
 from askew.app.audit.advice import next_steps
 from askew.app.audit.measures import NEITHER
+from askew.app.audit.reformulations import _strict
 from askew.core.errors import ConfigError, DataError, StageError
 from askew.testing.search_server import ToyEngine
 
@@ -205,15 +206,26 @@ def test_where_most_words_refer_to_real_people_the_advice_says_so(report, monkey
     )
 
 
-@pytest.mark.parametrize(("net", "cancels"), [(-0.01, True), (-0.5, False)])
-def test_off_topic_mentions_that_cancel_out_in_the_measure_are_named_as_such(report, monkeypatch, net, cancels):
+@pytest.mark.parametrize(("low", "says"), [(0.53, True), (0.43, False)])
+def test_off_topic_mentions_are_the_first_advice_only_if_they_are_most_by_their_interval(
+    report, monkeypatch, low, says
+):
     (found,) = report.parts
-    changed = {"share": 0.63, "net": net, "amounts": {"female": 0.25, "male": 0.26}}
+    changed = {"share": 0.63, "low": low, "net": -0.0111}
     parts = [replace(one, **changed) if one.name == "offtopic" else one for one in found.parts]
     monkeypatch.setattr(found, "parts", parts)
-    (said,) = (one for one in next_steps(report) if one.startswith("63% of the counted mentions"))
-    assert "improve the relevance of the results first." in said
-    assert ("the off-topic mentions together add -0.0100 to it." in said) == cancels
+    said = [one for one in next_steps(report) if one.startswith("63% of the counted mentions")]
+    assert bool(said) == says
+    value = f"of both groups together add -0.0111 to the mean of ARaB(tf)@10, which is {found.value:+.4f}."
+    assert all(value in one for one in said)
+
+
+@pytest.mark.parametrize(("given", "same"), [({}, 0.9), ({"same": 0.7}, 0.7), ({"model": "light"}, None)])
+def test_an_audit_suggests_only_reformulations_that_surely_ask_for_the_same(monkeypatch, given, same):
+    monkeypatch.setattr(
+        "askew.app.audit.reformulations.chosen_model", lambda model: {"auto": "neural"}.get(model, model)
+    )
+    assert _strict(given).get("same") == same
 
 
 def test_other_groups_are_counted_everywhere(tmp_path):

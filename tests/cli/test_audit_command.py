@@ -202,6 +202,29 @@ def test_a_gate_compares_with_the_baseline_in_percent(askew, server, tmp_path, f
     assert "+10% of" in done.err and "-5% of" in done.err
 
 
+def test_an_audit_with_a_baseline_shows_the_change_of_each_measure_also_if_no_condition_is_given(
+    askew, server, tmp_path
+):
+    first = askew(command(server))
+    assert "change since the baseline" not in first.out
+
+    def double(told):
+        for values in told["per_query"].values():
+            values["ARaB(tf)@10"] *= 2
+        told["measures"]["NFaiRR@10"]["signature"] = "another"
+
+    baseline(tmp_path, double)
+    done = askew(command(server, "--baseline", "last.json", "--json")).json
+    found = done["against_baseline"]
+    assert "NFaiRR@10" not in found and "ARaB(tf)@10" in found
+    row = found["ARaB(tf)@10"]
+    assert row["old"] == pytest.approx(2 * row["new"]) and row["n"] == done["measures"]["ARaB(tf)@10"]["n"]
+    shown = askew(command(server, "--baseline", "last.json"))
+    assert "change since the baseline (queries of both audits)" in shown.out
+    assert "Detectable gain: a true mean change of this size" in " ".join(shown.out.split())
+    assert "Change since the baseline" in (tmp_path / "audit" / "report.html").read_text()
+
+
 def test_a_gate_on_significance_compares_query_by_query(askew, server, tmp_path, files):
     many = "".join(f"a{place}\twhat does a {'nurse' if place % 2 else 'lawyer'} do\n" for place in range(40))
     files.text("queries.tsv", many)

@@ -25,8 +25,8 @@ def command(
         str,
         typer.Argument(
             help="The engine: a URL that contains '{query}' and '{k}'; 'http:SETTINGS.toml'; "
-            "'callable:FILE.py:FUNCTION'; or the ranker 'http', 'opensearch', 'callable' or 'bm25' with its settings "
-            "in --set."
+            "'callable:FILE.py:FUNCTION'; or a ranker (see 'askew list rankers'), such as 'opensearch' or 'bm25', with "
+            "its settings in --set."
         ),
     ],
     queries: Annotated[str, typer.Option(help="A file of queries (id TAB text, or JSON Lines), 'irds:ID', or 'demo'.")],
@@ -149,12 +149,32 @@ def _print_report(report: AuditReport, keep_queries: bool) -> None:
     ]
     print_tables(title, "measure", [one.text for one in report.asked], columns)
     say_wrapped(report.reading)
+    _print_against(report)
     _print_parts(report)
     _print_worst(report, keep_queries)
     _print_reformulations(report, keep_queries)
     say("what to do next")
     for sentence in report.next_steps:
         say_wrapped(f"- {sentence}")
+
+
+def _print_against(report: AuditReport) -> None:
+    """Print the change of each measure since the baseline."""
+    from askew.app.audit.tables import DETECTABLE, GAIN
+
+    if not report.against:
+        return
+    rows = list(report.against.values())
+    columns = [
+        ("baseline", [number(one.old) for one in rows]),
+        ("now", [number(one.new) for one in rows]),
+        ("gain [95%]", [f"{one.gain:+.4f}\n{interval(one.low, one.high, '+.3f')}" for one in rows]),
+        ("detectable\ngain", [number(one.detectable) for one in rows]),
+        ("n", [f"{one.n:,}" for one in rows]),
+    ]
+    say("")
+    print_tables("change since the baseline (queries of both audits)", "measure", list(report.against), columns)
+    say_wrapped(f"{GAIN} {DETECTABLE}")
 
 
 def _print_parts(report: AuditReport) -> None:
@@ -200,3 +220,6 @@ def _print_reformulations(report: AuditReport, keep_queries: bool) -> None:
     labels = [one.text if keep_queries else one.query_id for one in shown]
     title = f"suggested reformulations ({len(shown)} of {len(report.reformulations.suggested)})"
     print_tables(title, "reformulation" if keep_queries else "of query", labels, columns)
+    if not keep_queries:
+        say_wrapped("The texts of queries and reformulations are in report.html (--out), and here with --keep-queries.")
+        say("")

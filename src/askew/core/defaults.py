@@ -15,6 +15,8 @@ METHODS = ("rewrite", "reduce")
 FILTERS = ("rules",)
 # Filters for queries that a language model wrote: some of these queries have another meaning than the original.
 WRITTEN_FILTERS = ("rules", "equivalence")
+# The least probabilities of the filter equivalence where reformulations are chosen by their lean.
+STRICT = 0.9
 # How many reformulations of one query are shown.
 SUGGESTIONS = 5
 # ``auto``: a trained model if it is installed and was trained on the groups, otherwise lexical (see

@@ -42,12 +42,16 @@ def _of_lean(report: AuditReport) -> list[str]:
 def _of_parts(report: AuditReport) -> list[str]:
     if not report.parts or not report.parts[0].parts:
         return []
-    off, asked, on = (_share(report.parts[0], "why", names) for names in ((_OFF_TOPIC,), (_ASKED,), _ON_TOPIC))
+    found = report.parts[0]
+    off, asked, on = (_share(found, "why", names) for names in ((_OFF_TOPIC,), (_ASKED,), _ON_TOPIC))
+    low = _share(found, "why", (_OFF_TOPIC,), "low")
     said = []
-    if off > _MOST:
+    if low > _MOST:
         said.append(
-            f"{off:.0%} of the counted mentions (weighted by rank) are estimated to be off topic: improve the "
-            f"relevance of the results first.{_cancelled(report.parts[0], _OFF_TOPIC)}"
+            f"{off:.0%} of the counted mentions (weighted by rank) are estimated to be off topic. Read some of these "
+            "results: if they are off topic indeed, improve the relevance of the results first. The off-topic mentions "
+            f"of both groups together add {_share(found, 'why', (_OFF_TOPIC,), 'net'):+.4f} to the mean of "
+            f"{found.measure}, which is {found.value:+.4f}."
         )
     elif asked + on > _MOST:
         said.append(
@@ -63,19 +67,9 @@ def _of_parts(report: AuditReport) -> list[str]:
     return said
 
 
-def _cancelled(found: Decomposition, name: str) -> str:
-    """Say that mentions of different groups cancel out in the measure, if a part has many mentions but little lean."""
-    (part,) = (one for one in found.parts if one.kind == "why" and one.name == name)
-    if abs(part.net) >= _MOST * sum(part.amounts.values()):
-        return ""
-    return (
-        f" This share counts the mentions of both groups. In {found.measure}, they cancel out for the most part: the "
-        f"off-topic mentions together add {part.net:+.4f} to it."
-    )
-
-
-def _share(found: Decomposition, kind: str, names: Sequence[str]) -> float:
-    return sum(one.share for one in found.parts if one.kind == kind and one.name in names)
+def _share(found: Decomposition, kind: str, names: Sequence[str], value: str = "share") -> float:
+    """The share of some parts, or another of their values, such as ``net``."""
+    return float(sum(getattr(one, value) for one in found.parts if one.kind == kind and one.name in names))
 
 
 def _of_reformulations(report: AuditReport) -> list[str]:
@@ -113,7 +107,10 @@ def _reduced(report: AuditReport) -> str:
     found = report.reformulations.suggested
     share = sum(one.gain or 0.0 for one in found) / sum(abs(one.lean[0]) for one in found)
     of = "this query" if len(found) == 1 else f"these {len(found):,} queries"
-    return f" With the reformulation, the total lean of {of} falls by {share:.0%}."
+    return (
+        f" With the reformulation, the total lean of {of} falls by {share:.0%}. This is an optimistic figure, because "
+        f"the best of up to {report.settings.tries} reformulations of each query was chosen by the same measure."
+    )
 
 
 def _of_order(report: AuditReport) -> list[str]:

@@ -11,7 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from askew.app.audit.engine import AuditedEngine, Progress, answers_place, open_engine, tell
-from askew.app.audit.gate import check_conditions, coverage_notes, failures, read_baseline, read_conditions
+from askew.app.audit.gate import (
+    against_baseline,
+    check_conditions,
+    coverage_notes,
+    failures,
+    read_baseline,
+    read_conditions,
+)
 from askew.app.audit.measures import AuditMeasures, EngineScores, choose_measures, measure_engine, toward
 from askew.app.audit.page import check_place, write_audit
 from askew.app.audit.reformulations import Reformulations, ReformulationTrial
@@ -77,6 +84,7 @@ def audit(
     steps = _Steps(opened, table, chosen, qrels, how, progress)
     report = steps.report(trial)
     report.failures += failures(conditions, steps.measured, earlier)
+    report.against = against_baseline(steps.measured, earlier)
     report.notes += [*coverage_notes(conditions, steps.measured, earlier), *opened.all_notes()]
     if how.out is not None:
         write_audit(report, Path(how.out), how.keep_queries)

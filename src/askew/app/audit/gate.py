@@ -138,6 +138,20 @@ def failures(conditions: Sequence[AuditCondition], measured: EngineScores, basel
     return [line for line in lines if line]
 
 
+def against_baseline(measured: EngineScores, baseline: Baseline | None) -> dict[str, Paired]:
+    """Compare each measure with the baseline, over the queries of both audits.
+
+    Measures that the baseline does not have, or has with other parameters, are left out.
+    """
+    found = {}
+    for one in measured.report.asked if baseline is not None else ():
+        assert baseline is not None
+        same = baseline.measures.get(one.text, {}).get("signature") == one.signature
+        if same and (pair := _compared(one, measured, baseline)) is not None:
+            found[one.text] = pair
+    return found
+
+
 def coverage_notes(
     conditions: Sequence[AuditCondition], measured: EngineScores, baseline: Baseline | None
 ) -> list[str]:

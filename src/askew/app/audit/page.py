@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import polars as pl
@@ -42,6 +43,7 @@ def audit_page(report: AuditReport, parts: PageParts, keep_queries: bool = False
     sections = [
         Section("next", "What to do next", [listed(found.next_steps)]),
         _lean_section(report, found, parts),
+        *_baseline_section(report, parts),
         *_parts_section(report, found, parts),
         _worst_section(report),
         _reformulations_section(report, found, parts, keep_queries),
@@ -59,6 +61,13 @@ def _failed(report: AuditReport) -> Markup:
 def _lean_section(report: AuditReport, found: AuditFacts, parts: PageParts) -> Section:
     drawn = parts.table(t.means_table(found), report.to_polars())
     return Section("lean", "Lean", [drawn, folded(*t.signatures(found))])
+
+
+def _baseline_section(report: AuditReport, parts: PageParts) -> list[Section]:
+    if not report.against:
+        return []
+    data = pl.DataFrame([{"measure": text, **asdict(one)} for text, one in report.against.items()])
+    return [Section("baseline", "Change since the baseline", [parts.table(t.baseline_table(report.against), data)])]
 
 
 def _parts_section(report: AuditReport, found: AuditFacts, parts: PageParts) -> list[Section]:

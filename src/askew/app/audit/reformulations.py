@@ -18,10 +18,11 @@ from askew.app.scoring.universe import QrelsLike, as_judgements
 from askew.app.search.candidates import default_methods
 from askew.app.search.reformulate import make_filter, make_reformulator, reformulate
 from askew.app.search.suggest import Suggestion, best_of
+from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.core.outcome import Outcome, outcome_of, verdict
-from askew.filters.equivalence import EquivalenceFilter
+from askew.filters.equivalence import EquivalenceFilter, chosen_model
 
 _EQUIVALENCE = "equivalence"
 _LOSES_NOTHING = (Outcome.BETTER_LESS.value, Outcome.SAME_LESS.value)
@@ -67,6 +68,12 @@ class Reformulations:
         return [one for one in self.tried if one.suggested]
 
 
+def _strict(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Raise the thresholds of the neural model, because a choice by lean prefers reformulations that differ more."""
+    is_neural = chosen_model(str(given.get("model", "auto"))) == "neural"
+    return {**(dict.fromkeys(("same", "natural"), defaults.STRICT) if is_neural else {}), **given}
+
+
 class ReformulationTrial:
     """Generates reformulations, searches them, and compares their results with those of the original queries.
 
@@ -91,7 +98,7 @@ class ReformulationTrial:
                 "it out"
             )
         self._rules = make_filter({"filter": "rules"}, groups)
-        judge = make_filter({"filter": _EQUIVALENCE, **own.get(_EQUIVALENCE, {})})
+        judge = make_filter({"filter": _EQUIVALENCE, **_strict(own.get(_EQUIVALENCE, {}))})
         assert isinstance(judge, EquivalenceFilter), "the filter 'equivalence' must be the one that askew ships"
         self._judge = judge
 

@@ -24,6 +24,7 @@ from askew.core.text_tables import html_table, text_table, with_interval
 from askew.core.version import __version__
 from askew.measures.catalogue import MeasureRequest
 from askew.statistics.intervals import Mean
+from askew.statistics.significance import Paired
 
 
 @dataclass(repr=False)
@@ -50,6 +51,7 @@ class AuditReport:
     audited: datetime
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    against: Mapping[str, Paired] = field(default_factory=dict)
 
     @property
     def asked(self) -> list[MeasureRequest]:
@@ -81,7 +83,11 @@ class AuditReport:
         """How to read a value of the measure ``lean``, and the mean number of counted words."""
         counts = " and ".join(f"{count:,.1f} words for {group}" for group, count in self.words.items())
         depth = self.measures.cutoff or self.k
-        return f"{sign_of(self.lean)} On average the top {depth} results of a query have {counts}.".strip()
+        said = f"{sign_of(self.lean)} On average the top {depth} results of a query have {counts}."
+        own = [one.text for one in self.asked if one.measure.param("background") == "self"]
+        if own:
+            said += f" {', '.join(own)}: the background is the results of the engine itself, not those of another run."
+        return said.strip()
 
     @cached_property
     def next_steps(self) -> list[str]:
@@ -139,7 +145,7 @@ class AuditReport:
             "next_steps": self.next_steps, "failures": self.failures, "reading": self.reading,
             "effectiveness": None if self.measures.effectiveness is None else self.measures.effectiveness.text,
             "agree": self.settings.agree, "reduction": self.settings.reduction, "model": self.reformulations.model,
-            "notes": self.notes,
+            "notes": self.notes, "against_baseline": {text: asdict(one) for text, one in self.against.items()},
         }  # fmt: skip
 
     def _measure(self, one: MeasureRequest) -> dict[str, Any]:

@@ -11,9 +11,18 @@ from askew.publish.page.counted import part_name
 from askew.publish.page.document import code, facts, paragraph
 from askew.publish.page.markup import Markup, shown
 from askew.publish.page.table import CODE, NAME, QUOTE, WORDS, Column, Group, Table, columns, table
+from askew.statistics.significance import Paired
 
 LEAD = (
     "How much the results of a search engine lean (the measured bias), where the lean comes from, and what reduces it."
+)
+GAIN = (
+    "Gain: how much better this audit is than the baseline, as a mean over the queries of both audits. A negative gain "
+    "is worse. For a measure whose best value is 0, the gain is the decrease of the distance from 0."
+)
+DETECTABLE = (
+    "Detectable gain: a true mean change of this size, for better or for worse, is significant at the 5% level with a "
+    "probability of 80%. A smaller change is likely to be missed."
 )
 LIMITS = (
     "Models estimate why each counted word is in the results, and whom or what the word refers to. Models also "
@@ -59,6 +68,20 @@ def means_table(found: AuditFacts) -> Table:
             Column("better", WORDS)]  # fmt: skip
     said = "The intervals of bounded measures are valid for every distribution; the other intervals are approximate."
     return table("measures", "Means over queries", head, rows, *([found.reading] if found.reading else []), said)
+
+
+def baseline_table(found: Mapping[str, Paired]) -> Table:
+    """The change of each measure since the baseline."""
+    head = [Column("measure", CODE), Column("baseline"), Column("now"), Column("gain"), Column("95% interval"),
+            Column("detectable gain"), Column("n queries")]  # fmt: skip
+    rows = [
+        [text, n.mean(one.old), n.mean(one.new), n.mean(one.gain), _interval(one.low, one.high), n.mean(one.detectable),
+         n.count(one.n)]
+        for text, one in found.items()
+    ]  # fmt: skip
+    return table(
+        "baseline", "Means of the queries of both audits, in the baseline and now", head, rows, GAIN, DETECTABLE
+    )
 
 
 def signatures(found: AuditFacts) -> tuple[str, str]:
