@@ -74,6 +74,24 @@ def test_of_words_for_others_only_names_and_other_meanings_are_told():
     assert "trained on" not in legend and "class is right for 86% of 3,797 labeled words for women and men." in legend
 
 
+def test_a_group_that_the_resolver_does_not_know_hides_nothing_of_the_others():
+    found = askew.check(PEOPLE | {"d5": "An enby spoke."}, "gender")
+    words = {one.word: one for one in found.words}
+    assert words["men"].who == {"generic": 1} and set(words["enby"].who) <= {"name", "other"}
+    assert "not trained on words of the group nonbinary, so its accuracy for them is unknown." in found.legend
+    assert "is right for 86%" in found.legend
+    rows = {row["word"]: row for row in found.to_polars().to_dicts()}
+    assert (rows["men"]["generic"], rows["enby"]["generic"]) == (1, None)
+
+
+def test_some_mentions_of_each_word_are_kept_at_random():
+    many = {f"d{n}": f"young w{n}" for n in range(300)}
+    contexts = [askew.check(many, AGE, seed=seed).words[0].contexts for seed in (0, 0, 1)]
+    assert contexts[0] == contexts[1] != contexts[2]
+    assert all(len(set(some)) == 3 and all("[young] w" in one for one in some) for some in contexts)
+    assert any(int(one.rpartition("w")[2]) > 10 for some in contexts for one in some)
+
+
 def test_texts_are_resolved_alike_in_blocks_of_any_size(monkeypatch):
     many = {f"d{n}": text for n, text in enumerate([*PEOPLE.values()] * 5)}
     whole = askew.check(many, "gender:male,female").to_dict()["words"]

@@ -69,6 +69,8 @@ def test_the_caveat_comes_before_the_estimates_and_terms_that_do_not_occur_are_n
     assert said.index("not trained on words of the groups worker, royal") < said.index("worker mentions")
     assert "1 of the 2 terms of worker do not occur in these documents: miner." in said
     assert "terms of royal" not in said
+    assert "Random mentions of the most frequent words" in said and "farmer The king and the [farmer]." in said
+    assert "Random mentions" not in askew("check docs.tsv --groups gender:male,female").table
 
 
 def test_groups_may_be_chosen_of_a_lexicon(askew, files):

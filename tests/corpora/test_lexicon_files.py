@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
+from askew.core.text import word
+from askew.core.vocabulary import build_vocabulary
 
 TOML = """
 name = "mine"
@@ -412,3 +414,9 @@ def test_exclusive_refuses_a_group_that_would_have_no_terms_left():
 def test_shared_terms_are_exactly_those_of_more_than_one_group(groups):
     owners = {term: tuple(g for g, terms in groups.items() if term in terms) for term in set().union(*groups.values())}
     assert Lexicon("x", groups).shared_terms() == {term: names for term, names in owners.items() if len(names) > 1}
+
+
+def test_all_phrases_that_end_in_a_star_are_named_at_once():
+    lexicon = Lexicon("x", {"a": ("police officer*", "judge*"), "b": ("prime minister*",)})
+    with pytest.raises(DataError, match=r"into several tokens: 'police officer\*', 'prime minister\*'\. List their"):
+        build_vocabulary(lexicon, word, "word")

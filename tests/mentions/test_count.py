@@ -149,7 +149,7 @@ def test_a_term_that_no_tokenizer_could_see_is_refused():
 
 
 def test_a_prefix_of_several_tokens_is_refused():
-    with pytest.raises(DataError, match="splits the term into several tokens"):
+    with pytest.raises(DataError, match="splits these terms into several tokens"):
         MentionCounter(Lexicon("x", {"a": ("cis wom*",)}), "word")
 
 

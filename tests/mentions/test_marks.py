@@ -61,10 +61,12 @@ def test_exactly_the_words_that_are_counted_have_a_place(text, tokens, lexicon, 
 
 @given(texts)
 @example("The old man and a cis woman")
+@example("he'Σ")
 def test_at_each_place_stands_a_term_of_the_lexicon(text):
+    # A sigma in lower case depends on the letters around it, which the part alone does not have.
     terms = {tuple(word(term.rstrip("*"))) for terms in PHRASES.groups.values() for term in terms}
     for start, end, _ in Marker(PHRASES, "word").spans(text):
-        found = tuple(word(text[start:end]))
+        found = tuple(one.replace("σ", "ς") for one in word(text[start:end]))
         assert found in terms or found[0].startswith(("lad", "stewardess"))
 
 

@@ -10,10 +10,13 @@ from askew.cli import options as o
 from askew.cli.render import note, print_rows, say, say_json, say_wrapped
 from askew.core import defaults
 from askew.core.groups import Groups
+from askew.core.who import LEARNED
 
 if TYPE_CHECKING:
     from askew.app.measure.check import CheckReport
 
+# How many words of each group are shown with some of their mentions.
+_READ_WORDS = 5
 _SHOWN_TERMS = 20
 
 
@@ -51,6 +54,8 @@ def command(
 
 
 def _say_words(found: CheckReport) -> None:
+    from askew.app.measure.check import classes_of
+
     say("")
     if found.words:
         say_wrapped(
@@ -59,7 +64,7 @@ def _say_words(found: CheckReport) -> None:
         )
         for group in dict.fromkeys(one.group for one in found.words):
             words = [one for one in found.words if one.group == group]
-            shares = [(who, [f"{one.who[who] / one.mentions:.0%}" for one in words]) for who in found.classes]
+            shares = [(who, [f"{one.who[who] / one.mentions:.0%}" for one in words]) for who in classes_of(group)]
             mentions = [f"{one.mentions:,}" for one in words]
             print_rows(group, [one.word for one in words], [("mentions", mentions), *shares])
     for group, terms in found.unused.items():
@@ -80,6 +85,26 @@ def _say_words(found: CheckReport) -> None:
             ("mentions", [f"{who} {one.who[who]:,} of {one.mentions:,}" for one, who in rows]),
             ("example", [one.examples[who] for one, who in rows]),
         ]
+        print_rows("word", [one.word for one, _ in rows], columns)
+    _say_contexts(found)
+
+
+def _say_contexts(found: CheckReport) -> None:
+    """Print some mentions of the words of groups that the resolver was not trained on, for reading."""
+    words = [
+        one
+        for group in found.groups.names
+        if group not in LEARNED
+        for one in [word for word in found.words if word.group == group][:_READ_WORDS]
+    ]
+    rows = [(one, text) for one in words for text in one.contexts]
+    if rows:
+        say("")
+        say_wrapped(
+            "Random mentions of the most frequent words of groups that the resolver was not trained on. Read them: if "
+            "many mentions of a word do not refer to a person of the group, remove the word from the lexicon."
+        )
+        columns = [("mention", [text for _, text in rows])]
         print_rows("word", [one.word for one, _ in rows], columns)
 
 

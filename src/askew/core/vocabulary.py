@@ -15,6 +15,7 @@ from askew.core.lexicon import Lexicon
 from askew.core.text import Tokenizer, unclipped, word
 
 MAX_GROUPS = 32
+_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,26 @@ def build_vocabulary(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str)
     if len(lexicon.groups) > MAX_GROUPS:
         raise DataError(f"lexicon {lexicon.name!r}: expected at most {MAX_GROUPS} groups, found {len(lexicon.groups)}")
     vocabulary = GroupVocabulary(lexicon.group_names)
+    _refuse_long_prefixes(lexicon, tokenize, tokenizer_name)
     for bit, terms in enumerate(lexicon.groups.values()):
         for term in terms:
             _add(vocabulary, term, 1 << bit, [t for t in tokenize(term.rstrip("*")) if t], lexicon, tokenizer_name)
     for start, phrases in vocabulary.phrases.items():
         vocabulary.phrases[start] = sorted(_merge(phrases).items(), key=lambda item: (-len(item[0]), item[0]))
     return vocabulary
+
+
+def _refuse_long_prefixes(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str) -> None:
+    """Name all terms of several tokens that end in ``*``, so that a user can correct them at once."""
+    terms = {term: tokenize(term.rstrip("*")) for terms in lexicon.groups.values() for term in terms if term[-1] == "*"}
+    wrong = [repr(term) for term, tokens in terms.items() if len([one for one in tokens if one]) > 1]
+    if wrong:
+        shown = ", ".join(wrong[:_SHOWN]) + (f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else "")
+        raise DataError(
+            f"lexicon {lexicon.name!r}: a term that ends in '*' must be a single token, but the tokenizer "
+            f"{tokenizer_name!r} splits these terms into several tokens: {shown}. List their forms instead, such as "
+            "'police officer' and 'police officers'"
+        )
 
 
 def _add(
@@ -75,11 +90,6 @@ def _add(
             "so it can never match a text"
         )
     if term.endswith("*"):
-        if len(tokens) > 1:
-            raise DataError(
-                f"lexicon {lexicon.name!r}: the term {term!r} ends in '*', but the tokenizer {tokenizer_name!r} splits "
-                "the term into several tokens; a term that ends in '*' must be a single token"
-            )
         vocabulary.prefixes[tokens[0]] = vocabulary.prefixes.get(tokens[0], 0) | bit
     elif len(tokens) > 1:
         vocabulary.phrases.setdefault(tokens[0], []).append((tuple(tokens), bit))

@@ -7,6 +7,7 @@ to no person ("the female lays eggs"). The light resolver makes the estimates. A
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -40,6 +41,8 @@ DOUBTFUL = ("name", "other")
 _BLOCK = 256
 _AROUND = 40
 _SHOWN_TERMS = 5
+# How many mentions of each word are kept for reading.
+_CONTEXTS = 3
 
 
 @dataclass
@@ -47,7 +50,7 @@ class WordCheck:
     """A word of a group: the number of its mentions, and estimates of whom they refer to.
 
     ``who`` has the number of mentions per class of ``CheckReport.classes``. ``examples`` has at most one example for
-    each class of ``DOUBTFUL``.
+    each class of ``DOUBTFUL``, and ``contexts`` some mentions without regard to the class.
     """
 
     group: str
@@ -55,6 +58,7 @@ class WordCheck:
     mentions: int = 0
     who: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
+    contexts: list[str] = field(default_factory=list)
 
     @property
     def doubtful(self) -> int:
@@ -91,8 +95,8 @@ class CheckReport:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes that are counted. For groups other than female and male: only ``name`` and ``other``."""
-        return _classes(self.groups)
+        """The classes that are counted for any of the groups."""
+        return WHO if set(self.groups.names) & set(LEARNED) else DOUBTFUL
 
     @property
     def examined(self) -> str:
@@ -104,16 +108,17 @@ class CheckReport:
     @property
     def legend(self) -> str:
         """The meanings of the classes, and the accuracy of the estimates."""
+        told = []
         if self.classes == WHO:
             errors = confusion(RESOLVER, "who")
             share = errors.trace() / errors.sum()
             words = f"{errors.sum():,.0f} labeled words for women and men"
-            told = f"In a cross-validation, the estimated class is right for {share:.0%} of {words}."
-        else:
-            names = ", ".join(self.groups.names)
-            told = f"The resolver was not trained on words of the groups {names}, so its accuracy is unknown."
+            told.append(f"In a cross-validation, the estimated class is right for {share:.0%} of {words}.")
+        if others := [name for name in self.groups.names if name not in LEARNED]:
+            groups = f"group {others[0]}" if len(others) == 1 else f"groups {', '.join(others)}"
+            told.append(f"The resolver was not trained on words of the {groups}, so its accuracy for them is unknown.")
         meanings = "; ".join(f"{who}: {WHO_SHORT[who]}" for who in self.classes)
-        return f"{meanings}. The resolver {self.resolver} (a model) estimates these classes. {told}"
+        return f"{meanings}. The resolver {self.resolver} (a model) estimates these classes. {' '.join(told)}"
 
     def facts(self) -> list[tuple[str, str]]:
         """The counts, as pairs of label and value."""
@@ -142,7 +147,7 @@ class CheckReport:
         """One row per word: group, word, mentions, doubtful mentions, and the mentions of each class."""
         rows = [
             {"group": one.group, "word": one.word, "mentions": one.mentions, "doubtful": one.doubtful}
-            | {who: one.who[who] for who in self.classes}
+            | {who: one.who[who] if who in classes_of(one.group) else None for who in self.classes}
             for one in self.words
         ]
         return pl.DataFrame(rows)
@@ -180,7 +185,7 @@ def check(
     texts = _Texts(counted, sample, seed)
     for batch in opened.documents():
         texts.add(batch)
-    found = _found_words(texts.sampled, counted)
+    found = _found_words(texts.sampled, counted, seed)
     queries = opened.queries if opened.has_queries else None
     judged = _judged(opened, texts.doc_ids) if queries is not None and opened.has_judgements else None
     return CheckReport(
@@ -287,24 +292,35 @@ def _judged(opened: Collection, doc_ids: pa.Array) -> tuple[int, int, int]:
     return len(every), len(every - with_relevant), len(with_relevant - set(known["query_id"].to_pylist()))
 
 
-def _classes(groups: Groups) -> tuple[str, ...]:
-    return WHO if set(groups.names) <= set(LEARNED) else DOUBTFUL
+def classes_of(group: str) -> tuple[str, ...]:
+    """The classes that are counted for a group: for groups other than female and male, only name and other."""
+    return WHO if group in LEARNED else DOUBTFUL
 
 
-def _found_words(texts: list[str], groups: Groups) -> list[WordCheck]:
+def _found_words(texts: list[str], groups: Groups, seed: int) -> list[WordCheck]:
     """The words of each group in some texts, the most frequent first."""
+    draw = random.Random(seed)
     found: dict[tuple[str, str], WordCheck] = {}
-    classes = _classes(groups)
     for text, mark, who in _resolved(texts, Marker(groups.counted, groups.tokenizer, groups.overlap)):
         for group in mark.groups:
             word = text[mark.start : mark.end].lower()
             one = found.setdefault((group, word), WordCheck(group, word))
             one.mentions += 1
-            if who in classes:
+            _keep_context(one, text, mark, draw)
+            if who in classes_of(group):
                 one.who[who] += 1
             if who in DOUBTFUL and who not in one.examples:
                 one.examples[who] = _example(text, mark)
     return sorted(found.values(), key=lambda one: (-one.mentions, one.word))
+
+
+def _keep_context(one: WordCheck, text: str, mark: Mark, draw: random.Random) -> None:
+    """Keep a random sample of the mentions of a word; each mention has the same chance."""
+    place = draw.randrange(one.mentions)
+    if len(one.contexts) < _CONTEXTS:
+        one.contexts.append(_example(text, mark))
+    elif place < _CONTEXTS:
+        one.contexts[place] = _example(text, mark)
 
 
 def _unused(found: list[WordCheck], groups: Groups, tokenize: Tokenizer) -> dict[str, list[str]]:
