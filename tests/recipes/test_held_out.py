@@ -437,6 +437,14 @@ def test_the_first_figures_are_by_documents_and_those_by_words_and_ranks_are_bes
         assert expected[column].equals(known["change"])
 
 
+def test_a_run_and_its_report_say_what_held_out_values_do_not_show(askew_cli, tmp_path):
+    said = "subset fair: held-out data do not show that these measures improve (change, 95% interval): ARaB(tf,"
+    assert said in " ".join(askew_cli(["run", "demo"]).out.split())
+    assert any(line.startswith(said) for line in json.loads(askew_cli(["run", "demo", "--json"]).out)["cautions"])
+    askew_cli(["report", "demo", "--out", "r"])
+    assert f"S{said[1:]}" in (tmp_path / "r" / "report.html").read_text()
+
+
 def test_the_command_gives_both_figures_as_json(askew_cli):
     found = json.loads(askew_cli(["run", "demo", "--json"]).out)
     row = next(one for one in found["summary"] if (one["subset"], one["measure"]) == ("effective", LEAN))

@@ -134,13 +134,16 @@ def run_command(
         held_out = [] if pairs.held_out is None else pairs.held_out.to_dicts()
         others = [] if pairs.other_rankers is None else pairs.other_rankers.to_dicts()
         say_json({"store": str(Address(store)), "steps": pairs.steps, "summary": summary, "held_out": held_out,
-                  "other_rankers": others})  # fmt: skip
+                  "other_rankers": others, "cautions": pairs.cautions})  # fmt: skip
         return
     show_steps(pairs.steps)
     if table is not None:
         others = [] if pairs.other_rankers is None else pairs.other_rankers.to_dicts()
         judged = [one.text for one in pairs.build.evaluate.asked if "judgements" in one.family.reads]
         show_summary(table.to_dicts(), others, judged)
+        say("")
+        for caution in pairs.cautions:
+            say_wrapped(caution, "  ")
     last = next((row for row in pairs.steps if row["step"] == "pairs"), pairs.steps[-1])
     typer.echo(f"stored in {pairs.store.where(last['step'], last['key'])}")
 
@@ -257,14 +260,19 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
     if figures:
         said.append(
             "in-sample: the change from the original queries to the reformulations, measured on the data with which "
-            "the pairs were selected."
+            "the pairs were selected. Beside a held-out change, it has other means than old and new."
         )
     if any(row["change"] is None or not _interval(row) for row in rows):
         said.append(
             f"A change without an interval in brackets has fewer than {FEWEST} queries, or its interval cannot be "
-            "computed. A dash in place of a change means that the mean of the original queries is 0."
+            "computed."
         )
     held_out = {row["subset"] for row in rows if row["figures"] == HELD_OUT}
+    if any(None in (row["change"], row["words_change"] if row["subset"] in held_out else 0) for row in rows):
+        said.append(
+            "A dash in place of a change: it cannot be computed, because no query has a value of the measure or the "
+            "mean of the original queries is 0."
+        )
     if any(row["subset"] not in held_out for row in rows):
         said.append(
             "improved, worsened: the number of pairs in which the measure is better or worse for the reformulation "

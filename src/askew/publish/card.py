@@ -12,6 +12,7 @@ from typing import Any
 
 from askew.core.figures import FEWEST, counted
 from askew.publish import numbers
+from askew.publish.cautions import release_cautions
 from askew.publish.escape import code, fenced, markdown, yaml_text
 from askew.publish.facts import REFAIRMULATE, Facts
 from askew.publish.numbers import PairNumbers
@@ -186,7 +187,12 @@ def _held_out(pairs: PairNumbers) -> list[str]:
         else f"The table has no intervals: for each change, there are fewer than {FEWEST} queries, or an interval "
         "cannot be computed."
     )
+    warned = [
+        f"- **Subset {one.subset}**: {one.said}: {'; '.join(map(code, one.measures))}."
+        for one in release_cautions(pairs)
+    ]
     return [
+        *warned, *([""] if warned else []),
         "Held-out figures: the documents of the collection were split into two halves. Pairs of a query "
         "and a reformulation were selected again with one half and measured on the other half, at half the cutoff of "
         "each measure. The held-out figure of a measure of effectiveness uses only queries with several relevant "
@@ -202,7 +208,6 @@ def _held_out(pairs: PairNumbers) -> list[str]:
         "ranks therefore understates the gain. The in-sample change is measured on the same data that selected the "
         "pairs.", "",
         *numbers.held_out_table(pairs), "",
-        *(line for told in numbers.cautions(pairs) for line in (f"{markdown(told[0].upper() + told[1:], 2000)}.", "")),
     ]  # fmt: skip
 
 

@@ -24,8 +24,6 @@ _DIGITS = re.compile(r"(?:\d[ -]?){7,}")
 _EXAMPLES = 5
 UNKNOWN = "not known"
 ALL = "all"
-_NOT_BETTER = "held-out data do not show that these measures improve (change, 95% interval)"
-_WORSE = "on held-out data, these measures become worse (change, 95% interval)"
 
 
 class SubsetNumbers:
@@ -76,6 +74,11 @@ class PairNumbers:
         found = cls(facts, splits)
         found.add(pairs)
         return found
+
+    @property
+    def directions(self) -> dict[str, Direction]:
+        """The direction of each measure."""
+        return {one.name: one.direction for one in self.facts.measures}
 
     @property
     def every(self) -> SubsetNumbers:
@@ -166,9 +169,9 @@ def held_out_table(found: PairNumbers, whole: bool = False) -> list[str]:
     stated = facts.rows("held_out") if whole else held_out_rows(found)
     for row in stated:
         means = (_stated(row.get(name)) for name in ("old_mean", "new_mean"))
-        beside = (_change(row.get(name)) for name in ("words_change", "ranks_change", "in_sample_change"))
+        beside = (change_text(row.get(name)) for name in ("words_change", "ranks_change", "in_sample_change"))
         named = row["subset"], code(row["measure"]), row["figures"]
-        rows.append([*named, *means, _change(row.get("change")), _ends(row), *beside])
+        rows.append([*named, *means, change_text(row.get("change")), ends_text(row), *beside])
     head = ["subset", "measure", "figures", "mean old", "mean new", "change", "95% interval"]
     if not (whole or has_intervals(stated)):
         head, rows = head[:-1], [[*row[:6], *row[7:]] for row in rows]
@@ -177,47 +180,20 @@ def held_out_table(found: PairNumbers, whole: bool = False) -> list[str]:
 
 def has_intervals(stated: Iterable[Mapping[str, Any]]) -> bool:
     """Whether any of the held-out figures has an interval."""
-    return any(_ends(row) != "-" for row in stated)
-
-
-def cautions(found: PairNumbers) -> list[str]:
-    """For each subset, the measures of the selection for which held-out data do not show what the selection is for.
-
-    These are measures of lean (or the measure of boxes) that may not improve, and measures of effectiveness that become
-    worse. Of the subsets of Refairmulate, only the main one is considered, because it contains the others.
-    """
-    facts, selection = found.facts, found.facts.selection
-    better = {one.name: 1 if one.direction is Direction.UP else -1 for one in facts.measures}
-    by_subset: dict[tuple[str, str], list[str]] = {}
-    for row in held_out_rows(found):
-        if facts.scheme == REFAIRMULATE and row["subset"] != facts.main:
-            continue
-        name = row["measure"]
-        ends = [] if row["figures"] == IN_SAMPLE or _ends(row) == "-" else [row["low"], row["high"]]
-        sides = [better[name] * end > 0 for end in ends]
-        if name in (selection.bias or (selection.measure,)) and not (sides and all(sides)):
-            by_subset.setdefault((row["subset"], _NOT_BETTER), []).append(_change_line(row))
-        elif name in selection.effectiveness and sides and not any(sides) and 0 not in ends:
-            by_subset.setdefault((row["subset"], _WORSE), []).append(_change_line(row))
-    return [f"subset {subset}: {said}: {'; '.join(lines)}" for (subset, said), lines in by_subset.items()]
-
-
-def _change_line(row: Mapping[str, Any]) -> str:
-    if row["figures"] == IN_SAMPLE:
-        return f"{row['measure']} has no held-out change"
-    ends = _ends(row)
-    return f"{row['measure']} {_change(row.get('change'))}, {'no interval' if ends == '-' else ends}"
+    return any(ends_text(row) != "-" for row in stated)
 
 
 def _stated(value: float | None) -> str:
     return shown(math.nan if value is None else value)
 
 
-def _change(percent: float | None) -> str:
+def change_text(percent: float | None) -> str:
+    """A change in percent with its sign; a dash if it is not known."""
     return "-" if percent is None else f"{percent:+.1f}%"
 
 
-def _ends(row: Mapping[str, Any]) -> str:
+def ends_text(row: Mapping[str, Any]) -> str:
+    """The ends of the interval of a change; a dash if there is no interval."""
     low, high = row.get("low"), row.get("high")
     return "-" if low is None or high is None else f"{low:+.1f} to {high:+.1f}"
 

@@ -24,10 +24,11 @@ from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import digest_file
 from askew.publish import files
 from askew.publish.card import card
+from askew.publish.cautions import release_cautions
 from askew.publish.croissant import croissant
 from askew.publish.facts import BOXES, Facts, canonical_json, read_facts
 from askew.publish.invariants import Problems
-from askew.publish.numbers import ALL, PairNumbers, cautions
+from askew.publish.numbers import ALL, PairNumbers
 from askew.publish.pairs import PairFile, canonical
 from askew.publish.papers import papers_of
 from askew.publish.repair import Tables
@@ -103,9 +104,11 @@ class _Writing:
         with files.new_folder(out) as folder, ExitStack() as stack:
             numbers = self._write(folder, more, stack)
         left_out = 0 if self._texts is None else self._texts.left_out
-        notes = cautions(numbers)
+        notes = [str(one) for one in release_cautions(numbers)]
         if not self.facts.text("license"):
-            notes.append("the dataset states no license; set it in the recipe: publish.license")
+            notes.append(
+                "the dataset states no license; to state one, set publish.license (--set publish.license=CC-BY-4.0)"
+            )
         return Published(out, numbers.sizes(ALL), _subset_sizes(numbers), left_out, notes=notes)
 
     def _whole(self) -> Iterator[pl.DataFrame]:

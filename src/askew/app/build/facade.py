@@ -22,6 +22,7 @@ from askew.app.build.recipe import Recipe, groups_of, read_recipe, shipped_recip
 from askew.app.build.release import release
 from askew.app.build.report import Reported, report_of
 from askew.app.build.rows import frames_of, step_parts
+from askew.app.build.selection_roles import build_cautions
 from askew.app.build.summary import headline, held_out_of, summary_of
 from askew.core import defaults
 from askew.core.errors import ConfigError, check_name
@@ -103,6 +104,13 @@ class Pairs:
     def held_out(self) -> pl.DataFrame | None:
         """The held-out means by each scheme (documents, words, ranks); None if the recipe turns them off."""
         return held_out_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
+
+    @property
+    def cautions(self) -> list[str]:
+        """What the held-out values do not show: measures that may not improve, become worse, or have no value."""
+        if self.summary is None or self.build.select is None:
+            return []
+        return [str(one) for one in build_cautions(self.build.select.selector, self.build.evaluate, self.summary)]
 
     @cached_property
     def other_rankers(self) -> pl.DataFrame | None:

@@ -29,6 +29,7 @@ from askew.app.build.selection_roles import (
     NAMES,
     TWIN,
     UNUSED,
+    build_cautions,
     choice_of,
     joined,
     sentence_of,
@@ -42,7 +43,7 @@ from askew.core.measure import Direction, column_of
 from askew.engine.run import StepOutcome
 from askew.engine.store import Store
 from askew.publish.page.counted import counted_section
-from askew.publish.page.document import Section, code, document, facts, paragraph
+from askew.publish.page.document import Section, code, document, facts, listed, paragraph
 from askew.publish.page.making import MeasureDescription, StepFacts, limits_section, making_section
 from askew.publish.page.markup import Markup
 from askew.publish.page.parts import PageParts, measure_label
@@ -207,7 +208,14 @@ class _Report:
         ]  # fmt: skip
         judged = judged_note(self.stage, self.pairs)
         said = [*self._first_figure(), sentence_of(self.choice) + (f" {judged}." if judged else "")]
-        return [paragraph(about, kind="lead"), *map(paragraph, said), facts(rows)]
+        return [paragraph(about, kind="lead"), *map(paragraph, said), *self._cautions(), facts(rows)]
+
+    def _cautions(self) -> list[Markup]:
+        """Return a list of what the held-out values do not show."""
+        if self.headline is None:
+            return []
+        found = build_cautions(self.stage.selector, self.build.evaluate, self.headline)
+        return [listed([f"{str(one)[0].upper()}{str(one)[1:]}." for one in found])] if found else []
 
     def _first_figure(self) -> list[str]:
         """Return the held-out change of the measure of lean, or of effectiveness if there is none."""

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from askew.app.build.other_rankers import first_measures, sides_of
 from askew.app.build.prepare import Build
+from askew.app.build.scores import Evaluate
 from askew.core.measure import new_column, old_column
 from askew.plugins.kinds import SelectorPlugin
+from askew.publish.cautions import Caution, cautions
 from askew.selectors.parts import PairParts
 from askew.selectors.settings import find_measures
 
@@ -102,6 +105,15 @@ def sentence_of(choice: SelectionFacts) -> str:
         else "No other measure is reported."
     )
     return " ".join(said)
+
+
+def build_cautions(selector: SelectorPlugin, evaluate: Evaluate, headline: pl.DataFrame) -> list[Caution]:
+    """Return what the held-out values of a build do not show."""
+    effectiveness, lean = sides_of(selector, evaluate)
+    # Boxes are chosen by one measure; lean is only reported.
+    aim = effectiveness if selector.name == "boxes" or not lean else lean
+    rows = headline.filter(pl.col("pairs") > 0).to_dicts()
+    return cautions(rows, evaluate.directions, selector.subsets, aim, effectiveness)
 
 
 def joined(names: Sequence[str]) -> str:

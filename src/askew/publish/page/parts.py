@@ -82,6 +82,6 @@ def labels_note(labels: Iterable[str], elsewhere: str = "") -> str:
     if "°" in every:
         said.append("°: this measure decides the group of a query and which queries are perfect.")
     if "*" in every:
-        why = f" under {elsewhere}" if elsewhere else ", so it improves by construction; compare the other measures"
+        why = f" under {elsewhere}" if elsewhere else ", so its in-sample values improve by construction"
         said.append(f"*: pairs were chosen by this measure, or by one with the same values{why}.")
     return " ".join(said)
