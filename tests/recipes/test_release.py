@@ -56,6 +56,20 @@ def test_a_dataset_is_published_and_everything_it_promises_is_checked(askew_cli,
     assert verified(askew_cli) == []
 
 
+def test_a_dataset_names_its_collection_and_the_licenses_of_its_sources(askew_cli, store, tmp_path):
+    sections = dict(read_recipe("demo").sections)
+    sections["publish"] = {
+        "title": "Mine", "collection": "BoolQ, 80 queries",
+        "sources": [{"name": "BoolQ", "license": "CC-BY-SA-3.0", "note": "queries"}],
+    }  # fmt: skip
+    (tmp_path / "mine.toml").write_text(recipe_text(sections))
+    facts = json.loads(published(askew_cli, tmp_path / "store", "--json", recipe="mine.toml").out)
+    card = (tmp_path / "ds" / "README.md").read_text()
+    assert "queries of `BoolQ, 80 queries`:" in card and "| BoolQ | `CC-BY-SA-3.0` | queries |" in card
+    assert "are not stated here" not in card and facts["notes"]
+    assert verified(askew_cli) == []
+
+
 def test_the_same_recipe_publishes_the_same_bytes(askew_cli, store, tmp_path):
     published(askew_cli, store)
     (tmp_path / "ds").rename(tmp_path / "first")

@@ -182,6 +182,20 @@ def test_who_asked_travels_to_the_reformulators(tmp_path):
     assert variants["method"].to_pylist() == ["original", "original"]
 
 
+def test_the_measures_of_a_recipe_may_be_one_text():
+    listed, text = (
+        with_settings(read_recipe("demo"), {"evaluate": {"measures": measures}})
+        for measures in (["RR@10", "ARaB(tf, sign=abs)@10"], "RR@10 ARaB(tf, sign=abs)@10")
+    )
+    assert text.sections == listed.sections
+
+
+def test_a_misspelled_measure_of_the_selection_is_suggested(tmp_path):
+    settings = {"select": {"bias": "ARab(tf,who=generic)@10", "agreeing": 1}}
+    with pytest.raises(AskewError, match=r"is not in \[evaluate\]; did you mean ARaB\(tf,who=generic\)@10\?"):
+        prepare(with_settings(read_recipe("demo"), settings), Store(tmp_path))
+
+
 @pytest.mark.parametrize(("ties", "told"), [("neutral", True), ("abstain", False)])
 def test_a_build_notes_kept_queries_that_name_several_groups_equally_often(tmp_path, ties, told):
     (tmp_path / "c").mkdir()
@@ -250,7 +264,7 @@ SELECT = '[select]\nselector = "refairmulate-paper"\neffectiveness = "RR@10"\nbi
         ('ranker = "bm25"', 'ranker = "crossencoder"', "does not search an index of its own"),
         ("[evaluate]", '[first_pass]\ndepth = "ten"\n[evaluate]', "first_pass.depth should be a whole number"),
         ('"RR@10"', '"RRR@10"', "unknown measure 'RRR'"),
-        ('["RR@10"]', '"RR@10"', "evaluate.measures should be a list of names"),
+        ('["RR@10"]', "3", "evaluate.measures should be a list of names"),
         ('source = "demo"', 'source = "nowhere"', "no such file or folder"),
         ("[evaluate]", '[select]\nselector = "best"\n[evaluate]', "unknown selector 'best'"),
         ("[evaluate]", '[select]\nselector = "refairmulate"\n[evaluate]', "is not in [evaluate]; add it there"),

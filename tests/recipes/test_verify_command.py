@@ -60,7 +60,7 @@ def test_a_whole_store_is_told_to_be_one(askew_cli, store):
     done = askew_cli(["verify", "s"])
     assert done.code == 0
     assert done.out.startswith("s: store, 5 steps, ")
-    assert done.out.endswith(" 1 indexes: no damage found\n")
+    assert done.out.endswith(" 1 index: no damage found\n")
     assert json.loads(askew_cli(["verify", "s", "--json"]).out)["kind"] == "store"
 
 
@@ -227,6 +227,12 @@ def test_a_folder_of_other_files_is_no_damaged_dataset(askew_cli, tmp_path):
     done = askew_cli(["verify", "other"])
     assert done.code == 2
     assert "other: not a folder that askew wrote; expected a dataset, a store, an index or a report" in done.err
+    assert "but there is no such folder" in askew_cli(["verify", "nowhere"]).err
+    (tmp_path / "other" / "askew.json").write_text("{}")
+    (tmp_path / "other" / "data").mkdir()
+    assert "other/data: this is part of a dataset; verify the dataset: askew verify other" in (
+        askew_cli(["verify", "other/data"]).err
+    )
 
 
 def test_a_report_is_checked_against_its_checksums(tmp_path, askew_cli):

@@ -249,7 +249,7 @@ def _examples(pairs: PairNumbers, facts: Facts) -> list[str]:
 def _columns(pairs: PairNumbers, facts: Facts) -> list[str]:
     about = about_columns(facts)
     rows = [
-        [code(name), str(kind).lower(), markdown(about.get(name, "a column that the build added"))]
+        [code(name), str(kind).lower(), markdown(about.get(name, "a column that the build added"), 1000)]
         for name, kind in pairs.schema.items()
         if name != "split"
     ]
@@ -310,7 +310,8 @@ def _license(facts: Facts) -> list[str]:
         lines += [*_rows_table(facts.rows("sources"), ("name", "license", "note")), ""]
     else:
         lines += [
-            "The licenses of the sources are not stated. Ask for permission before you redistribute the texts.",
+            "The licenses of the queries and documents that this dataset was made from are not stated here. Check them "
+            "before you redistribute texts of the queries.",
             "",
         ]
     for name in ("citation", "homepage", "contact", "version", "date"):

@@ -33,7 +33,8 @@ _HELD_OUT_GAIN = (
     "of each split, pairs are selected with the documents of this half. Their gain is computed with the documents of "
     "the other half. In both steps, the cutoff of the measure is halved. The value is the mean of these gains over all "
     "selections that contain this pair. The value is null if no selection contains this pair, or if the measure has no "
-    "value on the other half"
+    "value on the other half, such as a measure of effectiveness for a query with one relevant document. The mean of "
+    "this column over the pairs of a subset is too optimistic, because these pairs were selected with all documents"
 )
 _FOR_MEASURES = ("old_", "new_", "gain_", held_out_gain_column(""))
 _ABOUT = {

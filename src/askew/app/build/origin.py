@@ -43,14 +43,16 @@ def _section(groups: Groups) -> dict[str, Any]:
 
 
 def other_settings(sections: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
-    """The settings that differ between a recipe and an earlier build, such as ``retrieve.k (100 in that build)``.
-
-    Settings of groups come first, because other groups change other settings too.
-    """
+    """The settings that differ between a recipe and an earlier build, such as ``retrieve.k (100 in that build)``."""
     know_secrets(before)
     now, then = _settings(sections), _settings(before)
     names = [name for name in {**now, **then} if now.get(name) != then.get(name)]
-    names.sort(key=lambda name: not name.startswith("groups."))
+    if any(name.startswith("groups.") for name in names):
+        # Other groups change the words and the measures too, so only the groups are named.
+        given = before.get("groups", {})
+        counted = given.get("names") or list(given.get("words", {})) or [given.get("lexicon")]
+        groups = ", ".join(map(str, counted)) if given else "none given"
+        return [f"groups= or lexicon= (groups in that build: {groups})"]
     said = {name: _short(then[name]) for name in names if name in then}
     found = [f"{name} ({said.get(name, 'not set')} in that build)" for name in names[:_SHOWN]]
     return [*found, *([f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else [])]

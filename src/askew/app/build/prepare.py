@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -326,7 +327,9 @@ def _select(recipe: Recipe, evaluate: Evaluate, across: Mapping[str, StepScores]
     selector = selector_of(recipe)
     missing = [text for text in selector.measures() if text not in evaluate.directions]
     if missing:
-        raise ConfigError(f"select: the measure {missing[0]} is not in [evaluate]; add it there")
+        near = difflib.get_close_matches(missing[0], evaluate.directions, n=1, cutoff=0.8)
+        hint = f"; did you mean {near[0]}? If not, add it there" if near else "; add it there"
+        raise ConfigError(f"select: the measure {missing[0]} is not in [evaluate]{hint}")
     return Select(selector, evaluate.directions, **how, across=across)
 
 

@@ -14,6 +14,7 @@ from askew.core.address import know_secrets
 from askew.core.errors import ConfigError, UnknownName
 from askew.core.groups import Groups
 from askew.core.lexicon import LEXICON_FACTS, Lexicon, load_lexicon, one_spelling
+from askew.core.measure import split_measures
 from askew.core.shipped import DATA
 from askew.plugins.registry import names
 
@@ -23,7 +24,11 @@ _TABLES = ("collection", "groups", "classify", "first_pass", "retrieve", "evalua
 LISTS = ("reformulate", "filter", "cross")
 _TEXTS = ("title", "about")
 # The settings of [publish]; the default title and description are those of the recipe.
-_PUBLISH = ("title", "description", "license", "contact", "homepage", "citation", "version", "language", "query_text")
+_PUBLISH = (
+    "title", "description", "license", "collection", "contact", "homepage", "citation", "version", "language",
+    "query_text", "sources",
+)  # fmt: skip
+_SOURCE = ("name", "license", "note")
 _NEEDED = ("collection", "reformulate", "retrieve", "evaluate")
 
 
@@ -36,7 +41,11 @@ class Recipe:
     sections: Mapping[str, Any] = field(repr=False)
 
     def __post_init__(self) -> None:
-        """Register the secrets of the recipe, so that no message shows them."""
+        """Split a text of several measures, and register the secrets of the recipe, so that no message shows them."""
+        evaluate = self.sections.get("evaluate")
+        if isinstance(evaluate, Mapping) and isinstance(evaluate.get("measures"), str):
+            listed = {**evaluate, "measures": split_measures(evaluate["measures"])}
+            object.__setattr__(self, "sections", {**self.sections, "evaluate": listed})
         know_secrets(self.sections)
 
     def table(self, name: str) -> dict[str, Any]:
@@ -170,6 +179,14 @@ def check_publish(recipe: Recipe) -> None:
     has_texts = given.pop("query_text", True)
     if not isinstance(has_texts, bool):
         raise ConfigError(f"recipe: publish.query_text should be true or false, found {has_texts!r}")
+    sources = given.pop("sources", [])
+    if not isinstance(sources, list) or not all(isinstance(one, dict) and one.get("name") for one in sources):
+        raise ConfigError(
+            "recipe: publish.sources should be a list of tables [[publish.sources]] with the keys name, license and "
+            f"note, found {sources!r}"
+        )
+    for one in sources:
+        only_known(one, _SOURCE, "publish.sources")
     for key, value in given.items():
         if not isinstance(value, str) or not value.strip():
             raise ConfigError(f"recipe: publish.{key} should be a text, found {value!r}")

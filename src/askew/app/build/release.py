@@ -137,8 +137,8 @@ class _Release:
         return {
             "title": recipe.sections.get("title", recipe.name),
             "description": recipe.sections.get("about", "Pairs of a query and a reformulation of this query."),
-            **recipe.table("publish"),
             "collection": self.build.resources.collection.id,
+            **recipe.table("publish"),
             "ranker": self.ranker,
             "measures": {
                 one.text: {"signature": one.signature, "direction": one.direction.value} for one in evaluate.asked
@@ -247,6 +247,8 @@ def recipe_text(sections: Mapping[str, Any]) -> str:
 
 def _value(value: Any) -> str:
     """Write a value as TOML; texts, numbers and lists are written as in JSON."""
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{json.dumps(name)} = {_value(inner)}" for name, inner in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False)

@@ -17,6 +17,7 @@ from askew.app.build.prepare import Build, prepare
 from askew.app.build.recipe import Recipe
 from askew.app.search.retrieve import index_documents
 from askew.core.errors import AskewError, ConfigError
+from askew.core.figures import counted
 from askew.engine import verify as steps
 from askew.engine.plan import Plan
 from askew.engine.store import Store
@@ -29,6 +30,8 @@ from askew.rankers import verify as indexes
 # Files of which at least one is in such a folder, even if it is damaged.
 _OF_STORE = ("*/manifest.json", "*/part-*.parquet", "index-*/header.json", "plans/*.json")
 _OF_DATASET = ("askew.json", CHECKSUMS, "croissant.json", "data/*-of-*.parquet")
+
+_ONE = {"files": "file", "steps": "step", "parts": "part", "indexes": "index"}
 
 
 @dataclass
@@ -51,9 +54,9 @@ class Verified:
 
     def lines(self) -> list[str]:
         """Return the report as lines, the verdict last."""
-        counted = ", ".join(f"{count:,} {name}" for name, count in self.counts.items())
+        counts = (counted(count, _ONE.get(name, name), name) for name, count in self.counts.items())
         state = f"{len(self.wrong)} damaged" if self.wrong else "no damage found"
-        verdict = self.verdict or f"{counted}: {state}"
+        verdict = self.verdict or f"{', '.join(counts)}: {state}"
         return [*self.wrong, *self.notes, *self.repaired, f"{self.path}: {self.kind}, {verdict}"]
 
 
@@ -83,7 +86,8 @@ def kind_of(path: str) -> str:
         return "store"
     folder = Path(path)
     if not folder.is_dir():
-        raise ConfigError(f"{path}: expected the folder of a dataset, a store, an index or a report")
+        found = "found a file" if folder.exists() else "but there is no such folder"
+        raise ConfigError(f"{path}: expected the folder of a dataset, a store, an index or a report, {found}")
     if (folder / "header.json").exists():
         return "index"
     if (folder / "manifest.json").exists():
@@ -94,6 +98,8 @@ def kind_of(path: str) -> str:
     if not is_release and any(any(folder.glob(sign)) for sign in _OF_STORE):
         return "store"
     if not any(any(folder.glob(sign)) for sign in _OF_DATASET):
+        if (folder.absolute().parent / "askew.json").exists():
+            raise ConfigError(f"{path}: this is part of a dataset; verify the dataset: askew verify {folder.parent}")
         raise ConfigError(
             f"{path}: not a folder that askew wrote; expected a dataset, a store, an index or a report. A dataset has "
             "the file askew.json"
