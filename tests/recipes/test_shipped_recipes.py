@@ -19,7 +19,7 @@ from askew.plugins.registry import from_spec
 def test_refairmulate_rewrites_filters_by_meaning_and_selects_by_resolved_lean():
     recipe = read_recipe("refairmulate")
     assert [one["method"] for one in recipe.tables("reformulate")] == ["rewrite", "reduce"]
-    assert [one["filter"] for one in recipe.tables("filter")] == ["rules", "equivalence"]
+    assert [one["filter"] for one in recipe.tables("filter")] == ["rules", "equivalence", "groups"]
     select, measures = recipe.table("select"), recipe.table("evaluate")["measures"]
     assert select["selector"] == "refairmulate"
     assert all("who=generic" in one for one in select["bias"].split())
