@@ -16,8 +16,8 @@ DEFAULT_STORE = defaults.STORE
 Docs = Annotated[
     Path | None,
     typer.Option(
-        help="The documents: a file (id TAB text, JSON Lines or Parquet; may be gzipped) or a folder of such files. In a "
-        "folder with queries and judgements, only the files of documents are read."
+        help="The documents: a file (id TAB text, JSON Lines or Parquet; may be gzipped) or a folder of such files. "
+        "In a folder with queries and judgements, only the files of documents are read."
     ),
 ]
 Qrels = Annotated[Path | None, typer.Option(help="Judgements in TREC format.")]
