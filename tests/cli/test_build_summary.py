@@ -89,9 +89,17 @@ def test_a_forgotten_setting_starts_no_build(askew, tmp_path, command):
 def test_forgotten_groups_are_named_as_the_option_that_sets_them(askew, tmp_path, files):
     files.text("age.toml", "[groups]\nyoung = ['young', 'child']\nold = ['old', 'elderly']\n")
     store = ["--store", str(tmp_path / "store")]
-    assert askew(["run", "demo", *store, "--groups", "age.toml", "--until", "neutral"]).code == 0
+    assert askew(["run", "demo", *store, "--groups", "age.toml"]).code == 0
     said = " ".join(askew(["publish", "demo", *store, "--out", "ds"]).err.split())
     assert "but with other settings: --groups or --lexicon (groups in that build: young, old). Repeat" in said
+
+
+@pytest.mark.parametrize("settings", [(), ("--set", "retrieve.k=50")])
+def test_a_build_that_stopped_early_is_continued_by_publish(askew, tmp_path, settings):
+    store = ["--store", str(tmp_path / "store")]
+    assert askew(["run", "demo", *store, "--until", "kept"]).code == 0
+    done = askew(["publish", "demo", *store, *settings, "--out", str(tmp_path / "ds")])
+    assert done.code == 0 and "other settings" not in done.err
 
 
 def test_a_recipe_that_was_never_built_is_built_by_publish(askew, tmp_path):

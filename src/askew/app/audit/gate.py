@@ -143,9 +143,10 @@ def against_baseline(measured: EngineScores, baseline: Baseline | None) -> dict[
 
     Measures that the baseline does not have, or has with other parameters, are left out.
     """
+    if baseline is None:
+        return {}
     found = {}
-    for one in measured.report.asked if baseline is not None else ():
-        assert baseline is not None
+    for one in measured.report.asked:
         same = baseline.measures.get(one.text, {}).get("signature") == one.signature
         if same and (pair := _compared(one, measured, baseline)) is not None:
             found[one.text] = pair

@@ -35,7 +35,7 @@ from askew.engine.store import Store
 from askew.publish.release import Published
 
 ENGINES = ("local", "ray")
-# Called with the name of the step and the number of its rows that are done.
+PAIRS = "pairs"
 
 
 class Pairs:
@@ -184,11 +184,12 @@ def check_not_forgotten(build: Build, store: Store) -> None:
 
     Without this check, a forgotten setting of ``askew publish`` or ``askew report`` would start a long build.
     """
-    if _is_finished(store, build.plan.keys().items()):
-        return
-    recipe = build.recipe
+    own, recipe = set(build.plan.keys().items()), build.recipe
     for origin in store.plans():
-        if origin.get("recipe") == recipe.name and _is_finished(store, origin.get("steps", ())):
+        steps = {(str(name), str(key)) for name, key in origin.get("steps", ())}
+        # A build that stopped earlier, or with the same settings, is continued.
+        is_other = origin.get("recipe") == recipe.name and PAIRS in dict(steps) and not steps <= own
+        if is_other and _is_finished(store, steps) and not _is_finished(store, own):
             changed = other_settings(recipe.sections, origin["sections"])
             raise ConfigError(
                 f"the store has a finished build of {recipe.name}, but with other settings: "
@@ -197,7 +198,7 @@ def check_not_forgotten(build: Build, store: Store) -> None:
             )
 
 
-def _is_finished(store: Store, steps: Iterable[Sequence[str]]) -> bool:
+def _is_finished(store: Store, steps: Iterable[tuple[str, str]]) -> bool:
     return all(store.finished(name, key) for name, key in steps)
 
 
