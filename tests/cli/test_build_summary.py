@@ -108,6 +108,13 @@ def test_a_recipe_that_was_never_built_is_built_by_publish(askew, tmp_path):
     assert "has no finished build of demo, so it is built now on the collection demo" in " ".join(done.err.split())
 
 
+def test_a_query_with_two_fair_pairs_is_explained(capsys):
+    show_summary([row("fair", 9, 0.6) | {"queries": 8}])
+    assert "A query can have one pair in each of these two subsets." in " ".join(capsys.readouterr().out.split())
+    show_summary([row("fair", 9, 0.6)])
+    assert "A query can have" not in capsys.readouterr().out
+
+
 def test_a_change_of_few_queries_has_no_interval_and_the_notes_say_why(capsys):
     show_summary([row("effective", 4, 0.6)])
     said = " ".join(capsys.readouterr().out.split())

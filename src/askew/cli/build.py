@@ -278,6 +278,8 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
             "improved, worsened: the number of pairs in which the measure is better or worse for the reformulation "
             "than for the original query."
         )
+    if any(row["subset"] == "fair" and row["pairs"] > row["queries"] for row in rows):
+        said.append("fair: the pairs of optimal and effective. A query can have one pair in each of these two subsets.")
     if figures and others:
         said.append(
             "both searched with R: the change of each measure for the pairs of the subset, if the ranker R searches "
