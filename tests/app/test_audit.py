@@ -351,7 +351,7 @@ def test_an_audit_without_reformulations_searches_the_queries_only():
 def test_one_query_alone_has_no_interval_and_no_verdict(tmp_path):
     found = audited(queries=["lawyer"], settings=light(out=tmp_path / "a"))
     assert found.verdict is None and found["ARaB(tf)@10"].low is None
-    assert "1 query is too few: audit at least 30 queries" in found.next_steps[-1]
+    assert "1 query is too few to decide: audit at least 30 queries." in found.next_steps[-1]
     assert "This audit has no verdict on the group" in (tmp_path / "a" / "report.html").read_text()
 
 

@@ -173,7 +173,9 @@ def _print_against(report: AuditReport) -> None:
         ("n", [f"{one.n:,}" for one in rows]),
     ]
     say("")
-    print_tables("change since the baseline (queries of both audits)", "measure", list(report.against), columns)
+    print_tables(
+        "change since the baseline (only queries that are in both audits)", "measure", list(report.against), columns
+    )
     say_wrapped(f"{GAIN} {DETECTABLE}")
 
 
@@ -221,5 +223,8 @@ def _print_reformulations(report: AuditReport, keep_queries: bool) -> None:
     title = f"suggested reformulations ({len(shown)} of {len(report.reformulations.suggested)})"
     print_tables(title, "reformulation" if keep_queries else "of query", labels, columns)
     if not keep_queries:
-        say_wrapped("The texts of queries and reformulations are in report.html (--out), and here with --keep-queries.")
+        say_wrapped(
+            "The texts of queries and reformulations are in report.html (--out). To print them here too, add "
+            "--keep-queries."
+        )
         say("")

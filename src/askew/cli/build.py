@@ -260,7 +260,8 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
     if figures:
         said.append(
             "in-sample: the change from the original queries to the reformulations, measured on the data with which "
-            "the pairs were selected. Beside a held-out change, it has other means than old and new."
+            "the pairs were selected. In a row that also has a held-out change, the in-sample change is not computed "
+            "from the columns old and new, because these are the means of the held-out pairs."
         )
     if any(row["change"] is None or not _interval(row) for row in rows):
         said.append(
@@ -279,7 +280,9 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
             "than for the original query."
         )
     if any(row["subset"] == "fair" and row["pairs"] > row["queries"] for row in rows):
-        said.append("fair: the pairs of optimal and effective. A query can have one pair in each of these two subsets.")
+        said.append(
+            "fair: all pairs of the subsets 'optimal' and 'effective'. A query can have a pair in each of them."
+        )
     if figures and others:
         said.append(
             "both searched with R: the change of each measure for the pairs of the subset, if the ranker R searches "

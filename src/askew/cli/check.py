@@ -74,8 +74,8 @@ def _say_words(found: CheckReport) -> None:
     say("")
     if not doubtful:
         say_wrapped(
-            f"In {found.examined}, the resolver found no mention of a frequent group word that is part of a name "
-            "('name') or refers to no person ('other')."
+            f"In {found.examined}, the resolver classified no mention of the listed words as part of a name ('name') "
+            "or as not referring to a person ('other')."
         )
     else:
         say_wrapped("Some mentions of these words are estimated not to refer to a person of the group:")

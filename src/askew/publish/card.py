@@ -22,7 +22,7 @@ _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 # The content of a file, by its folder and the end of its name.
 _LAYOUTS = (
-    ("json/", "", "a subset of the pairs of a query and a reformulation, in the layout of the Refairmulate paper"),
+    ("json/", "", "one subset of the pairs, in the layout of the Refairmulate paper"),
     (
         "tsv/",
         "",
@@ -181,7 +181,7 @@ def _held_out(pairs: PairNumbers) -> list[str]:
         return []
     given = (
         "The 95% interval of a change treats the queries as a random sample. With few queries, it is wide even if no "
-        "value changes, because other queries may change. A dash means that there are fewer than "
+        "value changes, because the values of other queries may change. A dash means that there are fewer than "
         f"{FEWEST} queries or that no interval can be computed."
         if numbers.has_intervals(stated)
         else f"The table has no intervals: for each change, there are fewer than {FEWEST} queries, or an interval "

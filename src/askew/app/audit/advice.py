@@ -108,8 +108,9 @@ def _reduced(report: AuditReport) -> str:
     share = sum(one.gain or 0.0 for one in found) / sum(abs(one.lean[0]) for one in found)
     of = "this query" if len(found) == 1 else f"these {len(found):,} queries"
     return (
-        f" With the reformulation, the total lean of {of} falls by {share:.0%}. This is an optimistic figure, because "
-        f"the best of up to {report.settings.tries} reformulations of each query was chosen by the same measure."
+        f" With the suggested reformulation, the total lean of {of} falls by {share:.0%}. This figure is optimistic, "
+        f"because the best of up to {report.settings.tries} reformulations of each query was chosen by the same "
+        "measure."
     )
 
 
@@ -141,6 +142,6 @@ def _of_trust(report: AuditReport) -> list[str]:
         )
     measured = report.mean(report.lean.text).n
     if measured < _FEW:
-        few = "1 query is too few" if measured == 1 else f"{measured} queries are too few"
-        said.append(f"{few}: audit at least {_FEW} queries before you decide.")
+        few = "1 query is too few to decide" if measured == 1 else f"{measured} queries are too few to decide"
+        said.append(f"{few}: audit at least {_FEW} queries.")
     return said

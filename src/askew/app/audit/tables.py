@@ -17,8 +17,8 @@ LEAD = (
     "How much the results of a search engine lean (the measured bias), where the lean comes from, and what reduces it."
 )
 GAIN = (
-    "Gain: how much better this audit is than the baseline, as a mean over the queries of both audits. A negative gain "
-    "is worse. For a measure whose best value is 0, the gain is the decrease of the distance from 0."
+    "Gain: how much better this audit is than the baseline, as a mean over the queries that are in both audits. A "
+    "negative gain is worse. For a measure whose best value is 0, the gain is the decrease of the distance from 0."
 )
 DETECTABLE = (
     "Detectable gain: a true mean change of this size, for better or for worse, is significant at the 5% level with a "
@@ -80,7 +80,12 @@ def baseline_table(found: Mapping[str, Paired]) -> Table:
         for text, one in found.items()
     ]  # fmt: skip
     return table(
-        "baseline", "Means of the queries of both audits, in the baseline and now", head, rows, GAIN, DETECTABLE
+        "baseline",
+        "Means over the queries that are in both audits, in the baseline and now",
+        head,
+        rows,
+        GAIN,
+        DETECTABLE,
     )
 
 

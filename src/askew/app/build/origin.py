@@ -52,7 +52,7 @@ def other_settings(sections: Mapping[str, Any], before: Mapping[str, Any]) -> li
         given = before.get("groups", {})
         counted = given.get("names") or list(given.get("words", {})) or [given.get("lexicon")]
         groups = ", ".join(map(str, counted)) if given else "none given"
-        return [f"groups= or lexicon= (groups in that build: {groups})"]
+        return [f"the groups, which groups= and lexicon= set (groups in that build: {groups})"]
     said = {name: _short(then[name]) for name in names if name in then}
     found = [f"{name} ({said.get(name, 'not set')} in that build)" for name in names[:_SHOWN]]
     return [*found, *([f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else [])]

@@ -122,8 +122,8 @@ def _hard(files: PageParts, found: pl.DataFrame, measure: str, ranker: str) -> M
     head = columns("hard if", "queries", "hard", "share", "95% interval", kind=WORDS)
     note = (
         "Only original queries that have a candidate reformulation are counted. A query is hard if it meets the "
-        f"condition in the column 'hard if'. This condition compares values of {measure} with {ranker}. Intervals are "
-        "Wilson intervals."
+        f"condition in the column 'hard if'. The condition uses values of {measure} from searches with {ranker}. "
+        "Intervals are Wilson intervals."
     )
     if "ranker" in found.columns:
         told = ("scored by both", f"originals, {ranker}", "originals, other", f"best candidates, {ranker}",
