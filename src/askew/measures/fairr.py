@@ -123,8 +123,8 @@ class _NFaiRR(_FaiRR):
         **_NEUTRALITY,
         "background": Parameter(
             "run",
-            "the run whose documents form the ideal ranking: 'run' is the background run (the default if one is "
-            "given), 'self' is the measured run",
+            "the run whose documents form the ideal ranking: 'run' for the background run (the default if a "
+            "background run is given), 'self' for the measured run",
             ("run", "self"),
         ),
         "depth": Parameter(

@@ -23,7 +23,7 @@ _LONGEST = 34
 _DOES = {
     "classify": "Classify queries", "reformulate": "Write reformulations", "filter": "Filter reformulations",
     "retrieve": "Search", "evaluate": "Measure", "select": "Choose pairs", "held-out": "Held-out figures",
-    "annotate": "Count group words", "annotate-halves": "Count words by lexicon half",
+    "annotate": "Count group words", "annotate-halves": "Count group words, half of the words at a time",
 }  # fmt: skip
 
 
