@@ -130,7 +130,7 @@ def _kept(ranked: AnnotatedRun, words: Mapping[str, str], part: str) -> tuple[In
     if not kept:
         why = ", ".join(f"{reason}: {count}" for reason, count in left_out.items())
         where = f" in the part {part!r} of the split" if part else ""
-        raise DataError(f"training: expected queries with a text{where}, found none ({why})")
+        raise DataError(f"training: no query{where} has a text ({why})")
     return np.array(kept, np.int64), left_out
 
 
