@@ -166,9 +166,9 @@ def _print_against(report: AuditReport) -> None:
         return
     rows = list(report.against.values())
     columns = [
-        ("baseline", [number(one.old) for one in rows]),
+        ("before", [number(one.old) for one in rows]),
         ("now", [number(one.new) for one in rows]),
-        ("gain [95%]", [f"{one.gain:+.4f}\n{interval(one.low, one.high, '+.3f')}" for one in rows]),
+        ("gain [95%]", [f"{one.gain:+.4f}\n{interval(one.low, one.high, '+.2f')}" for one in rows]),
         ("detectable\ngain", [number(one.detectable) for one in rows]),
         ("n", [f"{one.n:,}" for one in rows]),
     ]

@@ -86,7 +86,7 @@ class AuditReport:
         said = f"{sign_of(self.lean)} On average the top {depth} results of a query have {counts}."
         own = [one.text for one in self.asked if one.measure.param("background") == "self"]
         if own:
-            said += f" {', '.join(own)}: the background is the results of the engine itself, not those of another run."
+            said += f" {', '.join(own)}: the background run is the run of the engine itself."
         return said.strip()
 
     @cached_property
