@@ -200,6 +200,7 @@ def test_a_gate_compares_with_the_baseline_in_percent(askew, server, tmp_path, f
     done = askew(command(server, *judged, *gate))
     assert done.code == 1
     assert "+10% of" in done.err and "-5% of" in done.err
+    assert "; the change is not significant (p = " in done.err and ", n = 2 queries)" in done.err
 
 
 def test_an_audit_with_a_baseline_shows_the_change_of_each_measure_also_if_no_condition_is_given(
@@ -251,6 +252,15 @@ def test_a_gate_on_significance_compares_query_by_query(askew, server, tmp_path,
     said = " ".join(askew(command(server, *gate)).err.split())
     assert "note: NFaiRR@10 is defined for 40 queries of this audit and for 39 of the baseline, so their means" in said
     assert "ARaB(tf)@10 is defined for" not in said
+
+
+def test_a_baseline_of_other_queries_is_refused_before_any_query_is_sent(askew, server, tmp_path, files):
+    assert askew(command(server)).code == 0
+    shutil.copy(tmp_path / "audit" / "audit.json", tmp_path / "last.json")
+    sent = len(server.queries)
+    files.text("queries.tsv", "x1\twhat does a nurse do\nx2\twhat does a lawyer do\n")
+    askew(command(server, "--baseline", "last.json")).refused(2, "it has no query in common with this audit")
+    assert len(server.queries) == sent
 
 
 def test_a_baseline_that_was_measured_otherwise_is_refused(askew, server, tmp_path):

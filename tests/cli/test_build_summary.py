@@ -37,7 +37,7 @@ def test_the_held_out_change_comes_first_and_the_in_sample_one_is_named_so(capsy
     head, effectiveness, measured = tables[:3]
     assert head == "measure old new held out [95%] words in-sample"
     assert measured.endswith("-20.0% [-25, -15] -44.0% -60.0%")
-    assert effectiveness.endswith("in-sample - +10.0%")
+    assert effectiveness.endswith("in-sample [+5, +15] - +10.0%")
     legend = " ".join(said.split())
     assert "held out: the change from old to new for pairs that are selected with one half" in legend
     assert "reformulations if the pairs are selected with one half of the group words" in legend
@@ -126,3 +126,20 @@ def test_a_change_of_few_queries_has_no_interval_and_the_notes_say_why(capsys):
     show_summary([row("effective", 5, 0.6)])
     said = capsys.readouterr().out
     assert "+10.0% [+5, +15]" in said and "without an interval" not in said
+
+
+def test_an_end_of_an_interval_keeps_its_sign(capsys):
+    show_summary([row("fair", 9, 0.6) | {"low": -33.4, "high": -0.4}])
+    assert "[-33, -0.4]" in capsys.readouterr().out
+
+
+def test_an_in_sample_change_beside_held_out_ones_has_its_interval(capsys):
+    held = row("fair", 9, 0.6) | {"figures": "held-out", "measure": "ARaB(tf)@10", "held_out_queries": 9}
+    show_summary([row("fair", 9, 0.6), held])
+    assert "in-sample [+5, +15]" in capsys.readouterr().out
+
+
+def test_queries_without_any_reformulation_are_counted(askew, tmp_path):
+    run = ["run", "demo", "--store", str(tmp_path / "store"), "--set", "filter.1.same=0.99"]
+    done = askew(run)
+    assert "queries have no reformulation left" in done.err

@@ -463,7 +463,8 @@ def test_a_judged_query_that_the_run_lacks_has_effectiveness_zero_and_no_lean(as
     result = askew(f"{command} 'RR@10 ARaB@2'")
     assert result.err == (
         "note: old.run: no document for 1 of 3 judged queries, such as 'q8': their effectiveness is 0 and their lean "
-        "is missing (--unanswered absent: left out)\n"
+        "is missing. If they were not searched, leave them out: name the searched queries with --queries, or set "
+        "--unanswered absent\n"
     )
     found = result.json["runs"][0]
     assert (found["measures"]["RR@10"]["n"], found["measures"]["ARaB@2"]["n"]) == (3, 2)

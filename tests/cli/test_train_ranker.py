@@ -267,7 +267,7 @@ def test_other_weights_in_the_same_folder_are_another_training(tiny):
 
 
 def test_a_ranker_without_queries_of_its_part_or_negatives_is_refused(tiny, files):
-    with pytest.raises(DataError, match="part 'nowhere' of the split, found none"):
+    with pytest.raises(DataError, match="no query in the part 'nowhere' of the split has a text"):
         trained(f"ranker {ARGUMENTS} --out model --model {tiny} --part nowhere {QUICK}")
     files.run("old.run", {"q1": ["d2"], "q2": ["d1"]})
     with pytest.raises(DataError, match=r"found none .*no negatives"):

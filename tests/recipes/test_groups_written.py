@@ -9,7 +9,7 @@ import pytest
 
 from askew.app.build.facade import build, plan
 from askew.app.build.origin import remembered_groups
-from askew.app.build.recipe import Recipe, groups_of, read_recipe
+from askew.app.build.recipe import Recipe, groups_of, read_recipe, recipe_text
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.core.lexicon import load_lexicon
@@ -235,3 +235,16 @@ def test_a_dataset_states_the_origin_of_a_lexicon_file(collection, tmp_path):
 def test_what_is_said_about_words_needs_words_and_is_a_text(groups, problem):
     with pytest.raises(ConfigError, match=problem):
         groups_of(Recipe("own", {"groups": groups}))
+
+
+@pytest.mark.parametrize("name", ["refairmulate", "demo"])
+def test_a_copy_of_a_shipped_recipe_plans_the_steps_of_the_recipe(tmp_path, name):
+    (tmp_path / "mine.toml").write_text(recipe_text(name)[1])
+    given = {"groups": {"old": ["old"], "young": ["young"]}, "store": tmp_path / "store"}
+    own = {} if name == "demo" else {"settings": {"collection": {"source": "demo"}}}
+    (shipped, _), (copied, _) = (plan(one, **given, **own) for one in (name, tmp_path / "mine.toml"))
+    assert copied.plan.keys() == shipped.plan.keys()
+    assert not any("who=" in text for text in copied.evaluate.directions)
+    (tmp_path / "mine.toml").write_text(recipe_text(name)[1].replace('"LexiconShare@10"', '"LexiconShare@5"'))
+    changed, _ = plan(tmp_path / "mine.toml", **given, **own)
+    assert any("who=generic" in text for text in changed.evaluate.directions)

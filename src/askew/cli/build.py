@@ -227,7 +227,10 @@ def _label(row: dict[str, Any]) -> str:
 def _held_out_columns(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
     """Columns of a subset with held-out values. A measure without a held-out value is marked in-sample."""
     return [
-        ("held out [95%]", [_percent(row) if row["figures"] == HELD_OUT else "in-sample" for row in rows]),
+        (
+            "held out [95%]",
+            [_percent(row) if row["figures"] == HELD_OUT else f"in-sample{_interval(row)}" for row in rows],
+        ),
         ("words", [_change(row["words_change"]) for row in rows]),
         ("in-sample", [_change(row["in_sample_change"]) for row in rows]),
     ]
@@ -252,7 +255,7 @@ def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> No
             "held out: the change from old to new for pairs that are selected with one half of the documents and "
             "measured with the other half. These pairs differ from the pairs of the subset, which are selected with "
             "all documents. The number of held-out queries can therefore differ from the number of queries of the "
-            "subset.",
+            "subset, and two subsets with the same pairs can have different held-out changes.",
             "words: the change from the original queries to the reformulations if the pairs are selected with one half "
             "of the group words and measured with the other half. This change is too optimistic on average, because "
             "both halves of the words are counted in the same passages.",
@@ -309,7 +312,12 @@ def _interval(row: dict[str, Any]) -> str:
     queries = row["held_out_queries"] if row.get("figures") == HELD_OUT else row["queries"]
     if queries < FEWEST or row["low"] is None or row["high"] is None:
         return ""
-    return f" [{row['low']:+.0f}, {row['high']:+.0f}]"
+    return f" [{_end(row['low'])}, {_end(row['high'])}]"
+
+
+def _end(percent: float) -> str:
+    """Format an end of an interval without decimals, unless its sign would be lost."""
+    return f"{percent:+.0f}" if abs(percent) >= 0.5 else f"{percent:+.1f}"
 
 
 def _change(percent: float | None) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 
 from askew.app.audit.measures import EngineScores
 from askew.core.errors import AskewError, ConfigError, DataError
+from askew.core.figures import counted
 from askew.core.measure import Direction, Measure
 from askew.measures.catalogue import MeasureRequest
 from askew.statistics.significance import ALPHA, SAME, Paired, holm, paired
@@ -93,9 +94,17 @@ def read_baseline(path: str | Path) -> Baseline:
 
 
 def check_conditions(
-    conditions: Sequence[AuditCondition], asked: Sequence[MeasureRequest], baseline: Baseline | None
+    conditions: Sequence[AuditCondition],
+    asked: Sequence[MeasureRequest],
+    baseline: Baseline | None,
+    query_ids: Collection[str],
 ) -> None:
     """Refuse a condition that cannot be checked, before any query is sent."""
+    if baseline is not None and baseline.per_query and not set(query_ids) & set(baseline.per_query):
+        raise ConfigError(
+            f"baseline= {baseline.path}: it has no query in common with this audit (compared by query id); audit the "
+            "same queries"
+        )
     known = {one.text: one for one in asked}
     for one in conditions:
         if one.measure not in known:
@@ -132,7 +141,8 @@ def failures(conditions: Sequence[AuditCondition], measured: EngineScores, basel
         if one.measure not in asked:
             lines.append(f"{one.measure} is not defined for any query")
         elif one.sign:
-            lines.append(_beyond(one, asked[one.measure], measured, baseline))
+            line = _beyond(one, asked[one.measure], measured, baseline)
+            lines.append(f"{line}{_significance(one, asked[one.measure], measured, baseline)}" if line else "")
         else:
             lines.append(_worse(one.measure, compared[one.measure], corrected[one.measure]))
     return [line for line in lines if line]
@@ -181,6 +191,14 @@ def _beyond(one: AuditCondition, asked: MeasureRequest, measured: EngineScores, 
     beyond = value > limit + SAME if one.sign == ">" else value < limit - SAME
     name = f"|{one.measure}|" if asked.direction is Direction.ZERO else one.measure
     return f"{name} is {value:.4f}, {'above' if one.sign == '>' else 'below'} {to}" if beyond else ""
+
+
+def _significance(one: AuditCondition, asked: MeasureRequest, measured: EngineScores, baseline: Baseline | None) -> str:
+    """Say that a change relative to the baseline may be due to chance."""
+    found = _compared(asked, measured, baseline) if one.relative else None
+    if found is None or found.p is None or found.p < ALPHA:
+        return ""
+    return f"; the change is not significant (p = {found.p:.2f}, n = {counted(found.n, 'query', 'queries')})"
 
 
 def _worse(measure: str, found: Paired | None, p: float) -> str:

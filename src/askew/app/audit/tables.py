@@ -18,7 +18,8 @@ LEAD = (
 )
 GAIN = (
     "Gain: how much better this audit is than the baseline, as a mean over the queries that are in both audits. A "
-    "negative gain is worse. For a measure whose best value is 0, the gain is the decrease of the distance from 0."
+    "negative gain is worse. For a measure whose best value is 0, the gain is the mean decrease of the distance of "
+    "each query from 0. It is not the difference of the two means, in which positive and negative values cancel out."
 )
 DETECTABLE = (
     "Detectable gain: a true mean change of this size, for better or for worse, is significant at the 5% level with a "

@@ -26,6 +26,7 @@ from askew.app.build.selection_roles import build_cautions
 from askew.app.build.summary import headline, held_out_of, summary_of
 from askew.core import defaults
 from askew.core.errors import ConfigError, check_name
+from askew.core.figures import counted
 from askew.core.groups import Groups, GroupsLike
 from askew.core.text_tables import html_table, text_table
 from askew.corpora.collection import Collection
@@ -54,7 +55,23 @@ class Pairs:
         if stage and pairs and pairs.manifest.parts:
             judged = judged_note(stage, step_parts(self.store, pairs.manifest))
         live = engine_notes(step.stage for step in self.build.plan.steps)
-        return [*self.build.notes, *self._tied(), *live, *([f"pairs: {judged}"] if judged else [])]
+        return [
+            *self.build.notes,
+            *self._tied(),
+            *self._without_pairs(),
+            *live,
+            *([f"pairs: {judged}"] if judged else []),
+        ]
+
+    def _without_pairs(self) -> list[str]:
+        """A note if some queries have no reformulation left."""
+        kept, pairs = self.outcomes.get("neutral"), self.outcomes.get(PAIRS)
+        if kept is None or pairs is None:
+            return []
+        queries, with_pairs = kept.manifest.rows_out, step_parts(self.store, pairs.manifest).queries
+        if queries == with_pairs:
+            return []
+        return [f"{queries - with_pairs:,} of {counted(queries, 'query', 'queries')} have no reformulation left"]
 
     def _tied(self) -> list[str]:
         """Notes on queries that count as neutral although they name groups."""
@@ -173,10 +190,17 @@ def plan(
         chosen = with_settings(chosen, {"collection": {"source": _source(collection, held)}})
     chosen = with_groups(chosen, None if groups is None else Groups.of(groups))
     changed = with_settings(chosen, settings or {})
-    # The measures of a recipe of askew are defaults, those of a file or of settings are requested.
-    if str(recipe) in shipped_recipes() and not names_classes(settings or {}):
+    # The measures of a recipe of askew, or of an unchanged copy, are defaults; other measures are requested.
+    if _has_shipped_measures(chosen) and not names_classes(settings or {}):
         changed = Recipe(changed.name, with_all_mentions(changed.sections, groups_of(changed)))
     return prepare(changed, held, until), held
+
+
+def _has_shipped_measures(recipe: Recipe) -> bool:
+    """Whether the measures and the selection of a recipe are those of a recipe that askew ships."""
+    sections = ("evaluate", "select")
+    known = [[read_recipe(name).table(one) for one in sections] for name in shipped_recipes()]
+    return [recipe.table(one) for one in sections] in known
 
 
 def check_not_forgotten(build: Build, store: Store) -> None:

@@ -37,7 +37,10 @@ def unanswered_note(name: str, asked: Sequence[MeasureRequest], unanswered: Sequ
         return []
     what = f"{name}: no document for {len(unanswered)} of {judged} judged queries, such as {unanswered[0]!r}"
     if "zero" in ways:
-        return [f"{what}: their effectiveness is 0 and their lean is missing (unanswered='absent': left out)"]
+        return [
+            f"{what}: their effectiveness is 0 and their lean is missing. If they were not searched, leave them out: "
+            "name the searched queries with queries=, or set unanswered='absent'"
+        ]
     return [f"{what}: left out (unanswered='zero': their effectiveness is 0)"]
 
 
