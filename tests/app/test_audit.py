@@ -220,6 +220,19 @@ def test_off_topic_mentions_are_the_first_advice_only_if_they_are_most_by_their_
     assert all(value in one for one in said)
 
 
+def test_words_in_names_are_counted_for_the_worst_queries():
+    docs = {"d1": "The Nintendo Game Boy is a handheld game console. He plays.", "d2": "The Isle of Man is an island."}
+    found = askew.audit(lambda query, k: list(docs), {"q1": "game console"}, docs=docs, settings=light(tries=0))
+    (worst,) = found.worst
+    assert (worst.in_names, worst.mentions["male"]) == (2, 3)
+    assert found.to_dict()["worst"][0]["in_names"] == 2
+    others = askew.audit(
+        lambda query, k: list(docs), {"q1": "game"}, docs=docs, groups={"a": ["island"], "b": ["game"]},
+        settings=light(tries=0),
+    )  # fmt: skip
+    assert [one.in_names for one in others.worst] == [None]
+
+
 @pytest.mark.parametrize(("given", "same"), [({}, 0.9), ({"same": 0.7}, 0.7), ({"model": "light"}, None)])
 def test_an_audit_suggests_only_reformulations_that_surely_ask_for_the_same(monkeypatch, given, same):
     monkeypatch.setattr(

@@ -243,6 +243,7 @@ def test_a_gate_on_significance_compares_query_by_query(askew, server, tmp_path,
     assert done.code == 1
     assert "of the baseline" not in done.err
     assert "ARaB(tf)@10 is worse than in the baseline by" in done.err and "n = 40 queries" in done.err
+    assert "askew: passed: 1 of 2 conditions" in done.err
     assert "NFaiRR@10 is worse" not in done.err
 
     def fewer(told):

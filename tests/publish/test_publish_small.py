@@ -121,3 +121,14 @@ def test_a_split_without_rows_is_named_as_such_and_no_leak_is_a_plain_sentence(t
     assert sum(f"| the split {split}, without rows |" in card for split in ("train", "dev", "test")) == 2
     assert "0 of 2 pairs" not in card
     assert "No reformulation has the same normalized text as an original query of another split." in card
+
+
+@pytest.mark.parametrize(
+    ("license", "is_known"),
+    [("CC-BY-4.0", True), ("cc-by-nc-sa-3.0", True), ("Apache-2.0", True), ("other", True), ("CCBY4", False)],
+)
+def test_a_license_that_may_be_misspelled_has_a_note(tmp_path, license, is_known):
+    rows = choose([row("q0", "v0", (0.5, 0.5, 1.0), (1.0, 0.25, 1.0))])
+    notes = publish(frame(rows), facts(license=license), tmp_path / "out").notes
+    said = "the license 'CCBY4' is not the SPDX identifier of a common license; check its spelling"
+    assert notes == ([] if is_known else [said])

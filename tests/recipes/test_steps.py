@@ -12,7 +12,7 @@ from askew.app.build.prepare import prepare
 from askew.app.build.queries import Classify
 from askew.app.build.recipe import Recipe, read_recipe, shipped_recipes, with_settings
 from askew.app.build.report import report_of
-from askew.app.build.resources import Resources
+from askew.app.build.resources import Resources, TableSource
 from askew.app.build.summary import summary_of
 from askew.app.build.variants import ReformulateStage
 from askew.app.search.classify import make_classifier
@@ -180,6 +180,13 @@ def test_who_asked_travels_to_the_reformulators(tmp_path):
     variants, _ = ReformulateStage({"listening": Listening()}, lambda: None, "").run(kept)
     assert seen == [("1", "u7"), ("2", None)]
     assert variants["method"].to_pylist() == ["original", "original"]
+
+
+@pytest.mark.parametrize(("queries", "rows"), [(78, (4, 128)), (10_000, (78, 1_562)), (10_000_000, (512, 16_384))])
+def test_few_queries_have_small_shards_so_that_progress_is_visible(tmp_path, monkeypatch, queries, rows):
+    monkeypatch.setattr(TableSource, "rows", queries)
+    steps = {step.name: step.shard_rows for step in prepare(read_recipe("demo"), Store(tmp_path)).plan.steps}
+    assert (steps["variants"], steps["kept"]) == rows
 
 
 def test_the_measures_of_a_recipe_may_be_one_text():
@@ -388,7 +395,7 @@ def test_a_build_that_stops_while_it_reformulates_keeps_the_queries_that_are_don
     with pytest.raises(RuntimeError, match="no memory"):
         run(Failing(last))
     resumed = run(Failing())
-    assert resumed.parts_found == neutral.rows_out // 16 and resumed.parts_written == 1
+    assert resumed.parts_found == (neutral.rows_out - 1) // 4 and resumed.parts_written == 1
 
 
 def test_progress_names_the_step_its_rows_and_their_total(tmp_path):

@@ -202,6 +202,7 @@ def _print_worst(report: AuditReport, keep_queries: bool) -> None:
     columns = [
         (report.lean.text, [number(one.lean) for one in shown]),
         *((f"words:\n{group}", [f"{one.mentions.get(group, 0):,}" for one in shown]) for group in report.lean.groups),
+        *([("words\nin names", [f"{one.in_names:,}" for one in shown])] if shown[0].in_names is not None else []),
         ("reformulation\nsuggested", ["yes" if one.query_id in suggested else "-" for one in shown]),
     ]
     labels = [one.text if keep_queries else one.query_id for one in shown]

@@ -85,6 +85,8 @@ def end_gate(conditions: Sequence[str], failures: Sequence[str]) -> None:
     for failure in failures:
         say(f"askew: failed: {failure}", err=True)
     if failures:
+        if len(conditions) > len(failures):
+            say(f"askew: passed: {len(conditions) - len(failures)} of {len(conditions)} conditions", err=True)
         raise typer.Exit(1)
     if conditions:
         say(f"askew: passed: none of these conditions holds: {'; '.join(conditions)}", err=True)

@@ -19,6 +19,11 @@ from askew.publish.numbers import PairNumbers
 from askew.publish.pairs import about_columns
 
 _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]*")
+# The identifiers of common licenses of data and text, for a note on an identifier that may be misspelled.
+_COMMON_LICENSE = re.compile(
+    r"cc0-1\.0|cc-by(-nc)?(-sa|-nd)?-[1-4]\.0|apache-2\.0|mit|bsd-[23]-clause|odc-by(-1\.0)?|odbl(-1\.0)?|"
+    r"pddl(-1\.0)?|cdla-\S+|[al]?gpl-\S+|mpl-2\.0|openrail\S*|other|unknown"
+)
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 # The content of a file, by its folder and the end of its name.
 _LAYOUTS = (
@@ -118,6 +123,16 @@ def license_id(facts: Facts) -> str:
     """The license as an identifier: ``other`` if the text is no identifier, ``unknown`` if no license is stated."""
     stated = facts.text("license", "unknown").strip().lower()
     return stated if _LICENSE.fullmatch(stated) else "other"
+
+
+def license_note(facts: Facts) -> list[str]:
+    """A note if a dataset states no license, or one that may be misspelled."""
+    stated = facts.text("license").strip()
+    if not stated:
+        return ["the dataset states no license; to state one, set publish.license (--set publish.license=CC-BY-4.0)"]
+    if _COMMON_LICENSE.fullmatch(stated.lower()):
+        return []
+    return [f"the license {stated[:60]!r} is not the SPDX identifier of a common license; check its spelling"]
 
 
 def creators(facts: Facts) -> list[str]:

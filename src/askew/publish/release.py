@@ -23,7 +23,7 @@ import polars as pl
 from askew.core.errors import ConfigError, DataError
 from askew.core.fingerprint import digest_file
 from askew.publish import files
-from askew.publish.card import card
+from askew.publish.card import card, license_note
 from askew.publish.cautions import release_cautions
 from askew.publish.croissant import croissant
 from askew.publish.facts import BOXES, Facts, canonical_json, read_facts
@@ -104,11 +104,7 @@ class _Writing:
         with files.new_folder(out) as folder, ExitStack() as stack:
             numbers = self._write(folder, more, stack)
         left_out = 0 if self._texts is None else self._texts.left_out
-        notes = [str(one) for one in release_cautions(numbers)]
-        if not self.facts.text("license"):
-            notes.append(
-                "the dataset states no license; to state one, set publish.license (--set publish.license=CC-BY-4.0)"
-            )
+        notes = [*map(str, release_cautions(numbers)), *license_note(self.facts)]
         return Published(out, numbers.sizes(ALL), _subset_sizes(numbers), left_out, notes=notes)
 
     def _whole(self) -> Iterator[pl.DataFrame]:

@@ -163,7 +163,8 @@ def _by_query(measured: EngineScores) -> dict[str, dict[str, float]]:
 
 
 def _worst(one: WorstQuery, keep: bool) -> dict[str, Any]:
-    told = {"query_id": one.query_id, "lean": one.lean, "named": list(one.named), "mentions": one.mentions}
+    told = {"query_id": one.query_id, "lean": one.lean, "named": list(one.named), "mentions": one.mentions,
+            "in_names": one.in_names}  # fmt: skip
     return {**told, "text": one.text} if keep else told
 
 

@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from askew.app.audit.measures import AuditMeasures, EngineScores
 from askew.app.scoring.requested import key_of
 from askew.core.defaults import TOKENIZER
 from askew.core.measure import Direction
+from askew.core.who import LEARNED, WHO
 from askew.mentions.marks import Mark, Marker, can_mark
+from askew.mentions.resolve import class_probabilities, open_resolver
 
 # How many characters of a text are shown, and how many of them are before the first marked word.
 _LONGEST, _BEFORE = 360, 60
@@ -30,7 +33,11 @@ class MarkedResult:
 
 @dataclass(frozen=True)
 class WorstQuery:
-    """A query, its values, the groups that the query itself names, and its results."""
+    """A query, its values, the groups that the query itself names, and its results.
+
+    ``in_names`` is the estimated number of counted words that are part of a name, such as "Man" in "Spider-Man"; None
+    for groups that the resolver was not trained on.
+    """
 
     query_id: str
     text: str
@@ -38,6 +45,7 @@ class WorstQuery:
     values: Mapping[str, float]
     named: tuple[str, ...]
     results: tuple[MarkedResult, ...]
+    in_names: int | None = None
 
     @property
     def mentions(self) -> dict[str, int]:
@@ -66,9 +74,20 @@ def worst_queries(
             {text: values[query] for text, values in every.items() if query in values},
             _groups(marker.find(queries[query])),
             tuple(_result(marker, rank, doc, docs.get(doc, "")) for rank, doc in ranked[query][: measures.cutoff]),
+            _in_names(marker, [docs.get(doc, "") for _, doc in ranked[query][: measures.cutoff]]),
         )
         for query in chosen
     ]  # fmt: skip
+
+
+def _in_names(marker: Marker, texts: list[str]) -> int | None:
+    """Estimate how many counted words are part of a name; each mention has its most probable class."""
+    if not set(marker.groups) <= set(LEARNED):
+        return None
+    marks = [(row, mark) for row, text in enumerate(texts) for mark in marker.find(text)]
+    places = np.array([(row, mark.start, mark.end) for row, mark in marks], np.int64).reshape(-1, 3)
+    classes = class_probabilities(open_resolver("light"), texts, *places.T).argmax(axis=1)
+    return int((classes == WHO.index("name")).sum())
 
 
 def words_per_query(measures: AuditMeasures, lines: pl.DataFrame, docs: Mapping[str, str]) -> dict[str, float]:

@@ -53,9 +53,11 @@ _METHOD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 # Rows of a shard, by stage: few if a row takes long or becomes many rows, so that workers share the work and little is
 # lost if a worker fails.
 _SHARD_ROWS = {"reformulate": 512, "filter": 16_384, "retrieve": 16_384}
-# A language model takes seconds for a query. With few queries, shards are smaller, so that a stopped build loses about
-# half a minute of its work, and progress is visible.
-_FEWEST_ROWS, _REFORMULATE_SHARDS = 16, 128
+# A language model takes seconds for a query, and its filter takes seconds for the candidates of a few queries. With few
+# queries, shards are smaller, so that a stopped build loses little work, and progress is visible.
+_FEWEST_ROWS = {"reformulate": 4, "filter": 128}
+# About this many shards if there are few queries, and about this many candidates of a query.
+_SHARDS, _CANDIDATES = 128, 20
 
 
 @dataclass(frozen=True)
@@ -156,10 +158,12 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
 
 
 def _shard_rows(step: Step, resources: Resources) -> int | None:
-    rows = _SHARD_ROWS.get(step.stage.name)
-    if rows is None or step.stage.name != "reformulate":
+    name = step.stage.name
+    rows = _SHARD_ROWS.get(name)
+    if rows is None or name not in _FEWEST_ROWS:
         return rows
-    return min(rows, max(_FEWEST_ROWS, resources.queries.rows // _REFORMULATE_SHARDS))
+    expected = resources.queries.rows * (_CANDIDATES if name == "filter" else 1)
+    return min(rows, max(_FEWEST_ROWS[name], expected // _SHARDS))
 
 
 def _up_to(until: str | None, steps: list[Step]) -> list[Step]:
