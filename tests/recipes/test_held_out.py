@@ -445,6 +445,11 @@ def test_a_run_and_its_report_say_what_held_out_values_do_not_show(askew_cli, tm
     assert f"S{said[1:]}" in (tmp_path / "r" / "report.html").read_text()
 
 
+def test_without_the_held_out_step_nothing_is_said_of_held_out_values(askew_cli):
+    found = json.loads(askew_cli(["run", "demo", "--set", "select.held_out=false", "--json"]).out)
+    assert found["summary"] and found["cautions"] == []
+
+
 def test_the_command_gives_both_figures_as_json(askew_cli):
     found = json.loads(askew_cli(["run", "demo", "--json"]).out)
     row = next(one for one in found["summary"] if (one["subset"], one["measure"]) == ("effective", LEAN))

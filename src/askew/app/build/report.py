@@ -31,11 +31,11 @@ from askew.app.build.selection_roles import (
     UNUSED,
     build_cautions,
     choice_of,
-    joined,
     sentence_of,
 )
 from askew.app.build.summary import counted_groups, headline, held_out_of
 from askew.app.build.variants import ORIGINAL
+from askew.app.scoring.comparable import listed as joined
 from askew.core.errors import ConfigError, DataError
 from askew.core.figures import HELD_OUT
 from askew.core.local import local_paths, public, public_settings, public_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,8 @@ import polars as pl
 from askew.app.build.other_rankers import first_measures, sides_of
 from askew.app.build.prepare import Build
 from askew.app.build.scores import Evaluate
+from askew.app.scoring.comparable import listed
+from askew.core.figures import HELD_OUT
 from askew.core.measure import new_column, old_column
 from askew.plugins.kinds import SelectorPlugin
 from askew.publish.cautions import Caution, cautions
@@ -81,26 +83,26 @@ def _same(pairs: PairParts, one: str, other: str) -> bool:
 def sentence_of(choice: SelectionFacts) -> str:
     """Say by which measures pairs were chosen, and which measures are only reported."""
     said = [
-        f"The selector {choice.selector} chose pairs of a query and a reformulation by {joined(choice.those(DECIDES))}."
+        f"The selector {choice.selector} chose pairs of a query and a reformulation by {listed(choice.those(DECIDES))}."
     ]
     if choice.those(GROUPS):
         said.append(
             "Measures used only to decide whether a query or a reformulation meets the thresholds of the selector: "
-            f"{joined(choice.those(GROUPS))}."
+            f"{listed(choice.those(GROUPS))}."
         )
     if choice.those(NAMES):
         said.append(
             "Measures used only to report whether the reformulation leans less or more than the query: "
-            f"{joined(choice.those(NAMES))}."
+            f"{listed(choice.those(NAMES))}."
         )
     if choice.those(TWIN):
         said.append(
             "Measures that were not used to choose pairs, but have the same values as a measure that was used: "
-            f"{joined(choice.those(TWIN))}."
+            f"{listed(choice.those(TWIN))}."
         )
     unused = choice.those(UNUSED)
     said.append(
-        f"Measures that were not used to choose pairs and are only reported: {joined(unused)}."
+        f"Measures that were not used to choose pairs and are only reported: {listed(unused)}."
         if unused
         else "No other measure is reported."
     )
@@ -108,14 +110,11 @@ def sentence_of(choice: SelectionFacts) -> str:
 
 
 def build_cautions(selector: SelectorPlugin, evaluate: Evaluate, headline: pl.DataFrame) -> list[Caution]:
-    """Return what the held-out values of a build do not show."""
+    """Return what the held-out values of a build do not show; nothing if the recipe turns held-out values off."""
+    if HELD_OUT not in headline["figures"]:
+        return []
     effectiveness, lean = sides_of(selector, evaluate)
     # Boxes are chosen by one measure; lean is only reported.
     aim = effectiveness if selector.name == "boxes" or not lean else lean
     rows = headline.filter(pl.col("pairs") > 0).to_dicts()
     return cautions(rows, evaluate.directions, selector.subsets, aim, effectiveness)
-
-
-def joined(names: Sequence[str]) -> str:
-    """The names as they are listed in a sentence."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
