@@ -66,6 +66,37 @@ def test_a_build_stopped_by_sigterm_says_so_in_one_line_and_goes_on_from_there(e
     assert content(store) == whole
 
 
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGTERM, 143, SAID), (signal.SIGINT, 130, SAID.replace("stopped by SIGTERM", "interrupted"))],
+)
+def test_a_signal_that_arrives_while_a_worker_starts_leaves_no_traceback_of_the_worker(number, code, said, tmp_path):
+    # The signal arrives after the worker exists and before the driver has told it what to do. A second thread is
+    # there because a signal reaches any thread of the process.
+    program = (
+        "import os, sys, threading, time\n"
+        "from multiprocessing import resource_tracker, util\n"
+        "import askew.cli.main as cli\n"
+        "def main():\n"
+        "    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+        "    resource_tracker.ensure_running()\n"
+        "    launch = util.spawnv_passfds\n"
+        "    def launched(*arguments):\n"
+        "        worker = launch(*arguments)\n"
+        f"        os.kill(os.getpid(), {int(number)})\n"
+        "        return worker\n"
+        "    util.spawnv_passfds = launched\n"
+        "    cli.main()\n"
+        "if __name__ == '__main__':\n"
+        "    main()\n"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(program)
+    command = [sys.executable, str(script), *BUILD[1:], str(tmp_path / "store"), "--workers", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+
+
 def test_a_stopped_command_waits_for_no_thread_and_still_cleans_up():
     # A native thread cannot be made to abort the process at will; one of Python's shows the same: who waits, hangs.
     program = (

@@ -60,7 +60,7 @@ class Workers(WorkerPool[Local]):
         resource_tracker.ensure_running()
         ours, theirs = context.Pipe()
         process = context.Process(target=serve, args=(theirs,), daemon=True)
-        with _environment(self._environment), _no_interrupts():
+        with _signals_deferred(), _environment(self._environment), _interrupts_blocked():
             process.start()
         # Only the worker has this end open now, so reading our end fails when the worker dies.
         theirs.close()
@@ -129,7 +129,32 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _no_interrupts() -> Iterator[None]:
+def _signals_deferred() -> Iterator[None]:
+    """Act on Ctrl-C and SIGTERM only once a process has started.
+
+    A new process reads what it has to do from its driver. If the driver were interrupted before it has written that,
+    the new process would print a traceback. To block the signals would not be enough: any thread can receive one, and
+    Python handles it in the main thread.
+    """
+    if threading.current_thread() is not threading.main_thread():  # signals do not interrupt other threads
+        yield
+        return
+    received: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    changed = [number for number, handler in before.items() if handler not in (signal.SIG_IGN, None)]
+    for number in changed:
+        signal.signal(number, lambda number, _: received.append(number))
+    try:
+        yield
+    finally:
+        for number in changed:
+            signal.signal(number, before[number])
+        for arrived in received:
+            signal.raise_signal(arrived)
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
     """Block interrupts while a process starts. Ctrl-C reaches all processes of a terminal, but only the driver acts.
 
     A new process inherits the blocked signals.
