@@ -152,7 +152,7 @@ def measures(
     counted = None if groups is None else Groups.of(groups)
     texts = [_single(name, _texts(one)) for name, one in named.items()]
     for one in Catalogue(groups=counted).complete(texts):
-        if "judgements" in one.family.reads:
+        if one.judged:
             raise ConfigError(
                 f"measure {one.text}: it measures effectiveness, not lean; take this measure from ir_measures"
             )

@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from toy_release import choose, facts, frame, resign, row
+from toy_release import MEASURES, choose, facts, frame, resign, row
 
 from askew.publish import numbers
 from askew.publish.checking import verify
@@ -108,11 +108,29 @@ def test_what_held_out_data_do_not_show_is_in_the_notes_and_in_the_card(tmp_path
     assert said is None or card.index("- **Subset fair**: ") < card.index("Held-out figures: ")
 
 
+def test_every_judged_measure_without_a_held_out_value_is_named(tmp_path):
+    stated = {**held_out("fair", 5), "measure": "LexiconShare@10", "figures": "in-sample"}
+    rows = choose([row("q0", "v0", (0.5, 0.5, 1.0), (1.0, 0.25, 1.0))])
+    notes = {
+        judged: publish(
+            frame(rows),
+            facts(
+                held_out=[stated],
+                measures={**MEASURES, "LexiconShare@10": {**MEASURES["LexiconShare@10"], "judged": judged}},
+            ),
+            tmp_path / str(judged),
+        ).notes
+        for judged in (True, False)
+    }
+    assert notes == {True: [UNKNOWN + "LexiconShare@10"], False: []}
+    assert verify(tmp_path / "True").ok
+
+
 def test_a_dataset_without_a_license_has_a_note(tmp_path):
     rows = choose([row("q0", "v0", (0.5, 0.5, 1.0), (1.0, 0.25, 1.0))])
     stated = {name: value for name, value in facts().items() if name != "license"}
     assert publish(frame(rows), stated, tmp_path / "out").notes == [
-        "the dataset states no license; to state one, set publish.license (--set publish.license=CC-BY-4.0)"
+        "the dataset states no license; to state one, set license='CC-BY-4.0' or another SPDX identifier"
     ]
 
 

@@ -445,6 +445,19 @@ def test_a_run_and_its_report_say_what_held_out_values_do_not_show(askew_cli, tm
     assert f"S{said[1:]}" in (tmp_path / "r" / "report.html").read_text()
 
 
+def test_a_run_shows_the_changes_of_all_candidates_as_a_baseline(askew_cli):
+    said = " ".join(askew_cli(["run", "demo"]).out.split())
+    assert "all candidates (" in said and "a random selection has these changes, in-sample): RR@10" in said
+    rows = json.loads(askew_cli(["run", "demo", "--json"]).out)["all_candidates"]
+    table = build_pairs("demo").table()
+    for row in rows:
+        old, new = (table[side(row["measure"])] for side in (old_column, new_column))
+        if row["of"] == "distance from zero":
+            old, new = old.abs(), new.abs()
+        assert row["pairs"] == table.height and row["queries"] == table["query_id"].n_unique()
+        assert row["change"] == pytest.approx(100 * (new.sum() / old.sum() - 1))
+
+
 def test_without_the_held_out_step_nothing_is_said_of_held_out_values(askew_cli):
     found = json.loads(askew_cli(["run", "demo", "--set", "select.held_out=false", "--json"]).out)
     assert found["summary"] and found["cautions"] == []

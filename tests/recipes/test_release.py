@@ -182,6 +182,14 @@ def test_where_nothing_is_chosen_there_is_nothing_robust_and_an_empty_dataset(as
     assert verified(askew_cli) == []
 
 
+def test_a_license_of_the_command_replaces_that_of_the_recipe(askew_cli, tmp_path):
+    of_recipe = ["--set", "publish.license=CC0-1.0"]
+    for given, expected in ((["--license", "CC-BY-4.0"], "CC-BY-4.0"), ([], "CC0-1.0")):
+        done = askew_cli(["publish", "demo", *of_recipe, *given, "--out", f"ds-{expected}"])
+        assert done.code == 0 and "license" not in done.err
+        assert json.loads((tmp_path / f"ds-{expected}" / "askew.json").read_text())["facts"]["license"] == expected
+
+
 def test_who_asked_and_when_is_released_where_the_queries_say_it(askew_cli, store, tmp_path):
     held = Store(store)
     build = prepare(with_settings(read_recipe("demo"), {}), held)

@@ -50,6 +50,13 @@ Out = Annotated[
     ),
 ]
 Figures = Annotated[str, typer.Option(help="Also write the figures as files: 'svg', 'png' or 'svg,png'.")]
+License = Annotated[
+    str | None,
+    typer.Option(
+        help="The license of the dataset as an SPDX identifier, such as CC-BY-4.0. It replaces publish.license of the "
+        "recipe."
+    ),
+]
 Latex = Annotated[bool, typer.Option("--latex", help="Also write the tables in LaTeX.")]
 
 
@@ -133,15 +140,17 @@ def run_command(
         summary = [] if table is None else table.to_dicts()
         held_out = [] if pairs.held_out is None else pairs.held_out.to_dicts()
         others = [] if pairs.other_rankers is None else pairs.other_rankers.to_dicts()
+        every = [] if pairs.all_candidates is None else pairs.all_candidates.to_dicts()
         say_json({"store": str(Address(store)), "steps": pairs.steps, "summary": summary, "held_out": held_out,
-                  "other_rankers": others, "cautions": pairs.cautions})  # fmt: skip
+                  "all_candidates": every, "other_rankers": others, "cautions": pairs.cautions})  # fmt: skip
         return
     show_steps(pairs.steps)
     if table is not None:
         others = [] if pairs.other_rankers is None else pairs.other_rankers.to_dicts()
-        judged = [one.text for one in pairs.build.evaluate.asked if "judgements" in one.family.reads]
-        show_summary(table.to_dicts(), others, judged)
+        show_summary(table.to_dicts(), others, pairs.build.evaluate.judged)
         say("")
+        if pairs.all_candidates is not None:
+            say_wrapped(_baseline(pairs.all_candidates.to_dicts()), "  ")
         for caution in pairs.cautions:
             say_wrapped(caution, "  ")
     last = next((row for row in pairs.steps if row["step"] == "pairs"), pairs.steps[-1])
@@ -197,6 +206,13 @@ def _under(rows: list[dict[str, Any]]) -> Iterator[str]:
         part = " (also used to select the pairs)" if found[0]["took_part"] else ""
         said = changes or "unknown, because no pair has a score for both of its queries"
         yield f"change from the original queries to the reformulations, both searched with {ranker}{part}: {said}"
+
+
+def _baseline(rows: list[dict[str, Any]]) -> str:
+    """Say how the measures change for all candidates: the mean change of a random selection."""
+    changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in rows)
+    size = f"{counted(rows[0]['pairs'], 'pair', 'pairs')} of {counted(rows[0]['queries'], 'query', 'queries')}"
+    return f"all candidates ({size}; on average, a random selection has these changes, in-sample): {changes}"
 
 
 def _zero_pairs(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -327,12 +343,12 @@ def _change(percent: float | None) -> str:
 def publish_command(
     recipe: RecipeName, out: Annotated[Path, typer.Option(help="The new folder to write the dataset to.")],
     settings: o.SectionSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
-    store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
+    license: License = None, store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a recipe if needed, and write its pairs as a dataset: Parquet splits, card, Croissant, checksums."""
     pairs = _built_before(recipe, settings, groups, lexicon, store)
     with Waiting("writing"):
-        done = pairs.publish(out)
+        done = pairs.publish(out, license=license)
     if as_json:
         say_json({"out": str(out), "splits": done.splits, "subsets": done.subsets, "left_out": done.left_out,
                   "unselected": done.unselected, "notes": done.notes})  # fmt: skip

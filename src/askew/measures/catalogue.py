@@ -102,6 +102,11 @@ class MeasureRequest:
         return parameter.quiet and self.measure.param(key) == parameter.default
 
     @property
+    def judged(self) -> bool:
+        """Whether the measure is computed from relevance judgements."""
+        return "judgements" in self.family.reads
+
+    @property
     def groups(self) -> tuple[str, ...]:
         """The groups that the measure compares; empty if it does not read mentions."""
         given = self.measure.param("groups")

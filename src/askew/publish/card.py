@@ -129,7 +129,7 @@ def license_note(facts: Facts) -> list[str]:
     """A note if a dataset states no license, or one that may be misspelled."""
     stated = facts.text("license").strip()
     if not stated:
-        return ["the dataset states no license; to state one, set publish.license (--set publish.license=CC-BY-4.0)"]
+        return ["the dataset states no license; to state one, set license='CC-BY-4.0' or another SPDX identifier"]
     if _COMMON_LICENSE.fullmatch(stated.lower()):
         return []
     return [f"the license {stated[:60]!r} is not the SPDX identifier of a common license; check its spelling"]

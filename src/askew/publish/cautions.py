@@ -42,7 +42,7 @@ def cautions(
     """For each subset, the measures for which held-out data do not show what the pairs were selected for.
 
     These are measures that become worse, measures of ``lean`` of the selection that may not improve, and measures of
-    ``effectiveness`` of the selection without held-out values. Of the subsets of Refairmulate, only the main one is
+    ``effectiveness`` without held-out values. Of the subsets of Refairmulate, only the main one is
     considered, because it contains the others.
     """
     shown = [_MAIN] if tuple(subsets) == SUBSETS else list(subsets)
@@ -74,6 +74,6 @@ def release_cautions(pairs: PairNumbers) -> list[Caution]:
     """The cautions of a release."""
     facts, chosen = pairs.facts, pairs.facts.selection
     by = (chosen.measure,) if chosen.measure else ()
-    return cautions(
-        held_out_rows(pairs), pairs.directions, facts.subsets, by or chosen.bias, by or chosen.effectiveness
-    )
+    judged = {one.name for one in facts.measures if one.judged}
+    effectiveness = judged.union(by or chosen.effectiveness)
+    return cautions(held_out_rows(pairs), pairs.directions, facts.subsets, by or chosen.bias, effectiveness)

@@ -2,7 +2,7 @@
 
 Facts are a mapping of JSON-like values. Required: ``title``, ``description``, ``collection``, ``ranker`` and
 ``measures`` (name of the measure -> ``signature``, ``direction`` up, down or zero, and optionally ``key``, its name in
-the papers' files). Optional:
+the papers' files, and ``judged``, whether it is computed from relevance judgements). Optional:
 
 ``subsets``     the Boolean columns that say for which subsets a pair is chosen; by default the subsets of Refairmulate
 ``scheme``      the layout of the columns, rules and files: ``refairmulate`` (the four subsets of the paper, with group,
@@ -60,12 +60,13 @@ _SUBSET = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}")
 
 @dataclass(frozen=True)
 class MeasureFacts:
-    """One measure of the pairs: its text, full signature, direction and its key in the papers' files."""
+    """One measure of the pairs: its text, full signature, direction, key in the papers' files, and if it is judged."""
 
     name: str
     signature: str
     direction: Direction
     key: str
+    judged: bool = False
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,8 @@ def _measure(name: str, stated: Any) -> MeasureFacts:
     key = one.get("key", key_of(name))
     if not isinstance(key, str) or not key or not key.isprintable():
         raise wrong(f"{where}.key", "a printable text", key)
-    return MeasureFacts(name, text(one, "signature", f"{where}."), direction, key)
+    judged = truth(one.get("judged", False), f"{where}.judged")
+    return MeasureFacts(name, text(one, "signature", f"{where}."), direction, key, judged)
 
 
 def _first(error: Exception) -> str:

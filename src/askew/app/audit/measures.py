@@ -77,14 +77,14 @@ def choose_measures(
     for one in asked:
         one.check()
         _refuse_deeper(one, k)
-        if "judgements" in one.family.reads and not judged:
+        if one.judged and not judged:
             raise ConfigError(f"the measure {one.text} needs judgements: give them with qrels=")
     lean = next((one for one in asked if key_of(one) is not None), None)
     if lean is None:
         raise ConfigError(
             f"measures=: expected a measure that counts words of groups, such as ARaB(tf)@{min(k, _CUTOFF)}"
         )
-    effectiveness = next((one for one in asked if "judgements" in one.family.reads), None)
+    effectiveness = next((one for one in asked if one.judged), None)
     lexicon = catalogue.lexicons[str(lean.measure.param("lexicon"))]
     named = named_groups(lean, catalogue) if groups is None else groups
     return AuditMeasures(asked, lean, effectiveness, groups, named, lexicon)

@@ -66,7 +66,7 @@ class BenchMeasure:
     @classmethod
     def of(cls, asked: MeasureRequest) -> BenchMeasure:
         """Convert a request."""
-        return cls(asked.text, asked.signature, asked.direction, asked.bounds, "judgements" in asked.family.reads)
+        return cls(asked.text, asked.signature, asked.direction, asked.bounds, asked.judged)
 
 
 @dataclass(frozen=True)

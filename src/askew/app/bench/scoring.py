@@ -37,7 +37,7 @@ def ask_measures(measures: Sequence[str] | None, groups: Groups | None = None) -
 
 def effectiveness_of(asked: Sequence[MeasureRequest]) -> list[MeasureRequest]:
     """Return the measures that read judgements."""
-    return [one for one in asked if "judgements" in one.family.reads]
+    return [one for one in asked if one.judged]
 
 
 def leans_of(asked: Sequence[MeasureRequest]) -> list[MeasureRequest]:

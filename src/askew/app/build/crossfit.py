@@ -134,7 +134,7 @@ class HeldOut:
 
     @property
     def _judged(self) -> list[MeasureRequest]:
-        return [one for one in self._evaluate.asked if "judgements" in one.family.reads]
+        return [one for one in self._evaluate.asked if one.judged]
 
     @cached_property
     def _words_split(self) -> bool:

@@ -23,7 +23,7 @@ from askew.app.build.release import release
 from askew.app.build.report import Reported, report_of
 from askew.app.build.rows import frames_of, step_parts
 from askew.app.build.selection_roles import build_cautions
-from askew.app.build.summary import headline, held_out_of, summary_of
+from askew.app.build.summary import candidates_of, headline, held_out_of, summary_of
 from askew.core import defaults
 from askew.core.errors import ConfigError, check_name
 from askew.core.figures import counted
@@ -130,6 +130,11 @@ class Pairs:
         return [str(one) for one in build_cautions(self.build.select.selector, self.build.evaluate, self.summary)]
 
     @cached_property
+    def all_candidates(self) -> pl.DataFrame | None:
+        """The in-sample means of all candidates, selected or not: the baseline of a random selection."""
+        return candidates_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
+
+    @cached_property
     def other_rankers(self) -> pl.DataFrame | None:
         """The change of the first measure of lean and the first of effectiveness with each ranker of [[cross]].
 
@@ -143,9 +148,12 @@ class Pairs:
             self.build, self.store, self.outcomes, Path(out), figures=figures, latex=latex, seed=seed
         )  # fmt: skip
 
-    def publish(self, out: str | Path) -> Published:
-        """Write the dataset to a new folder: Parquet, card, Croissant, checksums (``askew publish``)."""
-        return release(self.build, self.store, self.outcomes, Path(out))
+    def publish(self, out: str | Path, *, license: str | None = None) -> Published:
+        """Write the dataset to a new folder: Parquet, card, Croissant, checksums (``askew publish``).
+
+        ``license`` replaces the license that the recipe states for the dataset.
+        """
+        return release(self.build, self.store, self.outcomes, Path(out), license)
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         if self.summary is None:

@@ -30,8 +30,7 @@ def named_measures(given: Any, directions: Mapping[str, Direction]) -> tuple[str
 def sides_of(selector: SelectorPlugin, evaluate: Evaluate) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the measures of effectiveness (by default the first that reads judgements) and of lean of a selector."""
     given, known = dict(selector.settings()), evaluate.directions
-    judged = [one.text for one in evaluate.asked if "judgements" in one.family.reads]
-    effectiveness = given.get("effectiveness", given.get("measure", judged[:1]))
+    effectiveness = given.get("effectiveness", given.get("measure", evaluate.judged[:1]))
     return named_measures(effectiveness, known), named_measures(given.get("bias", []), known)
 
 

@@ -44,21 +44,29 @@ _HELD_OUT = (
 )  # fmt: skip
 
 
-def release(build: Build, store: Store, outcomes: Mapping[str, StepOutcome], out: Path) -> Published:
-    """Publish the pairs of every subset of a build, including negative samples if they are a subset."""
-    return _Release(build, store, outcomes).publish(out)
+def release(
+    build: Build, store: Store, outcomes: Mapping[str, StepOutcome], out: Path, license: str | None = None
+) -> Published:
+    """Publish the pairs of every subset of a build, including negative samples if they are a subset.
+
+    ``license`` replaces the license that the recipe states.
+    """
+    return _Release(build, store, outcomes, license).publish(out)
 
 
 class _Release:
     """Makes a release from the steps of a finished build and its selector."""
 
-    def __init__(self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> None:
+    def __init__(
+        self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome], license: str | None = None
+    ) -> None:
         if build.select is None:
             raise ConfigError(
                 f"publish: the recipe {build.recipe.name!r} selects no pairs of queries; add a section [select] to the "
                 "recipe"
             )
         self.build, self.store, self.outcomes = build, store, outcomes
+        self.stated = build.recipe.table("publish") | ({} if license is None else {"license": license})
         self.stage, self.selector = build.select, build.select.selector
         self.ranker = str(build.recipe.table("retrieve").get("ranker", "bm25"))
         self.others = [
@@ -138,10 +146,15 @@ class _Release:
             "title": recipe.sections.get("title", recipe.name),
             "description": recipe.sections.get("about", "Pairs of a query and a reformulation of this query."),
             "collection": self.build.resources.collection.id,
-            **recipe.table("publish"),
+            **self.stated,
             "ranker": self.ranker,
             "measures": {
-                one.text: {"signature": one.signature, "direction": one.direction.value} for one in evaluate.asked
+                one.text: {
+                    "signature": one.signature,
+                    "direction": one.direction.value,
+                    "judged": one.text in evaluate.judged,
+                }
+                for one in evaluate.asked
             },
             "scheme": scheme,
             "subsets": list(self.selector.subsets),
@@ -194,7 +207,7 @@ class _Release:
         facts["dropped"] |= {f"agg.all: {why}": count for why, count in dropped.items()}
         if left:
             facts["dropped"]["agg.all: the reformulation was made from a document that is judged relevant"] = left
-        judged = any("judgements" in one.family.reads for one in self.build.evaluate.asked)
+        judged = self.build.evaluate.judged
         judgements = pl.DataFrame(pl.from_arrow(self.build.resources.judgements.table)) if judged else None
         return Tables({"all": every, "gold": agg_box(every)}, judgements)
 

@@ -63,6 +63,11 @@ class Evaluate:
         """The bounds of each measure."""
         return {one.text: one.bounds for one in self.asked}
 
+    @property
+    def judged(self) -> list[str]:
+        """The measures that are computed from relevance judgements."""
+        return [one.text for one in self.asked if one.judged]
+
     def lexicons(self) -> list[Lexicon]:
         """Return the lexicons of the measures."""
         return [self._catalogue.lexicons[name] for name in sorted({key[0] for key in keys_of(self.asked)})]

@@ -117,4 +117,4 @@ def build_cautions(selector: SelectorPlugin, evaluate: Evaluate, headline: pl.Da
     # Boxes are chosen by one measure; lean is only reported.
     aim = effectiveness if selector.name == "boxes" or not lean else lean
     rows = headline.filter(pl.col("pairs") > 0).to_dicts()
-    return cautions(rows, evaluate.directions, selector.subsets, aim, effectiveness)
+    return cautions(rows, evaluate.directions, selector.subsets, aim, {*effectiveness, *evaluate.judged})

@@ -17,6 +17,7 @@ from askew.engine.run import StepOutcome
 from askew.engine.store import Store
 from askew.selectors.parts import PairParts
 from askew.selectors.summary import summarize
+from askew.selectors.tables import EVERY
 
 _FIGURES = ("old_mean", "new_mean", "change", "low", "high")
 
@@ -38,6 +39,16 @@ def summary_of(
         return None
     pairs = step_parts(store, outcomes["pairs"].manifest)
     return summarize(pairs, evaluate.directions, stage.selector.subsets, evaluate.bounds)
+
+
+def candidates_of(
+    store: Store, outcomes: Mapping[str, StepOutcome], stage: Select | None, evaluate: Evaluate
+) -> pl.DataFrame | None:
+    """Return the in-sample means of all candidates, selected or not; None if the build has no pairs."""
+    if stage is None or not outcomes["pairs"].manifest.parts:
+        return None
+    pairs = step_parts(store, outcomes["pairs"].manifest).with_flag(EVERY)
+    return summarize(pairs, evaluate.directions, [EVERY], evaluate.bounds)
 
 
 def held_out_of(

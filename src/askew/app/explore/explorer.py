@@ -200,7 +200,7 @@ class Explorer:
         return counted_parts(found), one.text
 
     def _value(self, one: MeasureRequest, value: float | None) -> Value:
-        kind = EFFECTIVENESS if "judgements" in one.family.reads else LEAN
+        kind = EFFECTIVENESS if one.judged else LEAN
         return Value(one.text, value, BETTER[one.direction], kind, one.signature)
 
     def _results(

@@ -165,7 +165,7 @@ def compare(
         if not there.all():
             notes.append(f"{asked.text}: over the {int(there.sum())} of {len(there)} queries with a value in both runs")
             # A measure of effectiveness leaves out the same queries in both runs, because only judgements decide which.
-            missing[asked.text] = 0 if "judgements" in asked.family.reads else int((~there).sum())
+            missing[asked.text] = 0 if asked.judged else int((~there).sum())
         limit = _margin_for(asked, margin)
         results[asked.text] = paired(
             a[there], b[there], asked.direction, asked.bounds, test=test, margin=limit, seed=seed
@@ -250,7 +250,7 @@ def _first_alone(a: RunScores, b: RunScores) -> str:
 def _margin_for(asked: MeasureRequest, margin: Margin) -> float | None:
     if isinstance(margin, Mapping):
         return margin.get(asked.text)
-    return margin if "judgements" in asked.family.reads and is_bounded(asked.bounds) else None
+    return margin if asked.judged and is_bounded(asked.bounds) else None
 
 
 def _refuse_meaningless(margin: Margin) -> None:

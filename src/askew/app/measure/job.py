@@ -88,7 +88,7 @@ class MeasureJob:
 
     def _lacks(self, one: MeasureRequest) -> str:
         """The error message for an input that a measure needs and does not have; empty if nothing is missing."""
-        if "judgements" in one.family.reads and not self._given["qrels"]:
+        if one.judged and not self._given["qrels"]:
             return f"the measure {one.text} needs judgements: give them with qrels="
         if "mentions" in one.family.reads and not self._given["docs"]:
             return f"the measure {one.text} needs the texts of the documents: give them with docs="
@@ -215,7 +215,7 @@ class MeasureJob:
         answered = len(query_ids) - len(self._unanswered[name])
         values = {}
         for asked in self.asked:
-            reads = "judgements" in asked.family.reads
+            reads = asked.judged
             found = scorer.values(whole if reads else lean, [asked])[asked.text]
             self._tell_undefined(name, asked, found, whole.judgements if reads else None, answered)
             values[asked.text] = np.append(found, np.full(len(query_ids) - len(found), np.nan))

@@ -17,7 +17,7 @@ def note_on_grades(asked: Sequence[MeasureRequest], grades: Iterable[int]) -> li
     positive = sorted({grade for grade in grades if grade > 0})
     by_level: dict[int, list[str]] = {}
     for one in asked:
-        level = one.measure.param("rel") if "judgements" in one.family.reads else None
+        level = one.measure.param("rel") if one.judged else None
         if isinstance(level, int) and Measure.parse(one.text).param("rel") is None:
             by_level.setdefault(level, []).append(one.text)
     if len(positive) < 2:
