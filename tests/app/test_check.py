@@ -74,6 +74,21 @@ def test_of_words_for_others_only_names_and_other_meanings_are_told():
     assert "trained on" not in legend and "class is right for 86% of 3,797 labeled words for women and men." in legend
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("The state pays. Students can benefit from the fund in several ways.", 0),
+        ("Students can benefit from the fund in several ways.", 0),
+        ("The Guild of Students has a hall in Birmingham.", 1),
+        ("Students Union Hall is a building in Leeds.", 1),
+    ],
+)
+def test_a_capital_at_the_start_of_a_sentence_makes_no_name(text, names):
+    words = {"student": ["students"], "teacher": ["teachers"]}
+    found = askew.check([text], askew.Groups(askew.Lexicon("school", words)))
+    assert [one.who["name"] for one in found.words] == [names]
+
+
 def test_a_group_that_the_resolver_does_not_know_hides_nothing_of_the_others():
     found = askew.check(PEOPLE | {"d5": "An enby spoke."}, "gender")
     words = {one.word: one for one in found.words}

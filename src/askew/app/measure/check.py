@@ -8,6 +8,7 @@ to no person ("the female lays eggs"). The light resolver makes the estimates. A
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -41,6 +42,11 @@ DOUBTFUL = ("name", "other")
 _BLOCK = 256
 _AROUND = 40
 _SHOWN_TERMS = 5
+# A word with one capital, the end of a sentence before it, and two words without a capital after it.
+_CAPITALIZED = re.compile(r"[A-Z][a-z]*\Z")
+_START = 8
+_SENTENCE_START = re.compile(r"""(?:\A|[.!?]["')\]]*\s+)["'(\[]*\Z""")
+_GOES_ON = re.compile(r",? [a-z]+,? [a-z0-9]")
 # How many mentions of each word are kept for reading.
 _CONTEXTS = 3
 
@@ -346,10 +352,27 @@ def _resolved(texts: list[str], marker: Marker) -> Iterator[tuple[str, Mark, str
     for first in range(0, len(texts), _BLOCK):
         block = texts[first : first + _BLOCK]
         marks = [(row, mark) for row, text in enumerate(block) for mark in marker.find(text)]
-        places = np.array([(row, mark.start, mark.end) for row, mark in marks], np.int64).reshape(-1, 3)
-        classes = class_probabilities(resolver, block, *places.T).argmax(axis=1)
+        lowered = {place: _lowered(block[row], mark) for place, (row, mark) in enumerate(marks)}
+        lowered = {place: text for place, text in lowered.items() if text is not None}
+        own = {place: len(block) + number for number, place in enumerate(lowered)}
+        rows = [(own.get(place, row), mark.start, mark.end) for place, (row, mark) in enumerate(marks)]
+        places = np.array(rows, np.int64).reshape(-1, 3)
+        classes = class_probabilities(resolver, [*block, *lowered.values()], *places.T).argmax(axis=1)
         for (row, mark), who in zip(marks, classes.tolist(), strict=True):
             yield block[row], mark, WHO[who]
+
+
+def _lowered(text: str, mark: Mark) -> str | None:
+    """The text around a mention, with the mention in lower case if it has a capital only at the start of a sentence.
+
+    The resolver knows the words of the groups that it was trained on. It takes a capital of other words for the capital
+    of a name. In a name, a capital follows soon ("Doctor Who", "Doctor of Physics").
+    """
+    if set(mark.groups) & set(LEARNED) or not _CAPITALIZED.match(text, mark.start, mark.end):
+        return None
+    if not _SENTENCE_START.search(text[max(0, mark.start - _START) : mark.start]) or not _GOES_ON.match(text, mark.end):
+        return None
+    return text[: mark.start] + text[mark.start : mark.end].lower() + text[mark.end :]
 
 
 def _example(text: str, mark: Mark) -> str:
