@@ -84,14 +84,17 @@ def test_groups_may_be_words_a_lexicon_a_name_or_a_file(tmp_path):
     with pytest.raises(ConfigError, match=r"ends in \.dic"):
         Groups.from_dic(tmp_path / "age.csv")
     for given in (own, AGE, str(tmp_path / "age.csv")):
-        assert values(askew.measure(RUN, DOCS, "RaB(tc)@1", groups=given), "RaB(tc)@1") == [-1.0, 2.0]
+        assert values(askew.measure(RUN, DOCS, "RaB(tc)@1", groups=given), "RaB(tc)@1") == [1.0, -2.0]
 
 
 def test_groups_say_which_is_taken_from_which():
     gender = Groups.load("gender")
     assert (gender.difference, gender.together) == ("male-female", "female+male+nonbinary")
     assert Groups({"a": ["x"], "b": ["y"], "c": ["z"]}).difference == "auto"
-    assert (Groups(AGE).difference, Groups(AGE, ["old", "young"]).difference) == ("young-old", "old-young")
+    assert Groups(AGE).difference == Groups(AGE, ["old", "young"]).difference == "old-young"
+    assert Groups(AGE, ["young", "old"]).difference == "young-old"
+    pair = {"female": ["she"], "male": ["he"]}
+    assert (Groups(pair).difference, Groups(pair, ["female", "male"]).difference) == ("male-female", "female-male")
     assert Groups(AGE, ["old"]).difference == "old"
     with pytest.raises(UnknownName, match="middle"):
         Groups(AGE, ["middle"])

@@ -79,7 +79,7 @@ def test_one_group_leans_by_its_magnitude_and_has_no_neutrality():
 
 def test_counting_names_its_groups_and_refuses_one_called_neutral():
     counting = Counting("bool", Groups({"old": ["elderly"], "young": ["teen"]}, tokens="blank"))
-    assert counting.facts()["groups"] == "young-old" and counting.facts()["tokens"] == "blank"
+    assert counting.facts()["groups"] == "old-young" and counting.facts()["tokens"] == "blank"
     assert NEUTRAL == 0
     with pytest.raises(ConfigError, match="the name 'neutral' is reserved for documents that name no group"):
         Counting(groups=Groups({"neutral": ["it"], "old": ["elderly"]}))

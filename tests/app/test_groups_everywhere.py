@@ -89,7 +89,7 @@ def test_measure_reformulate_classify_and_check(askew_says, place):
     (place / "other.run").write_text((place / "bm25.run").read_text())
     for form in ("", "--json", "--signature"):
         out = askew_says(f"measure bm25.run --docs c/docs.tsv --qrels c/qrels.txt {GROUPS} {form}")
-    assert "groups='young-old'" in out
+    assert "groups='old-young'" in out
     askew_says(f"compare bm25.run other.run --docs c/docs.tsv --qrels c/qrels.txt {GROUPS}")
     askew_says(f"annotate c/docs.tsv {GROUPS} --store counts")
     askew_says(

@@ -120,7 +120,7 @@ def test_fields_choose_columns_of_a_table_in_memory():
 def test_a_lexicon_in_memory_is_used_and_named():
     lexicon = askew.Lexicon("age", {"young": ("he",), "old": ("she",)})
     report = askew.measure({"r": RUN}, DOCS, measures="RaB(tc)@1", groups=lexicon)
-    assert report.runs[0].values["RaB(tc)@1"].tolist() == [-1.0, 0.0]
+    assert report.runs[0].values["RaB(tc)@1"].tolist() == [1.0, 0.0]
     assert lexicon.id in report.asked[0].signature
 
 

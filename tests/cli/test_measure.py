@@ -187,13 +187,15 @@ def test_a_preset_and_own_measures_go_together(askew):
         ("age.csv", "term,group\nkid,young\nteen*,young\nelder,old\nold age,old\n"),
     ],
 )
-def test_a_lexicon_of_ones_own_with_other_groups_is_second_minus_first(askew, files, name, text):
+def test_a_lexicon_of_ones_own_with_other_groups_is_first_minus_second_named_or_not(askew, files, name, text):
     files.text(name, text)
     files.docs("docs.tsv", {"d1": "Teenagers and a kid", "d2": "an elder, in old age, and more old age"})
     files.run("old.run", {"q1": ["d1"], "q2": ["d2"]})
-    result = askew(f"measure old.run --docs docs.tsv --lexicon {name} --measures 'RaB(tc)@1' --json --per-query").json
-    assert result["runs"][0]["per_query"] == {"q1": {"RaB(tc)@1": -2.0}, "q2": {"RaB(tc)@1": 3.0}}
-    assert "groups='old-young'" in result["runs"][0]["measures"]["RaB(tc)@1"]["signature"]
+    for given in ("", ":young,old"):
+        command = f"measure old.run --docs docs.tsv --groups {name}{given} --measures 'RaB(tc)@1' --json --per-query"
+        result = askew(command).json
+        assert result["runs"][0]["per_query"] == {"q1": {"RaB(tc)@1": 2.0}, "q2": {"RaB(tc)@1": -3.0}}
+        assert "groups='young-old'" in result["runs"][0]["measures"]["RaB(tc)@1"]["signature"]
 
 
 def test_a_lexicon_of_three_groups_asks_for_a_pair_and_takes_the_one_it_suggests(askew, files):
@@ -536,10 +538,10 @@ def test_the_groups_of_positive_and_negative_values_are_told(askew, files):
     files.text("age.toml", "[groups]\nyoung = ['he']\nold = ['she']\n")
     command = "measure old.run --docs docs.tsv --lexicon age.toml --measures"
     said = " ".join(askew(f"{command} 'RaB(tc)@1 RaB(tc,sign=abs)@1 FaiRR@1'").table.split())
-    assert " RaB(tc)@1: positive values lean toward old, negative values toward young; 0 is balanced. " in said
+    assert " RaB(tc)@1: positive values lean toward young, negative values toward old; 0 is balanced. " in said
     assert "sign=abs)@1: positive" not in said and "FaiRR@1: positive" not in said and "compared groups" not in said
-    said = " ".join(askew(f"{command} 'RaB(tc,groups=young-old)@1'").table.split())
-    assert "toward young, negative values toward old" in said
+    said = " ".join(askew(f"{command} 'RaB(tc,groups=old-young)@1'").table.split())
+    assert "toward old, negative values toward young" in said
     said = " ".join(askew("measure old.run --docs docs.tsv --measures RaB@1").table.split())
     assert "toward male, negative values toward female" in said
 

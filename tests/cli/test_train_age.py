@@ -58,7 +58,7 @@ def test_a_run_is_reranked_by_shares_of_age(askew, files):
     assert [line[2] for line in lines if line[0] == "q2"] == ["d2", "d1", "d5"]
     assert askew(f"{command} --targets neutral:0,old:1,young:0").code == 0
     wrong = askew(f"{command} --targets neutral:0,male:1,female:0")
-    wrong.refused(2, "expected shares of neutral, young, old that add up to 1")
+    wrong.refused(2, "expected shares of neutral, old, young that add up to 1")
     nothing_of_gender(done.out, done.err, Path("new.run").read_text(encoding="utf-8"), wrong.err.partition("found")[0])
 
 

@@ -36,8 +36,8 @@ GENDER = re.compile(
     r"gender|\b(?:fe)?males?\b|\bm[ae]n\b|\bwom[ae]n\b|\bs?he\b|rekabsaz|\bbodies\b|\bbirth\b|biology|breeding",
     re.IGNORECASE,
 )
-# Young comes first and no order is given, so that a difference is old minus young, as the second minus the first.
-TWO = 'young = ["young", "teenager", "child"]\nold = ["old", "elderly", "senior"]'
+# Old comes first and no order is given, so that a difference is old minus young, as the first minus the second.
+TWO = 'old = ["old", "elderly", "senior"]\nyoung = ["young", "teenager", "child"]'
 THREE = TWO + '\nadult = ["adult", "adults", "worker"]'
 DOCS = {
     "d1": "gentle exercise for elderly people and other senior people",
@@ -194,7 +194,7 @@ def test_groups_and_measures_that_are_given_win(two):
     found = open_sources(Sources(two.store, collection=two.collection, groups=given, measures=("AP@3", "RaB(tc)@3")))
     assert found.explorer.search("swimming", 5).mentions == {"walk": 1, "swim": 2}
     assert (found.explorer.effectiveness, found.explorer.lean) == ("AP@3", "RaB(tc)@3")
-    assert found.explorer.setting.groups == ("walk", "swim")
+    assert found.explorer.setting.groups == ("swim", "walk")
 
 
 def test_recorded_measures_that_cannot_compare_given_groups_are_left_out_and_told(two):
@@ -211,7 +211,7 @@ def test_a_recipe_that_is_given_brings_its_methods_and_the_store_keeps_its_group
     assert found.setting.groups == ("young", "old") and list(found.searched.methods) == ["fairfeedback", "reduce"]
     index = next(two.store.glob("index-bm25-*"))
     assert open_sources(Sources(index=index, recipe=str(tmp_path / "other.toml"))).groups.names == (
-        "young", "old", "adult"
+        "old", "young", "adult"
     )  # fmt: skip
 
 
@@ -238,7 +238,7 @@ def test_the_demo_can_be_looked_at_with_other_groups(served):
     groups = Groups({"city": ["city", "cities"], "country": ["village", "farm"]})
     client = served(Sources(groups=groups))
     asked = client.get("/api/reformulate", params={"q": "how to become a nurse"}).json()
-    assert asked["setting"]["groups"] == ["city", "country"] and "swap" not in {
+    assert asked["setting"]["groups"] == ["country", "city"] and "swap" not in {
         one["method"] for one in asked["candidates"]
     }
     text = client.get("/pairs").text
@@ -320,7 +320,7 @@ def test_a_bar_of_more_words_than_fit_is_full_and_names_the_true_numbers():
 def test_a_lean_without_a_sign_is_drawn_without_sides(three, served):
     text = served(three).get("/", params={"q": QUERY, "reformulations": "now"}).text
     assert "NFaiRR@5 (higher is better)" in text and "← " not in text
-    assert "NFaiRR@5 compares young, old and adult; higher is better." in text
+    assert "NFaiRR@5 compares old, young and adult; higher is better." in text
 
 
 def test_the_command_takes_groups_a_lexicon_and_measures(monkeypatch, tmp_path):

@@ -23,11 +23,10 @@ _CHOSEN = re.compile(r"(.+):([\w -]+(?:,[\w -]+)*)")
 class Groups:
     """All or some of the groups of a lexicon.
 
-    ``names`` selects groups of the lexicon and sets their order. With two names, a signed measure is the value of the
-    first group minus the value of the second. Without ``names``, all groups are used. If female and male are among
-    these groups, a signed measure is the value of male minus the value of female, as in the published scripts that the
-    presets reproduce. Without ``names``, if the lexicon has exactly two groups and they are not female and male, a
-    signed measure is the value of the second group minus the value of the first group.
+    ``names`` selects groups of the lexicon and sets their order. Without ``names``, all groups are used in the order of
+    the lexicon. With two groups, a signed measure is the value of the first group minus the value of the second. The
+    exception is a lexicon with female and male, if ``names`` is not given: a signed measure is then the value of male
+    minus the value of female, as in the published scripts that the presets reproduce.
     ``tokens`` is the tokenizer. By default it is the tokenizer that the measure or the preset sets, and ``unclipped``
     if neither of them sets a tokenizer.
     ``overlap`` sets whether a term that belongs to several groups counts for all of them or only for the first.
@@ -141,11 +140,9 @@ class Groups:
         For more than two groups that do not include both female and male it is "auto". A difference measure then
         raises an error that lists the groups.
         """
-        if self._ordered and len(self.names) <= 2:
-            return "-".join(self.names)
-        if set(self.names) >= set(_PAIR):
+        if set(self.names) >= set(_PAIR) and not (self._ordered and len(self.names) == 2):
             return "male-female"
-        return "-".join(reversed(self.names)) if len(self.names) <= 2 else "auto"
+        return "-".join(self.names) if len(self.names) <= 2 else "auto"
 
     @property
     def together(self) -> str:

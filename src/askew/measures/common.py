@@ -35,7 +35,7 @@ DIGITS = Parameter(
 # Describes the parameter ``groups`` of measures that are a difference of two groups.
 DIFFERENCE = (
     "the groups to compare: 'male-female' is the value of male minus the value of female; 'auto' is 'male-female' if "
-    "the lexicon has these groups, and otherwise the second of its two groups minus the first"
+    "the lexicon has these groups, and otherwise the first of its two groups minus the second"
 )
 
 
@@ -196,14 +196,14 @@ def _refuse_unknown(measure: Measure, inputs: Inputs, rankings: Rankings, known:
 def pick_groups(measure: Measure, groups: tuple[str, ...]) -> tuple[int, int | None]:
     """The columns of the groups: two for ``male-female``, one for ``female``.
 
-    ``auto`` is male minus female if the lexicon has both, otherwise the second of two groups minus the first.
+    ``auto`` is male minus female if the lexicon has both, otherwise the first of two groups minus the second.
     """
     asked = text(measure, "groups")
     if asked == "auto":
         if set(groups) >= {"female", "male"}:
             asked = "male-female"
         elif len(groups) == 2:
-            asked = f"{groups[1]}-{groups[0]}"
+            asked = f"{groups[0]}-{groups[1]}"
         else:
             lexicon = text(measure, "lexicon").partition("@")[0]
             raise ConfigError(

@@ -352,8 +352,8 @@ def _resolved(texts: list[str], marker: Marker) -> Iterator[tuple[str, Mark, str
     for first in range(0, len(texts), _BLOCK):
         block = texts[first : first + _BLOCK]
         marks = [(row, mark) for row, text in enumerate(block) for mark in marker.find(text)]
-        lowered = {place: _lowered(block[row], mark) for place, (row, mark) in enumerate(marks)}
-        lowered = {place: text for place, text in lowered.items() if text is not None}
+        read = ((place, _lowered(block[row], mark)) for place, (row, mark) in enumerate(marks))
+        lowered = {place: text for place, text in read if text is not None}
         own = {place: len(block) + number for number, place in enumerate(lowered)}
         rows = [(own.get(place, row), mark.start, mark.end) for place, (row, mark) in enumerate(marks)]
         places = np.array(rows, np.int64).reshape(-1, 3)
