@@ -71,7 +71,9 @@ class Pairs:
         queries, with_pairs = kept.manifest.rows_out, step_parts(self.store, pairs.manifest).queries
         if queries == with_pairs:
             return []
-        return [f"{queries - with_pairs:,} of {counted(queries, 'query', 'queries')} have no reformulation left"]
+        without = queries - with_pairs
+        have = "has" if without == 1 else "have"
+        return [f"{without:,} of {counted(queries, 'query', 'queries')} {have} no reformulation left"]
 
     def _tied(self) -> list[str]:
         """Notes on queries that count as neutral although they name groups."""

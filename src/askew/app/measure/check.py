@@ -351,28 +351,33 @@ def _resolved(texts: list[str], marker: Marker) -> Iterator[tuple[str, Mark, str
     resolver = open_resolver(RESOLVER)
     for first in range(0, len(texts), _BLOCK):
         block = texts[first : first + _BLOCK]
-        marks = [(row, mark) for row, text in enumerate(block) for mark in marker.find(text)]
-        read = ((place, _lowered(block[row], mark)) for place, (row, mark) in enumerate(marks))
-        lowered = {place: text for place, text in read if text is not None}
-        own = {place: len(block) + number for number, place in enumerate(lowered)}
-        rows = [(own.get(place, row), mark.start, mark.end) for place, (row, mark) in enumerate(marks)]
+        marks = [marker.find(text) for text in block]
+        lowered = [_lowered(text, found) for text, found in zip(block, marks, strict=True)]
+        every = [(row, mark) for row, found in enumerate(marks) for mark in found]
+        rows = [(row + (0 if _is_learned(mark) else len(block)), mark.start, mark.end) for row, mark in every]
         places = np.array(rows, np.int64).reshape(-1, 3)
-        classes = class_probabilities(resolver, [*block, *lowered.values()], *places.T).argmax(axis=1)
-        for (row, mark), who in zip(marks, classes.tolist(), strict=True):
+        classes = class_probabilities(resolver, [*block, *lowered], *places.T).argmax(axis=1)
+        for (row, mark), who in zip(every, classes.tolist(), strict=True):
             yield block[row], mark, WHO[who]
 
 
-def _lowered(text: str, mark: Mark) -> str | None:
-    """The text around a mention, with the mention in lower case if it has a capital only at the start of a sentence.
+def _is_learned(mark: Mark) -> bool:
+    return bool(set(mark.groups) & set(LEARNED))
 
-    The resolver knows the words of the groups that it was trained on. It takes a capital of other words for the capital
-    of a name. In a name, a capital follows soon ("Doctor Who", "Doctor of Physics").
+
+def _lowered(text: str, marks: list[Mark]) -> str:
+    """The text with words in lower case that have a capital only because they begin a sentence.
+
+    The resolver takes a capital for a sign of a name, unless it was trained on the word. In a name, another capital
+    follows soon ("Doctor Who", "Doctor of Physics").
     """
-    if set(mark.groups) & set(LEARNED) or not _CAPITALIZED.match(text, mark.start, mark.end):
-        return None
-    if not _SENTENCE_START.search(text[max(0, mark.start - _START) : mark.start]) or not _GOES_ON.match(text, mark.end):
-        return None
-    return text[: mark.start] + text[mark.start : mark.end].lower() + text[mark.end :]
+    pieces, at = [], 0
+    for mark in marks:
+        begins = _SENTENCE_START.search(text[max(0, mark.start - _START) : mark.start])
+        if begins and _CAPITALIZED.match(text, mark.start, mark.end) and _GOES_ON.match(text, mark.end):
+            pieces += [text[at : mark.start], text[mark.start].lower()]
+            at = mark.start + 1
+    return "".join([*pieces, text[at:]])
 
 
 def _example(text: str, mark: Mark) -> str:
