@@ -225,7 +225,7 @@ def test_words_of_groups_are_those_that_the_store_was_built_with(moved):
     before = open_sources(Sources(store=folder / "groups")).explorer.search("nurse")
     (folder / "own.csv").write_text("doctor,care\njudge,law\n")
     after = open_sources(Sources(store=folder / "groups")).explorer.search("nurse")
-    assert before == after and before.setting.groups == ("care", "law")
+    assert before == after and before.setting.groups == ("law", "care")
 
 
 def test_an_index_never_shows_the_pairs_of_the_demo(store, service):
