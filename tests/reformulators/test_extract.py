@@ -66,7 +66,7 @@ def test_passages_that_were_read_before_give_the_same_candidates(monkeypatch):
 
 
 def test_without_passages_it_says_what_it_needs():
-    with pytest.raises(ConfigError, match="give the documents"):
+    with pytest.raises(ConfigError, match="give the collection"):
         ExtractReformulator().reformulate(QueryBatch(("q",), ("text",)))
 
 

@@ -113,7 +113,9 @@ class ExtractReformulator:
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """Return up to ``count`` candidates for each query; the passages take turns in rank order."""
         if asked.statistics is None or asked.passages is None:
-            raise ConfigError("extract: expected the top-ranked passages of each query, found none; give the collection (docs=)")
+            raise ConfigError(
+                "extract: expected the top-ranked passages of each query, found none; give the collection (docs=)"
+            )
         found, weights = Candidates(), self._weights
         if weights is None or weights.statistics is not asked.statistics:
             weights = self._weights = _Weights(asked.statistics)
