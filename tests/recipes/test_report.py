@@ -159,6 +159,8 @@ def test_the_held_out_figures_come_before_the_in_sample_ones(page):
     assert "pairs are selected by their gains on half of the documents" in said
     assert 'For the column "by words",' in said and 'For the column "by ranks",' in said
     assert re.search(r"by \S+, measured on held-out documents\.", said)
+    assert re.search(r"For all candidates, selected or not, it changes by [+-]\d+\.\d%\.", said)
+    assert 'The column "random" is a baseline' in said
     assert re.search(r"measured with the other half, this mean changes by \S+\. If pairs are selected by", said)
     assert re.search(r"and vice versa, this mean changes by \S+\. .* \(in-sample\), this mean changes by \S+\.", said)
 

@@ -133,8 +133,14 @@ class Pairs:
 
     @cached_property
     def all_candidates(self) -> pl.DataFrame | None:
-        """The in-sample means of all candidates, selected or not: the baseline of a random selection."""
-        return candidates_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
+        """The in-sample means of all candidates, selected or not: the baseline of a random selection.
+
+        None if the build has no pairs.
+        """
+        pairs = self.outcomes.get(PAIRS)
+        if pairs is None or not pairs.manifest.parts:
+            return None
+        return candidates_of(step_parts(self.store, pairs.manifest), self.build.evaluate)
 
     @cached_property
     def other_rankers(self) -> pl.DataFrame | None:

@@ -33,7 +33,7 @@ from askew.app.build.selection_roles import (
     choice_of,
     sentence_of,
 )
-from askew.app.build.summary import counted_groups, headline, held_out_of
+from askew.app.build.summary import candidates_of, counted_groups, headline, held_out_of
 from askew.app.build.variants import ORIGINAL
 from askew.app.scoring.comparable import listed as joined
 from askew.core.errors import ConfigError, DataError
@@ -161,7 +161,13 @@ class _Report:
             self.pairs, self.directions, self.choice.subsets, self.bounds, tolerance=self.choice.tolerance
         )
         held_out = held_out_of(store, outcomes, stage, build.evaluate)
-        self.headline = None if held_out is None else headline(self.summary, held_out)
+        self.headline = None if held_out is None else self._beside_all(headline(self.summary, held_out))
+
+    def _beside_all(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Add the change of each measure over all candidates."""
+        every = candidates_of(self.pairs, self.build.evaluate)
+        changes = every.select("measure", pl.col("change").alias("all_candidates_change"))
+        return rows.join(changes, on="measure", how="left", maintain_order="left")
 
     def page(self) -> str:
         """Return the whole page as HTML."""

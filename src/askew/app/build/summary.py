@@ -41,14 +41,9 @@ def summary_of(
     return summarize(pairs, evaluate.directions, stage.selector.subsets, evaluate.bounds)
 
 
-def candidates_of(
-    store: Store, outcomes: Mapping[str, StepOutcome], stage: Select | None, evaluate: Evaluate
-) -> pl.DataFrame | None:
-    """Return the in-sample means of all candidates, selected or not; None if the build has no pairs."""
-    if stage is None or not outcomes["pairs"].manifest.parts:
-        return None
-    pairs = step_parts(store, outcomes["pairs"].manifest).with_flag(EVERY)
-    return summarize(pairs, evaluate.directions, [EVERY], evaluate.bounds)
+def candidates_of(pairs: PairParts, evaluate: Evaluate) -> pl.DataFrame:
+    """Return the in-sample means of all candidates, selected or not."""
+    return summarize(pairs.with_flag(EVERY), evaluate.directions, [EVERY], evaluate.bounds)
 
 
 def held_out_of(

@@ -246,8 +246,8 @@ def _measure(
         weights = zip(rule["chance"]["names"], rule["chance"]["weights"], strict=True)
         tables.append(
             CardTable(
-                "Weights of the features in the logistic regression that estimates the probability that a reformulation "
-                "is at least as effective as the original query",
+                "Weights of the features in the logistic regression that estimates the probability of a reformulation "
+                "being at least as effective as the original query",
                 ("feature", "weight"),
                 tuple(weights),
             )

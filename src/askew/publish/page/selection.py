@@ -44,7 +44,9 @@ _HELD_OUT = (
     'For the column "by ranks", pairs are selected by their lean at the odd ranks and measured at the even ranks, and '
     "vice versa. This understates the reduction of lean. If a reformulation moves a passage from an odd to an even "
     "rank, the lean at the odd ranks falls, so the pair may be selected. But the lean at the even ranks, which is "
-    "measured, rises."
+    "measured, rises. "
+    'The column "random" is a baseline: the change over all candidates, selected or not, which a random selection has '
+    "on average."
 )
 _ONLY_IN_SAMPLE = (
     'The value "in-sample" in the column "figures" means that the measure has no held-out figure. For '
@@ -99,8 +101,9 @@ def held_out_section(
         for part in chosen.partition_by("subset", maintain_order=True)
     ]
     head = columns(
-        "measure", "figures", "before", "after", "change", "95% interval", "by words", "by ranks", "in-sample"
-    )
+        "measure", "figures", "before", "after", "change", "95% interval", "by words", "by ranks", "in-sample",
+        "random",
+    )  # fmt: skip
     notes = [_METHOD, _HELD_OUT, labels_note(labels.values())]
     if (chosen["figures"] == IN_SAMPLE).any():
         notes.insert(2, _ONLY_IN_SAMPLE)
@@ -142,7 +145,8 @@ def held_out_sentence(row: Row, label: str) -> str:
         "with half of the group words and measured with the other half, this mean changes by "
         f"{n.change(row['words_change'])}. If pairs are selected by their lean at odd ranks and measured at even "
         f"ranks, and vice versa, this mean changes by {n.change(row['ranks_change'])}. If pairs are selected and "
-        f"measured on the same data (in-sample), this mean changes by {n.change(row['in_sample_change'])}."
+        f"measured on the same data (in-sample), this mean changes by {n.change(row['in_sample_change'])}. For all "
+        f"candidates, selected or not, it changes by {n.change(row['all_candidates_change'])}."
     )
 
 
@@ -154,7 +158,7 @@ def _held_out_rows(part: pl.DataFrame, labels: Mapping[str, str]) -> list[list[s
 def _held_out_row(row: Row, labels: Mapping[str, str]) -> list[str]:
     means = n.mean(row["old_mean"]), n.mean(row["new_mean"]), n.change(row["change"])
     queries = "held_out_queries" if row["figures"] == HELD_OUT else "queries"
-    beside = (n.change(row[f"{name}_change"]) for name in ("words", "ranks", "in_sample"))
+    beside = (n.change(row[f"{name}_change"]) for name in ("words", "ranks", "in_sample", "all_candidates"))
     return [labels[row["measure"]], row["figures"], *means, n.interval_of(row, queries), *beside]
 
 
