@@ -124,10 +124,14 @@ def recipe_of(collection, bias):
 def test_a_build_of_other_groups_states_the_sign_and_which_measures_rely_on_a_model_of_other_groups(
     collection, tmp_path
 ):
-    pairs = build(recipe_of(collection, "ARaB(tf,who=generic)@10"), store=tmp_path / "store")
+    named = "ARaB(tf,who=generic,resolver=light)@10"
+    recipe = recipe_of(collection, named)
+    recipe.sections["evaluate"]["measures"].append(named)
+    pairs = build(recipe, store=tmp_path / "store")
     assert "ARaB(tf)@10: positive leans toward old, negative toward young; 0 is balanced." in pairs.notes
     (found,) = [note for note in pairs.notes if "trained on other groups" in note]
-    assert found.startswith("ARaB(tf,who=generic)@10: ") and "name measures without who= in select.bias" in found
+    assert found.startswith(f"{named}: ") and "name measures without who= in select.bias" in found
+    assert pairs.build.select.selector.measures()[1:] == (named,)
 
 
 def test_a_build_of_the_published_groups_has_no_such_notes(collection, tmp_path):
@@ -178,15 +182,20 @@ def test_a_shipped_recipe_keeps_its_measures_for_the_groups_that_the_model_knows
 @pytest.mark.parametrize(
     "settings",
     [
+        {},
         {"select": {"bias": " ".join(GENERIC)}},
         {"evaluate": {"measures": ["RR@10", *GENERIC]}},
+        {"evaluate": {"measures": ["AP@10", *GENERIC]}, "select": {"effectiveness": "AP@10"}},
     ],
 )
-def test_measures_that_the_user_names_are_kept_with_the_note(settings, tmp_path):
+def test_every_measure_of_people_in_general_counts_all_mentions_of_other_groups_and_a_note_says_so(settings, tmp_path):
     ready, _ = plan("demo", groups=AGES, settings=settings, store=tmp_path)
-    assert measured(ready)[1] == ["RR@10", *GENERIC]
-    (note,) = [note for note in ready.notes if "trained on other groups" in note]
-    assert "name measures without who= in select.bias" in note
+    assert measured(ready)[1][1:] == PLAIN
+    (note,) = [note for note in ready.notes if "who=" in note]
+    assert note == (
+        f"{', '.join(GENERIC)}: the parameter who= is left out, because the model that estimates it was not "
+        "trained on words of these groups; to use this model, name it, as in ARaB(tf,who=generic,resolver=light)@10"
+    )
 
 
 def test_the_default_measures_of_a_selector_do_not_rely_on_a_model_of_other_groups(collection, tmp_path):
@@ -195,8 +204,6 @@ def test_the_default_measures_of_a_selector_do_not_rely_on_a_model_of_other_grou
     sections["evaluate"] = {"measures": ["RR@10", *PLAIN, *GENERIC]}
     ready, _ = plan(Recipe("ages", sections), store=tmp_path)
     assert measured(ready)[1] == ["RR@10", *PLAIN] and ready.recipe.table("select")["bias"] == " ".join(PLAIN)
-    (note,) = [note for note in ready.notes if "trained on other groups" in note]
-    assert "select.bias" not in note
     plain = {name: value for name, value in sections.items() if name != "groups"}
     ready, _ = plan(Recipe("plain", plain), store=tmp_path)
     assert measured(ready)[1] == ["RR@10", *GENERIC] and "bias" not in ready.recipe.table("select")
@@ -247,4 +254,5 @@ def test_a_copy_of_a_shipped_recipe_plans_the_steps_of_the_recipe(tmp_path, name
     assert not any("who=" in text for text in copied.evaluate.directions)
     (tmp_path / "mine.toml").write_text(recipe_text(name)[1].replace('"LexiconShare@10"', '"LexiconShare@5"'))
     changed, _ = plan(tmp_path / "mine.toml", **given, **own)
-    assert any("who=generic" in text for text in changed.evaluate.directions)
+    assert "LexiconShare@5" in changed.evaluate.directions
+    assert not any("who=" in text for text in changed.evaluate.directions)

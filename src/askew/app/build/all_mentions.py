@@ -1,8 +1,8 @@
-"""Default measures for groups that no resolver was trained on: they count all mentions, without ``who=``."""
+"""Measures of a recipe for groups that no resolver was trained on: they count all mentions, without ``who=``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,21 +13,34 @@ from askew.core.measure import Measure, split_measures
 from askew.plugins.kinds import SelectorPlugin
 
 
-def names_classes(settings: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether settings of a recipe name a measure with ``who=``."""
-    named = (settings.get(section, {}).get(key) for section, key in (("evaluate", "measures"), ("select", "bias")))
-    return any("who=" in str(one) for one in named)
+def with_all_mentions(sections: Mapping[str, Any], groups: Groups | None) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """Return the sections of a recipe without ``who=`` for groups that the model of classes was not trained on.
+
+    Measures that name a ``resolver`` keep ``who=``. Also returned: the measures that were changed.
+    """
+    evaluate, select = (sections.get(name) for name in ("evaluate", "select"))
+    # A wrong section is reported where it is used.
+    if groups is None or not isinstance(evaluate, Mapping) or not isinstance(evaluate.get("measures"), list):
+        return sections, ()
+    measures = evaluate["measures"]
+    found, given = {**sections, "evaluate": {**evaluate, "measures": _sure(measures, groups)}}, list(measures)
+    if isinstance(select, Mapping) and isinstance(select.get("bias"), str):
+        bias = split_measures(select["bias"])
+        found["select"] = {**select, "bias": " ".join(_sure(bias, groups))}
+        given += bias
+    return found, tuple(text for text in dict.fromkeys(given) if _sure([text], groups) != [text])
 
 
-def with_all_mentions(sections: Mapping[str, Any], groups: Groups | None) -> Mapping[str, Any]:
-    """Return the sections of a recipe; a measure whose classes would be doubtful for the groups counts all mentions."""
-    if groups is None:
-        return sections
-    evaluate, select = dict(sections["evaluate"]), dict(sections.get("select", {}))
-    evaluate["measures"] = _sure(evaluate["measures"], groups)
-    if "bias" in select:
-        select["bias"] = " ".join(_sure(split_measures(select["bias"]), groups))
-    return {**sections, "evaluate": evaluate, **({"select": select} if select else {})}
+def note_on_changed(changed: Sequence[str]) -> list[str]:
+    """A note on measures that count all mentions although the recipe says ``who=``."""
+    if not changed:
+        return []
+    first = Measure.parse(changed[0])
+    named = replace(first, params=(*first.params, ("resolver", "light"))).text
+    return [
+        f"{', '.join(changed)}: the parameter who= is left out, because the model that estimates it was not "
+        f"trained on words of these groups; to use this model, name it, as in {named}"
+    ]
 
 
 def sure_bias(selector: SelectorPlugin, groups: Groups | None) -> str | None:
@@ -39,7 +52,7 @@ def sure_bias(selector: SelectorPlugin, groups: Groups | None) -> str | None:
 
 
 def _sure(texts: Iterable[str], groups: Groups) -> list[str]:
-    return list(dict.fromkeys(_plain(text, groups) if "who=" in text else text for text in texts))
+    return list(dict.fromkeys(_plain(text, groups) if "who=" in str(text) else text for text in texts))
 
 
 def _plain(text: str, groups: Groups) -> str:
@@ -47,7 +60,7 @@ def _plain(text: str, groups: Groups) -> str:
         (one,) = catalogue_of(groups).complete([text])
     except ConfigError:  # the measure cannot compare the groups, which is reported where it is used
         return text
-    if not is_doubtful(one):
-        return text
     measure = Measure.parse(text)
-    return replace(measure, params=tuple(one for one in measure.params if one[0] not in ("who", "resolver"))).text
+    if not is_doubtful(one) or measure.param("resolver", ""):
+        return text
+    return replace(measure, params=tuple(one for one in measure.params if one[0] != "who")).text

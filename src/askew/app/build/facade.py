@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,14 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from askew.app.build.all_mentions import names_classes, with_all_mentions
+from askew.app.build.all_mentions import with_all_mentions
 from askew.app.build.live import engine_notes
 from askew.app.build.origin import other_settings
 from askew.app.build.other_rankers import other_rankers
 from askew.app.build.pairs import judged_note
 from askew.app.build.prepare import Build, prepare
 from askew.app.build.queries import Classify
-from askew.app.build.recipe import Recipe, groups_of, read_recipe, shipped_recipes, with_groups, with_settings
+from askew.app.build.recipe import Recipe, groups_of, read_recipe, with_groups, with_settings
 from askew.app.build.release import release
 from askew.app.build.report import Reported, report_of
 from askew.app.build.rows import frames_of, step_parts
@@ -206,17 +207,8 @@ def plan(
         chosen = with_settings(chosen, {"collection": {"source": _source(collection, held)}})
     chosen = with_groups(chosen, None if groups is None else Groups.of(groups))
     changed = with_settings(chosen, settings or {})
-    # The measures of a recipe of askew, or of an unchanged copy, are defaults; other measures are requested.
-    if _has_shipped_measures(chosen) and not names_classes(settings or {}):
-        changed = Recipe(changed.name, with_all_mentions(changed.sections, groups_of(changed)))
-    return prepare(changed, held, until), held
-
-
-def _has_shipped_measures(recipe: Recipe) -> bool:
-    """Whether the measures and the selection of a recipe are those of a recipe that askew ships."""
-    sections = ("evaluate", "select")
-    known = [[read_recipe(name).table(one) for one in sections] for name in shipped_recipes()]
-    return [recipe.table(one) for one in sections] in known
+    sections, left_out = with_all_mentions(changed.sections, groups_of(changed))
+    return replace(prepare(Recipe(changed.name, sections), held, until), without_who=left_out), held
 
 
 def check_not_forgotten(build: Build, store: Store) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from askew.app.build import crossfit
 from askew.app.build.across import StepScores
 from askew.app.build.again import ChosenPairs, Hard, read_subsets
-from askew.app.build.all_mentions import sure_bias
+from askew.app.build.all_mentions import note_on_changed, sure_bias
 from askew.app.build.live import asks_engine, engine_ranker, here_only
 from askew.app.build.origin import origin_of
 from askew.app.build.pairs import Select
@@ -70,6 +70,8 @@ class Build:
     evaluate: Evaluate
     # The classifier that ``auto`` stands for; None if the recipe names one.
     chosen_classifier: str | None = None
+    # The measures from which ``who=`` was left out.
+    without_who: tuple[str, ...] = ()
 
     @property
     def notes(self) -> list[str]:
@@ -89,7 +91,7 @@ class Build:
         notes = note_on_resolver(self.evaluate.asked)
         if self.select is not None and note_on_resolver(self._selecting(self.select)):
             notes[0] += "; to select pairs without this model, name measures without who= in select.bias"
-        return [*([sign_of(signed[0])] if signed else []), *notes]
+        return [*([sign_of(signed[0])] if signed else []), *note_on_changed(self.without_who), *notes]
 
     def _selecting(self, select: Select) -> list[MeasureRequest]:
         return [one for one in self.evaluate.asked if one.text in select.selector.measures()]
