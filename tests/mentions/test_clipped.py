@@ -56,8 +56,8 @@ def test_a_term_with_a_full_stop_is_read_whole():
 RUN = {"q": {"d1": 2.0, "d2": 1.0}}
 DOCS = {"d1": "Five channels.he remains he", "d2": "her hers", "d3": "not ranked.he"}
 NOTE = (
-    "1 of 4 words that name a group (lexicon rekabsaz2020) were not counted: they lost their first letter after a full "
-    "stop ('channels.he'); tokens=word counts them"
+    "1 of 4 words that name a group (lexicon rekabsaz2020) were not counted: they follow a full stop without a space, "
+    "and may be the rest of another word, as 'he' of 'The' in 'channels.he'; tokens=word counts them"
 )
 
 

@@ -168,7 +168,7 @@ def _print_against(report: AuditReport) -> None:
     columns = [
         ("before", [number(one.old) for one in rows]),
         ("now", [number(one.new) for one in rows]),
-        ("gain [95%]", [f"{one.gain:+.4f}\n{interval(one.low, one.high, '+.2f')}" for one in rows]),
+        ("gain [95%]", [f"{one.gain:+.4f}\n{interval(one.low, one.high, '+.3f')}" for one in rows]),
         ("detectable\ngain", [number(one.detectable) for one in rows]),
         ("n", [f"{one.n:,}" for one in rows]),
     ]

@@ -197,8 +197,8 @@ def _print_reach(report: CompareReport) -> None:
         "mean losses that n queries can rule out, and mean gains that n queries can detect", "measure", texts, columns
     )
     say_wrapped(
-        "smallest margin: the smallest mean loss that n queries can rule out with 95% confidence in the best case, "
-        "in which both runs have the same value for every query. A smaller --margin needs more queries."
+        "smallest margin: the smallest mean loss that n queries can rule out with 95% confidence if both runs have the "
+        "same value for every query. If the new run is better for many queries, a smaller loss can be ruled out."
     )
     say_wrapped("loss not ruled out: the upper end of the one-sided 95% confidence interval of the mean loss.")
     say_wrapped("detectable gain: a true mean gain of this size gives p < 0.05 with a probability of 80%.")

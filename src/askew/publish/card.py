@@ -78,6 +78,8 @@ LIMITS = (
     "A reformulation may express another information need than its original. No person has checked this for the "
     "pairs of this dataset.",
 )
+# Texts under these licenses may be published under any other license.
+_FREE = ("cc0-1.0", "pddl-1.0", "unlicense", "0bsd")
 NO_LICENSE = "No license is stated for this dataset, so the license of the queries applies."
 USES = (
     "Intended uses: to study how the wording of a query changes the effectiveness and the lean of its results, and to "
@@ -126,13 +128,22 @@ def license_id(facts: Facts) -> str:
 
 
 def license_note(facts: Facts) -> list[str]:
-    """A note if a dataset states no license, or one that may be misspelled."""
+    """Notes if a dataset states no license, one that may be misspelled, or another one than its sources."""
     stated = facts.text("license").strip()
     if not stated:
         return ["the dataset states no license; to state one, set license='CC-BY-4.0' or another SPDX identifier"]
-    if _COMMON_LICENSE.fullmatch(stated.lower()):
-        return []
-    return [f"the license {stated[:60]!r} is not the SPDX identifier of a common license; check its spelling"]
+    found = []
+    if not _COMMON_LICENSE.fullmatch(stated.lower()):
+        found.append(f"the license {stated[:60]!r} is not the SPDX identifier of a common license; check its spelling")
+    named = {str(row.get("license", "")).strip() for row in facts.rows("sources")}
+    others = {one for one in named if one and one.lower() not in (stated.lower(), *_FREE)}
+    if facts.query_text and others:
+        found.append(
+            f"the dataset has the license {stated[:60]}, its sources {', '.join(sorted(others))[:200]}; check that "
+            "the sources allow you to publish the texts of their queries, or leave the texts out "
+            "(publish.query_text = false)"
+        )
+    return found
 
 
 def creators(facts: Facts) -> list[str]:
@@ -148,11 +159,13 @@ def language(facts: Facts) -> str:
 
 
 def _what(pairs: PairNumbers, facts: Facts) -> list[str]:
+    sizes = ", ".join(f"{code(name)} {pairs.subsets[name].pairs:,}" for name in facts.subsets)
     return [
         f"# {markdown(facts.title)}", "", markdown(facts.description, 5000), "",
         f"{counted(pairs.every.pairs, 'pair', 'pairs')} of "
         f"{counted(pairs.every.queries, 'query', 'queries')} of {code(facts.collection)}: an original query, a "
         f"reformulation of it, and measured values of what {code(facts.ranker)} retrieves for both. {NOT_BIAS}", "",
+        f"Pairs of each subset: {sizes}. Load one subset: the pairs of other subsets were selected by other rules.", "",
         *([] if facts.query_text else _joining()),
     ]  # fmt: skip
 
@@ -217,11 +230,11 @@ def _held_out(pairs: PairNumbers) -> list[str]:
         'For the column "change by words", the words of each group are split into two halves. Pairs are selected by '
         "the lean computed with one half of the words, and measured by the lean computed with the other half. A "
         "passage often has words of both halves, so a chance gain in one half is often a gain in the other half too. "
-        'The change by words therefore overstates the gain. For the column "change by ranks", pairs are selected by '
-        "the results at odd ranks and measured by the results at even ranks, and vice versa. A passage that moves from "
-        "an odd to an even rank lowers the lean of the odd ranks and raises the lean of the even ranks. The change by "
-        "ranks therefore understates the gain. The in-sample change is measured on the same data that selected the "
-        "pairs.", "",
+        'On average, the change by words therefore overstates the gain. For the column "change by ranks", pairs are '
+        "selected by the results at odd ranks and measured by the results at even ranks, and vice versa. A passage "
+        "that moves from an odd to an even rank lowers the lean of the odd ranks and raises the lean of the even "
+        "ranks. On average, the change by ranks therefore understates the gain. The in-sample change is measured on "
+        "the same data that selected the pairs.", "",
         *numbers.held_out_table(pairs), "",
     ]  # fmt: skip
 
@@ -346,7 +359,11 @@ def _files(pairs: PairNumbers, splits: Mapping[str, str], more: Iterable[str]) -
         [code("askew.json"), "facts about the build, such as settings and versions"],
         [code("croissant.json"), "metadata for machines"],
     ]
-    load = ["from datasets import load_dataset", 'pairs = load_dataset("path/to/this/folder")']
+    load = [
+        "from datasets import load_dataset",
+        'pairs = load_dataset("path/to/this/folder")',
+        f'chosen = pairs.filter(lambda row: row["{pairs.facts.main}"])  # only the subset {pairs.facts.main}',
+    ]
     check = [
         "sha256sum -c checksums.sha256   # checks that no file was changed",
         "askew verify .                   # also checks that the pairs of each subset follow its selection rules",

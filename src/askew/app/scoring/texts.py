@@ -122,8 +122,9 @@ def _clipped_note(found: Mapping[CountKey, _FoundCounts]) -> list[str]:
     if not left:
         return []
     return [
-        f"{left:,} of {left + counted:,} words that name a group (lexicon {lexicon}) "
-        "were not counted: they lost their first letter after a full stop ('channels.he'); tokens=word counts them"
+        f"{left:,} of {left + counted:,} words that name a group (lexicon {lexicon}) were not counted: they follow a "
+        "full stop without a space, and may be the rest of another word, as 'he' of 'The' in 'channels.he'; "
+        "tokens=word counts them"
     ]
 
 
