@@ -42,6 +42,23 @@ def test_the_contract_holds_for_any_text(pairs):
     check_filter(RulesFilter(language="en"), pairs)
 
 
+@pytest.mark.parametrize(
+    ("original", "candidate", "kept"),
+    [
+        ("what carvedilol used for", "which thing was carvedilol used for", False),
+        ("what is a wet nurse", "What is the thing called a wet nurse?", False),
+        ("what did tesla do", "what were the things that tesla did", False),
+        ("is kwh the same as kw per hour", "is kwh the same thing as kw per hour", True),
+        ("who wrote the things they carried", "author of the things they carried", True),
+        ("what did tesla do", "things tesla did", True),
+        ("what did tesla do", "is tesla something", True),
+    ],
+)
+def test_a_placeholder_for_a_question_word_is_a_reason_unless_allowed(original, candidate, kept):
+    assert RulesFilter().check([original], [candidate], [0]) == [None if kept else "placeholder"]
+    assert RulesFilter(placeholders=True).check([original], [candidate], [0]) == [None]
+
+
 def test_length_is_counted_in_words():
     assert reason("a b c", "one two", min_words=3) == "too short"
     assert reason("a b c", "one two three four", max_words=3) == "too long"
@@ -318,6 +335,7 @@ def test_settings_say_all_that_changes_the_outcome():
     assert RulesFilter(max_ratio=3.0).settings() != RulesFilter().settings()
     assert RulesFilter(certainty=0.7).settings() != RulesFilter().settings()
     assert RulesFilter(added_numbers=True).settings() != RulesFilter().settings()
+    assert RulesFilter(placeholders=True).settings() != RulesFilter().settings()
 
 
 def _calls(work):

@@ -1,4 +1,4 @@
-"""A filter by simple rules: length, repeats, lost numbers and names, wrong language or characters."""
+"""A filter by simple rules: length, repeats, lost numbers and names, placeholders, wrong language or characters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from askew.core.errors import ConfigError
@@ -24,6 +25,10 @@ NUMBER_LOST = "number lost"
 NUMBER_ADDED = "number added"
 NAME_LOST = "name lost"
 OTHER_LANGUAGE = "other language"
+PLACEHOLDER = "placeholder"
+
+# Words that models write in place of a question word, and that people do not type: "which thing was X used for".
+_PLACEHOLDERS = {(first, "thing") for first in ("the", "what", "which")} | {("the", "things"), ("which", "things")}
 
 # At a certainty of 0.5, 1 in 100 candidates and 2 in 100 rewrites that keep the meaning are dropped
 # (benchmarks/name_rule.py).
@@ -45,6 +50,7 @@ class _Original:
         # The numbers as they are typed: a candidate that has the same words needs no further check of numbers.
         self.typed = parts_of_numbers(words)
         self.names = KeptNames(text, certainty)
+        self.has_thing = _has_thing(words)
 
     @cached_property
     def numbers(self) -> frozenset[str]:
@@ -55,8 +61,16 @@ class _Original:
         return readings(self._text)
 
 
+def _has_thing(words: Sequence[str]) -> bool:
+    return "thing" in words or "things" in words
+
+
+def _has_placeholder(words: Sequence[str]) -> bool:
+    return _has_thing(words) and not _PLACEHOLDERS.isdisjoint(pairwise(words))
+
+
 class RulesFilter:
-    """Drops candidates by simple rules: length, repeats, lost names, changed numbers, language, forbidden characters.
+    """Drops candidates by simple rules: length, repeats, lost names, changed numbers, placeholders, language.
 
     The first rule that a candidate breaks is the reason. Case, blanks and punctuation are ignored when candidates are
     compared; of equal candidates the first that breaks no other rule is kept.
@@ -70,6 +84,8 @@ class RulesFilter:
                        ``askew.filters.namewords``; if only some words have capitals, these are names too. Switch it
                        off for languages that write all nouns with a capital.
     ``certainty``      the minimum probability that a word belongs to a name; above 1, only capitals mark names.
+    ``placeholders``   whether a candidate may have "which thing", "what thing" or "the thing" if its original has no
+                       "thing".
     ``language``       a code such as "en", or "any": askew.filters.language describes the limits of this check.
     ``banned``         characters that no candidate may have, in addition to control characters.
     """
@@ -79,7 +95,8 @@ class RulesFilter:
     def __init__(
         self, min_words: int = 1, max_words: int = 64, max_ratio: float | None = None, duplicates: bool = False,
         same_as_original: bool = False, numbers_kept: bool = True, added_numbers: bool = False,
-        entities_kept: bool = True, certainty: float = CERTAINTY, language: str = "any", banned: str = "",
+        entities_kept: bool = True, certainty: float = CERTAINTY, placeholders: bool = False, language: str = "any",
+        banned: str = "",
     ) -> None:  # fmt: skip
         if not 0 <= min_words <= max_words:
             raise ConfigError(
@@ -95,7 +112,7 @@ class RulesFilter:
         self._least, self._most, self._ratio = min_words, max_words, max_ratio
         self._duplicates, self._same = duplicates, same_as_original
         self._numbers, self._added = numbers_kept, added_numbers
-        self._names, self._certainty = entities_kept, certainty
+        self._names, self._certainty, self._placeholders = entities_kept, certainty, placeholders
         self._language_name, self._banned = language, banned
         self._language = None if language == "any" else LanguageCheck(language)
         self._forbidden = re.compile(f"[{_CONTROL}{re.escape(banned)}]")
@@ -106,7 +123,8 @@ class RulesFilter:
             "min_words": self._least, "max_words": self._most, "max_ratio": self._ratio,
             "duplicates": self._duplicates, "same_as_original": self._same, "numbers_kept": self._numbers,
             "added_numbers": self._added, "entities_kept": self._names, "certainty": self._certainty,
-            "language": self._language_name, "banned": "".join(sorted(set(self._banned))),
+            "placeholders": self._placeholders, "language": self._language_name,
+            "banned": "".join(sorted(set(self._banned))),
         }  # fmt: skip
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
@@ -154,6 +172,8 @@ class RulesFilter:
             return NUMBER_ADDED
         if self._names and original.names.lost_in(candidate, words):
             return NAME_LOST
+        if not self._placeholders and not original.has_thing and _has_placeholder(words):
+            return PLACEHOLDER
         if self._language is not None and self._language.refuses(candidate):
             return OTHER_LANGUAGE
         return None
