@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 from askew.core.errors import ConfigError
@@ -66,7 +65,11 @@ def _has_thing(words: Sequence[str]) -> bool:
 
 
 def _has_placeholder(words: Sequence[str]) -> bool:
-    return _has_thing(words) and not _PLACEHOLDERS.isdisjoint(pairwise(words))
+    if not _has_thing(words):
+        return False
+    # People do type "the things to pack".
+    places = zip(words, words[1:], [*words[2:], ""], strict=False)
+    return any((first, second) in _PLACEHOLDERS and after != "to" for first, second, after in places)
 
 
 class RulesFilter:
