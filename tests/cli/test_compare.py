@@ -13,7 +13,7 @@ ALL = "--docs docs.tsv --qrels qrels.txt"
 KEYS = [
     "n", "old", "new", "relative", "gain", "low", "high", "method", "p", "d_z", "improved", "worsened", "unchanged",
     "smallest_margin", "not_ruled_out", "detectable", "margin", "p_no_loss", "p_equivalent", "p_holm", "p_no_loss_holm",
-    "p_equivalent_holm", "signature",
+    "p_equivalent_holm", "shift", "shift_low", "shift_high", "p_shift", "signature",
 ]  # fmt: skip
 DEMO = demo_files()
 NOT_RULED_OUT = (
@@ -29,6 +29,18 @@ def test_json_has_exactly_the_promised_keys(askew):
     assert (report["old"], report["new"]) == ("old.run", "new.run")
     assert list(report["measures"]) == ["RR@10", "ARaB(tf)@10"]
     assert [list(row) for row in report["measures"].values()] == [KEYS, KEYS]
+
+
+def test_the_mean_of_a_signed_measure_is_also_compared_with_its_sign(askew):
+    command = f"{COMPARE_DEMO} --measures 'nDCG@10 ARaB(tf)@10 ARaB(tf,sign=abs)@10'"
+    rows = askew(f"{command} --json").json["measures"]
+    found = rows["ARaB(tf)@10"]
+    assert found["shift"] == pytest.approx(found["new"] - found["old"]) and found["shift"] < 0 < found["gain"]
+    assert found["shift_low"] < found["shift"] < 0 < found["shift_high"] and 0.05 < found["p_shift"] < 0.1
+    assert all(rows[name]["shift"] is None for name in ("nDCG@10", "ARaB(tf,sign=abs)@10"))
+    said = " ".join(askew(command).table.split())
+    assert "ARaB(tf)@10: with its sign, the mean changes by -0.0758 [-0.153, +0.004], toward female (p 0.062," in said
+    assert said.count("with its sign") == 1
 
 
 def test_the_numbers_are_those_computed_by_hand(askew):

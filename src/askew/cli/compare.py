@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields as fields_of
 from functools import partial
 from pathlib import Path
@@ -135,12 +136,13 @@ def _margin(text: str | None) -> float | dict[str, float] | None:
 
 
 def _print_tsv(report: CompareReport) -> None:
+    from askew.app.measure.compare import SHIFT
     from askew.statistics.significance import Paired
 
     for name, null in report.nulls.items():
         say(f"note: the null hypothesis of {name} is that {null}", err=True)
     names = [field.name for field in fields_of(Paired)]
-    names += ["p_holm", "p_no_loss_holm", "p_equivalent_holm"]
+    names += ["p_holm", "p_no_loss_holm", "p_equivalent_holm", *SHIFT]
     say_tsv("measure", *names, "signature")
     for text, row in report.to_dict()["measures"].items():
         values = ["" if row[name] is None else str(row[name]) for name in names]
@@ -175,6 +177,8 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
     if any(r.low is None for r in rows):
         say_wrapped("-: no interval, because all gains are equal and their spread is not known.")
     say_directions(report.asked)
+    for line in _shifts(report):
+        say_wrapped(line)
     say_lexicons(report.asked)
     say_what_changed(report.asked, preset)
     say("")
@@ -182,6 +186,19 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
     if report.p_no_loss_holm:
         say("")
         _print_no_loss(report)
+
+
+def _shifts(report: CompareReport) -> Iterator[str]:
+    """Yield how the mean of each signed measure changes, with its sign."""
+    for one in report.asked:
+        found = report.shifts.get(one.text)
+        if found is not None and found.gain:
+            toward = one.groups[0] if found.gain > 0 else one.groups[1]
+            ends = "" if found.low is None else f" {interval(found.low, found.high, '+.3f')}"
+            yield (
+                f"{one.text}: with its sign, the mean changes by {found.gain:+.4f}{ends}, toward {toward} "
+                f"(p {p_value(found.p)}, not corrected)."
+            )
 
 
 def _print_reach(report: CompareReport) -> None:

@@ -14,6 +14,7 @@ from askew.app.measure.gate import check_measures, read_conditions, with_margins
 from askew.app.measure.inputs import MeasuresLike
 from askew.app.measure.measure import MeasureOptions, measure
 from askew.app.measure.values import MeasureReport, RunScores
+from askew.app.scoring.comparable import is_signed
 from askew.app.scoring.texts import Progress
 from askew.app.scoring.universe import RunLike, named_runs
 from askew.core import defaults
@@ -26,6 +27,8 @@ from askew.measures.catalogue import MeasureRequest
 from askew.statistics.intervals import gain_bounds, is_bounded
 from askew.statistics.significance import ALPHA, MEAN, NULLS, TESTS, Paired, holm, paired
 
+# The keys of a signed change in a dictionary.
+SHIFT = {"shift": "gain", "shift_low": "low", "shift_high": "high", "p_shift": "p"}
 Margin: TypeAlias = float | Mapping[str, float] | None
 
 
@@ -36,7 +39,9 @@ class CompareReport:
     ``p_holm`` has p-values that are Holm-corrected for the number of measures. ``p_no_loss_holm`` and
     ``p_equivalent_holm`` have the p-values of the tests of non-inferiority and of equivalence, for each measure with a
     margin (the argument ``margin`` of ``compare``). They are Holm-corrected for the number of these measures. ``nulls``
-    has the null hypothesis of each p-value.
+    has the null hypothesis of each p-value. ``shifts`` has the change of the mean with its sign, for each measure whose
+    sign shows toward which group results lean: ``gain`` is then the new mean minus the old mean. Its ``p`` is not
+    corrected.
     """
 
     old: str
@@ -49,6 +54,7 @@ class CompareReport:
     test: str = MEAN
     notes: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    shifts: dict[str, Paired] = field(default_factory=dict)
 
     @property
     def nulls(self) -> dict[str, str]:
@@ -97,6 +103,7 @@ class CompareReport:
                 "p_holm": self.p_holm.get(a.text),
                 "p_no_loss_holm": self.p_no_loss_holm.get(a.text),
                 "p_equivalent_holm": self.p_equivalent_holm.get(a.text),
+                **{key: getattr(self.shifts.get(a.text), name, None) for key, name in SHIFT.items()},
                 "signature": a.signature,
             }
             for a in self.asked
@@ -154,6 +161,7 @@ def compare(
     report = measure(_named(old, new, names), collection, measures, before_scoring=check, **options)
     rows_a, rows_b, notes = _pair(report, unpaired)
     results: dict[str, Paired] = {}
+    shifts: dict[str, Paired] = {}
     missing: dict[str, int] = {}
     for number, asked in enumerate(report.asked):
         if testing:
@@ -170,6 +178,8 @@ def compare(
         results[asked.text] = paired(
             a[there], b[there], asked.direction, asked.bounds, test=test, margin=limit, seed=seed
         )
+        if is_signed(asked):
+            shifts[asked.text] = paired(a[there], b[there], Direction.UP, asked.bounds)
     old_name, new_name = (run.name for run in report.runs)
     by_p, by_no_loss, by_equivalent = (_corrected(results, name) for name in ("p", "p_no_loss", "p_equivalent"))
     failed = [
@@ -179,7 +189,7 @@ def compare(
     notes += _disagreement(report.asked, results, by_p)
     return CompareReport(
         old_name, new_name, report.asked, results, by_p, by_no_loss, by_equivalent, test, [*report.notes, *notes],
-        [text for text in failed if text],
+        [text for text in failed if text], shifts,
     )  # fmt: skip
 
 
