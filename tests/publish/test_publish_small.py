@@ -157,12 +157,12 @@ def test_a_source_with_another_license_has_a_note_if_the_texts_of_queries_are_pu
     rows = choose([row("q0", "v0", (0.5, 0.5, 1.0), (1.0, 0.25, 1.0))])
     stated = facts(sources=[{"name": "toy queries", "license": source}], query_text=query_text)
     (said,) = publish(frame(rows), stated, tmp_path / "out").notes or [""]
-    assert said.startswith("the dataset has the license cc-by-4.0, its sources CC-BY-NC-4.0; check that") == is_noted
+    assert said.startswith("the dataset has the license cc-by-4.0, but its sources have other licenses (") == is_noted
 
 
 def test_the_card_begins_with_the_size_of_each_subset_and_loads_one_of_them(tmp_path):
     card = card_of(tmp_path)
-    sizes = "Pairs of each subset: `optimal` 0, `effective` 1, `fair` 1, `negative` 1."
+    sizes = "Number of pairs in each subset: `optimal` 0, `effective` 1, `fair` 1, `negative` 1."
     assert card.index(sizes) < card.index("## Numbers")
     assert 'chosen = pairs.filter(lambda row: row["fair"])  # only the subset fair' in card
 

@@ -212,7 +212,7 @@ def _baseline(rows: list[dict[str, Any]]) -> str:
     """Say how the measures change for all candidates: the mean change of a random selection."""
     changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in rows)
     size = f"{counted(rows[0]['pairs'], 'pair', 'pairs')} of {counted(rows[0]['queries'], 'query', 'queries')}"
-    return f"all candidates ({size}; on average, a random selection has these changes, in-sample): {changes}"
+    return f"baseline, all candidates ({size}, in-sample), which is what a random selection has on average: {changes}"
 
 
 def _zero_pairs(rows: list[dict[str, Any]]) -> Iterator[str]:

@@ -139,9 +139,9 @@ def license_note(facts: Facts) -> list[str]:
     others = {one for one in named if one and one.lower() not in (stated.lower(), *_FREE)}
     if facts.query_text and others:
         found.append(
-            f"the dataset has the license {stated[:60]}, its sources {', '.join(sorted(others))[:200]}; check that "
-            "the sources allow you to publish the texts of their queries, or leave the texts out "
-            "(publish.query_text = false)"
+            f"the dataset has the license {stated[:60]}, but its sources have other licenses "
+            f"({', '.join(sorted(others))[:200]}); check that these licenses allow you to publish the texts of the "
+            "queries, or leave the texts out (publish.query_text = false)"
         )
     return found
 
@@ -165,7 +165,8 @@ def _what(pairs: PairNumbers, facts: Facts) -> list[str]:
         f"{counted(pairs.every.pairs, 'pair', 'pairs')} of "
         f"{counted(pairs.every.queries, 'query', 'queries')} of {code(facts.collection)}: an original query, a "
         f"reformulation of it, and measured values of what {code(facts.ranker)} retrieves for both. {NOT_BIAS}", "",
-        f"Pairs of each subset: {sizes}. Load one subset: the pairs of other subsets were selected by other rules.", "",
+        f"Number of pairs in each subset: {sizes}. Use only one subset at a time, because each subset was selected by "
+        "different rules.", "",
         *([] if facts.query_text else _joining()),
     ]  # fmt: skip
 

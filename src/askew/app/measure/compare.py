@@ -40,8 +40,8 @@ class CompareReport:
     ``p_equivalent_holm`` have the p-values of the tests of non-inferiority and of equivalence, for each measure with a
     margin (the argument ``margin`` of ``compare``). They are Holm-corrected for the number of these measures. ``nulls``
     has the null hypothesis of each p-value. ``shifts`` has the change of the mean with its sign, for each measure whose
-    sign shows toward which group results lean: ``gain`` is then the new mean minus the old mean. Its ``p`` is not
-    corrected.
+    sign shows toward which group results lean. In each entry of ``shifts``, ``gain`` is the new mean minus the old
+    mean, and ``p`` is not Holm-corrected.
     """
 
     old: str
