@@ -43,6 +43,19 @@ def test_the_mean_of_a_signed_measure_is_also_compared_with_its_sign(askew):
     assert said.count("with its sign") == 1
 
 
+def test_two_names_of_the_same_test_have_a_note(askew):
+    command = f"{COMPARE_DEMO} --measures"
+    said = "ARaB(tf)@10 and ARaB(tf,sign=abs)@10 have the same gain for every query"
+    assert said in askew(f"{command} 'nDCG@10 ARaB(tf)@10 ARaB(tf,sign=abs)@10'").err
+    assert "the same gain" not in askew(f"{command} 'nDCG@10 ARaB(tf)@10 ARaB(tc)@10'").err
+
+
+def test_a_condition_that_needs_a_bounded_measure_is_named_itself(askew):
+    refused = askew(f"{COMPARE_DEMO} --measures 'ARaB(tf)@10' --fail-if 'ARaB(tf)@10 may lose 0.01'")
+    refused.refused(2, "a condition 'may lose' of --fail-if names the measure 'ARaB(tf)@10', which has no upper bound")
+    assert "Use 'loses' instead" in refused.err and "--margin" not in refused.err
+
+
 def test_the_numbers_are_those_computed_by_hand(askew):
     row = askew(f"compare old.run new.run {ALL} --measures RR@10 --json").json["measures"]["RR@10"]
     assert (row["n"], row["improved"], row["worsened"], row["unchanged"], row["p"]) == (2, 1, 1, 0, 1.0)

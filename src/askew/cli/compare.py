@@ -80,7 +80,7 @@ def command(
         list[str] | None,
         typer.Option(
             help="Exit with code 1 if this condition holds: 'nDCG@10 loses 0.01' (the mean loss is 0.01 or more) or "
-            "'nDCG@10 may lose 0.01' (such a loss is not ruled out)."
+            "'nDCG@10 may lose 0.01' (such a loss is not ruled out; bounded measures only)."
         ),
     ] = None,
     unpaired: Annotated[

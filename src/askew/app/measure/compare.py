@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 import polars as pl
 
-from askew.app.measure.gate import check_measures, read_conditions, with_margins
+from askew.app.measure.gate import MAY_LOSE, check_measures, read_conditions, with_margins
 from askew.app.measure.inputs import MeasuresLike
 from askew.app.measure.measure import MeasureOptions, measure
 from askew.app.measure.values import MeasureReport, RunScores
@@ -25,7 +25,7 @@ from askew.core.text_tables import html_table, text_table, with_interval
 from askew.corpora.runs import Run
 from askew.measures.catalogue import MeasureRequest
 from askew.statistics.intervals import gain_bounds, is_bounded
-from askew.statistics.significance import ALPHA, MEAN, NULLS, TESTS, Paired, holm, paired
+from askew.statistics.significance import ALPHA, MEAN, NULLS, TESTS, Paired, holm, paired, rounded_gains
 
 # The keys of a signed change in a dictionary.
 SHIFT = {"shift": "gain", "shift_low": "low", "shift_high": "high", "p_shift": "p"}
@@ -156,11 +156,12 @@ def compare(
 
     def check(asked: list[MeasureRequest]) -> None:
         check_measures(conditions, [one.text for one in asked])
-        _refuse_unused(asked, margin)
+        _refuse_unused(asked, margin, [one.measure for one in conditions if one.verb == MAY_LOSE])
 
     report = measure(_named(old, new, names), collection, measures, before_scoring=check, **options)
     rows_a, rows_b, notes = _pair(report, unpaired)
     results: dict[str, Paired] = {}
+    gains: dict[tuple[str, bytes], list[str]] = {}
     shifts: dict[str, Paired] = {}
     missing: dict[str, int] = {}
     for number, asked in enumerate(report.asked):
@@ -178,6 +179,8 @@ def compare(
         results[asked.text] = paired(
             a[there], b[there], asked.direction, asked.bounds, test=test, margin=limit, seed=seed
         )
+        same = rounded_gains(a, b, asked.direction).tobytes()
+        gains.setdefault((asked.measure.name, same), []).append(asked.text)
         if is_signed(asked):
             shifts[asked.text] = paired(a[there], b[there], Direction.UP, asked.bounds)
     old_name, new_name = (run.name for run in report.runs)
@@ -187,6 +190,12 @@ def compare(
         for one in conditions
     ]
     notes += _disagreement(report.asked, results, by_p)
+    notes += [
+        f"{' and '.join(texts)} have the same gain for every query, so their tests are the same test; Holm's method "
+        "counts each of them: request only one"
+        for texts in gains.values()
+        if len(texts) > 1 and results[texts[0]].improved + results[texts[0]].worsened
+    ]
     return CompareReport(
         old_name, new_name, report.asked, results, by_p, by_no_loss, by_equivalent, test, [*report.notes, *notes],
         [text for text in failed if text], shifts,
@@ -282,8 +291,11 @@ class _Reach:
         return cls(is_bounded(asked.bounds), gain_bounds(asked.bounds, asked.direction is Direction.ZERO)[1])
 
 
-def _refuse_unused(asked: list[MeasureRequest], margin: Margin) -> None:
-    """Raise an error for a margin that no measure uses or that is too large to have a meaning."""
+def _refuse_unused(asked: list[MeasureRequest], margin: Margin, may_lose: Sequence[str]) -> None:
+    """Raise an error for a margin that no measure uses or that is too large to have a meaning.
+
+    ``may_lose`` are the measures of conditions of ``fail_if``, which give margins too.
+    """
     bounded = {one.text: _Reach.of(one) for one in asked}
     for text in margin if isinstance(margin, Mapping) else ():
         if text not in bounded:
@@ -292,10 +304,12 @@ def _refuse_unused(asked: list[MeasureRequest], margin: Margin) -> None:
                 f"{', '.join(bounded)}"
             )
         if not bounded[text].finite:
+            where = "a condition 'may lose' of fail_if=" if text in may_lose else "margin="
+            remedy = "Use 'loses' instead of 'may lose'" if text in may_lose else "Leave out this margin"
             raise ConfigError(
-                f"margin= names the measure {text!r}, which has no upper bound. A single query can change the mean of "
-                "such a measure by any amount, so no test can rule out a loss. Leave out this margin, or compare the "
-                "runs by a bounded measure such as ARaB(bool)@10 or FaiRR@10"
+                f"{where} names the measure {text!r}, which has no upper bound. A single query can change the mean of "
+                f"such a measure by any amount, so no test can rule out a loss. {remedy}, or compare the runs by a "
+                "bounded measure such as ARaB(bool)@10 or FaiRR@10"
             )
     for one in asked:
         limit = _margin_for(one, margin)
