@@ -9,7 +9,7 @@ from askew.app.build.facade import Pairs
 from askew.app.build.prepare import prepare
 from askew.app.build.recipe import Recipe, read_recipe
 from askew.app.build.report import report_of
-from askew.cli.build import show_summary
+from askew.cli.build_summary import show_summary
 from askew.core.measure import column_of
 from askew.engine.store import Store
 

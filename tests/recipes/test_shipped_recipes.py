@@ -7,7 +7,7 @@ import pytest
 from askew.app.build.prepare import prepare
 from askew.app.build.recipe import read_recipe
 from askew.app.explore.methods import usual_recipe
-from askew.cli.build import show_summary
+from askew.cli.build_summary import show_summary
 from askew.core.errors import ConfigError, MissingExtra
 from askew.corpora.demo import demo_files
 from askew.engine.store import Store

@@ -168,8 +168,8 @@ def _print_table(report: CompareReport, preset: str | None) -> None:
     say_wrapped("gain: how much better the new run is, as a mean over queries. For every measure, positive is better.")
     if any(a.direction is Direction.ZERO for a in report.asked):
         say_wrapped(_BEST_AT_ZERO)
-    several = len(report.p_holm) > 1
-    tests = f", corrected by Holm's method over {len(report.p_holm)} tests" if several else ""
+    several = report.tests > 1
+    tests = f", corrected by Holm's method over {report.tests} tests" if several else ""
     intervals = " The intervals of the gains are not corrected." if several else ""
     say_wrapped(f"p: p-value of the null hypothesis that {report.nulls['p']}{tests}.{intervals}")
     say_wrapped("d_z: mean gain / standard deviation of the gains.")

@@ -31,6 +31,7 @@ def command(
     No download is needed.
     """
     from askew.cli import build as cli
+    from askew.cli.build_summary import show_summary
     from askew.corpora.demo import demo_files
     from askew.publish.page.writing import check_out
 
@@ -50,7 +51,7 @@ def command(
         return
     say(f"{files.documents} passages, {files.queries} judged queries")
     cli.show_steps(pairs.steps)
-    cli.show_summary([row for row in rows if row["subset"] == "effective"])
+    show_summary([row for row in rows if row["subset"] == "effective"])
     say_wrapped(
         "The subset 'effective' has at most one reformulation per query. On the documents that were used to select "
         "this reformulation, its results lean less than the results of the query and are not less effective. The "

@@ -41,7 +41,7 @@ class CompareReport:
     margin (the argument ``margin`` of ``compare``). They are Holm-corrected for the number of these measures. ``nulls``
     has the null hypothesis of each p-value. ``shifts`` has the change of the mean with its sign, for each measure whose
     sign shows toward which group results lean. In each entry of ``shifts``, ``gain`` is the new mean minus the old
-    mean, and ``p`` is not Holm-corrected.
+    mean, and ``p`` is not Holm-corrected. ``tests`` is the number of tests that ``p_holm`` is corrected for.
     """
 
     old: str
@@ -55,6 +55,7 @@ class CompareReport:
     notes: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     shifts: dict[str, Paired] = field(default_factory=dict)
+    tests: int = 0
 
     @property
     def nulls(self) -> dict[str, str]:
@@ -161,7 +162,7 @@ def compare(
     report = measure(_named(old, new, names), collection, measures, before_scoring=check, **options)
     rows_a, rows_b, notes = _pair(report, unpaired)
     results: dict[str, Paired] = {}
-    gains: dict[tuple[str, bytes], list[str]] = {}
+    tests = _DistinctTests()
     shifts: dict[str, Paired] = {}
     missing: dict[str, int] = {}
     for number, asked in enumerate(report.asked):
@@ -179,27 +180,49 @@ def compare(
         results[asked.text] = paired(
             a[there], b[there], asked.direction, asked.bounds, test=test, margin=limit, seed=seed
         )
-        same = rounded_gains(a, b, asked.direction).tobytes()
-        gains.setdefault((asked.measure.name, same), []).append(asked.text)
+        tests.add(asked, a, b)
         if is_signed(asked):
             shifts[asked.text] = paired(a[there], b[there], Direction.UP, asked.bounds)
     old_name, new_name = (run.name for run in report.runs)
-    by_p, by_no_loss, by_equivalent = (_corrected(results, name) for name in ("p", "p_no_loss", "p_equivalent"))
+    by_p = tests.spread(_corrected({text: results[text] for text in tests.distinct}, "p"))
+    by_no_loss, by_equivalent = (_corrected(results, name) for name in ("p_no_loss", "p_equivalent"))
     failed = [
         one.failure(results[one.measure], by_no_loss.get(one.measure), missing.get(one.measure, 0))
         for one in conditions
     ]
     notes += _disagreement(report.asked, results, by_p)
-    notes += [
-        f"{' and '.join(texts)} have the same gain for every query, so their tests are the same test; Holm's method "
-        "counts each of them: request only one"
-        for texts in gains.values()
-        if len(texts) > 1 and results[texts[0]].improved + results[texts[0]].worsened
-    ]
+    notes += tests.notes()
     return CompareReport(
         old_name, new_name, report.asked, results, by_p, by_no_loss, by_equivalent, test, [*report.notes, *notes],
-        [text for text in failed if text], shifts,
+        [text for text in failed if text], shifts, len(set(by_p) & set(tests.distinct)),
     )  # fmt: skip
+
+
+class _DistinctTests:
+    """Measures by their gains: ARaB with and without ``sign=abs`` has the same gains, so both are one test."""
+
+    def __init__(self) -> None:
+        self._by_gains: dict[tuple[str, bytes], list[str]] = {}
+
+    def add(self, asked: MeasureRequest, old: Floats, new: Floats) -> None:
+        gains = rounded_gains(old, new, asked.direction).tobytes()
+        self._by_gains.setdefault((asked.measure.name, gains), []).append(asked.text)
+
+    @property
+    def distinct(self) -> list[str]:
+        """One measure of each test."""
+        return [texts[0] for texts in self._by_gains.values()]
+
+    def spread(self, ps: Mapping[str, float]) -> dict[str, float]:
+        """Give every measure the p of its test."""
+        return {text: ps[texts[0]] for texts in self._by_gains.values() if texts[0] in ps for text in texts}
+
+    def notes(self) -> list[str]:
+        return [
+            f"{' and '.join(texts)} have the same gain for every query; Holm's method counts them as one test"
+            for texts in self._by_gains.values()
+            if len(texts) > 1
+        ]
 
 
 def _disagreement(
