@@ -19,7 +19,7 @@ VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 
-TEST_EXTRAS = "[test,docs,neural,lm,llm,faiss,irds,ray,train,figures,web,opensearch,encryption,tantivy]"
+TEST_EXTRAS = "[test,docs,neural,lm,llm,faiss,irds,ray,train,figures,web,encryption,tantivy]"
 CHECKS: tuple[list[str | Path], ...] = (
     [PYTHON, "-m", "ruff", "check", "."],
     [PYTHON, "-m", "ruff", "format", "--check", "."],

@@ -21,7 +21,7 @@ from text import passages
 
 from askew.core.lexicon import load_lexicon
 from askew.measures.arab import magnitudes
-from askew.mentions.count import MentionCounter
+from askew.measures.mentions import MentionCounter
 
 WORDS = re.compile(r"\w+")
 

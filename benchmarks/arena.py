@@ -26,9 +26,8 @@ import polars as pl
 from negatives_data import TESTS, Seen, documents, open_test_set
 
 import askew
-from askew.app.bench.bench import show_bench
-from askew.app.bench.kept_scores import SCORES
-from askew.app.bench.results import compared, merged_seeds
+from askew.study.bench.bench import show_bench
+from askew.study.bench.results import SCORES, compared, merged_seeds
 
 KEPT = Path(__file__).with_name("arena")
 # The collections, by the test sets of negatives.py that they are made of.

@@ -36,7 +36,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import IO, Any
 
-from askew.corpora.demo import demo_files
+from askew.data.collection import demo_files
 
 ASKEW = [str(Path(sys.executable).with_name("askew")), "serve", "--port", "0"]
 HOST = "127.0.0.1"

@@ -26,11 +26,10 @@ import pyarrow.parquet as pq
 from bm25_data import Collection, Real, Synthetic, tables
 
 from askew.core import machine
-from askew.rankers.bm25.analyze import Analyzer
-from askew.rankers.bm25.build import build_index
-from askew.rankers.bm25.index import Index
-from askew.rankers.bm25.ranker import Bags, Bm25Ranker
-from askew.rankers.bm25.shards import merge_shards
+from askew.search.bm25.analyze import Analyzer
+from askew.search.bm25.build import build_index, merge_shards
+from askew.search.bm25.index import Index
+from askew.search.bm25.ranker import Bags, Bm25Ranker
 
 
 def cpu_ms(function: Callable[[], object], queries: int, times: int = 3) -> tuple[float, float]:

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.corpora.documents import read_documents
-from askew.corpora.queries import read_queries
-from askew.rankers.bm25.analyze import Analyzer, TermReader
+from askew.data.documents import read_documents
+from askew.data.queries import read_queries
+from askew.search.bm25.analyze import Analyzer, TermReader
 
 WORDS = 300_000
 BATCH = 50_000

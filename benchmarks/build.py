@@ -24,15 +24,15 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from askew.app.build.prepare import prepare
-from askew.app.build.recipe import read_recipe, with_settings
-from askew.app.build.resources import TableSource
 from askew.core.lexicon import load_lexicon
 from askew.core.measure import new_column
-from askew.engine.run import run_step
-from askew.engine.store import Store
-from askew.rankers import lucene
-from askew.rankers.bm25.analyze import Analyzer
+from askew.core.store.steps import run_step
+from askew.core.store.store import Store
+from askew.pairs.plan import prepare
+from askew.pairs.recipe import read_recipe, with_settings
+from askew.pairs.resources import TableSource
+from askew.search import lucene
+from askew.search.bm25.analyze import Analyzer
 
 EFFECTIVENESS = ("RR@10", "AP@10")
 BIAS = ("ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10")

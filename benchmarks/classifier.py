@@ -26,11 +26,11 @@ from typing import Any
 
 import numpy as np
 
-from askew.core.fingerprint import digest_file
+from askew.core.files import digest_file
 from askew.core.groups import Groups
 from askew.models.find import MINILM, identify
-from askew.trainers.card import hardware
-from askew.trainers.classifier import (
+from askew.train.card import hardware
+from askew.train.classifier import (
     PACE,
     ClassifierSettings,
     LabeledTexts,
@@ -39,7 +39,7 @@ from askew.trainers.classifier import (
     logits_of,
     stratified_folds,
 )
-from askew.trainers.common import choose_device, remembered
+from askew.train.common import choose_device, remembered
 
 CLASSES = ("neutral", "female", "male")
 LABELS = {"n": 0, "f": 1, "m": 2}
@@ -137,10 +137,10 @@ def baseline(options: Any) -> None:
     """The encoder as it is, and counts of known words and names beside it, under a logistic regression."""
     from sklearn.linear_model import LogisticRegression
 
-    from askew.classifiers.terms import TermCounter
     from askew.core.lexicon import load_lexicon
     from askew.models import load_model
-    from askew.trainers.classifier import NAMES
+    from askew.rewrite.classifiers import TermCounter
+    from askew.train.classifier import NAMES
 
     data, began = read(options.data), time.monotonic()
     fold = stratified_folds(data, 5, 7)
@@ -159,11 +159,10 @@ def baseline(options: Any) -> None:
 
 
 def show(options: Any) -> None:
-    from askew.app.train.classifier import cross_calibrated
-    from askew.classifiers.lexical import LexicalClassifier
-    from askew.classifiers.temperature import softmax
-    from askew.trainers.published import read_published
-    from askew.trainers.scores import classifier_scores
+    from askew.rewrite.classifiers import LexicalClassifier, softmax
+    from askew.train.classifier import cross_calibrated
+    from askew.train.common import read_published
+    from askew.train.scores import classifier_scores
 
     data = read(options.data)
     print(f"data {digest_file(options.data)}; folds by seed 7; the number after a model is the seed of its training")

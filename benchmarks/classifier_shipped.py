@@ -21,14 +21,19 @@ from typing import Any
 
 import numpy as np
 
-from askew.classifiers.lexical import LexicalClassifier
-from askew.classifiers.query_groups import ADAPTER, CLASSES, QueryGroupsClassifier
-from askew.classifiers.temperature import read_temperature, softmax, write_calibration
-from askew.core.fingerprint import digest_file
-from askew.core.shares import wilson
-from askew.core.shipped import DATA
-from askew.trainers.classifier import LabeledTexts
-from askew.trainers.scores import classifier_scores
+from askew.core.files import DATA, digest_file
+from askew.measures.statistics.intervals import wilson
+from askew.rewrite.classifiers import (
+    ADAPTER,
+    CLASSES,
+    LexicalClassifier,
+    QueryGroupsClassifier,
+    read_temperature,
+    softmax,
+    write_calibration,
+)
+from askew.train.classifier import LabeledTexts
+from askew.train.scores import classifier_scores
 
 HERE = Path(__file__).parent / "reformulation"
 KEPT, OPEN, CARD = HERE / "groups_predictions.npz", HERE / "groups.jsonl", HERE / "groups_card.md"
@@ -68,7 +73,7 @@ def scores(probabilities: Any, labels: Any, folds: Any) -> dict[str, Any]:
 
 def measure(data: LabeledTexts, folds: Any) -> dict[str, Any]:
     """Everything that the card says, from the kept logits, the labels and the words alone."""
-    from askew.app.train.classifier import cross_calibrated
+    from askew.train.classifier import cross_calibrated
 
     rows, open_labels, open_folds = open_rows()
     temperature = read_temperature(FOLDER)

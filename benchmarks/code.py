@@ -1,21 +1,30 @@
-"""How large is the code, and does it keep its layers? Files, lines, statements, import cycles, imports by layer.
+"""How large is the code, and does it keep its layers? Files, lines, statements, import cycles, imports by layer,
+and the modules in which a function runs when runs are measured, a page is requested and a finished build is published.
 
 python benchmarks/code.py [--before REVISION]
+
+The three jobs run twice, and the second run is counted, so that imports do not count.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import io
 import subprocess
+import sys
 import tempfile
+import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 
 ROOT = Path(__file__).resolve().parent.parent
+BESIDE = ("tests", "benchmarks", "tools")
 SHOWN = ("files", "lines", "code lines", "statements", "functions", "classes", "longest function", "most parameters",
-         "modules in cycles", "imports of siblings")  # fmt: skip
+         "modules in cycles")  # fmt: skip
 
 
 def modules(src: Path) -> dict[str, ast.Module]:
@@ -83,11 +92,7 @@ def counts(src: Path) -> tuple[dict[str, int], Counter[str]]:
         "longest function": max((one.end_lineno or 0) - one.lineno + 1 for one in functions),
         "most parameters": max(len(one.args.args) + len(one.args.kwonlyargs) for one in functions),
         "modules in cycles": in_cycles(graph),
-        "imports of siblings": sum(
-            _job(name) != _job(one) for name, found in graph.items() for one in found
-            if _top(name) == _top(one) and _top(name) in ("app", "stages")
-        ),
-    }  # fmt: skip
+    }
     return facts, layer
 
 
@@ -105,15 +110,57 @@ def _top(name: str) -> str:
     return [*name.split("."), "askew"][1]
 
 
-def _job(name: str) -> str:
-    return [*name.split("."), "", ""][2]
-
-
 def at_revision(revision: str) -> tuple[dict[str, int], Counter[str]]:
     with tempfile.TemporaryDirectory() as folder:
         packed = subprocess.run(["git", "archive", revision, "src"], cwd=ROOT, capture_output=True, check=True).stdout
         subprocess.run(["tar", "-x", "-C", folder], input=packed, check=True)
         return counts(Path(folder) / "src")
+
+
+def executed(folder: Path) -> Iterator[tuple[str, int, int]]:
+    """Each job with the number of modules and functions of askew that run in it."""
+    from starlette.testclient import TestClient
+
+    import askew
+    from askew.core.files import DATA
+    from askew.ui.cli.main import run
+    from askew.ui.web.app import create_app
+    from askew.ui.web.settings import Settings
+
+    source = str(Path(askew.__file__).parent)
+    ran: set[tuple[str, str, int]] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(source):
+            ran.add((code.co_filename, code.co_qualname, code.co_firstlineno))
+
+    def count(name: str, job: Callable[[int], object]) -> tuple[str, int, int]:
+        for turn in (1, 2):
+            ran.clear()
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                job(turn)
+        return name, len({file for file, _, _ in ran}), len(ran)
+
+    def measure(turn: int) -> None:
+        demo = DATA / "demo"
+        asked = "RR AP nDCG@10 ARaB(tf)@10"
+        askew.measure(demo / "bm25.run", docs=demo / "docs.tsv", qrels=demo / "qrels.txt", measures=asked)
+
+    def command(*words: str) -> None:
+        out = io.StringIO()
+        with contextlib.suppress(SystemExit), contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            run([*words])
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    yield count("measure a run", measure)
+    with TestClient(create_app(Settings()), base_url="http://127.0.0.1") as client:
+        yield count("request a page", lambda turn: client.get("/", params={"q": ("nurse", "doctor")[turn - 1]}))
+    with contextlib.chdir(folder):
+        command("run", "demo")
+        yield count("publish a build", lambda turn: command("publish", "demo", "--out", f"published{turn}"))
+    sys.setprofile(None)
 
 
 def main() -> None:
@@ -125,6 +172,13 @@ def main() -> None:
     print(f"{'':28} {'now':>8}" + (f" {'before':>8}" if old else ""))
     for name in SHOWN:
         print(f"{name:28} {now[name]:8,}" + (f" {old[name]:8,}" if old else ""))
+    words = sum(len(path.read_text(encoding="utf-8").split()) for path in (ROOT / "docs").rglob("*.md"))
+    beside = {name: sum(len(path.read_text().splitlines()) for path in (ROOT / name).rglob("*.py")) for name in BESIDE}
+    print(f"words of docs: {words:,}; lines of " + ", ".join(f"{name}: {lines:,}" for name, lines in beside.items()))
+    print("\nmodules and functions that run")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, ran, functions in executed(Path(folder)):
+            print(f"{name:28} {ran:8,} {functions:8,}")
     print("\nimports between packages")
     for name, count in sorted(layers.items()):
         print(f"{name:36} {count:4}" + (f" {before[name]:4}" if before else ""))

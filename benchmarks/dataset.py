@@ -73,7 +73,7 @@ def recipe(name: str, candidates: str | None) -> str:
         method = 'method = "rewrite"\ncount = 40'
     else:
         method = f'method = "replay"\nname = "rewrite"\nfile = "{candidates}"'
-    text = (ROOT / "src/askew/data/recipes/refairmulate.toml").read_text(encoding="utf-8")
+    text = (ROOT / "src/askew/shipped/recipes/refairmulate.toml").read_text(encoding="utf-8")
     text = text.replace('source = "demo"', f'source = "{name}"').replace('method = "rewrite"', method, 1)
     text = text.replace('"RR@10", "AP@10",', '"RR@10", "AP@10", "nDCG@10",', 1)
     text, _, publish = text.partition("# Of the dataset that askew publish writes")

@@ -3,7 +3,7 @@
     python benchmarks/equivalence.py --data DATA/reformulation --fit       write the weights and the measures
     python benchmarks/equivalence.py --data DATA/reformulation             measure what is shipped
 
-``light`` is two logistic regressions on the features of ``askew.filters.light_equivalence``, fit on the training labels
+``light`` is two logistic regressions on the features of ``askew.rewrite.equivalence``, fit on the training labels
 of BoolQ, SQuAD and made-up queries. ``minilm`` is two regressions on the logits of ``light`` and of the adapter
 minilm-equivalence, ``neural`` on those and the logits of the adapter smollm2-equivalence. The adapters were trained on
 the training labels (``tools/train_equivalence.py``), so that these regressions are fit on the development labels.
@@ -21,18 +21,30 @@ The labels are by a large language model, not by people. ``tools/make_cards.py``
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from askew.core.shipped import DATA
-from askew.filters.equivalence import ADAPTER, LIGHT, MINILM_ADAPTER, OUTPUTS, WEIGHTS, load_judge, read_weights
-from askew.filters.light_equivalence import FEATURES
-from askew.trainers.logistic import fit_logistic, fold_of, out_of_fold, probabilities, roc_area
+from askew.core.files import DATA
+from askew.rewrite.equivalence import (
+    ADAPTER,
+    FEATURES,
+    LIGHT,
+    MINILM_ADAPTER,
+    OUTPUTS,
+    WEIGHTS,
+    load_judge,
+    read_weights,
+)
 
-LABELS = Path(__file__).parent / "reformulation" / "labels.jsonl"
+sys.path.append(str(Path(__file__).parent.parent / "tools"))
+from training.logistic import fit_logistic, fold_of, out_of_fold, probabilities, roc_area
+
+LABELS = Path(__file__).parent / "reformulation" / "labels.jsonl.gz"
 UNSEEN = LABELS.with_name("unseen_labels.jsonl")
 FOLDER = DATA / "adapters" / ADAPTER
 PENALTY, DIGITS, PRECISION, LEAST = 10.0, 5, 0.87, 50
@@ -47,7 +59,7 @@ FAMILIES = ("other methods", "local", "earlier rewriters", "last rewriter", "que
 
 
 def read(data: Path) -> list[dict[str, Any]]:
-    lines = (data / "equivalence.jsonl").read_text(encoding="utf-8") + LABELS.read_text(encoding="utf-8")
+    lines = (data / "equivalence.jsonl").read_text(encoding="utf-8") + gzip.decompress(LABELS.read_bytes()).decode()
     return [json.loads(line) for line in lines.splitlines()]
 
 

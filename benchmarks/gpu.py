@@ -25,8 +25,8 @@ import torch
 # Also where askew is a source tree that nobody has installed.
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
+from askew.models.find import halving
 from askew.models.generate import SMOLLM, Generator, Sampling, load_generator
-from askew.models.halving import halving
 from askew.models.prompts import KINDS, kind_ending, query_prefix
 
 ENDINGS = [kind_ending(kind) for kind in KINDS]

@@ -13,35 +13,58 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import re
 import time
-from dataclasses import asdict, replace
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from askew.core.errors import DataError
-from askew.corpora.grepbias import GrepBias, read_grepbias
+from askew.core.ranking import Floats
 from askew.models.find import MINILM, identify
 from askew.models.relevance import encode_pairs
-from askew.trainers.card import CardTable, hardware, shown
-from askew.trainers.common import choose_device, remembered
-from askew.trainers.grepbias.compare import HEADLINE_RULE, difference_table, headline
-from askew.trainers.grepbias.cosine import cosines, zero_shot_cosine
-from askew.trainers.grepbias.finetune import PACES, FinetuneSettings, FinetuneTexts
-from askew.trainers.grepbias.heads import CONVERGED, PUBLISHED, HeadInputs, HeadSettings
-from askew.trainers.grepbias.pairs import alpha_grid
-from askew.trainers.grepbias.protocol import ZeroShot, zero_shot_heads
-from askew.trainers.grepbias.scores import RowIndex, group_rows
-from askew.trainers.grepbias.tables import (
-    MethodLogits,
-    accuracy_table,
-    before_after_table,
-    fractions_table,
-    summary_table,
-    words_table,
+from askew.train.adapter import (
+    CONVERGED,
+    PACES,
+    PUBLISHED,
+    FinetuneSettings,
+    FinetuneTexts,
+    HeadInputs,
+    HeadSettings,
+    ZeroShot,
+    alpha_grid,
+    cosines,
+    zero_shot_cosine,
+    zero_shot_finetuned,
+    zero_shot_heads,
 )
-from askew.trainers.grepbias.transfer import zero_shot_finetuned
+from askew.train.card import CardTable, hardware, shown
+from askew.train.common import choose_device, remembered
+from askew.train.grepbias import (
+    GrepBias,
+    MethodLogits,
+    RowIndex,
+    accuracy_table,
+    both,
+    cell_fractions,
+    difference_table,
+    fractions_table,
+    group_rows,
+    mean_fractions,
+    nan_mean,
+    published_cells,
+    query_values,
+    read_grepbias,
+    right_rows,
+    short,
+    summary_table,
+    winners,
+)
 
 SCORES = Path(__file__).parent / "arena" / "grepbias"
 SEEDS = (1, 2, 3, 4, 5)
@@ -61,6 +84,97 @@ def text_of(with_title: bool) -> str:
 
 def cosine_name(text: str) -> str:
     return f"cosine, {text}, untrained"
+
+
+# The tables and the headline that only this program makes.
+
+_WORD = re.compile(r"[a-z]{2,}")
+# Accuracies that differ by less than this count as equal: it is the rounding error of a mean.
+_SAME = 1e-9
+HEADLINE_RULE = (
+    "the highest accuracy on held-out queries inside the training categories; of equal ones the smaller |M-F| there; "
+    "test categories have no part"
+)
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The chosen row; ``candidates`` has the method names, held-out accuracies and held-out |M-F|, best first."""
+
+    name: str
+    candidates: tuple[tuple[str, float, float], ...]
+
+
+def headline(results: Sequence[MethodLogits], groups: RowIndex) -> Headline:
+    """Pick a row by ``HEADLINE_RULE``. Methods without held-out folds cannot be picked."""
+    found = [(one.name, *_held_out(one.inside, groups)) for one in results if one.inside is not None]
+    if not found:
+        raise DataError(
+            "the headline row cannot be chosen, because no method has results on held-out queries of its training "
+            "categories"
+        )
+    ranked = sorted(found, key=lambda one: (-round(one[1] / _SAME), one[2]))
+    return Headline(ranked[0][0], tuple(ranked))
+
+
+def _held_out(inside: Floats, groups: RowIndex) -> tuple[float, float]:
+    """Accuracy and |M - F| of held-out logits (seeds by rows): the mean over seeds of the means over categories."""
+    values, _ = query_values(right_rows(inside, groups).mean(0), groups)
+    shares = nan_mean(cell_fractions(winners(inside, groups), groups), 1)
+    return float(values.mean()), float(np.abs(shares[:, 0] - shares[:, 1]).mean())
+
+
+def male_minus_female(fractions: Floats) -> Floats:
+    """M - F of each training; fractions are averaged over all categories, including the training one (as published)."""
+    averages = nan_mean(fractions, 1)
+    return np.asarray(averages[:, 0] - averages[:, 1])
+
+
+def before_after_table(
+    before: MethodLogits, after: MethodLogits, groups: RowIndex, baseline: MethodLogits
+) -> CardTable:
+    """Table 6: average shares of M, F, N and |M - F|, without and with the penalty. The baseline has no penalty."""
+    theirs = published_cells("6")
+    one, two = (nan_mean(mean_fractions(result, groups), 1) for result in (before, after))
+    gaps = [_gaps(result, groups) for result in (before, after)]
+    names = ("before M", "before F", "before N", "after M", "after F", "after N", "before |M-F|", "after |M-F|")
+    rows = []
+    for t, train in enumerate(groups.names):
+        ours = (*one[t], *two[t], gaps[0][t], gaps[1][t])
+        rows.append((train, *(both(v, theirs.get((train, "Average", n))) for v, n in zip(ours, names, strict=True))))
+    mean = [float(np.mean([v for (_, _, name), v in theirs.items() if name == wanted])) for wanted in names[-2:]]
+    rows.append(("mean", *([""] * 6), *(both(gap.mean(), m) for gap, m in zip(gaps, mean, strict=True))))
+    untrained = nan_mean(mean_fractions(baseline, groups), 1).mean(0)
+    rows.append((baseline.name, *short(untrained), "", "", "", f"{_gaps(baseline, groups).mean():.3f}", ""))
+    return CardTable(
+        f"Table 6: {before.name} and {after.name}, published values in brackets", ("train", *names), tuple(rows)
+    )
+
+
+def words_table(names: Sequence[str], documents: dict[str, list[str]], stop_words: frozenset[str]) -> CardTable:
+    """Table 4: the top three words of each category by TF-IDF over the categories' joined documents."""
+    published = published_cells("4")
+    counts = {name: Counter(_WORD.findall(" ".join(documents[name]).lower())) for name in names}
+    rows = []
+    for name in names:
+        scores = {word: n * _idf(word, counts) for word, n in counts[name].items() if word not in stop_words}
+        length = math.sqrt(sum(score**2 for score in scores.values())) or 1.0
+        top = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:3]
+        ours = ", ".join(f"{word} ({score / length:.2f})" for word, score in top)
+        theirs = ", ".join(f"{word} ({value:.2f})" for (train, _, word), value in published.items() if train == name)
+        rows.append((name, ours, theirs))
+    return CardTable("Table 4: top words by TF-IDF", ("category", "ours", "published"), tuple(rows))
+
+
+def _idf(word: str, counts: dict[str, Counter[str]]) -> float:
+    found = sum(word in one for one in counts.values())
+    return math.log((1 + len(counts)) / (1 + found)) + 1
+
+
+def _gaps(result: MethodLogits, groups: RowIndex) -> Floats:
+    """|M - F| of each training: the mean of the absolute values of the seeds, because seeds may differ in sign."""
+    leans = [male_minus_female(cell_fractions(winners(one, groups), groups)) for one in result.logits]
+    return np.asarray(np.abs(leans).mean(0))
 
 
 # Kept scores: one file for each row of the tables.
@@ -217,7 +331,7 @@ def show(table: CardTable) -> None:
 
 
 def stop_words() -> frozenset[str]:
-    from askew.reformulators.lexical import question_rules
+    from askew.rewrite.lexical import question_rules
 
     return question_rules().stop_words
 

@@ -25,13 +25,12 @@ import pyarrow as pa
 from bm25 import queries, tables
 
 from askew.core.errors import AskewError
-from askew.rankers import blocks, disk
-from askew.rankers.bm25.analyze import Analyzer
-from askew.rankers.bm25.build import build_index
-from askew.rankers.bm25.feedback import Rm3, search_with_feedback
-from askew.rankers.bm25.ranker import Bm25Ranker
-from askew.rankers.disk import StoredTexts, keeping_texts
-from askew.rankers.verify import check_index
+from askew.search import disk
+from askew.search import disk as blocks
+from askew.search.bm25.analyze import Analyzer
+from askew.search.bm25.build import build_index
+from askew.search.bm25.ranker import Bm25Ranker, Rm3, search_with_feedback
+from askew.search.disk import StoredTexts, check_index, keeping_texts
 
 _WARM_S, _LEAST_TURNS = 20.0, 8
 

@@ -22,8 +22,8 @@ MEASURES = [RR @ 10, nDCG @ 10, ARaB("tf") @ 10, NFaiRR @ 10]
 STARTS = {
     "python -c pass": ["-c", "pass"],
     "import askew": ["-c", "import askew"],
-    "askew --help": ["-m", "askew.cli.main", "--help"],
-    "askew measure --help": ["-m", "askew.cli.main", "measure", "--help"],
+    "askew --help": ["-m", "askew.ui.cli.main", "--help"],
+    "askew measure --help": ["-m", "askew.ui.cli.main", "measure", "--help"],
 }
 TIMES = 9
 
@@ -45,7 +45,7 @@ def equal_values(data: Path) -> None:
         "--per-query",
     ]
     said = subprocess.run(
-        [sys.executable, "-c", "from askew.cli.main import main; main()", "measure", *map(str, runs), *options],
+        [sys.executable, "-c", "from askew.ui.cli.main import main; main()", "measure", *map(str, runs), *options],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     by_command = json.loads(said)["runs"]

@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from askew.core.lexicon import load_lexicon, shipped_lexicons
-from askew.core.text import word
-from askew.core.vocabulary import GroupVocabulary, build_vocabulary
+from askew.core.text import GroupVocabulary, build_vocabulary, word
 
 SHEETS = Path(__file__).parent / "lexicon_precision"
 COLLECTIONS = ("msmarco_dl1920", "boolq", "squad_part", "gap", "fairytaleqa")
@@ -68,7 +67,7 @@ def spans(text: str) -> list[tuple[str, int, int]]:
 
 
 def mentions_in(vocabulary: GroupVocabulary, collection: str, doc_id: str, text: str) -> Iterator[Mention]:
-    """Every mention by the matching rule of ``askew.mentions``, at most ``PER_DOCUMENT`` of each word."""
+    """Every mention by the matching rule of ``askew.measures``, at most ``PER_DOCUMENT`` of each word."""
     places = spans(text)
     tokens = [token for token, _, _ in places]
     seen: Counter[str] = Counter()

@@ -23,22 +23,20 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from askew.app.logs.reading import read_log
-from askew.app.logs.sources import log_sources
 from askew.core.lexicon import load_lexicon
-from askew.logs.columns import bytes_of, canonical_column
 from askew.logs.definition import LogVocabulary, build_vocabulary, read_block, terms
-from askew.logs.pairs import Walk, walk
-from askew.logs.planted import Planted
-from askew.logs.synthetic import SyntheticLog, write_log
-from askew.logs.walk import match_pairs
+from askew.logs.pairs import Walk, match_pairs, walk
+from askew.logs.reading import read_log
+from askew.logs.sources import log_sources
+from askew.logs.tables import bytes_of, canonical_column
+from askew.testing.logs import Planted, SyntheticLog, write_log
 
 GAP = 30 * 60
 # The peak of this process alone: getrusage would count what its parent held when it was started.
 CHILD = """
 import re, resource, sys, time
 from pathlib import Path
-from askew.app.logs.analyze import LogSettings, analyze_log
+from askew.logs.analyze import LogSettings, analyze_log
 wall = time.perf_counter()
 report = analyze_log(sys.argv[1], format=sys.argv[2], settings=LogSettings(threads=2))
 used = resource.getrusage(resource.RUSAGE_SELF)

@@ -16,13 +16,13 @@ import tempfile
 from pathlib import Path
 
 import pyarrow as pa
+from anserini import RANKERS, Anserini
 
-from askew.app.search.compose import make_ranker
 from askew.core.ranking import Hits
-from askew.corpora.documents import read_documents
-from askew.corpora.queries import read_queries
-from askew.rankers.bm25.named import make_index
-from askew.testing.anserini import RANKERS, Anserini
+from askew.data.documents import read_documents
+from askew.data.queries import read_queries
+from askew.search.bm25.ranker import make_index
+from askew.search.retrieve import make_ranker
 
 EMPTY = ("", " \t", "the of and", "... !")
 

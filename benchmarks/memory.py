@@ -13,8 +13,8 @@ from text import passages
 CHILD = """
 import resource, sys
 from pathlib import Path
-from askew.engine.store import Store
-from askew.app.scoring.annotate import Annotate, annotate
+from askew.core.store.store import Store
+from askew.measures.counts import Annotate, annotate
 outcome = annotate(Path(sys.argv[1]), Store(sys.argv[2]), Annotate("rekabsaz2021"))
 print(outcome.manifest.rows_out, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """

@@ -1,15 +1,15 @@
 """Who does a word for women or men point to, without a neural network? Train the light resolver, and measure it.
 
-    python benchmarks/mention_light.py --data DATA --labels FILE ... --out src/askew/data/mentions/light.npz
+    python benchmarks/mention_light.py --data DATA --labels FILE ... --out src/askew/shipped/mentions/light.npz
     python benchmarks/mention_light.py --data DATA --labels FILE ... --measure [--keep FILE]
     python benchmarks/mention_light.py --data DATA --labels FILE ... --folds FOLDER
 
-A linear model of the features of ``askew.mentions.features``, trained on the labels of ``mention_model.py`` (same rows:
+A linear model on the features of the resolver, trained on the labels of ``mention_model.py`` (same rows:
 no passage of MS MARCO, no document of the test split) and on what the shipped adapter ``minilm-who`` says of further
 mentions in BoolQ, SQuAD, GAP and FairytaleQA: 4,000 labels are too few for a model of single words. ``--teacher FILE``
 keeps what the adapter said, which takes minutes on a GPU and an hour or so on two cores. ``--folds`` cross-validates:
 FOLDER/K has the adapter that ``mention_model.py --fold K`` trained, and ``answers.npy``, what it said. ``--keep``
-writes what was measured; that of the shipped resolver is in ``src/askew/data/mentions/light.measured.json``.
+writes what was measured; that of the shipped resolver is in ``src/askew/shipped/mentions/light.measured.json``.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ from mention_model import (
 from scipy import sparse
 from scipy.optimize import minimize
 
+from askew.core.groups import WHO
 from askew.core.lexicon import load_lexicon
-from askew.core.who import WHO
-from askew.mentions.features import MOST_FEATURES, extract
-from askew.mentions.marks import Marker
-from askew.mentions.resolve import LightResolver, as_bytes
-from askew.mentions.resolve_neural import WHO_ADAPTER, NeuralResolver
+from askew.measures.mentions import Marker
+from askew.measures.resolver import WHO_ADAPTER, LightResolver, NeuralResolver, as_bytes
+from askew.measures.resolver_features import MOST_FEATURES, extract
 
 # Mentions for the adapter to label: at most so many of a collection, and so many of a document.
 UNLABELED = {"boolq": (26_000, 14), "squad_part": (16_000, 14), "gap": (9_000, 4), "fairytaleqa": (9_000, 4)}

@@ -20,6 +20,7 @@ import argparse
 import csv
 import json
 import random
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -30,15 +31,14 @@ from typing import Any
 
 import numpy as np
 
+from askew.core.groups import WHO
 from askew.core.text import is_clipped
-from askew.core.who import WHO
-from askew.mentions.resolve import Resolver
+from askew.measures.resolver import Resolver
 from askew.models.find import MINILM
-from askew.models.mention import (
-    MentionTokens,
-    encode_mentions,
-    pad_mentions,
-)
+from askew.models.mention import MentionTokens, encode_mentions, pad_mentions
+
+# training.low_rank is in tools/, which is not a package of askew.
+sys.path.append(str(Path(__file__).parent.parent / "tools"))
 
 LABELS = Path(__file__).parent / "mentions" / "labels.jsonl"
 GREPBIAS = "grepbiasir"
@@ -145,9 +145,10 @@ def positions(labels: Sequence[Label]) -> tuple[list[str], Any, Any, Any]:
 
 def make_network(model: str, settings: Settings, device: str, classes: int = len(WHO)) -> tuple[Any, Any]:
     """The product's network with layers that learn, and its tokenizer."""
+    from training.low_rank import adapt
+
     from askew.models.mention_network import MentionNetwork
     from askew.models.relevance import open_encoder
-    from askew.trainers.low_rank import adapt
 
     encoder, tokenizer = open_encoder(model)
     adapt(encoder, "encoder.layer", settings.rank, settings.alpha, settings.dropout)
@@ -160,8 +161,7 @@ def fit(
 ) -> dict[str, Any]:  # fmt: skip
     """Train; the tensors of the adapter, with the scale multiplied into ``b``."""
     import torch
-
-    from askew.trainers.low_rank import Pace, encoder_tensors, fit_epochs
+    from training.low_rank import Pace, encoder_tensors, fit_epochs
 
     torch.manual_seed(seed)
     network, tokenizer = make_network(model, settings, device, len(names_of))
@@ -180,8 +180,7 @@ def fit(
 
 def _loss(network: Any, mentions: Sequence[MentionTokens], classes: list[int], settings: Settings) -> Any:
     import torch
-
-    from askew.trainers.low_rank import half_precision
+    from training.low_rank import half_precision
 
     with half_precision(network.enc.device):
         logits = network(pad_mentions(mentions)).float()
@@ -191,7 +190,7 @@ def _loss(network: Any, mentions: Sequence[MentionTokens], classes: list[int], s
 
 def measure(folder: Path, labels: Sequence[Label], with_test_documents: bool) -> dict[str, Any]:
     """Accuracy on the test split, each with its interval and how many rows and queries there are."""
-    from askew.mentions.resolve_neural import NeuralResolver
+    from askew.measures.resolver import NeuralResolver
 
     return measure_with(NeuralResolver(str(folder)), labels, with_test_documents)
 
@@ -224,7 +223,7 @@ def accuracy(right: Any, queries: Sequence[str], of: Any = None) -> dict[str, fl
 
     Where all rows are right or all wrong, no draw differs: an end is then that of as many such rows as queries.
     """
-    from askew.statistics.resampling import bca_interval
+    from askew.measures.statistics.intervals import bca_interval
 
     chosen = np.ones(len(right), bool) if of is None else of
     _, unit = np.unique(np.array(queries)[chosen], return_inverse=True)
@@ -267,7 +266,7 @@ def train(labels: Sequence[Label], options: argparse.Namespace) -> None:
     from safetensors.torch import save_file
 
     from askew.models.adapted import WEIGHTS
-    from askew.trainers.card import hardware
+    from askew.train.card import hardware
 
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     rows = training_rows(labels, options.with_test_documents)
@@ -280,7 +279,7 @@ def train(labels: Sequence[Label], options: argparse.Namespace) -> None:
 
 
 def write_out_of_fold(labels: Sequence[Label], folder: Path, fold: int) -> None:
-    from askew.mentions.resolve_neural import NeuralResolver
+    from askew.measures.resolver import NeuralResolver
 
     rows = [one for one in training_rows(labels) if fold_of(one) == fold]
     found = NeuralResolver(str(folder)).probabilities(*positions(rows))

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from askew.filters.rules import NAME_LOST, NUMBER_ADDED, NUMBER_LOST, RulesFilter
+from askew.rewrite.rules import NAME_LOST, NUMBER_ADDED, NUMBER_LOST, RulesFilter
 
 LEAST = (2.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.9)
 Key = tuple[str, ...]

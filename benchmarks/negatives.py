@@ -105,10 +105,11 @@ def prepare(options: argparse.Namespace) -> None:
 
 def training_arrays(folder: Path, docs: list[str], most: int | None) -> tuple[dict[str, Any], dict[str, Any]]:
     """The examples of every row, by places in the lists of queries and documents, and the settings of every row."""
-    from askew.app.search.retrieve import index_documents, queries_of, search_queries
-    from askew.app.train.negatives import RankerData
-    from askew.app.train.ranker import training_set
-    from askew.rankers.bm25.named import bm25
+    from askew.search.bm25.ranker import bm25
+    from askew.search.retrieve import index as index_documents
+    from askew.search.retrieve import queries_of, search_queries
+    from askew.train.negatives import RankerData
+    from askew.train.ranker import training_set
 
     texts: dict[str, Any] = {"docs": docs, "rows": {}, "tests": {}}
     arrays: dict[str, Any] = {"lean": np.zeros(len(docs), np.float32), "group": np.zeros(len(docs), np.int64)}
@@ -132,8 +133,8 @@ def training_arrays(folder: Path, docs: list[str], most: int | None) -> tuple[di
 
 def job_of(method: str, strength: float, seed: int) -> Any:
     """The settings of a row as askew train ranker reads them."""
-    from askew.app.train.ranker import RankerJob
-    from askew.trainers.settings import from_names
+    from askew.train.common import from_names
+    from askew.train.ranker import RankerJob
 
     return from_names(RankerJob, {**SHARED, **own_settings(method, strength), "seed": seed}, "negatives.py")
 

@@ -19,14 +19,14 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from askew.app.scoring.ranked import Counting, document_lean
-from askew.app.search.classify import make_classifier
-from askew.app.search.retrieve import index_documents
-from askew.corpora.collection import open_collection
-from askew.mentions.count import counter_for
-from askew.plugins.kinds import DocMentions
-from askew.publish.splits import normal
-from askew.rankers.bm25.named import bm25
+from askew.core.protocols import DocMentions
+from askew.core.text import normal
+from askew.data.collection import open_collection
+from askew.measures.mentions import counter_for
+from askew.rewrite.classifiers import make_classifier
+from askew.search.annotated import Counting, document_lean
+from askew.search.bm25.ranker import bm25
+from askew.search.retrieve import index as index_documents
 
 TRAIN = "squad_part"
 # name: the folder, and how many neutral queries are sampled (0: all judged queries)

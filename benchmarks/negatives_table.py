@@ -17,11 +17,11 @@ from negatives_data import NO_DOCUMENT, TESTS, TRAIN, Seen, TestSet, documents, 
 from negatives_train import NO_PLACE, Kept
 
 import askew
-from askew.app.bench.results import Cell, compared
-from askew.app.search.retrieve import write_run
 from askew.core.measure import Direction
-from askew.corpora.collection import open_collection
-from askew.statistics.intervals import mean_with_interval, size_bounds
+from askew.data.collection import open_collection
+from askew.measures.statistics.intervals import mean_with_interval, size_bounds
+from askew.search.retrieve import write_run
+from askew.study.bench.results import Cell, compared
 
 MEASURES = (
     "nDCG@10", "RR@10", "ARaB(tf)@10", "ARaB(tf,lexicon=rekabsaz2021)@10", "NFaiRR@10", "ARaB(tf,who=generic)@10",

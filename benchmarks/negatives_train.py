@@ -49,7 +49,7 @@ class Worker:
     def __init__(self, folder: Path, weights: Path, device: str | None, changes: dict[str, Any], threads: int) -> None:
         import torch
 
-        from askew.trainers.common import choose_device
+        from askew.train.common import choose_device
 
         torch.set_float32_matmul_precision("high")
         if threads:
@@ -61,8 +61,8 @@ class Worker:
 
     def train(self, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """The places of the top documents by collection, and how long it took."""
-        from askew.trainers.common import Schedule
-        from askew.trainers.ranker import Examples, RankerSettings, RankerTexts, fit
+        from askew.train.common import Schedule
+        from askew.train.crossencoder import Examples, RankerSettings, RankerTexts, fit
 
         began = time.monotonic()
         arrays, texts, row = self.given.arrays, self.given.texts, self.given.texts["rows"][name]
@@ -83,7 +83,7 @@ class Worker:
 
     def _trained_on(self, tokenizer: Any) -> tuple[Any, Any]:
         """The tokens of the training texts; all rows cut them alike."""
-        from askew.trainers.ranker import TokenTexts
+        from askew.train.crossencoder import TokenTexts
 
         if self._tokens is None:
             texts = self.given.texts
@@ -146,8 +146,8 @@ def _train_in_worker(name: str, deadline: float) -> Any:
 
 def train_rows(names: Iterable[str], options: argparse.Namespace, changes: dict[str, Any]) -> None:
     """Train the rows that are not done yet, several at a time; ``changes`` are to the prepared pace."""
-    from askew.trainers.card import hardware
-    from askew.trainers.common import choose_device
+    from askew.train.card import hardware
+    from askew.train.common import choose_device
 
     given = Prepared.read(options.prepared)
     kept = Kept.read([options.out, *options.done], list(given.texts["tests"]))
@@ -229,7 +229,7 @@ class Kept:
 
     def write(self, folder: Path) -> None:
         """One file for each collection, and then the one that says what is in them."""
-        from askew.core.whole_files import write_whole, written_whole
+        from askew.core.files import write_whole, written_whole
 
         folder.mkdir(parents=True, exist_ok=True)
         for name, mine in self.places.items():

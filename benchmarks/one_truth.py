@@ -19,12 +19,12 @@ import polars as pl
 from fastapi.testclient import TestClient
 
 import askew
-from askew.app.explore.opening import Sources
 from askew.core.measure import pair_columns
-from askew.publish.page import numerals as n
-from askew.web.app import create_app
-from askew.web.pages.parts import signed
-from askew.web.settings import ServerLimits, Settings
+from askew.report import markup as n
+from askew.ui.explorer.opening import Sources
+from askew.ui.web.app import create_app
+from askew.ui.web.pages.parts import signed
+from askew.ui.web.settings import ServerLimits, Settings
 
 RECIPE = """
 [collection]

@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from askew.app.build.prepare import prepare
-from askew.app.build.recipe import Recipe
 from askew.core.measure import UNBOUNDED, new_column, old_column
-from askew.engine.store import Store
-from askew.statistics.intervals import change_interval
+from askew.core.store.store import Store
+from askew.measures.statistics.intervals import change_interval
+from askew.pairs.plan import prepare
+from askew.pairs.recipe import Recipe
 
 EFFECTIVENESS, BIAS, HELD_OUT = "nDCG@10", "ARaB(tf)@10", "ARaB(bool)@10"
 MEASURES = (EFFECTIVENESS, "RR(rel=2)@10", BIAS, HELD_OUT)

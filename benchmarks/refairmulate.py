@@ -19,11 +19,11 @@ import polars as pl
 import psutil
 import pyarrow as pa
 
-from askew.app.build.prepare import prepare
-from askew.app.build.recipe import read_recipe, with_settings
-from askew.app.build.summary import summary_of
-from askew.engine.store import Store
-from askew.selectors.tables import cross_table
+from askew.core.store.store import Store
+from askew.pairs.figures import summary_of
+from askew.pairs.plan import prepare
+from askew.pairs.recipe import read_recipe, with_settings
+from askew.pairs.tables import cross_table
 
 
 def run(words: list[str]) -> tuple[str, float, float]:

@@ -17,10 +17,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from askew.app.search.compose import make_ranker
-from askew.app.search.reformulate import FirstPass, make_filter, make_reformulator, reformulate
-from askew.app.search.retrieve import index_documents, queries_of
 from askew.core.errors import AskewError
+from askew.rewrite.reformulate import FirstPass, make_filter, make_reformulator, reformulate
+from askew.search.retrieve import index as index_documents
+from askew.search.retrieve import make_ranker, queries_of
 
 _FAST_LINES = """stem.krovetz stem.lovins stem.paicehusk stem.porter stem.porter2 stem.sstemmer stem.trunc4 stem.trunc5
 wordnet thesaurus reduce spelling swap embedding rm3 rocchio relevancefeedback fairfeedback docluster termcluster
@@ -148,7 +148,7 @@ class _server:  # noqa: N801 - used as a with statement's word
     def __enter__(self) -> str:
         from askew.models.generate import SMOLLM, Sampling, load_generator
         from askew.models.prompts import kind_ending, query_prefix
-        from askew.reformulators.rewrite import ADAPTER
+        from askew.rewrite.rewrite import ADAPTER
 
         writer, one_at_a_time = load_generator(SMOLLM, "causal", ADAPTER), threading.Lock()
 

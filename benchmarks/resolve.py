@@ -19,11 +19,9 @@ from text import passages
 import askew
 from askew.core import machine
 from askew.core.lexicon import load_lexicon
-from askew.corpora.documents import read_documents
-from askew.mentions.count import MentionCounter
-from askew.mentions.marks import Marker
-from askew.mentions.resolve import default_resolver
-from askew.mentions.resolved import ResolvedCounter
+from askew.data.documents import read_documents
+from askew.measures.mentions import Marker, MentionCounter
+from askew.measures.resolver import ResolvedCounter, default_resolver
 
 TOKENS = "unclipped"
 

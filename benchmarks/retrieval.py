@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 import askew
-from askew.app.search.compose import make_ranker
-from askew.app.search.retrieve import index_documents, search_queries
-from askew.corpora.documents import read_documents
-from askew.corpora.queries import read_queries
-from askew.rankers import lucene
-from askew.rankers.bm25.ranker import Bm25Ranker
+from askew.data.documents import read_documents
+from askew.data.queries import read_queries
+from askew.search import lucene
+from askew.search.bm25.ranker import Bm25Ranker
+from askew.search.retrieve import index as index_documents
+from askew.search.retrieve import make_ranker, search_queries
 
 COLLECTIONS = (
     ("msmarco_dl1920", "queries.dl19.tsv", "qrels.dl19.txt", "nDCG@10 AP(rel=2)@1000 RR(rel=2)@10"),

@@ -16,15 +16,19 @@ natural, by a reader; shares are means of the two readers with Wilson intervals 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from askew.core.shares import wilson
-from askew.core.shipped import DATA
-from askew.trainers.logistic import roc_area
+from askew.core.files import DATA
+from askew.measures.statistics.intervals import wilson
+
+sys.path.append(str(Path(__file__).parent.parent / "tools"))
+from training.logistic import roc_area
 
 FOLDER = Path(__file__).parent / "reformulation"
 MEASURED = DATA / "adapters" / "smollm2-rewrite" / "measured.json"
@@ -32,8 +36,10 @@ READERS = (0, 1)
 
 
 def read(name: str) -> Any:
-    text = (FOLDER / name).read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()] if name.endswith("l") else json.loads(text)
+    data = (FOLDER / name).read_bytes()
+    return (
+        [json.loads(line) for line in gzip.decompress(data).splitlines()] if name.endswith("gz") else json.loads(data)
+    )
 
 
 def usable(row: dict[str, Any], reader: int) -> bool:
@@ -68,7 +74,7 @@ def areas(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def measure() -> dict[str, Any]:
-    rows, survivors = read("sheet.jsonl"), read("survivors.json")
+    rows, survivors = read("sheet.jsonl.gz"), read("survivors.json")
     sets = {
         "rewrite, filtered": [row for row in rows if row["method"] == "rewrite" and row["kept"]],
         "rewrite, unfiltered": [row for row in rows if row["method"] == "rewrite" and row["sampled"]],

@@ -22,10 +22,10 @@ from typing import Any
 
 import torch
 
+from askew.models.decode import Llama
 from askew.models.generate import SMOLLM, Generator, Sampling, load_generator
-from askew.models.llama import Llama
 from askew.models.prompts import KINDS, kind_ending, query_prefix
-from askew.reformulators.rewrite import ADAPTER
+from askew.rewrite.rewrite import ADAPTER
 
 ENDINGS = [kind_ending(kind) for kind in KINDS]
 HOW = Sampling(max_new_tokens=24, top_k=50, top_p=0.95)

@@ -5,9 +5,9 @@
     python benchmarks/rewriter.py evaluate --data DATA           the tables, with intervals and tests
 
 ``BOXES`` is what ``askew publish`` makes of the recipe ``NAME-boxes.toml`` that ``dataset.py --tables`` writes. The
-models are those of ``askew train rewriter``, by the function that it calls; ``train`` needs torch, transformers and
-numpy only (``causal`` also peft, accelerate and the weights of SmolLM2), so that it can run on another machine. What is
-learned from and what was written is kept in ``arena/rewriters``; ``evaluate`` computes everything else again.
+models are the word networks of ``word_networks.py`` and those of ``askew train rewriter``, by the function that it
+calls. What is learned from and what was written is kept in ``arena/rewriters``; ``evaluate`` computes everything else
+again.
 
 Two questions. How near is what is written to the query that was chosen (as RePair's Table 6 asks), of held-out queries
 that have one; the original query, and what ``reduce`` leaves of it, need no training. And, of all held-out queries: do
@@ -30,6 +30,8 @@ from typing import Any
 
 import numpy as np
 
+# As in RePair, but for 5% of the training pairs that choose the epoch of a word network.
+SHARES = {"train": 0.65, "dev": 0.05, "test": 0.3}
 KEPT = Path(__file__).resolve().parent / "arena" / "rewriters"
 MODELS = ("acg", "hred-qs", "acg-vectors", "hred-qs-vectors", "causal", "seq2seq")
 COLLECTIONS = {"boolq": "boolq", "squad": "squad_part"}
@@ -43,10 +45,10 @@ def prepare(options: argparse.Namespace) -> None:
     """Pairs and held-out queries as one small file; of the vectors those of words that are there."""
     from dataset import CANDIDATES
 
-    from askew.app.train.rewriter import SHARES, read_pairs, split_pairs
-    from askew.core.split import part_of
-    from askew.corpora.collection import open_collection
-    from askew.publish.splits import SALT, normal
+    from askew.core.tables import part_of
+    from askew.core.text import SALT, normal
+    from askew.data.collection import open_collection
+    from askew.train.rewriter import read_pairs, split_pairs
 
     told: dict[str, Any] = {name: [[], [], []] for name in ("train", "dev", "test")} | {"asked": [[], []], "data": {}}
     for name, _, folder in (one.partition("=") for one in options.boxes):
@@ -81,7 +83,7 @@ def read_json(file: Path) -> Any:
 
 
 def write_vectors(told: dict[str, Any], source: Path, out: Path) -> None:
-    from askew.reformulators.vectorfiles import read_vectors
+    from askew.rewrite.embedding import read_vectors
 
     words, vectors = read_vectors(source)
     texts = (text for part in ("train", "dev", "test") for column in told[part][1:] for text in column)
@@ -118,20 +120,15 @@ def train(options: argparse.Namespace) -> None:
 def _train_one(
     name: str, seed: int, told: dict[str, Any], options: argparse.Namespace
 ) -> tuple[list[str], dict[str, Any]]:
-    from askew.models.rewrite import WORD_KINDS
-    from askew.trainers.card import hardware
-    from askew.trainers.rewriter import PRESETS, fit_rewriter
-    from askew.trainers.rewriting.scores import corpus_bleu
-    from askew.trainers.rewriting.words import Rewrites
+    from word_networks import PACE, SIZES, fit_words
+
+    from askew.train.card import hardware
+    from askew.train.common import choose_device
+    from askew.train.finetune import corpus_bleu
+    from askew.train.rewriter import PRESETS, Rewrites, fit_rewriter
 
     began, kind = time.monotonic(), name.removesuffix("-vectors")
     train_part, dev = (Rewrites(*told[part]) for part in ("train", "dev"))
-    settings, pace = PRESETS[kind]
-    pace = replace(pace, seed=seed, save_every=0)
-    if kind in WORD_KINDS:
-        pace = replace(pace, epochs=float(options.epochs), batch_size=options.batch)
-    elif options.model:
-        settings = replace(settings, text=replace(settings.text, model=options.model))
     vectors = None
     if name.endswith("-vectors"):
         with np.load(options.prepared / "vectors.npz") as file:
@@ -143,13 +140,21 @@ def _train_one(
         return values[-1]
 
     with tempfile.TemporaryDirectory() as work:
-        taught = fit_rewriter(train_part, settings, pace, Path(work), dev, vectors, score=score)
+        if kind in SIZES:
+            pace = replace(PACE, seed=seed, save_every=0, epochs=float(options.epochs), batch_size=options.batch)
+            rewriter: Any = fit_words(kind, train_part, pace, Path(work), dev, score, vectors)
+        else:
+            settings, pace = PRESETS[kind]
+            pace = replace(pace, seed=seed, save_every=0)
+            if options.model:
+                settings = replace(settings, text=replace(settings.text, model=options.model))
+            rewriter = fit_rewriter(train_part, settings, pace, Path(work)).rewriter
         trained = time.monotonic()
-        texts = [lines[0] for lines in taught.write(told["asked"][1])]
+        texts = [lines[0] for lines in rewriter.write(told["asked"][1])]
     return texts, {
         "train_seconds": round(trained - began, 1), "write_seconds": round(time.monotonic() - trained, 1),
         "epochs": pace.epochs, "batch": pace.batch_size, "best_epoch": 1 + int(np.argmax(values)) if values else None,
-        "hardware": hardware(taught.device),
+        "hardware": hardware(choose_device(None)),
     }  # fmt: skip
 
 
@@ -185,9 +190,8 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def _overlap(told: dict[str, Any], ids: list[str], made: dict[str, list[list[str]]]) -> None:
     """Nearness to the chosen query: the mean over seeds of each, the interval that of the first seed."""
-    from askew.app.train.rewriter import score_rewrites
-    from askew.trainers.rewriting.scores import TABLE_6
-    from askew.trainers.rewriting.words import Rewrites
+    from askew.train.finetune import TABLE_6
+    from askew.train.rewriter import Rewrites, score_rewrites
 
     test = Rewrites(*told["test"])
     place = {query: row for row, query in enumerate(ids)}
@@ -208,7 +212,7 @@ def _overlap(told: dict[str, Any], ids: list[str], made: dict[str, list[list[str
 def _retrieval(options: argparse.Namespace, ids: list[str], made: dict[str, list[list[str]]]) -> None:
     """Effectiveness and lean of what all held-out queries find, as they were and rewritten."""
     from askew.core.measure import UNBOUNDED
-    from askew.statistics.significance import holm, paired
+    from askew.measures.statistics.significance import holm, paired
 
     first, values, directions = next(iter(made)), {name: [] for name in made}, {}
     for collection in dict.fromkeys(query.partition(":")[0] for query in ids):

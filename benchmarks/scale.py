@@ -70,7 +70,7 @@ class Synthetic:
 
     def reformulate(self, asked: Any) -> Any:
         """The same candidates for the same query, whatever the batch."""
-        from askew.plugins.methods import Candidates
+        from askew.core.protocols import Candidates
 
         found = Candidates()
         for row, (query, text) in enumerate(zip(asked.query_ids, asked.texts, strict=True)):

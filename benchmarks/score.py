@@ -14,9 +14,9 @@ import time
 import numpy as np
 import pyarrow as pa
 
+from askew.core.protocols import DocMentions, Inputs, Judgements
 from askew.core.ranking import Rankings
 from askew.measures.catalogue import Catalogue
-from askew.plugins.kinds import DocMentions, Inputs, Judgements
 
 MEASURES = ["RR@10", "AP@10", "ARaB(tc)@10", "ARaB(tf)@10", "ARaB(bool)@10", "NFaiRR@10"]
 DISCOUNTS = [1 / math.log2(r + 1) for r in range(1, 11)]

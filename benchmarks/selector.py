@@ -73,9 +73,9 @@ def train(options: argparse.Namespace) -> None:
 
 def measure(options: argparse.Namespace) -> None:
     """The values of every query by method and measure, for each training."""
-    from askew.app.build.built_pairs import read_built
-    from askew.app.train.held_out import HELD_OUT
-    from askew.corpora.queries import read_queries
+    from askew.data.queries import read_queries
+    from askew.train.common import HELD_OUT
+    from askew.train.selector import read_built
 
     built = read_built(options.work / f"store-{TESTED}")
     replayed = options.work.resolve() / TESTED / "kept.tsv"
@@ -120,7 +120,7 @@ def fixed_runs(built: Any, work: Path) -> dict[str, Any]:
 
 def texts_of(built: Any, worth: Any) -> dict[str, str]:
     """The candidate of the highest worth by query."""
-    from askew.trainers.selector import best_candidate
+    from askew.train.selector import best_candidate
 
     rows = best_candidate(built.query, len(built.query_ids), worth)
     return dict(zip(built.query_ids, built.table["text"].gather(rows), strict=True))
@@ -152,7 +152,7 @@ def bench_once(
 ) -> tuple[Any, dict[str, Any]]:
     """One bench, and the share of the original top 10 that each method keeps for each query."""
     from askew import BenchSettings, bench
-    from askew.app.bench.saved import run_names
+    from askew.study.bench.bench import run_names
 
     out = work / f"bench-{len(queries)}-{agree:g}"
     methods = [text for text in names if text.startswith(REPLAY)]
@@ -184,11 +184,9 @@ def top10(run: Path) -> dict[str, set[str]]:
 
 def told_apart(built: Any, model: Path, queries: list[str]) -> dict[str, float]:
     """How well the cross-encoder tells chosen candidates of these queries from negative ones, beside guessing."""
-    from askew.app.build.built_pairs import labels_for
-    from askew.app.train.selector import read_rule
-    from askew.statistics.curves import average_precision
-    from askew.trainers.ranker import CrossEncoder
-    from askew.trainers.selector import NEITHER, POSITIVE, SelectorSettings, score_candidates
+    from askew.measures.statistics.curves import average_precision
+    from askew.train.crossencoder import CrossEncoder
+    from askew.train.selector import NEITHER, POSITIVE, SelectorSettings, labels_for, read_rule, score_candidates
 
     settings = SelectorSettings(**{**read_rule(model)["settings"], "model": str(model)})
     labels = labels_for(built, settings.learns)
@@ -260,8 +258,8 @@ def compare(values: dict[str, dict[str, Any]], measured: str, old: str, new: str
     """The paired comparison of two methods and the interval of the change of the mean in percent."""
     from askew.core.measure import Direction
     from askew.measures.catalogue import Catalogue
-    from askew.statistics.intervals import change_interval, size_bounds
-    from askew.statistics.significance import paired
+    from askew.measures.statistics.intervals import change_interval, size_bounds
+    from askew.measures.statistics.significance import paired
 
     (asked,) = Catalogue().complete([measured])
     direction, bounds = asked.direction, asked.bounds

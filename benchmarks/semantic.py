@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from askew.filters.calibrate import read_labeled
-from askew.filters.semantic import SemanticFilter
-from askew.statistics.curves import calibrate
+from askew.measures.statistics.curves import calibrate
+from askew.rewrite.filters import SemanticFilter, read_labeled
 
 FILES = ("variations_antique_labeled.csv", "variations_trec2019_labeled.csv")
 REWORDED = {"transformation_type": ("paraphrase", "synonym", "naturality")}

@@ -33,14 +33,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from askew.corpora.demo import demo_files
+from askew.data.collection import demo_files
 
 # The limit on what may wait is no option of the command, so overload starts the service from within.
 OVERLOADED = """
 import sys
-from askew.app.explore.opening import Sources
-from askew.web.server import serve
-from askew.web.settings import ServerLimits, Settings
+from askew.ui.explorer.opening import Sources
+from askew.ui.web.server import serve
+from askew.ui.web.settings import ServerLimits, Settings
 settings = Settings(Sources(recipe=sys.argv[1]), port=0, limits=ServerLimits(waiting=20))
 serve(settings, lambda address: print("askew:", address, flush=True))
 """

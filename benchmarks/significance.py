@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from askew.statistics.bounded import BoundedMean, probability_below_zero
-from askew.statistics.studentized import StudentizedMean
+from askew.measures.statistics.bounded import BoundedMean, StudentizedMean, probability_below_zero
 
 Floats = Any
 SIZES = (10, 30, 100, 300)

@@ -26,7 +26,7 @@ from dataset import PARTS, Part, make_collection
 
 import askew
 from askew.core.measure import UNBOUNDED, Direction
-from askew.statistics.significance import paired
+from askew.measures.statistics.significance import paired
 
 KEPT = Path(__file__).with_name("steering.json")
 LEAST, COUNT = 0.7, 10

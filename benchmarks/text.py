@@ -10,8 +10,8 @@ import random
 from pathlib import Path
 
 from askew.core.lexicon import load_lexicon
-from askew.corpora.demo import demo_files
-from askew.corpora.documents import read_documents
+from askew.data.collection import demo_files
+from askew.data.documents import read_documents
 
 
 def passages(path: Path | None, count: int, seed: int = 0) -> list[str]:

@@ -122,7 +122,7 @@ def published_value(published: float | Mapping[str, float]) -> tuple[float, str]
 
 def gsqr_spearman() -> Ours:
     """Of the rows that GSQR printed, all but the sum of all topics."""
-    text = files("askew").joinpath("data/logs/gsqr_table1.csv").read_text(encoding="utf-8")
+    text = files("askew").joinpath("shipped/logs/gsqr_table1.csv").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     rows = [row for row in csv.DictReader(lines) if row["topic"] != "all topics"]
     found = spearman([float(row["rate"]) for row in rows], [float(row["recommended"]) for row in rows])

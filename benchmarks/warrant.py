@@ -33,15 +33,13 @@ from warrant_runs import (
 )
 from warrant_table import conclusion_tests, decisive
 
-from askew.app.scoring.relevance import open_estimator
+from askew.core.groups import WHO, resolver_id
 from askew.core.lexicon import load_lexicon
 from askew.core.text import is_clipped
-from askew.core.who import WHO, resolver_id
-from askew.mentions.marks import Marker
-from askew.mentions.relevance import WHY, confusion, merge_classes, why_parts
-from askew.mentions.resolve import class_probabilities, open_resolver
-from askew.statistics.resampling import RESAMPLES
-from askew.statistics.shares import corrected
+from askew.measures.mentions import Marker
+from askew.measures.relevance import WHY, confusion, merge_classes, open_estimator, why_parts
+from askew.measures.resolver import class_probabilities, open_resolver
+from askew.measures.statistics.intervals import RESAMPLES, corrected
 
 REASONS = ("offtopic", "asked", "warranted", "stereotype")
 # Estimates do not tell it from warranted.

@@ -1,6 +1,6 @@
 """Is a document about what was asked, and why does a mention stand there? Fit the two regressions, and measure them.
 
-    python benchmarks/warrant_model.py --data DATA --labels FILE ... --folds FOLDER --out src/askew/data/mentions
+    python benchmarks/warrant_model.py --data DATA --labels FILE ... --folds FOLDER --out src/askew/shipped/mentions
     python benchmarks/warrant_model.py --data DATA --labels FILE ... --folds FOLDER
     python benchmarks/warrant_model.py --data DATA --labels FILE ... [--keep FILE]
 
@@ -9,7 +9,7 @@ five-fold cross-validation over queries gives the confusion of why that shares a
 ``mention_light.py``) that of who; training rows have the classes of the fold in which their document was left out.
 Rarity of words is from the documents of BoolQ, SQuAD and FairytaleQA. A row of rank 0 was found in a judged document:
 its relevance is known. Without ``--folds`` what is shipped is measured on the test split, and ``--keep`` writes the
-figures (those that are shipped: ``src/askew/data/adapters/minilm-why/measured.json``) with the errors of the
+figures (those that are shipped: ``src/askew/shipped/adapters/minilm-why/measured.json``) with the errors of the
 cross-validation, which are kept in ``relevance.json``.
 """
 
@@ -29,11 +29,11 @@ from mention_model import LABELS, TEST_ONLY, Label, accuracy, fold_of, read_labe
 from sklearn.linear_model import LogisticRegression
 from why_model import MERGED, Row, fold_of_query, read_rows, usable
 
+from askew.core.groups import WHO
 from askew.core.text import is_clipped
-from askew.core.who import WHO
-from askew.mentions import relevance as r
-from askew.mentions.relevance import WHY, Estimator, _stems
-from askew.mentions.resolve import class_probabilities, open_resolver
+from askew.measures import relevance as r
+from askew.measures.relevance import WHY, Estimator, _stems
+from askew.measures.resolver import class_probabilities, open_resolver
 
 ENCYCLOPEDIA = ("boolq", "squad_part", "fairytaleqa")
 LEAST = 3

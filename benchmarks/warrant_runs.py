@@ -15,8 +15,8 @@ from mention_model import GREPBIAS
 
 import askew
 from askew.core.lexicon import load_lexicon
-from askew.mentions.marks import Marker
-from askew.statistics.resampling import bca_interval
+from askew.measures.mentions import Marker
+from askew.measures.statistics.intervals import bca_interval
 
 DL = "msmarco_dl1920"
 NAMES = {"boolq": "BoolQ", "squad_part": "SQuAD", DL: "DL", GREPBIAS: "GrepBiasIR"}

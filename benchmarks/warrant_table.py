@@ -11,9 +11,9 @@ from mention_model import GREPBIAS, read_texts
 from warrant_runs import DL, NAMES, RunSet, Study, cpjku_runs, dl_runs, judgements, own_bm25, table
 
 import askew
-from askew.app.search.rerank import RerankSettings, rerank
-from askew.statistics.agreement import pair_signs, tau_b
-from askew.statistics.resampling import bca_interval
+from askew.measures.statistics.intervals import bca_interval
+from askew.measures.statistics.significance import pair_signs, tau_b
+from askew.search.rerank import RerankSettings, rerank
 
 REFERENCE = "ARaB(tf,tokens=word,lexicon=rekabsaz2020)@10"
 LEXICONS = ("rekabsaz2020", "rekabsaz2021", "gender")

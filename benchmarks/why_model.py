@@ -22,7 +22,7 @@ import numpy as np
 from mention_model import FOLDS, LABELS, TEST_ONLY, Label, Settings, fit, positions, read_texts
 
 from askew.core.text import is_clipped
-from askew.mentions.relevance import WHY, after_query
+from askew.measures.relevance import WHY, after_query
 
 # Too few are labeled to tell them apart.
 MERGED = {"stereotype": "warranted"}
@@ -95,7 +95,7 @@ def as_labels(rows: list[Row]) -> list[Label]:
 
 def describe(labels: list[Label], settings: Settings, seed: int, device: str) -> dict[str, object]:
     """What the adapter was trained on, and how."""
-    from askew.trainers.card import hardware
+    from askew.train.card import hardware
 
     return {
         "program": "benchmarks/why_model.py", "settings": asdict(settings), "seed": seed, "hardware": hardware(device),
@@ -108,7 +108,7 @@ def main() -> None:
     import torch
     from safetensors.torch import save_file
 
-    from askew.mentions.resolve_neural import NeuralResolver
+    from askew.measures.resolver import NeuralResolver
     from askew.models.adapted import WEIGHTS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from askew.publish.checking import verify
+from askew.pairs.dataset.checking import verify
 
 ROOT = Path(__file__).resolve().parent.parent
 DATASETS = ROOT / "datasets"

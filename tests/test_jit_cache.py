@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import askew
-from askew import jit_cache
-from askew.sorting import sort_ascending, sort_rows
+from askew.core import jit_cache
+from askew.core.compiled import sort_ascending, sort_rows
 
 NOBODY = 65534
-RUN = "import sys; from askew.cli.main import main; sys.argv[0] = 'askew'; main()"
+RUN = "import sys; from askew.ui.cli.main import main; sys.argv[0] = 'askew'; main()"
 NOT_KEPT = (
     "askew: compiling functions for the first use, which takes up to 60 s; "
-    "the compiled code is not cached, because no cache folder is writable: "
+    "the compiled code is not cached: "
     "set ASKEW_CACHE to a writable folder"
 )
-ADD = "from askew.compiled import compiled\n\n\n@compiled\ndef add(a, b):\n    return a + b\n"
+ADD = "from askew.core.compiled import compiled\n\n\n@compiled\ndef add(a, b):\n    return a + b\n"
 
 
 @pytest.fixture

@@ -7,13 +7,12 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 import askew
-from askew.app.shipped.models import shipped_models
+from askew.train.shipped import shipped_models
 
 ROOT = Path(__file__).parent.parent
 SOURCE = Path(askew.__file__).parent
@@ -31,7 +30,7 @@ def test_importing_askew_imports_neither_torch_nor_pandas_nor_numba():
 
 def test_help_imports_nothing_heavy():
     code = (
-        "import sys\nfrom askew.cli.main import run\nrun(['--help'])\n"
+        "import sys\nfrom askew.ui.cli.main import run\nrun(['--help'])\n"
         "print([m for m in ('torch','pandas','numba','polars','pyarrow','numpy') if m in sys.modules])"
     )
     assert run_python(code).splitlines()[-1] == "[]"
@@ -65,10 +64,10 @@ def test_the_license_of_the_package_names_every_license_of_what_it_ships():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     named = set(project["license"].split(" AND "))
     assert "Apache-2.0" in named
-    for path in (ROOT / "src/askew/data").rglob("*.toml"):
+    for path in (ROOT / "src/askew/shipped").rglob("*.toml"):
         found = tomllib.loads(path.read_text(encoding="utf-8")).get("license")
         assert found is None or stated_license(found) in {*named, None}, path
-    cards = [path.read_text(encoding="utf-8") for path in (ROOT / "src/askew/data/adapters").rglob("README.md")]
+    cards = [path.read_text(encoding="utf-8") for path in (ROOT / "src/askew/shipped/adapters").rglob("README.md")]
     heads = [re.search(r"^license: (\S+)$", card, re.MULTILINE) for card in cards]
     assert {head[1] for head in heads if head} == {"cc-by-sa-4.0"} <= {one.lower() for one in named}
     assert len(cards) == len([head for head in heads if head])
@@ -86,10 +85,10 @@ def test_the_license_files_are_listed_and_there():
 
 def test_the_notice_accounts_for_every_file_of_data():
     notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
-    for path in (ROOT / "src/askew/data").rglob("*"):
+    for path in (ROOT / "src/askew/shipped").rglob("*"):
         place = path.relative_to(ROOT / "src/askew")
         if path.is_file() and "__pycache__" not in place.parts:
-            named = [one for one in (place, *place.parents) if str(one) not in (".", "data")]
+            named = [one for one in (place, *place.parents) if str(one) not in (".", "shipped")]
             assert any(re.search(rf"{re.escape(str(one))}(?=[,\s])", notice) for one in named), place
 
 
@@ -101,19 +100,10 @@ def test_the_notice_names_whom_the_licenses_ask_to_name():
         assert re.search(rf"https://\S*{re.escape(address)}", notice), address
 
 
-def test_no_class_name_occurs_twice():
-    found = defaultdict(list)
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                found[node.name].append(str(path.relative_to(SOURCE)))
-    assert {name: places for name, places in found.items() if len(places) > 1} == {}
-
-
 def test_no_default_of_a_command_stands_in_the_command_line():
     """Options have no default (None or False), or name one of the library."""
     own = []
-    for path in (SOURCE / "cli").glob("*.py"):
+    for path in (SOURCE / "ui/cli").glob("*.py"):
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(function, ast.FunctionDef) and function.name.endswith("command"):
                 own += [

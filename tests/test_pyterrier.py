@@ -136,7 +136,7 @@ def test_all_candidates_have_ids_of_their_own_and_the_id_of_their_query(made, pd
     assert found["qid_0"].tolist() == ["q", "q", "q", "r"] and found["kind"].tolist() == ["x", "x", "x", "y"]
     assert found["query"].tolist() == ["how to become a nurse", "become a nurse", "become nurse", "nurse"]
     assert found["query_0"].tolist() == ["how to become a nurse"] * 3 + ["nurse"]
-    with pytest.raises(ConfigError, match="with Fuse before this step"):
+    with pytest.raises(ConfigError, match="before this step"):
         made.Reformulate("reduce", candidates="all")(found)
 
 
@@ -149,7 +149,7 @@ def test_reformulate_counts_the_groups_that_are_given_and_refuses_what_is_wrong(
         found[groups] = made.Reformulate("fairfeedback", bm25, groups)(queries)["query"].tolist()
         assert found[groups] == own["text"].to_list()[:1]
     assert found["age:old,young"] != found["gender"]
-    with pytest.raises(ConfigError, match="candidates=: expected one of first, all"):
+    with pytest.raises(ConfigError, match=r"candidates=:.*of first, all"):
         made.Reformulate("reduce", candidates="best")
     with pytest.raises(ConfigError, match="give ranker="):
         made.Reformulate("extract")(queries)
@@ -163,7 +163,7 @@ def test_fusion_adds_reciprocal_ranks_under_the_original_query(made, pd):
     assert found["docno"].tolist() == ["b", "a", "c"] and found["rank"].tolist() == [0, 1, 2]
     assert found["score"].tolist() == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
     assert set(found["qid"]) == {"q"} and set(found["query"]) == {"who is it"}
-    with pytest.raises(ConfigError, match="constant=: expected a number above 0"):
+    with pytest.raises(ConfigError, match=r"constant=:.*a number above 0"):
         made.Fuse(0)
 
 
@@ -243,7 +243,7 @@ def test_a_judged_query_without_results_makes_a_mean_nan_until_it_has_a_number(m
     bm25 = made.Retrieve(askew.Ranker("bm25").index(DOCS))
     queries = pd.DataFrame({"qid": ["q", "r", "unjudged"], "query": ["dog", "zzzz", "cat"]})
     judged = pd.DataFrame({"qid": ["q", "r"], "docno": ["b", "c"], "label": [1, 1]})
-    with pytest.warns(UserWarning, match="1 of 2 judged queries have no value"):
+    with pytest.warns(UserWarning, match="1 of 2"):
         table = pt.Experiment([bm25], queries, judged, ["recip_rank", *made.measures("RaB(tc)@1", DOCS)])
     assert math.isnan(table["RaB(tc)@1"][0]) and table["recip_rank"][0] == 0.5
     table = pt.Experiment([bm25], queries, judged, ["recip_rank", *made.measures("RaB(tc)@1", DOCS, undefined=0.0)])

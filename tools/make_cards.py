@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from askew.app.shipped.models import ABOUT, CARD, shipped_models
+from askew.train.shipped import ABOUT, CARD, shipped_models
 
 
 def cards() -> dict[Path, str]:

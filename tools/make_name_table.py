@@ -1,6 +1,6 @@
-"""Write src/askew/data/names/table.npz: which words have a capital inside a sentence, and a small model of names.
+"""Write src/askew/shipped/names/table.npz: which words have a capital inside a sentence, and a small model of names.
 
-    python tools/make_name_table.py --data DATA --out src/askew/data/names/table.npz
+    python tools/make_name_table.py --data DATA --out src/askew/shipped/names/table.npz
     python tools/make_name_table.py --data DATA --measure [--keep FILE]
 
 DATA has the folders boolq, squad_part, gap and fairytaleqa. The table counts capitals inside the sentences of their
@@ -18,6 +18,7 @@ import argparse
 import json
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 
-from askew.filters import namewords
-from askew.filters.namewords import NameTable, rate_class, read_table, write_table
-from askew.filters.words import FUNCTION_WORDS, SENTENCE_ENDS, cased_words
+from askew.rewrite import names as namewords
+from askew.rewrite.names import NameTable, read_table
+from askew.rewrite.words import FUNCTION_WORDS, SENTENCE_ENDS, cased_words
 
 FOLDS = 5
 PENALTY, ITERATIONS, SMALLEST = 1.0, 200, 0.02
@@ -37,6 +38,53 @@ LEAST_WORD, LEAST_PAIR, OFTEN_PAIR = 1, 2, 6
 LEAST_ENDING = 30
 Sample = tuple[list[str], list[int]]
 NOT_KNOWN = -1
+
+
+def rate_class(capitals: int, count: int) -> int:
+    """The class of a word by how often it was counted, and how often with a capital."""
+    share = (capitals + 0.5) / (count + 1)
+    rate = sum(share >= bound for bound in namewords.RATE_BOUNDS)
+    return rate * namewords._COUNTS + sum(count >= bound for bound in namewords.COUNT_BOUNDS)
+
+
+def features(table: NameTable, words: Sequence[str]) -> list[list[int]]:
+    """Return the indices of the features of each word; none for words that cannot belong to a name."""
+    codes = table.codes(words)
+    found: list[list[int]] = [[] for _ in words]
+    for i, word in enumerate(words):
+        before_2, before, code, after, after_2 = codes[i : i + 5]
+        if not namewords._MAY_NAME[code]:
+            continue
+        group = namewords._GROUP[code]
+        found[i] = [
+            code,
+            namewords.BEFORE + group * namewords.CLASSES + before,
+            namewords.AFTER + group * namewords.CLASSES + after,
+            namewords.BEFORE_2 + group * namewords.GROUPS + namewords._GROUP[before_2],
+            namewords.AFTER_2 + group * namewords.GROUPS + namewords._GROUP[after_2],
+            namewords.PAIR_BEFORE
+            + (table.pairs.get(f"{words[i - 1]} {word}", 0) if namewords._MAY_NAME[before] else 0),
+            namewords.PAIR_AFTER + (table.pairs.get(f"{word} {words[i + 1]}", 0) if namewords._MAY_NAME[after] else 0),
+        ]
+        if code in namewords._RARE and (end := table.ends.get(word[-namewords.ENDING_LETTERS :])) is not None:
+            found[i].append(namewords.ENDING + end)
+    return found
+
+
+def write_table(path: Path, table: NameTable) -> None:
+    """Write a table to one small file."""
+    words, pairs = sorted(table.words), sorted(table.pairs)
+    scale = max(map(abs, table.weights)) / 127
+    np.savez_compressed(
+        path, words=text_bytes(words), word_codes=np.array([table.words[w] for w in words], np.uint8),
+        pairs=text_bytes(pairs), pair_codes=np.array([table.pairs[p] for p in pairs], np.uint8),
+        ends=text_bytes(list(table.ends)), weights=np.round(np.array(table.weights) / scale).astype(np.int8),
+        scale=np.float64(scale), bias=np.float64(table.bias),
+    )  # fmt: skip
+
+
+def text_bytes(texts: list[str]) -> np.ndarray:
+    return np.frombuffer("\n".join(texts).encode(), np.uint8)
 
 
 class Counts:
@@ -156,7 +204,7 @@ def samples(squad: Collection, boolq: Collection, folds: set[int]) -> list[Sampl
 def rows_of(table: NameTable, found: list[Sample]) -> tuple[list[list[int]], list[int]]:
     rows, labels = [], []
     for words, known in found:
-        for used, label in zip(table.features(words), known, strict=True):
+        for used, label in zip(features(table, words), known, strict=True):
             if used and label != NOT_KNOWN:
                 rows.append(used)
                 labels.append(label)

@@ -1,4 +1,4 @@
-"""Write src/askew/data/wordbreak.csv: Unicode's word-break classes as the BM25 analysis needs them.
+"""Write src/askew/shipped/wordbreak.csv: Unicode's word-break classes as the BM25 analysis needs them.
 
 The classes come from the Unicode Character Database through the ``regex`` package (pip install regex). They are then
 corrected, character by character, to the observed behavior of Lucene's StandardTokenizer, which follows an older
@@ -15,9 +15,9 @@ from pathlib import Path
 
 import regex
 
-from askew.rankers import lucene
-from askew.rankers.bm25 import wordbreak
-from askew.rankers.bm25.analyze import Analyzer
+from askew.search import lucene
+from askew.search.bm25 import wordbreak
+from askew.search.bm25.analyze import Analyzer
 
 CLASSES = (
     ("ComplexMark", r"[\p{Line_Break=SA}&&[\p{WB=Extend}\p{WB=Format}]]"),
@@ -96,7 +96,7 @@ def corrected(classes: list[str]) -> tuple[list[str], int, int]:
 def main() -> None:
     """Write the table."""
     classes, changed, left = corrected(by_database())
-    target = Path(__file__).resolve().parent.parent / "src" / "askew" / "data" / "wordbreak.csv"
+    target = Path(__file__).resolve().parent.parent / "src" / "askew" / "shipped" / "wordbreak.csv"
     with target.open("w", encoding="ascii") as file:
         file.write("# Word-break classes: Unicode Character Database, corrected to Lucene's; tools/make_wordbreak.py\n")
         file.write("first,last,class\n")

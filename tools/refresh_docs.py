@@ -5,8 +5,9 @@ end --> is the section with that title of benchmarks/results.md: the date, the c
 with Markdown tables outside of the fence. With TITLE | PATTERN it is the first match of the pattern in the section
 or, if the pattern has groups, one line per group; rows of a Markdown table are shown as a table with their header.
 With TITLE | PATTERN => A; B; C it is a table with these columns: a row for each match, and a cell for each group.
-``python tools/refresh_docs.py`` rewrites both; a test checks that they are up to date. So no number in them is typed
-by hand.
+Between <!-- generated: NAME --> or <!-- names: A B() --> and <!-- end --> is a list of commands, decision records or
+public names, which the site replaces by the whole reference. ``python tools/refresh_docs.py`` rewrites all of them; a
+test checks that they are up to date. So no number in them is typed by hand.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RESULTS = ROOT / "benchmarks" / "results.md"
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 _RESULT = re.compile(r"(<!-- results: ([^\n]*?)(?: \| ([^\n]*?))?(?: => ([^\n]*))? -->\n).*?(<!-- end -->)", re.DOTALL)
+_GENERATED = re.compile(r"(<!-- (generated|names): ([^\n]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 # A Markdown table: the header, the line of dashes, and the rows.
 _TABLE = re.compile(r"(^\|.*\|\n\|[-:| ]+\|(?:\n\|.*\|)+)", re.MULTILINE)
 
@@ -32,8 +34,39 @@ _TABLE = re.compile(r"(^\|.*\|\n\|[-:| ]+\|(?:\n\|.*\|)+)", re.MULTILINE)
 def refreshed(text: str) -> str:
     """The page with the output of its commands and the results of the benchmarks as they are now."""
     text = _RESULT.sub(lambda found: f"{found[1]}\n{result(found[2], found[3], found[4])}\n\n{found[5]}", text)
+    text = _GENERATED.sub(lambda found: f"{found[1]}\n{generated(found[2], found[3])}\n\n{found[4]}", text)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         return _BLOCK.sub(lambda block: f"```console\n{_run_block(block[1])}```", text)
+
+
+def generated(kind: str, given: str) -> str:
+    """A table of public names or of commands with a line on each, or the list of the decision records."""
+    if kind == "names":
+        import askew
+
+        rows = [
+            (name.replace("()", "(...)"), getattr(askew, name.removesuffix("()")).__doc__) for name in given.split()
+        ]
+        return _lines("name", rows)
+    if given == "commands":
+        from typer.main import get_command
+
+        from askew.ui.cli.main import app
+
+        commands = getattr(get_command(app), "commands", {})
+        return _lines("command", [(f"askew {name}", one.help) for name, one in commands.items() if not one.hidden])
+    pages = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+    heads = [(page.name, page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")) for page in pages]
+    return "\n".join(f"- [{head.replace('. ', chr(92) + '. ', 1)}]({name})" for name, head in heads)
+
+
+def _lines(kind: str, rows: list[tuple[str, str | None]]) -> str:
+    """A table of names with the first sentence of each text."""
+    shown = [f"| {kind} | what it is or does |", "|---|---|"]
+    for name, text in rows:
+        first = re.split(r"(?<=[a-z`)]\.) (?=[A-Z])", " ".join((text or "").strip().split("\n\n")[0].split()))[0]
+        shown.append(f"| `{name}` | {first.replace('|', chr(92) + '|').replace('``', '`')} |")
+    return "\n".join(shown)
 
 
 def result(title: str, pattern: str | None = None, columns: str | None = None) -> str:
@@ -91,7 +124,7 @@ def _run_block(block: str) -> str:
 
 
 def _output(command: str) -> str:
-    from askew.cli.main import run
+    from askew.ui.cli.main import run
 
     words = shlex.split(command.replace("\\\n", " "))
     if words[0] != "askew":

@@ -50,7 +50,8 @@ def served(folder: Path) -> Iterator[str]:
     askew = str(Path(sys.executable).with_name("askew"))
     given = {**os.environ, "XDG_CACHE_HOME": str(folder)}
     subprocess.run([askew, "logs", "--demo", "--out", str(folder / "logs")], env=given, check=True, capture_output=True)
-    audit = [askew, "audit", "callable:askew.testing.demo_search:find", "--queries", "demo", "--method", "reduce"]
+    engine = f"callable:{Path(__file__).with_name('demo_search.py')}:find"
+    audit = [askew, "audit", engine, "--queries", "demo", "--method", "reduce"]
     audit += ["--set", "equivalence.model=light", "--keep-queries", "--out", str(folder / "audit")]
     subprocess.run(audit, env=given, check=True, capture_output=True)
     command = [askew, "serve", "--port", "0", "--logs", str(folder / "logs"), "--audit", str(folder / "audit")]

@@ -2,8 +2,8 @@
 
     python tools/train_equivalence.py --rewrites FILE ... --labels FILE ... --soft FILE ... --out FOLDER
 
-``--network smollm2`` is SmolLM2 as a judge (``askew.models.pair_judge``), which starts from the weights of a rewriting
-adapter (``--init``). ``--network minilm`` is a cross-encoder on all-MiniLM-L6-v2 (``askew.models.pair_network``), for
+``--network smollm2`` is SmolLM2 as a judge (``models.pair_network``), which starts from the weights of a rewriting
+adapter (``--init``). ``--network minilm`` is a cross-encoder on all-MiniLM-L6-v2 (``models.pair_network``), for
 which ``--init`` may name an earlier adapter of the same kind. Both train a low-rank adapter and a head.
 
 Positives are rewrites of one query. Negatives are texts with a word dropped, replaced or added, texts with two words
@@ -38,11 +38,10 @@ from training.data import (
     say,
     write_training,
 )
+from training.low_rank import Pace, fit_epochs
 from training.negatives import Mix, Pair, soft_pairs
 from training.options import add_reformulations, make_parser, settings_of
 from training.pair_learners import Judge, MinilmLearner, PairLearner, SmollmLearner, by_length
-
-from askew.trainers.low_rank import Pace, fit_epochs
 
 
 @dataclass(frozen=True)

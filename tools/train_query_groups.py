@@ -3,7 +3,7 @@
     python tools/train_query_groups.py --out FOLDER [--cross-validate]
 
 The model is a head and a low-rank adapter on all-MiniLM-L6-v2 (``askew.models.query_network``). The head also gets the
-counts of ``askew.classifiers.word_counts``. The training data is the file ``groups.jsonl`` in the folder ``--made``,
+counts of ``askew.rewrite.classifiers``. The training data is the file ``groups.jsonl`` in the folder ``--made``,
 with rows ``{"query", "label", "source"}``. Labels are n (neutral), f, m and o (both groups; left out). Sources are
 written, read:boolq, read:squad_part and read:fairytaleqa; rows of other sources are left out. ``--cross-validate``
 measures the accuracy by cross-validation over five folds of the queries.
@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import torch
 from training.data import choose_device, read_rows, rows_by_collection, say, write_training
+from training.low_rank import Pace, adapt, fit_epochs, half_precision, save_encoder_adapter
 from training.options import make_parser, settings_of
 
-from askew.classifiers.word_counts import log_counts
 from askew.models.find import MINILM
 from askew.models.query_network import CLASSES, QueryNetwork, query_batch, query_logits
 from askew.models.relevance import open_encoder
-from askew.trainers.low_rank import Pace, adapt, fit_epochs, half_precision, save_encoder_adapter
+from askew.rewrite.classifiers import log_counts
 
 LABELS = {"n": "neutral", "f": "female", "m": "male"}
 LICENSES = {

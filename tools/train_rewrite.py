@@ -45,6 +45,7 @@ from training.data import (
     say,
     write_training,
 )
+from training.low_rank import read_peft_tensors, save_peft_adapter
 from training.options import add_reformulations, make_parser, settings_of
 from training.preferences import Sample, limit, make_pairs
 from training.rewriting import Base, base_name, open_base, train_preferences, train_supervised
@@ -54,7 +55,6 @@ from training.teacher import Candidate, Evidence, Teacher, open_judges, teacher_
 from askew.models.find import MINILM
 from askew.models.generate import SMOLLM
 from askew.models.pair_network import OUTPUTS
-from askew.trainers.low_rank import read_peft_tensors, save_peft_adapter
 
 SOFT = "soft.jsonl"
 # The allowed numbers of words in a query of a file, and the kinds of rewrites that are also used as queries.

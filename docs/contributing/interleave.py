@@ -5,8 +5,8 @@ askew bench demo --method docs/contributing/interleave.py:Interleave --sweep
 
 import numpy as np
 
+from askew.core.protocols import MitigationTask
 from askew.core.ranking import Hits
-from askew.plugins.mitigation import MitigationTask
 
 
 class Interleave:

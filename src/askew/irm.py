@@ -32,13 +32,13 @@ from ir_measures.measures import Measure as IrMeasure
 from ir_measures.measures import ParamInfo
 from ir_measures.providers.base import Any as AnyValue
 
-from askew.app.measure.measure import measure
+from askew.core import plugins as registry
 from askew.core.errors import ConfigError, DataError
 from askew.core.groups import Groups, GroupsLike
-from askew.core.measure import Measure, split_measures
-from askew.corpora.collection import Collection, open_collection
+from askew.data.collection import Collection, open_collection
 from askew.measures.catalogue import Catalogue, find_family
-from askew.plugins import registry
+from askew.measures.measure import measure
+from askew.measures.requested import MeasuresLike, as_measure, measure_texts
 
 _documents: dict[str, object] = {}
 
@@ -133,7 +133,7 @@ class _BoundMeasure(_Lean):
 
 
 def measures(
-    requested: str | Measure | Sequence[Any] | Mapping[str, Any],
+    requested: MeasuresLike | Mapping[str, MeasuresLike],
     docs: object,
     groups: GroupsLike | None = None,
     *,
@@ -148,9 +148,9 @@ def measures(
     defined for it, this value is the argument ``undefined``. ir_measures leaves NaN out of a mean; in PyTerrier, a mean
     over NaN is NaN.
     """
-    named = requested if isinstance(requested, Mapping) else {text: text for text in _texts(requested)}
+    named = requested if isinstance(requested, Mapping) else {text: text for text in measure_texts(requested) or ()}
     counted = None if groups is None else Groups.of(groups)
-    texts = [_single(name, _texts(one)) for name, one in named.items()]
+    texts = [_single(name, measure_texts(one) or []) for name, one in named.items()]
     for one in Catalogue(groups=counted).complete(texts):
         if one.judged:
             raise ConfigError(
@@ -164,14 +164,6 @@ def _single(name: str, texts: Sequence[str]) -> str:
     if len(texts) != 1:
         raise ConfigError(f"measure {name!r}: expected one measure, found {len(texts)}")
     return texts[0]
-
-
-def _texts(requested: Any) -> list[str]:
-    if isinstance(requested, str):
-        return split_measures(requested)
-    if isinstance(requested, Measure):
-        return [requested.text]
-    return [_text(requested)] if isinstance(requested, IrMeasure) else [t for one in requested for t in _texts(one)]
 
 
 class _Evaluator(providers.Evaluator):  # type: ignore[misc]
@@ -237,10 +229,8 @@ def _score(run: dict[str, dict[str, float]], docs: object, asked: Iterable[Any])
 
 
 def _text(asked: Any) -> str:
-    params = {key: value for key, value in asked.params.items() if key not in ("cutoff", "docs")}
-    inner = ",".join(f"{key}={value!r}" for key, value in sorted(params.items()))
-    cut = f"@{asked['cutoff']}" if "cutoff" in asked.params else ""
-    return f"{asked.NAME}({inner}){cut}"
+    found = as_measure(asked)
+    return found.with_params({key: value for key, value in found.params if key != "docs"}).text
 
 
 class _Provider(providers.Provider):  # type: ignore[misc]

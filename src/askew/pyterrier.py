@@ -14,14 +14,14 @@ from typing import Any
 
 import polars as pl
 
-from askew.app.search.facade import Ranker, Reformulator
-from askew.app.search.rerank import reorder
 from askew.core import defaults
 from askew.core.errors import ConfigError, MissingExtra, check_name
 from askew.core.groups import Groups, GroupsLike
-from askew.corpora.collection import open_collection
+from askew.core.plugins import names
+from askew.data.collection import open_collection
 from askew.irm import measures
-from askew.plugins.registry import names
+from askew.rewrite.facade import Ranker, Reformulator
+from askew.search.rerank import reorder
 
 try:
     import pyterrier as pt

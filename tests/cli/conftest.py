@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from askew.cli.main import run
+from askew.ui.cli.main import run
 
 # Mentions (female, male) of rekabsaz2020: d1 (0, 2), d2 (2, 0), d3 none, d4 (1, 1), d5 (1, 2).
 DOCS = {

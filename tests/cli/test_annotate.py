@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from askew.app.scoring.annotate import Annotate, annotate
-from askew.engine.store import Store
+from askew.core.store.store import Store
+from askew.measures.counts import Annotate, annotate
 
 MEASURE = "measure old.run --docs docs.tsv --measures 'ARaB(tc)@10 RaB(bool)@2 ARaB(tf)@1' --json --per-query"
 
@@ -234,7 +234,7 @@ def test_what_the_measures_read_is_counted_so_that_measuring_reads_no_text(askew
     before = askew(command)
     assert before.code == 0
     assert askew(f"annotate docs.tsv {options}").code == 0
-    monkeypatch.setattr("askew.app.scoring.texts.read_documents", lambda *_: pytest.fail("the texts were read"))
+    monkeypatch.setattr("askew.measures.counts.read_documents", lambda *_: pytest.fail("the texts were read"))
     assert askew(command).out == before.out
 
 
@@ -291,6 +291,6 @@ def test_an_interruption_says_that_something_is_kept_only_where_it_is(askew, mon
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("askew.mentions.count.MentionCounter.count", interrupt)
+    monkeypatch.setattr("askew.measures.mentions.MentionCounter.count", interrupt)
     result = askew(command)
     assert (result.code, "finished work is kept" in result.err) == (130, kept)

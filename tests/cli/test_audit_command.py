@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from askew.cli.render import signed
-from askew.testing.search_server import SearchServer, ServerFault
+from askew.testing.servers import SearchServer, ServerFault
+from askew.ui.cli.render import signed
 
 DOCS = {
     "d1": "what a nurse does : he helps him , his patients and the man",
@@ -207,7 +207,7 @@ def test_an_audit_with_a_baseline_shows_the_change_of_each_measure_also_if_no_co
     askew, server, tmp_path
 ):
     first = askew(command(server))
-    assert "change since the baseline" not in first.out
+    assert "Change since the baseline" not in first.out
 
     def double(told):
         for values in told["per_query"].values():
@@ -221,8 +221,7 @@ def test_an_audit_with_a_baseline_shows_the_change_of_each_measure_also_if_no_co
     row = found["ARaB(tf)@10"]
     assert row["old"] == pytest.approx(2 * row["new"]) and row["n"] == done["measures"]["ARaB(tf)@10"]["n"]
     shown = askew(command(server, "--baseline", "last.json"))
-    assert "change since the baseline (only queries that are in both audits)" in " ".join(shown.out.split())
-    assert "Detectable gain: a true mean change of this size" in " ".join(shown.out.split())
+    assert "Change since the baseline" in shown.out and "Detectable gain:" in shown.out
     assert "Change since the baseline" in (tmp_path / "audit" / "report.html").read_text()
 
 
@@ -269,10 +268,10 @@ def test_a_baseline_that_was_measured_otherwise_is_refused(askew, server, tmp_pa
     shutil.copy(tmp_path / "audit" / "audit.json", tmp_path / "last.json")
     sent = len(server.queries)
     gate = ("--baseline", "last.json", "--fail-if", "ARaB(tf)@10 > +10%")
-    askew(command(server, *gate)).refused(2, "--baseline last.json", "run both audits with the same settings")
+    askew(command(server, *gate)).refused(2, "--baseline", "same settings")
     askew(command(server, "--fail-if", "ARaB(tf)@10 > +10%")).refused(2, "give --baseline")
     (tmp_path / "last.json").write_text('{"measures": 3}')
-    askew(command(server, *gate)).refused(3, "not the result of an audit")
+    askew(command(server, *gate)).refused(3, "last.json")
     assert len(server.queries) == sent
 
 

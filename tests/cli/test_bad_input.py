@@ -483,7 +483,7 @@ def test_an_internal_error_is_one_line_that_asks_for_a_report(askew, monkeypatch
         raise ZeroDivisionError(text)
 
     monkeypatch.delenv("ASKEW_DEBUG", raising=False)
-    monkeypatch.setattr("askew.cli.main._invoke", fail)
+    monkeypatch.setattr("askew.ui.cli.main._invoke", fail)
     result = askew("list measures")
     assert (result.code, result.out) == (70, "")
     assert result.err == f"askew: internal error ({shown}); please report it; ASKEW_DEBUG=1 prints a traceback\n"
@@ -491,7 +491,7 @@ def test_an_internal_error_is_one_line_that_asks_for_a_report(askew, monkeypatch
 
 def test_where_an_internal_error_happened_is_shown_on_request(askew, monkeypatch):
     monkeypatch.setenv("ASKEW_DEBUG", "1")
-    monkeypatch.setattr("askew.cli.main._invoke", lambda _: {}["nothing"])
+    monkeypatch.setattr("askew.ui.cli.main._invoke", lambda _: {}["nothing"])
     result = askew("list measures")
     assert result.code == 70
     assert result.err.startswith("Traceback (most recent call last):") and "KeyError: 'nothing'" in result.err

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from askew.app.bench.settings import BenchSettings
-from askew.cli.bench import bench_command
+from askew.study.bench.settings import BenchSettings
+from askew.ui.cli.bench import bench_command
 
 METHODS = "-m qld -m detconstsort -m reformulate:reduce -m reformulate:reduce:oracle"
 
@@ -24,7 +24,7 @@ def test_the_table_fits_the_terminal_and_says_the_rule(askew, store):
         "bm25 (base)",
         "reformulate:reduce:oracle †",
         "|ARaB(tf)@10|",
-        "n=96 queries",
+        "n queries",
         "Pareto",
         "reformulated",
         "seconds",
@@ -32,12 +32,8 @@ def test_the_table_fits_the_terminal_and_says_the_rule(askew, store):
         assert word in table
     plain = " ".join(table.split())
     assert "Holm's method over all 16 tests" in plain
-    assert "if at least 50% of the top 10 documents of the original query are also in the top 10" in plain
-    assert (
-        "The bound is the largest reduction of lean that selecting among these reformulations can give without a loss "
-        "of effectiveness" in plain
-    )
-    assert "A query without results has an effectiveness of 0 and no value of lean" in plain
+    for words in ("50% of the top 10", "not a usable system", "A query without results"):
+        assert words in plain
 
 
 def test_json_has_every_number(askew, store):
@@ -114,3 +110,11 @@ def test_the_defaults_of_the_command_are_those_of_the_function():
     for one in fields(BenchSettings):
         if one.name != "method_settings":
             assert shown[one.name].default == one.default
+
+
+def test_tables_and_charts_are_written_where_asked(askew, tmp_path, store):
+    assert askew(f"bench demo -m qld --store {store} --latex a.tex --csv a.csv --figures charts --json").code == 0
+    header, *rows = (tmp_path / "a.csv").read_text().splitlines()
+    assert header.startswith("group,method,n queries,mean") and len(rows) == 8
+    assert (tmp_path / "a.tex").read_text().count("begin{table}") == 2
+    assert list((tmp_path / "charts").glob("pareto-*.svg"))

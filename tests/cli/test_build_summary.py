@@ -2,7 +2,7 @@
 
 import pytest
 
-from askew.cli.build_summary import show_summary
+from askew.ui.cli.build import show_summary
 
 
 def row(subset, pairs, new):

@@ -3,7 +3,7 @@
 import shlex
 from pathlib import Path
 
-from askew.publish.checking import verify
+from askew.pairs.dataset.checking import verify
 
 
 def test_it_runs_the_recipe_demo_and_says_what_came_of_it(askew):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from askew.rankers.disk import read_strings
+from askew.search.disk import read_strings
 
 # Some queries have the ids of documents: where they are read as documents, it cannot go unnoticed.
 DOCS = {"d1": "He is a man.", "d2": "She is a woman.", "d3": "The weather is fine.", "d4": "He met a woman."}
@@ -50,7 +50,7 @@ def test_a_collection_is_its_documents_to_every_command(askew, command):
 
 
 def test_a_collection_is_its_judged_queries_to_bench_and_its_queries_to_search(askew):
-    assert "n=2" in askew(COMMANDS["bench"].replace("NEW", "store")).table
+    assert "over 2 queries" in askew(COMMANDS["bench"].replace("NEW", "store")).table
     assert askew("index both --out ix").code == 0
     assert "2 queries" in askew("search both --index ix --out c.run").out
 

@@ -64,7 +64,7 @@ def test_however_a_full_disk_is_reported_the_place_is_named(askew, monkeypatch, 
         raise error
 
     monkeypatch.delenv("ASKEW_DEBUG", raising=False)
-    monkeypatch.setattr("askew.cli.main._invoke", fail)
+    monkeypatch.setattr("askew.ui.cli.main._invoke", fail)
     result = askew("index docs.tsv --out place")
     assert (result.code, result.out) == (3, "")
     assert result.err.startswith(f"askew: place: {SAID}") and result.err.count("\n") == 1
@@ -75,5 +75,5 @@ def test_the_file_is_named_where_it_is_known(askew, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "some/file")
 
     monkeypatch.delenv("ASKEW_DEBUG", raising=False)
-    monkeypatch.setattr("askew.cli.main._invoke", fail)
+    monkeypatch.setattr("askew.ui.cli.main._invoke", fail)
     askew("index docs.tsv --out place").refused(3, f"some/file: {SAID}")

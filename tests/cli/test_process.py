@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from askew.corpora.demo import demo_files
+from askew.data.collection import demo_files
 
 ASKEW = str(Path(sys.executable).with_name("askew"))
 DEMO = demo_files()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from askew.testing.search_server import SearchServer, ServerFault
+from askew.testing.servers import SearchServer, ServerFault
 
 DOCS = {"d1": "He is a man.", "d2": "She is a woman.", "d3": "The weather is fine."}
 
@@ -53,8 +53,8 @@ def test_a_search_goes_on_where_the_engine_stopped(askew, server, tmp_path):
 
 
 def test_progress_is_told_for_each_query(server, tmp_path):
-    from askew.app.search.retrieve import queries_of, search_queries
-    from askew.rankers.engines.http import http
+    from askew.search.engines.http import http
+    from askew.search.retrieve import queries_of, search_queries
 
     told = []
     ranker = http(f"{server.url}/search?q={{query}}", concurrency=1)

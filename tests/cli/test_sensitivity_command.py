@@ -10,7 +10,7 @@ COMMAND = "sensitivity old.run new.run --docs docs.tsv --cutoffs 1,2 --tokens wo
 def test_the_command_prints_tables_that_fit_the_terminal(askew):
     shown = askew(COMMAND).table
     assert "2 systems, measured in 192 combinations of choices." in shown
-    assert "Kendall's tau between the orders of systems in two combinations of choices" in " ".join(shown.split())
+    assert "mean tau" in shown and "median rank" in shown
     assert "old.run" in shown
 
 

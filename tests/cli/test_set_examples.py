@@ -5,12 +5,12 @@ import re
 import pytest
 import typer
 
-from askew.app.audit.settings import AuditSettings
-from askew.app.train.facade import trainers
-from askew.cli.main import app
-from askew.cli.options import read_settings
-from askew.plugins.registry import check
-from askew.trainers.settings import from_names
+from askew.core.plugins import check
+from askew.study.audit.settings import AuditSettings
+from askew.train.common import from_names
+from askew.train.facade import trainers
+from askew.ui.cli.main import app
+from askew.ui.cli.options import read_settings
 
 TRAINED = ("classifier", "adapter", "ranker", "selector", "generator", "rewriter")
 

@@ -74,11 +74,11 @@ def test_documents_of_a_split_are_named_alike(askew, files):
 def test_serving_and_training_say_which_judgements_they_read(askew, monkeypatch):
     pytest.importorskip("fastapi")
     pytest.importorskip("torch")
-    monkeypatch.setattr("askew.web.server.serve", lambda *_: None)
+    monkeypatch.setattr("askew.ui.web.server.serve", lambda *_: None)
     assert NOTE in askew("serve --collection both").err
 
     def stop(*_):
         raise ConfigError("that will do")
 
-    monkeypatch.setattr("askew.app.train.generator.train_generator", stop)
+    monkeypatch.setattr("askew.train.generator.train_generator", stop)
     assert askew("train generator both --out g").err.splitlines() == [NOTE, "askew: that will do"]

@@ -9,9 +9,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from askew.app.search.rerank import rerank
-from askew.cli.train_ranker import ranker_command, selector_command
 from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
+from askew.search.rerank import rerank
+from askew.ui.cli.train import ranker_command, selector_command
 
 ARGUMENTS = "old.run --docs docs.tsv --queries queries.tsv --qrels qrels.txt"
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from askew.cli import render
-from askew.cli.render import Waiting
+from askew.ui.cli import render
+from askew.ui.cli.render import Waiting
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def test_clipped_words_are_noted_where_they_would_count_and_not_for_a_class_that
 
 
 def test_the_output_names_the_class_and_the_resolver(askew):
-    from askew.core.who import resolver_id
+    from askew.core.groups import resolver_id
 
     out = askew("measure old.run --docs docs.tsv --measures 'ARaB(tf,who=real+generic)@10' --json").out
     assert f"resolver='{resolver_id('light')}'" in out

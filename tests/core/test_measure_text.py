@@ -133,7 +133,7 @@ def test_a_value_without_a_name_is_part_of_the_measure():
     [("MRR", "RR"), ("MAP", "AP"), ("NDCG", "nDCG"), ("Precision", "P"), ("Recall", "R"), ("LIWC", "LexiconShare")],
 )
 def test_a_signature_has_the_one_name_of_a_measure(other, name):
-    one, same = Catalogue(overrides={"background": "self"}).complete([f"{other}@10", f"{name}@10"])
+    one, same = Catalogue().complete([f"{other}@10", f"{name}@10"])
     assert one.signature == same.signature
     assert one.signature.startswith(f"{name}(")
 
@@ -185,9 +185,9 @@ def test_every_column_of_pairs_is_an_identifier(text):
     ("texts", "said"),
     [(["RR@10", "AP@10", "RR@10"], "RR@10 is requested twice; request it only once"),
      (["A(x=1)@5", "A(x=-1)@5"],
-      "A(x=1)@5 and A(x=-1)@5 have the same column name A_x_1_5; leave one of these measures out"),
+      "A(x=1)@5 and A(x=-1)@5 have the same column name A_x_1_5; leave one out"),
      # SQL reads names without regard to case.
-     (["RR@10", "rr@10"], "RR@10 and rr@10 have the same column name rr_10; leave one of these measures out")],
+     (["RR@10", "rr@10"], "RR@10 and rr@10 have the same column name rr_10; leave one out")],
 )  # fmt: skip
 def test_measures_that_would_share_a_column_are_refused(texts, said):
     with pytest.raises(ConfigError) as error:

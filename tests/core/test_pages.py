@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import askew
-from askew.core.pages import TITLES, pages
+from askew.core.defaults import TITLES, pages
 
 SOURCE = Path(askew.__file__).parent
 DOCS = Path(__file__).parents[2] / "docs"

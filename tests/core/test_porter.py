@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 import askew
-from askew.core.porter import stem
-from askew.core.text import word
+from askew.core.text import stem, word
 
-DEMO = Path(askew.__file__).parent / "data" / "demo" / "docs.tsv"
+DEMO = Path(askew.__file__).parent / "shipped" / "demo" / "docs.tsv"
 EXAMPLES = """
 caresses:caress ponies:poni ties:ti cats:cat feed:feed agreed:agre plastered:plaster bled:bled motoring:motor
 sing:sing conflated:conflat troubled:troubl sized:size hopping:hop tanned:tan falling:fall hissing:hiss

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError
-from askew.core.shares import wilson
+from askew.measures.statistics.intervals import wilson
 
 
 def test_wilson_as_newcombe_prints_it():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from askew.core.whole_files import write_whole, written_whole
+from askew.core.files import write_whole, written_whole
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):

@@ -8,10 +8,10 @@ import pytest
 import typer
 from doc_blocks import BLOCKS, commands_in
 
-from askew.app.build.prepare import prepare
-from askew.app.build.recipe import Recipe, read_recipe, shipped_recipes
-from askew.cli.main import app
-from askew.engine.store import Store
+from askew.core.store.store import Store
+from askew.pairs.plan import prepare
+from askew.pairs.recipe import Recipe, read_recipe, shipped_recipes
+from askew.ui.cli.main import app
 
 # The tests of examples execute these, page by page.
 EXECUTED = ("console", "python")

@@ -1,4 +1,4 @@
-"""The table of docs/scale.md has the numbers that the recorded run of benchmarks/scale_plan.py gives."""
+"""The table of docs/running.md has the numbers that the recorded run of benchmarks/scale_plan.py gives."""
 
 import re
 
@@ -6,7 +6,7 @@ from doc_blocks import ROOT
 
 
 def test_the_table_of_a_full_build_follows_from_the_recorded_run():
-    page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
     table, block = page.partition("<!-- results: scale_plan.py")[::2]
     minutes = float(re.search(r"indexed and counted: ([\d.]+) min", block)[1])
     each = float(re.search(r"candidates: (\d+) us each", block)[1])
@@ -21,7 +21,7 @@ def test_the_table_of_a_full_build_follows_from_the_recorded_run():
 
 
 def test_the_growth_of_memory_follows_from_the_recorded_blocks():
-    page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
     line = re.compile(r"^ +([\d,]+) candidates +(run|report|publish) .*driver +(\d+) MiB +worker +(\d+) MiB", re.M)
     peaks = {(found[1], found[2]): (int(found[3]), int(found[4])) for found in line.finditer(page)}
     first, last = "1,000,000", "10,000,000"

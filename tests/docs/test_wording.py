@@ -1,4 +1,4 @@
-"""Retired phrases are in no text that a person reads: docs/contributing/wording.md lists them."""
+"""Retired phrases are in no text that a person reads: wording.toml lists them."""
 
 import ast
 import json
@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 from doc_blocks import PAGES, ROOT
 
-WORDING = ROOT / "docs" / "contributing" / "wording.md"
-# Places that may keep a phrase, each with the reason; an entry that is not needed any more is an error.
-ALLOWED = Path(__file__).parent / "wording_allowed.toml"
+WORDING = tomllib.loads((Path(__file__).parent / "wording.toml").read_text(encoding="utf-8"))
 FENCE = re.compile(r"^(`{3,}).*?^\1[ ]*$", re.MULTILINE | re.DOTALL)
 SOURCES = sorted((ROOT / "src" / "askew").rglob("*.py"))
 NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
@@ -20,16 +18,13 @@ NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
 
 @cache
 def retired():
-    table = WORDING.read_text(encoding="utf-8").partition("## Retired phrases")[2]
-    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", table, re.MULTILINE)
-    phrases = [phrase.strip() for row in rows for phrase in row.split(";") if row != "retired"]
+    phrases = [phrase.strip() for row in WORDING["retired"] for phrase in row.split(";")]
     return {phrase: re.compile(rf"\b{re.escape(phrase)}\b", re.IGNORECASE) for phrase in phrases}
 
 
 @cache
 def allowed():
-    entries = tomllib.loads(ALLOWED.read_text(encoding="utf-8"))["allowed"]
-    return {(one["file"], one["phrase"]): one["reason"] for one in entries}
+    return {(one["file"], one["phrase"]): one["reason"] for one in WORDING["allowed"]}
 
 
 def found_in(text):
@@ -51,10 +46,10 @@ def prose(path):
 @pytest.mark.parametrize("path", [*PAGES, *NOTEBOOKS, *SOURCES], ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_retired_phrase_is_used(path):
     name = str(path.relative_to(ROOT))
-    found = set() if path == WORDING else found_in(prose(path))
+    found = found_in(prose(path))
     kept = {phrase for file, phrase in allowed() if file == name}
-    assert found - kept == set(), "docs/contributing/wording.md says what to write"
-    assert kept - found == set(), "take these entries out of tests/docs/wording_allowed.toml"
+    assert found - kept == set(), "tests/docs/wording.toml says what to write"
+    assert kept - found == set(), "take these entries out of tests/docs/wording.toml"
 
 
 def test_every_entry_of_the_exceptions_names_a_file_a_phrase_and_a_reason():

@@ -6,12 +6,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from askew.app.logs.analyze import analyze_log
-from askew.app.logs.settings import LogSettings
 from askew.core.lexicon import load_lexicon
-from askew.logs.columns import canonical_column
+from askew.logs.analyze import analyze_log
 from askew.logs.definition import build_vocabulary
 from askew.logs.pairs import Walk, walk
+from askew.logs.settings import LogSettings
+from askew.logs.tables import canonical_column
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 

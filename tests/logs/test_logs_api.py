@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from polars.testing import assert_frame_equal
 
-from askew.app.logs.analyze import analyze_log
-from askew.app.logs.settings import LogSettings
 from askew.core.errors import ConfigError, DataError
+from askew.logs.analyze import analyze_log
+from askew.logs.settings import LogSettings
 
 ROWS = [
     {"user": f"u{user}", "time": 100 * at + 9 * side, "query": f"{query}{' for women' if side else ''}", "topic": query}

@@ -6,14 +6,7 @@ from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon, load_lexicon
-from askew.logs.definition import (
-    build_vocabulary,
-    canonical,
-    published_prepositions,
-    read_block,
-    specialization,
-    terms,
-)
+from askew.logs.definition import build_vocabulary, canonical, published_prepositions, read_block, specialization, terms
 
 FEMALE, MALE = 1, 2
 
@@ -194,8 +187,8 @@ def compare(pairs):
     import numpy as np
     import pyarrow as pa
 
-    from askew.logs.columns import canonical_column
     from askew.logs.pairs import Walk, walk
+    from askew.logs.tables import canonical_column
 
     vocabulary = build_vocabulary(load_lexicon("gsqr2023"))
     texts = [text for pair in pairs for text in pair]

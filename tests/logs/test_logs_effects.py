@@ -9,11 +9,22 @@ import pytest
 
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.lexicon import Lexicon, load_lexicon
-from askew.logs.association import Association, WordPairs, funnel_table, load_pairs, query_table
+from askew.logs.association import (
+    Association,
+    Decision,
+    WordPairs,
+    funnel_table,
+    grown,
+    load_pairs,
+    part_counts,
+    query_table,
+    read_review,
+    review_rows,
+    review_text,
+    score_keyphrases,
+)
 from askew.logs.definition import build_vocabulary
-from askew.logs.discovery import Decision, grown, part_counts, read_review, review_rows, review_text, score_keyphrases
-from askew.logs.effect import move_table
-from askew.logs.pages import kinds_of
+from askew.logs.effect import kinds_of, move_table
 from askew.logs.pairs import split_keyphrases
 from askew.logs.topics import SeedWords, load_topics
 

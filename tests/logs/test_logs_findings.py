@@ -5,19 +5,16 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from askew.app.logs.analyze import analyze_log
-from askew.app.logs.demo import demo_report
-from askew.app.logs.findings import MOST, findings
-from askew.app.logs.page import report_page
-from askew.app.logs.settings import LogSettings
-from askew.logs.planted import Planted
-from askew.publish.page import numerals as n
-from askew.publish.page.markup import escape
+from askew.logs.analyze import analyze_log, analyze_sample
+from askew.logs.page import MOST, findings, report_page
+from askew.logs.settings import LogSettings
+from askew.report import markup as n
+from askew.report.markup import escape
 
 
 @pytest.fixture(scope="module")
 def report():
-    return demo_report(Planted(sessions=2500, users=600), LogSettings(min_events=5))
+    return analyze_sample(LogSettings(min_events=5))
 
 
 def without(report, *names):

@@ -9,14 +9,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from askew.app.logs.analyze import analyze_log
-from askew.app.logs.page import report_page
-from askew.app.logs.settings import LogSettings
-from askew.cli.main import run
 from askew.core.errors import ConfigError, DataError
 from askew.core.groups import Groups
+from askew.logs.analyze import analyze_log
 from askew.logs.association import Association, WordPairs
-from askew.logs.privacy import SPECULATION
+from askew.logs.numbers import SPECULATION
+from askew.logs.page import report_page
+from askew.logs.settings import LogSettings
+from askew.ui.cli.main import run
 
 AGE = {
     "old": ["elderly", "seniors", "old people"], "young": ["teens", "kids", "young people"], "middle": ["middle aged"],

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from askew.app.logs import reading, sources
-from askew.app.logs.analyze import analyze_log
-from askew.app.logs.settings import LogSettings
 from askew.core.errors import DataError
-from askew.corpora.files import line_blocks
-from askew.logs import trecsession
+from askew.data.files import line_blocks
+from askew.logs import formats as trecsession
+from askew.logs import reading, sources
+from askew.logs.analyze import analyze_log
 from askew.logs.delimited import DelimitedLog
-from askew.logs.hashing import new_key
-from askew.logs.spill import Parts
+from askew.logs.reading import Parts
+from askew.logs.scan import new_key
+from askew.logs.settings import LogSettings
 
 PLAIN = {"user": ["u", "u"], "time": [1, 9], "query": ["boots", "boots men"]}
 
@@ -121,7 +121,7 @@ def test_blocks_of_very_short_lines_are_made_smaller(tmp_path):
 
 
 def test_a_part_that_grew_too_large_is_cut_into_smaller_ones(tmp_path, monkeypatch):
-    monkeypatch.setattr("askew.logs.spill._PART_BYTES", 10_000)
+    monkeypatch.setattr("askew.logs.reading._PART_BYTES", 10_000)
     users = np.random.default_rng(0).integers(0, 2**63, 500).astype(np.uint64)
     with Parts(1, tmp_path, in_memory=0) as parts:
         for start in range(0, 20_000, 1000):
@@ -137,7 +137,7 @@ def test_a_part_that_grew_too_large_is_cut_into_smaller_ones(tmp_path, monkeypat
 
 
 def test_one_user_with_everything_stays_in_one_part(tmp_path, monkeypatch):
-    monkeypatch.setattr("askew.logs.spill._PART_BYTES", 1000)
+    monkeypatch.setattr("askew.logs.reading._PART_BYTES", 1000)
     with Parts(1, tmp_path, in_memory=0) as parts:
         parts.add(parts.split(pa.table({"user": np.full(5000, 7, np.uint64), "line": np.arange(5000)})))
         assert [parts.take(number).num_rows for number in parts.numbers()] == [5000]
@@ -159,9 +159,8 @@ def test_a_session_without_an_end_is_refused_before_it_fills_the_memory(tmp_path
 
 def test_elements_between_sessions_are_not_kept():
     blocks = [b"<t><all>", *([b"<other a='1'>x</other>" * 1000] * 50), ASKED.format(1).encode(), b"</all></t>"]
-    log = trecsession.TrecSessionLog(blocks, "s.xml")
     tracemalloc.start()
-    rows = [row for some in log.blocks() for row in some]
+    rows = [row for some in trecsession.session_queries(blocks, "s.xml") for row in some]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert [row["query"] for row in rows] == ["boots"]
@@ -189,7 +188,7 @@ def test_a_column_of_topics_that_is_as_long_as_the_log_is_refused(parquet, monke
 
 
 def test_a_topic_that_steers_a_terminal_or_a_page_is_text(tmp_path):
-    from askew.app.logs.writing import write_tables
+    from askew.logs.page import write_tables
 
     rows = {name: values * 6 for name, values in PLAIN.items()}
     rows |= {"user": [f"u{i // 2}" for i in range(12)], "topic": ["\x1b[31m<img src=x onerror=alert(1)>"] * 12}

@@ -8,19 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askew.core.shares import wilson
 from askew.logs.definition import LOG_DATA
-from askew.logs.numbers import (
-    coin_p,
-    effective,
-    mean,
-    median,
-    ratio,
-    share,
-    spearman,
-    student_p,
-)
+from askew.logs.numbers import coin_p, effective, mean, median, ratio, share, spearman, student_p
 from askew.logs.topics import topic_correlations
+from askew.measures.statistics.intervals import wilson
 
 TABLE_1 = pl.read_csv(LOG_DATA / "gsqr_table1.csv", comment_prefix="#")
 

@@ -7,12 +7,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from askew.app.logs.analyze import analyze_log
-from askew.app.logs.demo import demo_report
-from askew.app.logs.settings import LogSettings
-from askew.core.errors import ConfigError
-from askew.logs.planted import GROUPS, Planted, joint, rank_moves
-from askew.logs.synthetic import SyntheticLog, write_log
+from askew.logs.analyze import analyze_log
+from askew.logs.definition import LOG_DATA
+from askew.logs.settings import LogSettings
+from askew.testing.logs import (
+    GROUPS,
+    Planted,
+    SyntheticLog,
+    joint,
+    planted_table,
+    rank_moves,
+    write_log,
+    write_sample,
+    write_vectors,
+)
 
 SMALL = Planted(sessions=16_000, users=5_000, queries_per_topic=4, rare=0.0)
 HEADLINES = (
@@ -25,12 +33,16 @@ HEADLINES = (
 )  # fmt: skip
 
 
+def found_in(planted, folder):
+    """The planted effects of a log, and what the analysis of the log finds."""
+    path = write_log(SyntheticLog(planted), folder / "log.parquet")
+    settings = LogSettings(threads=2, vectors=write_vectors(planted, folder))
+    return planted_table(analyze_log(path, format="parquet", settings=settings), planted)
+
+
 @pytest.fixture(scope="module")
-def reports():
-    return {
-        seed: demo_report(dataclasses.replace(SMALL, seed=seed), LogSettings(threads=2)).tables["planted"]
-        for seed in range(6)
-    }
+def reports(tmp_path_factory):
+    return {seed: found_in(dataclasses.replace(SMALL, seed=seed), tmp_path_factory.mktemp("log")) for seed in range(6)}
 
 
 def test_every_planted_effect_of_one_log_lies_within_its_interval(reports):
@@ -63,12 +75,11 @@ def test_an_effect_of_another_size_is_not_within_the_interval(reports):
     assert not change["low"] <= 0.5 <= change["high"]
 
 
-def test_twice_the_effect_is_found_as_twice_the_effect():
+def test_twice_the_effect_is_found_as_twice_the_effect(tmp_path):
     strong = dataclasses.replace(
         SMALL, seed=3, for_group=0.8, click_ratio={"edited": 4.0, "recommended": 4.5, "other": 4.2}, correlation=0.9
     )
-    tables = demo_report(strong, LogSettings(threads=2)).tables
-    found = {row["effect"]: row for row in tables["planted"].iter_rows(named=True)}
+    found = {row["effect"]: row for row in found_in(strong, tmp_path).iter_rows(named=True)}
     assert found["for_group reformulations"]["found"] == pytest.approx(0.8, abs=0.02)
     assert found["click ratio, all"]["found"] == pytest.approx(strong.truth["click_ratio"]["all"], rel=0.1)
     assert found["association"]["found"] > 0.7
@@ -103,9 +114,9 @@ def test_every_form_of_a_made_up_log_tells_the_same(tmp_path, form):
     assert report.counts["for_group"] == queries.str.contains(r"\b(?:wo)?men\b|\b(?:fe)?male\b").sum()
 
 
-def test_unknown_forms_and_orders_are_refused(tmp_path):
-    log = SyntheticLog(Planted(sessions=10, users=5), pages=False)
-    with pytest.raises(ConfigError, match="aol, tsv, parquet"):
-        write_log(log, tmp_path / "x", "csv")
-    with pytest.raises(ConfigError, match="time or user"):
-        next(log.chunks("size"))
+def test_the_shipped_sample_is_what_the_generator_writes(tmp_path):
+    write_sample(tmp_path)
+    shipped = LOG_DATA / "sample"
+    assert pl.read_parquet(tmp_path / "log.parquet").equals(pl.read_parquet(shipped / "log.parquet"))
+    assert (tmp_path / "vocab.txt").read_text() == (shipped / "vocab.txt").read_text()
+    assert np.load(tmp_path / "vectors.npy") == pytest.approx(np.load(shipped / "vectors.npy"))

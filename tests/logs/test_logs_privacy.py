@@ -6,15 +6,13 @@ import re
 import polars as pl
 import pytest
 
-from askew.app.logs.analyze import analyze_log
-from askew.app.logs.demo import write_vectors
-from askew.app.logs.settings import LogSettings
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon
-from askew.logs.discovery import Decision, read_review, review_text
-from askew.logs.planted import Planted
-from askew.logs.privacy import NAME, RARE, SPECULATION, Privacy
-from askew.logs.synthetic import SyntheticLog, write_log
+from askew.logs.analyze import analyze_log
+from askew.logs.association import Decision, read_review, review_text
+from askew.logs.numbers import NAME, RARE, SPECULATION, Privacy
+from askew.logs.settings import LogSettings
+from askew.testing.logs import Planted, SyntheticLog, write_log, write_vectors
 
 PLANTED = Planted(sessions=6_000, users=1_500, queries_per_topic=4, rare=0.2)
 

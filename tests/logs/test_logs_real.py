@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from askew.app.logs.analyze import analyze_log
-from askew.app.logs.settings import LogSettings
+from askew.logs.analyze import analyze_log
 from askew.logs.association import Association, load_pairs
-from askew.reformulators.vectorfiles import read_vectors
+from askew.logs.settings import LogSettings
+from askew.rewrite.embedding import read_vectors
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "logs.md"
@@ -32,7 +32,7 @@ def test_the_trec_sessions_of_2013_are_read_whole(sessions):
 
 
 def printed(words, data):
-    from askew.cli import logs
+    from askew.ui.cli import logs
 
     paths, settings = words.split(), {}
     if "--lexicon" in paths:

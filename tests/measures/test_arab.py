@@ -78,7 +78,7 @@ def test_a_lexicon_of_other_groups_is_measured_in_the_same_way(tmp_path):
 def test_three_groups_need_to_be_told_which_two(tmp_path):
     path = tmp_path / "three.csv"
     path.write_text("red,a\ngreen,b\nblue,c\n")
-    with pytest.raises(ConfigError, match="name the two groups to compare"):
+    with pytest.raises(ConfigError, match="two groups"):
         score("ARaB@2", groups=str(path))
     assert score("RaB(tc, groups=c-a)@1", docs={"d": "blue blue red"}, ranking=("d",), groups=str(path)) == 1.0
 
@@ -109,7 +109,7 @@ def test_a_query_left_without_any_known_document_has_no_value_rather_than_zero()
     report = askew.measure({"r": run}, DOCS, measures=["ARaB(tc, missing=drop)@5"])
     assert report.to_dict(per_query=True)["runs"][0]["per_query"]["empty"] == {}
     assert report.mean(report.runs[0], report.asked[0]).n == 1
-    assert any("leaves out 1 of 2 queries" in note for note in report.notes)
+    assert any("1 of 2" in note for note in report.notes)
 
 
 counts = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import askew
 from askew.core.errors import ConfigError, DataError
-from askew.measures.borrowed import quiet_programs
+from askew.measures.effectiveness import quiet_programs
 
 DOC_IDS = ["a", "b", "c", "d1", "d10", "d2", "é", "Z", "~"]
 
@@ -73,7 +73,7 @@ def test_file_order_ignores_the_scores():
 
 def test_a_query_without_judgements_is_an_error_zero_or_left_out():
     run, qrels = {"q": {"a": 1.0}, "u": {"a": 1.0}}, {"q": {"a": 1}}
-    with pytest.raises(DataError, match="1 of 2 queries have no judgement, the first is 'u'"):
+    with pytest.raises(DataError, match=r"1 of 2 .* 'u'"):
         values(run, qrels, "RR@10")
     assert values(run, qrels, "RR@10", unjudged="zero")["u"] == {"RR@10": 0.0}
     assert values(run, qrels, "RR@10", "nDCG@10", unjudged="absent")["u"] == {}
@@ -95,7 +95,7 @@ def test_a_list_of_no_documents_is_an_unanswered_query():
 
 
 def test_where_no_query_has_a_relevant_document_the_error_says_so():
-    with pytest.raises(DataError, match="2 have no relevant document"):
+    with pytest.raises(DataError, match=r"2 .* no relevant"):
         values({"q": {"a": 1.0}, "r": {"a": 1.0}}, {"q": {"a": 0}, "r": {"b": -1}}, "RR@10")
 
 
@@ -165,7 +165,7 @@ def test_a_query_whose_judged_documents_are_all_junk_has_the_value_zero(measure)
 def test_a_grade_above_those_that_gdeval_knows_is_named_with_its_query(measure):
     qrels = {"q": {"a": 4}, "r é": {"a": 1, "b": -1, "c": 5}}
     run = {query: {"a": 2.0, "b": 1.0} for query in qrels}
-    with pytest.raises(DataError, match=r"grades up to 4, but query 'r é' has a judgement of grade 5\. Use nDCG@10"):
+    with pytest.raises(DataError, match=r"up to 4,.* 'r é' .* 5\..* nDCG@10"):
         values(run, qrels, measure)
     assert values(run, {**qrels, "r é": {"a": 1, "c": 4}}, measure)["r é"][measure] > 0
 

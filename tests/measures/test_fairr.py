@@ -81,7 +81,7 @@ def test_a_query_whose_background_has_no_neutrality_is_left_out_counted_and_told
     run = {"q": {"all": 1.0}, "r": {"neutral": 1.0}}
     report = askew.measure({"r": run}, DOCS, measures=["NFaiRR@10"])
     assert report.mean(report.runs[0], report.asked[0]).n == 1
-    assert "r: NFaiRR@10 leaves out 1 of 2 queries for which it is not defined" in report.notes
+    assert any("r: NFaiRR@10 " in note and "1 of 2" in note for note in report.notes)
 
 
 def test_such_a_query_can_have_the_value_zero():

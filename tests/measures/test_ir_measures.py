@@ -43,7 +43,7 @@ def test_two_measures_of_one_name_are_refused():
 
 def test_a_query_without_a_value_is_nan_or_what_the_caller_says():
     qrels = {**QRELS, "unanswered": {"a": 1}}
-    with pytest.warns(UserWarning, match="1 of 3 judged queries have no value"):
+    with pytest.warns(UserWarning, match="1 of 3"):
         found = ir_measures.calc(measures("ARaB(tc)@10", DOCS), qrels, RUN)
     assert sum(math.isnan(one.value) for one in found.per_query) == 1
     (mean,) = found.aggregated.values()
@@ -60,11 +60,11 @@ def test_settings_are_those_of_measure():
 
 
 def test_a_measure_that_is_wrong_is_refused_when_it_is_made():
-    with pytest.raises(ConfigError, match="take this measure from ir_measures"):
+    with pytest.raises(ConfigError, match="from ir_measures"):
         measures(["nDCG@10"], DOCS)
     with pytest.raises(ConfigError, match="unknown measure"):
         measures(["AraB@10"], DOCS)
-    with pytest.raises(ConfigError, match="cutoff cannot be changed"):
+    with pytest.raises(ConfigError, match="cutoff"):
         _ = measures("ARaB@10", DOCS)[0] @ 5
 
 

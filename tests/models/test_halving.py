@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: the extra 'lm'")
 
 from askew.core.errors import StageError  # noqa: E402
-from askew.models.halving import halved, halving  # noqa: E402
+from askew.models.find import halved, halving  # noqa: E402
 
 
 class Device:

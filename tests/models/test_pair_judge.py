@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from askew.core.errors import DataError
-from askew.models.generate import open_generator
-from askew.models.lora import add_lora
+from askew.models.generate import add_lora, open_generator
 
 torch = pytest.importorskip("torch", reason="the extra 'neural' is not installed")
 pytest.importorskip("transformers", reason="the extra 'neural' is not installed")
-pair_judge = pytest.importorskip("askew.models.pair_judge")
+pair_judge = pytest.importorskip("askew.models.pair_network")
 save_file = pytest.importorskip("safetensors.torch").save_file
 HEAD, make_head, load_pair_judge = pair_judge.HEAD, pair_judge.make_head, pair_judge.load_pair_judge
 
@@ -68,7 +67,7 @@ def adapter(tmp_path_factory):
     config = {"peft_type": "LORA", "r": 4, "lora_alpha": 2, "target_modules": ["q_proj"], "task_type": "CAUSAL_LM"}
     (folder / "adapter_config.json").write_text(json.dumps(config), encoding="utf-8")
     torch.manual_seed(8)
-    save_file(make_head(32, 16).state_dict(), folder / HEAD)
+    save_file(make_head(32, 16, 2, 0.1).state_dict(), folder / HEAD)
     return folder
 
 
@@ -83,7 +82,7 @@ def plainly(model, adapter):
     from safetensors.torch import load_file
 
     made = open_generator(model, "causal", device="cpu")
-    network, head = add_lora(made.model, adapter, "tiny"), make_head(32, 16).eval()
+    network, head = add_lora(made.model, adapter, "tiny"), make_head(32, 16, 2, 0.1).eval()
     head.load_state_dict(load_file(adapter / HEAD))
 
     def logits(tokens):
@@ -150,11 +149,11 @@ def test_long_texts_are_cut(judge, plainly, model):
 
 
 def damaged_heads():
-    good = make_head(32, 16).state_dict()
+    good = make_head(32, 16, 2, 0.1).state_dict()
     return {
         "no file": None,
         "no tensors": b"weights",
-        "another width": make_head(8, 16).state_dict(),
+        "another width": make_head(8, 16, 2, 0.1).state_dict(),
         "a part is missing": {name: one for name, one in good.items() if name != "4.bias"},
         "other names": {f"head.{name}": one for name, one in good.items()},
         "no numbers": {**good, "4.bias": torch.full((2,), torch.nan)},

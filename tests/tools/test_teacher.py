@@ -15,9 +15,8 @@ from training.pair_learners import MinilmLearner, SmollmLearner
 from training.preferences import Sample
 from training.teacher import Candidate, Evidence, Teacher, candidate_of, open_judges, teacher_rows
 
-from askew.filters.light_equivalence import FEATURES, pair_features
-from askew.models.pair_judge import load_pair_judge
-from askew.models.pair_network import load_pair_network, pair_logits
+from askew.models.pair_network import load_pair_judge, load_pair_network, pair_logits
+from askew.rewrite.equivalence import FEATURES, pair_features
 
 TEXTS = ["a b", "c d", "e f", "g h", "i j"]
 

@@ -16,8 +16,7 @@ from training.areas import areas, family
 from training.negatives import UNKNOWN, Mix, Pair, add_words, drop_word, soft_pairs, swap_roles, swap_word
 from training.pair_learners import MinilmLearner, SmollmLearner, by_length
 
-from askew.models.pair_judge import load_pair_judge
-from askew.models.pair_network import load_pair_network
+from askew.models.pair_network import load_pair_judge, load_pair_network
 
 SMALL = train_equivalence.MinilmSettings(
     rank=4, hidden=16, epochs=25, learning_rate=1e-2, batch_size=8, dropout=0.0, head_dropout=0.0
@@ -168,7 +167,7 @@ def test_the_cross_encoder_goes_on_from_an_earlier_adapter(encoder, tmp_path):
 
 
 def test_the_judge_starts_from_the_weights_of_a_rewriting_adapter(causal, tmp_path):
-    from askew.trainers.low_rank import low_rank_layers, peft_tensors, save_peft_adapter
+    from training.low_rank import low_rank_layers, peft_tensors, save_peft_adapter
 
     first = SmollmLearner(SMALL, "cpu", causal, None).network["body"]
     tensors = {name: torch.randn_like(one) for name, one in peft_tensors(first).items()}

@@ -10,10 +10,10 @@ pytest.importorskip("torch", reason="the extra 'neural' is not installed")
 
 import train_query_groups
 from train_query_groups import Query
+from training.low_rank import save_encoder_adapter
 
-from askew.classifiers.word_counts import log_counts
 from askew.models.query_network import CLASSES, load_query_network, query_logits
-from askew.trainers.low_rank import save_encoder_adapter
+from askew.rewrite.classifiers import log_counts
 
 SMALL = train_query_groups.Settings(
     rank=4, hidden=16, epochs=30, learning_rate=1e-2, batch_size=8, dropout=0.0, head_dropout=0.0

@@ -39,7 +39,7 @@ def silent(line):
 
 
 def test_what_was_learned_is_saved_and_loaded_with_the_base_model(base, rows, causal, tmp_path):
-    from askew.trainers.low_rank import save_peft_adapter
+    from training.low_rank import save_peft_adapter
 
     before = {name: one.clone() for name, one in base.model.state_dict().items()}
     tensors, measured = rewriting.train_supervised(base, rows, rows, SMALL, 0, silent)

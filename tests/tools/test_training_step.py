@@ -6,8 +6,7 @@ pytest.importorskip("torch", reason="the extra 'neural' is not installed")
 
 import torch
 from training.graphed import BETAS, TrainingStep
-
-from askew.trainers.low_rank import LowRank, adapt, cosine_pace, learning, linear_pace, low_rank_layers
+from training.low_rank import LowRank, adapt, cosine_pace, learning, linear_pace, low_rank_layers
 
 SHARES = [0.5, 1.0, 0.25, 0.0]
 

@@ -17,15 +17,14 @@ import polars as pl
 import pyarrow as pa
 from fastapi.testclient import TestClient
 
-from askew.app.explore.opening import Sources, build_demo, open_sources
-from askew.app.logs.analyze import analyze_log
-from askew.app.logs.settings import LogSettings
-from askew.app.logs.writing import write_tables
-from askew.logs.planted import Planted
-from askew.logs.synthetic import SyntheticLog, write_log
-from askew.web.app import create_app
-from askew.web.server import listen, make_server
-from askew.web.settings import ServerLimits, Settings
+from askew.logs.analyze import analyze_log
+from askew.logs.page import write_tables
+from askew.logs.settings import LogSettings
+from askew.testing.logs import Planted, SyntheticLog, write_log
+from askew.ui.explorer.opening import Sources, build_demo, open_sources
+from askew.ui.web.app import create_app
+from askew.ui.web.server import listen, make_server
+from askew.ui.web.settings import ServerLimits, Settings
 
 BASE = "http://127.0.0.1:8642"
 FREE = ServerLimits(rate=1e6, burst=1_000_000)
@@ -123,6 +122,14 @@ def running(settings, app=None):
 def live(store):
     with running(Settings(DEMO, limits=FREE)) as url:
         yield url
+
+
+def expect(locator):
+    """Playwright's expect, which waits until the page is as expected: a click returns before the next page is drawn."""
+    from playwright import sync_api
+
+    sync_api.expect.set_options(timeout=120_000)
+    return sync_api.expect(locator)
 
 
 @pytest.fixture(scope="module")

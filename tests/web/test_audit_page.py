@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from test_web_pages import Checker
 
 import askew
-from askew.app.audit import tables as t
-from askew.app.audit.facts import AuditFacts, read_audit
-from askew.app.audit.page import write_audit
-from askew.app.explore.opening import Sources, check_sources, open_sources
 from askew.core.errors import DataError
-from askew.publish.page.table import html_table
-from askew.web.pages.audit import audit_page
-from askew.web.pages.shell import render
+from askew.report.table import html_table
+from askew.study.audit import page as t
+from askew.study.audit.page import write_audit
+from askew.study.audit.report import read_audit
+from askew.study.tables import parts_table
+from askew.ui.explorer.opening import Sources, check_sources, open_sources
+from askew.ui.web.pages.audit import audit_page
+from askew.ui.web.pages.shell import render
 
 TEXTS = {
     "d1": "A nurse helps his patients and he is kind.", "d2": "He is a nurse, and his brother is a nurse.",
@@ -48,14 +49,14 @@ def folder(report, tmp_path_factory):
 
 
 def test_the_numbers_of_a_file_are_those_of_the_audit(report, folder):
-    assert read_audit(folder / "kept") == AuditFacts.of(report.to_dict(keep_queries=True))
-    assert read_audit(folder / "plain") == AuditFacts.of(report.to_dict())
+    assert read_audit(folder / "kept").to_dict(keep_queries=True) == report.to_dict(keep_queries=True)
+    assert read_audit(folder / "plain").to_dict() == report.to_dict()
 
 
 def test_the_explorer_draws_the_same_tables_as_the_page_of_the_audit(folder):
     found, page = read_audit(folder / "kept"), (folder / "kept" / "report.html").read_text()
-    tables = [t.means_table(found), *(t.parts_table(one, place) for place, one in enumerate(found.parts, 1))]
-    tables += [t.tried_table(found), t.sensitivity_table(found)] if found.tried else [t.sensitivity_table(found)]
+    tables = [t.means_table(found), *(parts_table(one, place) for place, one in enumerate(found.parts, 1))]
+    tables += [t.sensitivity_table(found), *([t.tried_table(found)] if found.reformulations else [])]
     for one in tables:
         assert html_table(one) in page, one.name
 

@@ -3,6 +3,8 @@
 import re
 from urllib.parse import parse_qs, urlsplit
 
+from conftest import expect
+
 
 def total(page):
     return int(re.search(r"([\d,]+) of", page.get_by_role("status").first.inner_text())[1].replace(",", ""))
@@ -60,7 +62,7 @@ def test_a_rectangle_in_the_chart_becomes_bounds_in_the_link(open_page, demo_pai
     inside &= effect.is_between(given["effectiveness_min"], given["effectiveness_max"])
     assert total(page) == inside.sum() < everything
     assert page.get_by_label("Gain in lean, at least").input_value() == f"{given['lean_min']:g}"
-    assert page.locator("path.brushed").count() == 1
+    expect(page.locator("path.brushed")).to_have_count(1)
     page.get_by_role("link", name="Clear the rectangle").click()
     page.wait_for_url("**/pairs?subset=all")
     assert total(page) == everything
@@ -79,8 +81,8 @@ def test_a_click_or_escape_in_the_chart_selects_nothing(open_page):
 
 def test_without_scripts_the_same_bounds_are_typed(open_page, demo_pairs):
     page = open_page("/pairs?subset=all", java_script_enabled=False)
-    assert not page.get_by_text("Drag a rectangle").is_visible()
+    expect(page.get_by_text("Drag a rectangle")).not_to_be_visible()
     page.get_by_label("Gain in lean, at least").fill("0.1")
     page.get_by_role("button", name="Show").click()
     assert total(page) == (demo_pairs["gain_ARaB_tf_who_generic_10"] >= 0.1).sum()
-    assert page.locator("path.brushed").count() == 1
+    expect(page.locator("path.brushed")).to_have_count(1)

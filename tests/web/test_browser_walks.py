@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 
 import askew
-from askew.app.audit.page import write_audit
-from askew.app.explore.opening import Sources
-from askew.web.settings import Settings
-from conftest import FREE, running
+from askew.study.audit.page import write_audit
+from askew.ui.explorer.opening import Sources
+from askew.ui.web.settings import Settings
+from conftest import FREE, expect, running
 
 MOST_CLICKS = 6
 RUN = "care-q02 Q0 care-07 1 2.0 t\ncare-q02 Q0 care-17 2 1.0 t\nlaw-q08 Q0 law-08 1 1.0 t\nlaw-q08 Q0 law-01 2 .5 t\n"
@@ -156,18 +156,18 @@ def test_walk_browse_pairs_and_download_a_selection(open_page, demo_pairs, tmp_p
 def test_a_link_to_a_folded_section_of_a_log_opens_it(open_page, everything):
     page = open_page("/logs", base=everything)
     assert page.evaluate("document.documentElement.scrollHeight") < 2000
-    assert page.locator(".findings li").count() == 3
-    assert not page.locator("#table-topics").is_visible()
+    expect(page.locator(".findings li")).to_have_count(3)
+    expect(page.locator("#table-topics")).not_to_be_visible()
     page.goto(everything + "/logs#topics")
-    assert page.locator("#table-topics").is_visible()
+    expect(page.locator("#table-topics")).to_be_visible()
     page.get_by_text("What changes after people add terms of a group to a query", exact=True).click()
-    assert page.locator("#table-clicks").is_visible()
+    expect(page.locator("#table-clicks")).to_be_visible()
 
 
 def test_an_audit_opens_with_what_to_do_and_its_worst_queries(open_page, everything):
     page = open_page("/", base=everything)
     page.get_by_role("link", name="Audit", exact=True).click()
-    assert page.get_by_role("heading", name="What to do next").is_visible()
+    expect(page.get_by_role("heading", name="What to do next")).to_be_visible()
     assert "how to become a nurse" in page.locator("table:has(#table-worst)").inner_text()
     page.get_by_text("Sensitivity", exact=True).click()
-    assert page.locator("#table-sensitivity").is_visible()
+    expect(page.locator("#table-sensitivity")).to_be_visible()

@@ -9,10 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askew.app.build.facade import build
-from askew.app.explore.gain_cells import MOST_CELLS, _cells, gain_cells
-from askew.app.explore.pairs import CHOSEN, EVERY, FACETS, SORTS, ShownPairs, Wanted, open_pairs
 from askew.core.measure import gain_column, held_out_gain_column
+from askew.pairs.build import build
+from askew.ui.explorer.pairs import (
+    CHOSEN,
+    EVERY,
+    FACETS,
+    MOST_CELLS,
+    SORTS,
+    ShownPairs,
+    Wanted,
+    _cells,
+    gain_cells,
+    open_pairs,
+)
 
 LEAN, EFFECT = "ARaB(tf,who=generic)@10", "RR@10"
 

@@ -5,9 +5,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askew.app.explore.counted import CountedOnce
 from askew.core.groups import Groups
-from askew.mentions.count import MentionCounter
+from askew.measures.mentions import MentionCounter
+from askew.ui.explorer.counting import CountedOnce
 
 TEXTS = ["she is a nurse", "he and his brother", "", "a stone", "her mother and her father", "men"]
 

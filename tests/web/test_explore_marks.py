@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askew.app.explore.lists import shortened
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon, load_lexicon
-from askew.mentions.count import MentionCounter
-from askew.mentions.marks import Mark, Marker
+from askew.measures.mentions import Mark, Marker, MentionCounter
+from askew.ui.explorer.explorer import shortened
 
 WORDS = [
     "she",

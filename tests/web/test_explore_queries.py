@@ -7,17 +7,17 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from askew.app.build.prepare import prepare
-from askew.app.build.recipe import Recipe, read_recipe
-from askew.app.explore.explorer import AGREEMENT, Explorer
-from askew.app.explore.known import words_of
-from askew.app.explore.opening import NO_INDEX, Sources, open_sources
-from askew.app.explore.warrant import WarrantRules
-from askew.app.measure.measure import measure
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import gain_column, new_column
-from askew.corpora.demo import demo_files
-from askew.engine.store import Store
+from askew.core.store.store import Store
+from askew.data.collection import demo_files
+from askew.measures.measure import measure
+from askew.pairs.plan import prepare
+from askew.pairs.recipe import Recipe, read_recipe
+from askew.ui.explorer.answers import WarrantRules
+from askew.ui.explorer.explorer import AGREEMENT, Explorer
+from askew.ui.explorer.opening import NO_INDEX, Sources, open_sources
+from askew.ui.explorer.searched import words_of
 from conftest import LIGHT
 
 

@@ -10,18 +10,17 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from askew.app.explore.audit import audit
-from askew.app.explore.opening import Sources, open_sources
-from askew.app.explore.pairs import Wanted, as_parquet, as_tsv, datasets, open_pairs
-from askew.app.explore.plan import plan_of, step_of
-from askew.app.logs.page import report_page
-from askew.app.logs.writing import read_log_report
 from askew.core.errors import ConfigError, DataError, StoreError, UnknownName
-from askew.corpora.demo import demo_files
-from askew.corpora.memory import run_in_memory
-from askew.corpora.runs import read_run
-from askew.engine.manifest import key_of
-from askew.engine.store import Store
+from askew.core.store.manifest import key_of
+from askew.core.store.store import Store
+from askew.data.collection import demo_files
+from askew.data.memory import run_in_memory
+from askew.data.runs import read_run
+from askew.logs.page import read_log_report, report_page
+from askew.ui.explorer.opening import Sources, open_sources
+from askew.ui.explorer.pairs import Wanted, as_parquet, as_tsv, datasets, open_pairs
+from askew.ui.explorer.plan import plan_of, step_of
+from askew.ui.explorer.runs import audit
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +39,7 @@ def test_all_pages_together_are_all_pairs(table, rows):
     every = [row for page in range(1, first.pages + 1) for row in table.page(Wanted(), page, 200).rows]
     assert first.total == len(rows) == len(every)
     assert [row["variant_id"] for row in every] == rows["variant_id"].to_list()
-    assert table.page(Wanted(), first.pages + 1, 200).rows == ()
+    assert table.page(Wanted(), first.pages + 1, 200).rows == []
 
 
 @pytest.mark.parametrize(

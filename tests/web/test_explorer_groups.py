@@ -10,24 +10,24 @@ import anyio
 import pytest
 from fastapi.testclient import TestClient
 
-from askew.app.build.prepare import prepare
-from askew.app.build.recipe import Recipe, read_recipe
-from askew.app.explore.audit import audit
-from askew.app.explore.counting import counting_of
-from askew.app.explore.opening import Sources, check_sources, open_sources
-from askew.app.explore.pairs import open_pairs
-from askew.app.explore.plan import recorded_recipe
-from askew.app.explore.warrant import WarrantRules
-from askew.app.scoring.comparable import listed
-from askew.cli.main import run
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
-from askew.corpora.memory import run_in_memory
-from askew.engine.store import Store
-from askew.mentions.marks import Marker
-from askew.web.app import create_app
-from askew.web.pages.parts import class_of, lean_bar, legend
-from askew.web.settings import ServerLimits, Settings
+from askew.core.store.store import Store
+from askew.data.memory import run_in_memory
+from askew.measures.mentions import Marker
+from askew.measures.requested import listed
+from askew.pairs.plan import prepare
+from askew.pairs.recipe import Recipe, read_recipe
+from askew.ui.cli.main import run
+from askew.ui.explorer.answers import ShownMark, WarrantRules
+from askew.ui.explorer.counting import counting_of
+from askew.ui.explorer.opening import Sources, check_sources, open_sources
+from askew.ui.explorer.pairs import open_pairs
+from askew.ui.explorer.plan import recorded_recipe
+from askew.ui.explorer.runs import audit
+from askew.ui.web.app import create_app
+from askew.ui.web.pages.parts import explained, lean_bar, legend
+from askew.ui.web.settings import ServerLimits, Settings
 
 FREE = ServerLimits(rate=1e6, burst=1_000_000)
 QUERY = "exercise for elderly people"
@@ -145,7 +145,7 @@ def tools_say(sources):
     pytest.importorskip("mcp", reason="the tools for a language model need the extra web")
     from mcp import Client
 
-    from askew.web.mcp_server import make_server
+    from askew.ui.web.mcp import make_server
 
     async def go():
         async with Client(make_server(sources)) as client:
@@ -296,11 +296,11 @@ def drawn(*groups, signed=False):
 
 def test_each_of_many_groups_has_a_color_and_a_name():
     setting = drawn("a", "b", "c")
-    assert [class_of([group], setting) for group in "abc"] == ["g1", "g2", "g3"]
-    assert class_of(["a", "b"], setting) == "several"
-    bar = lean_bar({"a": 1, "b": 1, "c": 2}, setting, 4)
+    marks = [ShownMark(0, 1, ("a",)), ShownMark(1, 2, ("b",)), ShownMark(2, 3, ("c",)), ShownMark(3, 4, ("a", "b"))]
+    assert re.findall('class="(.*?)"', explained("abcd", marks, setting)) == ["g1", "g2", "g3", "several"]
+    bar = lean_bar({"a": 5, "b": 5, "c": 10}, setting)
     assert [float(x) for x in re.findall(r'fill-g\d" x="([\d.]+)"', bar)] == [0, 50, 100]
-    assert 'aria-label="1 a, 1 b, 2 c words"' in bar and "middle" not in bar
+    assert 'aria-label="5 a, 5 b, 10 c words"' in bar and "middle" not in bar
     assert re.sub("<[^>]+>", "", legend(setting)) == "Marked: words that own lists for a, b and c. S"
     assert listed(["a"]) == "a" and re.sub("<[^>]+>", "", legend(drawn("a"))).endswith("lists for a. S")
 
@@ -311,9 +311,9 @@ def edges(bar):
 
 
 def test_a_bar_of_more_words_than_fit_is_full_and_names_the_true_numbers():
-    three = lean_bar({"a": 30, "b": 10, "c": 40}, drawn("a", "b", "c"), 20)
+    three = lean_bar({"a": 30, "b": 10, "c": 40}, drawn("a", "b", "c"))
     assert edges(three) == [(0, 75), (75, 100), (100, 200)] and 'aria-label="30 a, 10 b, 40 c words"' in three
-    two = lean_bar({"a": 30, "b": 5}, drawn("a", "b"), 10)
+    two = lean_bar({"a": 30, "b": 5}, drawn("a", "b"))
     assert edges(two) == [(0, 100), (100, 150)] and 'aria-label="30 a, 5 b words"' in two
 
 
@@ -325,7 +325,7 @@ def test_a_lean_without_a_sign_is_drawn_without_sides(three, served):
 
 def test_the_command_takes_groups_a_lexicon_and_measures(monkeypatch, tmp_path):
     taken = []
-    monkeypatch.setattr("askew.web.server.serve", lambda settings, *more: taken.append(settings.sources))
+    monkeypatch.setattr("askew.ui.web.server.serve", lambda settings, *more: taken.append(settings.sources))
     words = tmp_path / "age.csv"
     words.write_text("old,old\nyoung,young\nadult,adult\n")
     given = ["serve", "--lexicon", str(words), "--groups", "old,young", "--measures", "RR@5 ARaB(tf)@5"]

@@ -11,16 +11,16 @@ import pytest
 from fastapi.testclient import TestClient
 
 import askew
-from askew.app.explore.opening import Sources, open_sources
-from askew.app.explore.pairs import datasets
-from askew.app.explore.searched import NO_FILES, OTHER_FILES
 from askew.core.groups import Groups
 from askew.core.measure import pair_columns
-from askew.engine.store import Store
-from askew.publish.page import numerals as n
-from askew.web.app import create_app
-from askew.web.pages.parts import signed
-from askew.web.settings import Settings
+from askew.core.store.store import Store
+from askew.report import markup as n
+from askew.ui.explorer.opening import Sources, open_sources
+from askew.ui.explorer.pairs import datasets
+from askew.ui.explorer.searched import NO_FILES, OTHER_FILES
+from askew.ui.web.app import create_app
+from askew.ui.web.pages.parts import signed
+from askew.ui.web.settings import Settings
 from conftest import BASE, FREE
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -171,7 +171,7 @@ def test_what_is_measured_does_not_depend_on_how_many_results_are_shown(built):
 @pytest.fixture
 def moved(tmp_path):
     """A store of a collection in files of its own."""
-    demo = Path(askew.__file__).parent / "data" / "demo"
+    demo = Path(askew.__file__).parent / "shipped" / "demo"
     (tmp_path / "collection").mkdir()
     for name in ("docs.tsv", "queries.tsv", "qrels.txt"):
         shutil.copy(demo / name, tmp_path / "collection" / name)

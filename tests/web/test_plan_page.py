@@ -2,7 +2,7 @@
 
 import re
 
-from askew.app.explore.plan import plan_of
+from askew.ui.explorer.plan import plan_of
 
 
 def test_steps_are_named_in_plain_words_with_their_identifiers(client, store):

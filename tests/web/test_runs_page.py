@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askew.app.explore.audit import audit
-from askew.corpora.demo import demo_files
-from askew.corpora.memory import run_in_memory
-from askew.corpora.runs import read_run
-from askew.publish.page.charts import COLUMNS, Line, sorted_gains, steps, thinned
-from askew.publish.page.frame import About
-from askew.web.pages.runs import RunsForm, runs_page
-from askew.web.pages.shell import render
+from askew.data.collection import demo_files
+from askew.data.memory import run_in_memory
+from askew.data.runs import read_run
+from askew.report.charts import COLUMNS, About, Line, sorted_gains, steps, thinned
+from askew.ui.explorer.runs import audit
+from askew.ui.web.pages.runs import RunsForm, runs_page
+from askew.ui.web.pages.shell import render
 
 ABOUT = About("x", "x", "x")
 
@@ -79,7 +78,7 @@ def test_counts_of_queries_have_their_unit_and_no_word_is_retired(client):
 
 
 def test_without_runs_the_upload_is_open_and_the_page_says_what_to_do(service, tmp_path):
-    from askew.app.explore.opening import Sources
+    from askew.ui.explorer.opening import Sources
 
     text = service(sources=Sources(store=tmp_path)).get("/runs").text
     assert '<details open="">' in text and "Select one run" in text

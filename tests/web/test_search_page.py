@@ -7,17 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from askew.app.build.recipe import Recipe, read_recipe
-from askew.app.explore.answers import Variant
-from askew.app.explore.english import is_english
-from askew.app.explore.explorer import Explorer
-from askew.app.explore.leaning import LEAST_LEAN
-from askew.app.explore.methods import suggesting_recipe, usual_recipe
-from askew.app.explore.opening import Sources, open_sources
-from askew.app.explore.plan import RecordedPlan
-from askew.app.explore.reasons import ASKED, OFF_TOPIC, Reasons
-from askew.core.who import WHO
-from askew.mentions.marks import Mark
+from askew.core.groups import WHO
+from askew.measures.mentions import Mark
+from askew.pairs.recipe import Recipe, read_recipe
+from askew.ui.explorer.answers import ASKED, OFF_TOPIC, Reasons, Variant, is_english
+from askew.ui.explorer.explorer import Explorer
+from askew.ui.explorer.leaning import LEAST_LEAN
+from askew.ui.explorer.opening import Sources, open_sources, suggesting_recipe, usual_recipe
+from askew.ui.explorer.plan import RecordedPlan
 
 JUDGED, TYPED = "how to become a nurse", "women nursing school"
 
@@ -150,7 +147,7 @@ def test_a_typed_reformulation_has_the_verdict_of_compare(client):
 def test_the_usual_methods_keep_the_meaning_and_need_no_model_where_there_is_none(monkeypatch):
     assert [one["method"] for one in usual_recipe().tables("reformulate")][-1] == "reduce"
     assert "equivalence" in [one["filter"] for one in usual_recipe().tables("filter")]
-    monkeypatch.setattr("askew.app.explore.methods.has_smollm", lambda: False)
+    monkeypatch.setattr("askew.ui.explorer.opening.has_smollm", lambda: False)
     assert [one["method"] for one in usual_recipe().tables("reformulate")] == ["reduce"]
 
 

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from askew.app.explore.audit import audit
-from askew.app.explore.counting import counting_of
-from askew.app.explore.explorer import Explorer
-from askew.app.explore.sides import Sides
 from askew.core.measure import Direction, column_of
 from askew.core.outcome import Outcome, Verdict, outcome_of, verdict
-from askew.corpora.runs import Run
-from askew.selectors.pairs import make_pairs
-from askew.selectors.pareto import Pareto
-from askew.selectors.summary import summarize
-from askew.selectors.tables import gain_shares
-from askew.statistics.significance import paired
-from askew.web.pages.parts import outcome_words
+from askew.data.runs import Run
+from askew.measures.statistics.significance import paired
+from askew.pairs.gains import make_pairs
+from askew.pairs.pareto import Pareto
+from askew.pairs.summary import summarize
+from askew.pairs.tables import query_gains, shares_of
+from askew.ui.explorer.answers import Sides
+from askew.ui.explorer.counting import counting_of
+from askew.ui.explorer.explorer import Explorer
+from askew.ui.explorer.runs import audit
+from askew.ui.web.pages.parts import outcome_words
 
 EFFECT, LEAN = "nDCG@10", "ARaB(tf)@10"
 SIDES = ("improved", "unchanged", "worsened")
@@ -73,7 +73,9 @@ def test_explorer_selector_and_report_agree_on_every_pair(explorer, four):
     outcome = pairs["outcome"][0]
     assert compared(explorer, JUDGED, old, new).outcome == outcome
     summary = {row["measure"]: row for row in summarize(pairs, WAYS, ["every"]).to_dicts()}
-    shares = {row["measure"]: row for row in gain_shares(pairs, "every", list(WAYS)).to_dicts()}
+    shares = {
+        row["measure"]: row for row in shares_of({name: query_gains(pairs, "every", name) for name in WAYS}).to_dicts()
+    }
     for name, word in zip(WAYS, outcome.split("-"), strict=True):
         told = verdict(old[name], new[name], WAYS[name])
         assert word == (told.value if name == EFFECT else told.lean)
@@ -93,7 +95,7 @@ def test_explorer_and_selection_agree_where_several_measures_decide(six, toleran
     pairs = make_pairs(rows, ways, names[:1], names[1:], tolerance).table
     gains = {name: float(ways[name].gain(old[name], new[name])) for name in names}
     sides = Sides(tuple(names[:1]), tuple(names[1:]), tolerance)
-    assert sides.outcome(gains).value == pairs["outcome"][0]
+    assert sides.outcome(gains) == pairs["outcome"][0]
     assert sides.lean_verdict(gains) == pairs["outcome"][0].partition("-")[2]
     assert sides.outcome({**gains, EFFECT: None}) is None and sides.lean_verdict({**gains, EFFECT: None}) is not None
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from askew.app.explore.opening import Sources
-from askew.web.settings import Settings
-from conftest import FREE, running
+from askew.ui.explorer.opening import Sources
+from askew.ui.web.settings import Settings
+from conftest import FREE, expect, running
 
 RUN = "care-q02 Q0 care-07 1 2.0 t\ncare-q02 Q0 care-17 2 1.0 t\nlaw-q08 Q0 law-08 1 1.0 t\nlaw-q08 Q0 law-01 2 .5 t\n"
 EVIL = [
@@ -34,7 +34,7 @@ def test_a_query_is_asked_and_its_words_are_marked_in_two_ways(open_page):
     box.fill("how to become a software engineer")
     page.get_by_role("button", name="Search").click()
     page.wait_for_url("**/?q=how+to+become+a+software+engineer&k=10")
-    assert page.locator(".results > li").count() == 10
+    expect(page.locator(".results > li")).to_have_count(10)
     assert page.title().startswith("how to become a software engineer")
     styles = {
         side: page.locator(f".results mark.{side}").first.evaluate(
@@ -57,12 +57,12 @@ def test_a_point_leads_to_both_lists_side_by_side_with_lines_between_the_same_do
     point.click()
     page.wait_for_url("**/compare?**")
     rows = page.locator(".side > li")
-    assert rows.count() == 20
+    expect(rows).to_have_count(20)
     both = page.locator(".lines path.same, .lines path.rose, .lines path.fell")
     assert both.count() >= 1
     moved = both.first.get_attribute("data-key")
     page.locator(f'.side > li[data-key="{moved}"]').first.hover()
-    assert page.locator(f'[data-key="{moved}"].lit').count() == 3
+    expect(page.locator(f'[data-key="{moved}"].lit')).to_have_count(3)
     line = both.first.bounding_box()
     ends = [page.locator(f'.side > li[data-key="{moved}"]').nth(side).bounding_box() for side in (0, 1)]
     for end in ends:
@@ -78,7 +78,7 @@ def test_runs_are_uploaded_and_the_link_shows_them_again(open_page, tmp_path):
     page.get_by_label("Run files in TREC format, at most four").set_input_files(sorted(tmp_path.iterdir()))
     page.get_by_role("button", name="Upload and measure").click()
     page.wait_for_url("**/runs?run=upload*")
-    assert page.get_by_text("p (Holm)").is_visible()
+    expect(page.get_by_text("p (Holm)")).to_be_visible()
     before = page.locator("main").inner_text()
     page.reload()
     assert page.locator("main").inner_text() == before
@@ -88,7 +88,7 @@ def test_error_pages_are_pages_and_lead_on(open_page, tmp_path):
     page = open_page("/nothing-here")
     assert page.get_by_role("alert").inner_text() == "there is nothing at this address"
     page.locator("main").get_by_role("link", name="Search").click()
-    assert page.get_by_label("Query", exact=True).is_visible()
+    expect(page.get_by_label("Query", exact=True)).to_be_visible()
     (tmp_path / "x.run").write_text("this is no run\n")
     page.goto(page.url + "runs")
     page.get_by_text("Upload your own runs", exact=True).click()
@@ -128,13 +128,13 @@ def test_everything_can_be_done_with_the_keyboard_alone(open_page):
 
 def test_results_are_there_before_the_reformulations_and_a_card_leads_to_the_comparison(open_page):
     page = open_page("/?q=how+to+become+a+software+engineer")
-    assert page.locator(".results > li").count() == 10
+    expect(page.locator(".results > li")).to_have_count(10)
     page.wait_for_selector(".suggestions")
-    assert page.locator(".reformulations > .suggestions > li").count() == 3
-    assert page.locator(".waiting[aria-busy]").count() == 0
+    expect(page.locator(".reformulations > .suggestions > li")).to_have_count(3)
+    expect(page.locator(".waiting[aria-busy]")).to_have_count(0)
     page.locator(".suggestions a").first.click()
     page.wait_for_url("**/compare?**query_id=*")
-    assert page.locator(".lean-picture svg").count() == 2
+    expect(page.locator(".lean-picture svg")).to_have_count(2)
 
 
 def test_a_typed_reformulation_gets_its_verdict_while_it_is_typed(open_page):
@@ -190,7 +190,7 @@ def test_a_hostile_document_stays_text(open_page, evil):
     for path in ("/", "/?q=nurse", "/compare?q=nurse&to=nurse+she", "/?q=nurse+<img+src=x+onerror=window.pwned=6>"):
         page = open_page(path, base=evil)
         assert page.evaluate("typeof window.pwned") == "undefined"
-        assert page.locator("main script, main img, main style, main svg[onload]").count() == 0
+        expect(page.locator("main script, main img, main style, main svg[onload]")).to_have_count(0)
         if "q=" in path:
             text = page.locator("main").inner_text()
             assert "<script>window.pwned=1</script>" in text and '"><img src=x onerror=' in text
@@ -211,7 +211,7 @@ def test_every_page_fits_a_phone_and_nothing_jumps(open_page, theme):
         page.goto(base + path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
         assert page.evaluate("window.jumps") == 0, path
-        assert page.get_by_role("link", name="Dataset", exact=True).is_visible()
+        expect(page.get_by_role("link", name="Dataset", exact=True)).to_be_visible()
 
 
 CONTRAST = """
@@ -261,13 +261,13 @@ def test_without_scripts_everything_still_works(open_page, demo_pairs):
     page = open_page("/pairs", java_script_enabled=False)
     page.get_by_role("navigation", name="Filters").get_by_role("link", name="fair").click()
     counts = f"{demo_pairs['fair'].sum()} of {len(demo_pairs)} pairs"
-    assert counts in page.get_by_role("status").inner_text()
+    expect(page.get_by_role("status")).to_contain_text(counts)
     page.goto(page.url.partition("/pairs")[0])
     page.get_by_label("Query", exact=True).fill("how to become a nurse")
     page.get_by_role("button", name="Search").click()
-    assert page.locator(".results > li").count() == 10
+    expect(page.locator(".results > li")).to_have_count(10)
     page.get_by_role("link", name="Show reformulations").click()
-    assert page.locator(".suggestions > li").count() >= 3
+    page.locator(".suggestions > li").nth(2).wait_for()
     page.get_by_label("Your own reformulation").fill("nurse training")
     page.get_by_role("button", name="Compare").click()
-    assert page.get_by_text("The reformulation").is_visible()
+    expect(page.get_by_text("The reformulation")).to_be_visible()

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from askew.web.pages.shell import static_files
+from askew.ui.web.pages.shell import static_files
 
 # Machado, Oliveira and Fernandes (2009), severity 1: linear RGB as it is seen.
 EYES = {

@@ -6,15 +6,13 @@ import logging
 
 import pytest
 
-from askew.app.explore import pairs
-from askew.app.explore.opening import Sources, open_sources
-from askew.web.access import Access
-from askew.web.app import create_app
-from askew.web.guard import Guard
-from askew.web.limits import Rate
-from askew.web.replies import show_problem
-from askew.web.settings import ServerLimits, Settings
-from askew.web.work import Busy, Work
+from askew.ui.explorer import pairs
+from askew.ui.explorer.opening import Sources, open_sources
+from askew.ui.web.app import create_app
+from askew.ui.web.guard import Access, Guard, Rate
+from askew.ui.web.replies import show_problem
+from askew.ui.web.settings import ServerLimits, Settings
+from askew.ui.web.work import Busy, Work
 
 TOKEN = "a-token-of-some-length"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import lane_jobs
 import pytest
 
-from askew.app.explore.opening import Sources
-from askew.web.lane import Lane, LaneFailed
-from askew.web.problems import Problem
-from askew.web.settings import ServerLimits
-from askew.web.work import Busy
+from askew.ui.explorer.opening import Sources
+from askew.ui.web.lane import Lane, LaneFailed
+from askew.ui.web.replies import Problem
+from askew.ui.web.settings import ServerLimits
+from askew.ui.web.work import Busy
 from conftest import FREE
 
 

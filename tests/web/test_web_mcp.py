@@ -11,11 +11,11 @@ pytest.importorskip("mcp", reason="the tools for a language model need the extra
 
 from mcp import Client, StdioServerParameters
 
-from askew.app.explore.opening import Sources
-from askew.web.mcp_server import make_server
+from askew.ui.explorer.opening import Sources
+from askew.ui.web.mcp import make_server
 from conftest import DEMO
 
-MCP = "from askew.cli.main import main; main()"
+MCP = "from askew.ui.cli.main import main; main()"
 
 
 def asked(server, tool, **arguments):

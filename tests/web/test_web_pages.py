@@ -7,13 +7,11 @@ from html.parser import HTMLParser
 import polars as pl
 import pytest
 
-from askew.app.explore.answers import Move
-from askew.app.explore.opening import Sources
-from askew.app.explore.reasons import ShownMark
-from askew.web.markup import address, element, is_local
-from askew.web.pages.compare import moved
-from askew.web.pages.parts import lean_bar, outcome_words
-from askew.web.pages.words import explained
+from askew.ui.explorer.answers import Move, ShownMark
+from askew.ui.explorer.opening import Sources
+from askew.ui.web.markup import address, element, is_local
+from askew.ui.web.pages.compare import moved
+from askew.ui.web.pages.parts import explained, lean_bar, outcome_words
 
 RUN = "care-q02 Q0 care-07 1 2.0 t\ncare-q02 Q0 care-17 2 1.0 t\nlaw-q08 Q0 law-08 1 1.0 t\nlaw-q08 Q0 law-01 2 .5 t\n"
 
@@ -78,8 +76,8 @@ def page(client, path, status=200, **params):
 def logged(log_folder, store):
     from fastapi.testclient import TestClient
 
-    from askew.web.app import create_app
-    from askew.web.settings import Settings
+    from askew.ui.web.app import create_app
+    from askew.ui.web.settings import Settings
 
     with TestClient(create_app(Settings(Sources(logs=log_folder))), base_url="http://127.0.0.1:8642") as found:
         yield found
@@ -354,8 +352,8 @@ def test_marked_text_keeps_every_character_and_escapes_it(explorer):
 
 
 def test_a_bar_says_its_counts_to_those_who_cannot_see(explorer):
-    found = lean_bar({"female": 2, "male": 4}, explorer.setting, 4)
-    assert 'aria-label="2 female, 4 male words"' in found
+    found = lean_bar({"female": 5, "male": 10}, explorer.setting)
+    assert 'aria-label="5 female, 10 male words"' in found
     assert 'x="50" y="0" width="50"' in found and 'x="100" y="0" width="100"' in found
 
 

@@ -7,11 +7,11 @@ import json
 import pytest
 from fastapi.testclient import TestClient
 
-from askew.cli.serve import serve_command
 from askew.core.errors import ConfigError
-from askew.web.app import create_app
-from askew.web.server import make_server
-from askew.web.settings import ServerLimits, Settings
+from askew.ui.cli.serve import serve_command
+from askew.ui.web.app import create_app
+from askew.ui.web.server import make_server
+from askew.ui.web.settings import ServerLimits, Settings
 from conftest import BASE, FREE, running
 
 TOKEN = "a-token-of-some-length"
@@ -95,4 +95,4 @@ def test_only_a_named_proxy_says_who_its_clients_are_and_only_the_last_hop_count
 def test_the_connections_of_a_proxy_are_not_counted_as_those_of_one_client():
     settings = Settings(token=TOKEN, proxies=("127.0.0.1",), limits=ServerLimits(per_address=1))
     books = make_server(who, settings, 10).connections
-    assert books._shared.hold("127.0.0.1") and not books._shared.hold("127.0.0.2")
+    assert books.is_proxy("127.0.0.1") and not books.is_proxy("127.0.0.2")

@@ -5,10 +5,10 @@ import logging
 
 import pytest
 
-from askew.app.explore.explorer import Explorer
-from askew.web.guard import HEADERS
-from askew.web.settings import ServerLimits
-from askew.web.uploads import Upload, Uploads
+from askew.ui.explorer.explorer import Explorer
+from askew.ui.web.guard import HEADERS
+from askew.ui.web.settings import ServerLimits
+from askew.ui.web.site import Upload, Uploads
 
 TOKEN = "a-token-of-some-length"
 
@@ -293,7 +293,7 @@ def test_the_log_has_no_words_of_a_query_no_token_and_no_unknown_address(service
 
 
 def test_a_store_that_cannot_be_asked_says_so(service, tmp_path):
-    from askew.app.explore.opening import Sources
+    from askew.ui.explorer.opening import Sources
 
     client = service(sources=Sources(store=tmp_path))
     assert client.get("/api/health").json() == {"status": "ok", "collection": None}

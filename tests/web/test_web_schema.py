@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 schemathesis = pytest.importorskip("schemathesis", reason="the OpenAPI document is tried with schemathesis")
-create_app = pytest.importorskip("askew.web.app", reason="the explorer needs the extra web").create_app
+create_app = pytest.importorskip("askew.ui.web.app", reason="the explorer needs the extra web").create_app
 # A few in every run of the tests; ASKEW_EXAMPLES=200 tries harder.
 EXAMPLES = int(os.environ.get("ASKEW_EXAMPLES", "3"))
 SCHEMA = schemathesis.openapi.from_dict(create_app().openapi())

@@ -12,16 +12,16 @@ import urllib.request
 import pytest
 import uvicorn
 
-from askew.app.explore.opening import Sources
-from askew.cli.serve import serve_command
 from askew.core.errors import ConfigError, DataError, StoreError
-from askew.web.app import create_app
-from askew.web.connections import Connections
-from askew.web.server import LimitedServer, listen, serve
-from askew.web.settings import ServerLimits, Settings
+from askew.ui.cli.serve import serve_command
+from askew.ui.explorer.opening import Sources
+from askew.ui.web.app import create_app
+from askew.ui.web.connections import Connections
+from askew.ui.web.server import LimitedServer, listen, serve
+from askew.ui.web.settings import ServerLimits, Settings
 from conftest import LIGHT
 
-SERVE = "import typer; from askew.cli.serve import serve_command; typer.run(serve_command)"
+SERVE = "import typer; from askew.ui.cli.serve import serve_command; typer.run(serve_command)"
 
 
 @pytest.fixture
@@ -64,10 +64,10 @@ def test_sigterm_lets_an_answer_that_was_begun_be_finished(started):
 
 def test_a_signal_stops_it_and_a_second_ctrl_c_does_not_wait():
     server = LimitedServer(uvicorn.Config(create_app()), Connections(ServerLimits()))
-    server._asked_to_stop(signal.SIGTERM, None)
-    assert server.should_exit and not server.force_exit and not server.interrupted
-    server._asked_to_stop(signal.SIGINT, None)
-    assert server.force_exit and server.interrupted
+    server.handle_exit(signal.SIGTERM, None)
+    assert server.should_exit and not server.force_exit
+    server.handle_exit(signal.SIGINT, None)
+    assert server.force_exit
 
 
 def test_what_cannot_be_opened_ends_the_service_with_a_clear_line(tmp_path):

@@ -5,9 +5,9 @@ import re
 import polars as pl
 import pytest
 
-from askew.app.explore.pairs import Wanted, open_pairs
-from askew.web.pages.parts import gain_cell, outcome_beside
-from askew.web.pages.reference import base_of
+from askew.ui.explorer.pairs import Wanted, open_pairs
+from askew.ui.web.pages.parts import gain_cell, outcome_beside
+from askew.ui.web.pages.plan import base_of
 
 RUN = "care-q02 Q0 care-07 1 2.0 t\ncare-q02 Q0 care-17 2 1.0 t\nlaw-q08 Q0 law-08 1 1.0 t\nlaw-q08 Q0 law-01 2 .5 t\n"
 

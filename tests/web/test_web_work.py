@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError
-from askew.web.access import SECONDS, Access
-from askew.web.limits import MOST_CLIENTS, Rate
-from askew.web.settings import Settings, is_loopback
-from askew.web.site import ToReformulate, answer_all
-from askew.web.work import MOST_TOGETHER, BatchWork, Busy, Kept, Work
+from askew.ui.web.guard import MOST_CLIENTS, SECONDS, Access, Rate
+from askew.ui.web.settings import Settings, is_loopback
+from askew.ui.web.site import ToReformulate, answer_all
+from askew.ui.web.work import MOST_TOGETHER, BatchWork, Busy, Kept, Work
 
 TOKEN = "a-token-of-some-length"
 

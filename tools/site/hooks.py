@@ -1,7 +1,9 @@
 """What MkDocs runs while it builds the site (``hooks`` in mkdocs.yml).
 
-Notebooks become pages. A page that says ``<!-- generated: NAME -->`` gets that part of the reference, and one that says
-``<!-- file: PATH -->`` a file of the repository. Links that leave docs/ have no page on the site: they become the path.
+Notebooks become pages. What is between a marker and ``<!-- end -->`` is for readers of the repository. On the site,
+``<!-- generated: commands -->`` is the reference of the commands, ``<!-- names: A B() -->`` the docstrings of these
+names, and ``<!-- file: PATH -->`` a file of the repository. Links that leave docs/ have no page on the site: they
+become the path.
 Elements of the HTML get the classes that docs/site.css uses.
 """
 
@@ -14,14 +16,14 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Any
 
-from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from notebooks import as_markdown
-from reference import GENERATED
+from reference import commands
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-_GENERATED = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
-_FILE = re.compile(r"^<!-- file: (\S+) -->$", re.MULTILINE)
+_COMMANDS = re.compile(r"^<!-- generated: commands -->$.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
+_NAMES = re.compile(r"^<!-- names: (.*?) -->$.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"^<!-- file: (\S+) -->$.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)[ ]*$)", re.MULTILINE | re.DOTALL)
 # Files of the repository that a page shows.
@@ -51,7 +53,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """The page with its generated parts and files, and with links that lead to pages of the site."""
-    markdown = _GENERATED.sub(lambda found: _generated(found[1], page), markdown)
+    markdown = _COMMANDS.sub(lambda _: commands(), markdown)
+    markdown = _NAMES.sub(lambda found: "\n\n".join(map(_docstring, found[1].split())), markdown)
     own = PurePosixPath("docs") / page.file.src_uri
     if found := _FILE.search(markdown):
         included = ROOT / found[1]
@@ -73,10 +76,10 @@ def _classed(found: re.Match[str]) -> str:
     return f"<code{kind}>{text}</code>"
 
 
-def _generated(name: str, page: Any) -> str:
-    if name not in GENERATED:
-        raise PluginError(f"{page.file.src_uri}: expected one of {', '.join(GENERATED)}, found {name!r}")
-    return GENERATED[name]()
+def _docstring(name: str) -> str:
+    """A directive of mkdocstrings; a class that users do not construct is written without parentheses."""
+    options = "" if name.endswith("()") else "\n    options: {merge_init_into_class: false}"
+    return f"::: askew.{name.removesuffix('()')}{options}"
 
 
 def _linked(markdown: str, written_in: PurePosixPath, shown_in: PurePosixPath) -> str:

@@ -1,23 +1,16 @@
-"""Parts of the reference that are generated: the commands, and the settings of the plugins that a recipe can name."""
+"""The reference of the commands."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import fields
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import typer
 
-from askew.cli.main import app
-from askew.cli.train_help import WithDefaults
-from askew.plugins.registry import about, names, settings_of
-from askew.rankers.engines.settings import EngineSettings
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-
+from askew.ui.cli.main import app
+from askew.ui.cli.settings_help import WithDefaults
 
 _TYPES = {"str": "TEXT", "path": "PATH", "int": "INTEGER", "float": "NUMBER"}
 _TYPE = re.compile(r"<(?:list\[)?(\w+)\]?>")
@@ -124,36 +117,3 @@ def _cell(text: str) -> str:
 
 def _text(text: str) -> str:
     return text.replace("<", "&lt;").replace("*", "\\*").replace("[", "\\[")
-
-
-def settings(kind: str) -> Callable[[], str]:
-    """A table of the plugins of a kind that this installation has, with the settings of each and their defaults."""
-
-    def table() -> str:
-        rows = [f"| `{name}` | {_cell(_text(about(kind, name)))} | {_settings(kind, name)} |" for name in names(kind)]
-        return "| name | what it does | settings and defaults |\n|---|---|---|\n" + "\n".join(rows)
-
-    return table
-
-
-def _settings(kind: str, name: str) -> str:
-    """The settings of a plugin; those that all engines share have a table of their own."""
-    found = settings_of(kind, name)
-    shared = {one.name for one in fields(EngineSettings)}
-    own = found if not shared <= found.keys() else {key: found[key] for key in found if key not in shared}
-    return ", ".join(f"`{key} = {_cell(value)}`" for key, value in own.items()) or "no settings"
-
-
-def decisions() -> str:
-    """A list of the decision records, by their headings."""
-    pages = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
-    heads = [(page.name, page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")) for page in pages]
-    return "\n".join(f"- [{head.replace('. ', chr(92) + '. ', 1)}]({name})" for name, head in heads)
-
-
-GENERATED: dict[str, Callable[[], str]] = {
-    "commands": commands,
-    "decisions": decisions,
-    **{f"{kind}-settings": settings(kind) for kind in
-       ("classifier", "reformulator", "filter", "ranker", "index", "selector")},
-}  # fmt: skip

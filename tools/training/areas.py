@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from askew.trainers.logistic import roc_area
 from training.data import Row
+from training.logistic import roc_area
 
 # The rewriting model after preference training, before it, and all other methods.
 FAMILIES = ("rewrite", "supervised", "others")

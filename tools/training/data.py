@@ -9,6 +9,7 @@ Rows of MS MARCO are for research only: none of them is trained on, nor is any q
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -88,9 +89,12 @@ def read_rows(file: Path, fields: Sequence[str]) -> list[Row]:
 
 
 def read_lines(file: Path) -> list[str]:
-    """The lines of a file that are not empty."""
+    """The lines of a file, or of the same file with .gz, that are not empty."""
     try:
-        return [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        packed = file.with_name(f"{file.name}.gz")
+        is_packed = packed.exists() and not file.exists()
+        text = gzip.decompress(packed.read_bytes()).decode() if is_packed else file.read_text(encoding="utf-8")
+        return [line for line in text.splitlines() if line.strip()]
     except OSError as error:
         raise SystemExit(f"{file}: cannot be read ({error.strerror}); give another file or folder") from None
 
@@ -110,8 +114,8 @@ def lower_some(texts: Sequence[str], share: float, chance: Any) -> tuple[str, ..
 
 def write_training(folder: Path, facts: Mapping[str, Any], device: str) -> None:
     """``training.json`` beside an adapter: what it was trained on and how, and on what machine; no path is in it."""
-    from askew.core.local import public
-    from askew.trainers.card import hardware, versions
+    from askew.core.address import public
+    from askew.train.card import hardware, versions
 
     told = {**public(facts), "hardware": hardware(device), "versions": versions()}
     (folder / "training.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from askew.trainers.low_rank import learning
+from training.low_rank import learning
 
 BETAS = (0.9, 0.98)
 _WARM_UP_STEPS = 3

@@ -17,10 +17,19 @@ from torch import nn
 from askew.models.adapted import WEIGHTS, find_encoder_adapter
 from askew.models.find import MINILM
 from askew.models.generate import SMOLLM, find_adapter
-from askew.models.pair_judge import HEAD, PairTokens, load_pair_judge, make_head
-from askew.models.pair_network import MOST_TOKENS, PairNetwork, load_pair_network, pair_logits
+from askew.models.pair_network import (
+    HEAD,
+    MOST_TOKENS,
+    OUTPUTS,
+    PairNetwork,
+    PairTokens,
+    load_pair_judge,
+    load_pair_network,
+    make_head,
+    pair_logits,
+)
 from askew.models.relevance import open_encoder
-from askew.trainers.low_rank import (
+from training.low_rank import (
     adapt,
     half_precision,
     peft_tensors,
@@ -95,7 +104,7 @@ class MinilmLearner:
 
 
 class SmollmLearner:
-    """SmolLM2 as a judge (``askew.models.pair_judge``), from the weights of a rewriting adapter ``init`` on."""
+    """SmolLM2 as a judge (``askew.models.pair_network``), from the weights of a rewriting adapter ``init`` on."""
 
     base, first = SMOLLM, "smollm2-rewrite"
 
@@ -107,7 +116,7 @@ class SmollmLearner:
         if init is not None:
             folder = find_adapter(init)
             _start(folder, lambda: put_peft_tensors(body, read_peft_tensors(folder)))
-        head = make_head(body.config.hidden_size, settings.hidden, settings.head_dropout).to(device)
+        head = make_head(body.config.hidden_size, settings.hidden, len(OUTPUTS), settings.head_dropout).to(device)
         self.network = nn.ModuleDict({"body": body, "head": head})
 
     def logits(self, pairs: Sequence[Pair]) -> Any:

@@ -15,19 +15,12 @@ from typing import Any, Protocol
 import torch
 from torch.nn import functional
 
-from askew.core.local import without_local_paths
+from askew.core.address import without_local_paths
 from askew.models.generate import SMOLLM, open_generator
 from askew.models.prompts import kind_ending, query_prefix
-from askew.trainers.low_rank import (
-    adapt,
-    cosine_pace,
-    linear_pace,
-    merge_peft_tensors,
-    peft_tensors,
-    put_peft_tensors,
-)
 from training.data import Report, Row, lower_some
 from training.graphed import TrainingStep
+from training.low_rank import adapt, cosine_pace, linear_pace, merge_peft_tensors, peft_tensors, put_peft_tensors
 from training.preferences import Preference
 
 HUB_ID = f"HuggingFaceTB/{SMOLLM}"

@@ -3,7 +3,7 @@
 Three logistic regressions (same, natural, and usable: both) read the two logits of an earlier equivalence model on
 MiniLM, and where there is one those of a judge on SmolLM2; the log probability of the text given the query, and of the
 query given the text, by the supervised rewriting model (sum, mean and least of the tokens); and the features of
-``askew.filters.light_equivalence``. They are fit on labels that the earlier equivalence models have not seen: those of
+``askew.rewrite.equivalence``. They are fit on labels that the earlier equivalence models have not seen: those of
 the part dev, and ``--fresh-labels``.
 """
 
@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from askew.filters.light_equivalence import pair_features
 from askew.models.adapted import find_encoder_adapter
 from askew.models.generate import find_adapter
-from askew.models.pair_judge import load_pair_judge
-from askew.models.pair_network import load_pair_network, pair_logits
+from askew.models.pair_network import load_pair_judge, load_pair_network, pair_logits
 from askew.models.prompts import KINDS
-from askew.trainers.logistic import fit_logistic, fold_of, out_of_fold, probabilities
+from askew.rewrite.equivalence import pair_features
 from training.areas import areas, wanted_of
 from training.data import OPEN, Reformulations, Report, Row, plain
+from training.logistic import fit_logistic, fold_of, out_of_fold, probabilities
 from training.pair_learners import Judge
 from training.preferences import Sample
 from training.rewriting import ORIGINAL, Base, RewriteSettings, encode, token_log_probabilities

@@ -1,1 +1,1 @@
-"""The basic types of askew: errors, measures, lexicons, texts, tables. Imports no other package of askew."""
+"""The basis of askew: errors, texts, lexicons, plugins, the store of steps and its workers."""

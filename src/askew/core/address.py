@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
@@ -97,14 +98,17 @@ def without_secret_values(value: Any) -> Any:
     """Settings fit for publication: hides values of settings named like a secret, and credentials in addresses."""
     if isinstance(value, Mapping):
         return {
-            key: HIDDEN if is_secret_name(str(key)) and _may_hold(inner) else without_secret_values(inner)
+            key: HIDDEN
+            if is_secret_name(str(key)) and inner and not isinstance(inner, int | float)
+            else without_secret_values(inner)
             for key, inner in value.items()
         }
     if isinstance(value, list | tuple):
         return [without_secret_values(one) for one in value]
     if not isinstance(value, str):
         return value
-    return without_secrets(str(Address(value)) if _looks_like_one(value) else value)
+    is_address = (_BEGIN.match(value) or _HOST_WITH_USER.match(value)) and not re.search(r"\s", value)
+    return without_secrets(str(Address(value)) if is_address else value)
 
 
 def is_secret_name(name: str) -> bool:
@@ -126,14 +130,6 @@ def know_secrets(value: Any) -> None:
         Address(value)
 
 
-def _may_hold(value: Any) -> bool:
-    return bool(value) and isinstance(value, str | Mapping | list | tuple)
-
-
-def _looks_like_one(text: str) -> bool:
-    return bool(_BEGIN.match(text) or _HOST_WITH_USER.match(text)) and not any(char.isspace() for char in text)
-
-
 def _shown(text: str) -> str:
     """The address without user information and fragment, and with only the parameters of ``_SHOWN_PARAMETERS``."""
     chain = _CHAIN.match(text)
@@ -148,8 +144,9 @@ def _shown(text: str) -> str:
         return f"{begin[0]}{HIDDEN}"
     place, _, query = host.partition("#")[0].partition("?")
     container = f"{user}@" if user and _is_container(begin[1], user) else ""
-    kept = _kept_parameters(query)
-    return f"{begin[0]}{container}{place}{'?' if kept else ''}{kept}"
+    pairs = [one.partition("=") for one in query.split("&") if one]
+    shown = [f"{key}={value}" for key, _, value in pairs if key in _SHOWN_PARAMETERS and _PLAIN_VALUE.fullmatch(value)]
+    return f"{begin[0]}{container}{place}{'?' if shown else ''}{'&'.join(shown)}"
 
 
 def _split_user(rest: str) -> tuple[str, str | None]:
@@ -166,13 +163,6 @@ def _split_user(rest: str) -> tuple[str, str | None]:
     if ":" in authority and not authority.startswith("[") and (not port.isdigit() or "@" in path) and "@" in rest:
         return authority, None
     return "", rest
-
-
-def _kept_parameters(query: str) -> str:
-    pairs = [one.partition("=") for one in query.split("&") if one]
-    return "&".join(
-        f"{name}={value}" for name, _, value in pairs if name in _SHOWN_PARAMETERS and _PLAIN_VALUE.fullmatch(value)
-    )
 
 
 def _pieces(text: str, sure: bool = False) -> set[str]:
@@ -231,3 +221,68 @@ def _clean(url: str) -> str:
 def _is_secret_parameter(name: str) -> bool:
     """Whether a URL parameter is likely to be secret, including the signature of a presigned URL."""
     return is_secret_name(name) or name.lower().endswith("signature")
+
+
+# Removes local paths from published files: a path is replaced by the name of its file or folder.
+
+# A path in a sentence or a command: a root and at least two names. After a letter it is part of another word or URL.
+_PATH_IN_TEXT = re.compile(
+    r"(?<![\w:/.~-])(?:file:/{1,3}|~[\w.-]*/|/)(?:[^\s/'\"<>|,;()\[\]{}=]+/)+[^\s/'\"<>|,;()\[\]{}=]*"
+)
+_WHOLE = re.compile(r"(?:/|~|\.{1,2}/|file:/)[^\n]*")
+
+
+def name_of(path: str) -> str:
+    """The last name of a path. A path without names is returned unchanged."""
+    return PurePosixPath(path.removeprefix("file:")).name or path
+
+
+def without_local_paths(text: str) -> str:
+    """The text with every absolute path replaced by the name of its file or folder."""
+    if _is_path(text):
+        return name_of(text.rstrip("/"))
+    home = str(Path.home())
+    if len(home) > 1:
+        # This also covers paths with blanks, whose end the pattern below cannot find.
+        text = text.replace(f"{home}/", "")
+    return _PATH_IN_TEXT.sub(lambda found: name_of(found[0].rstrip("/")), text)
+
+
+def public_text(text: str) -> str:
+    """A text without local paths and credentials."""
+    return without_local_paths(without_secrets(text))
+
+
+def public(value: Any, paths: Iterable[str] = ()) -> Any:
+    """JSON values fit for publication, without local paths and credentials in keys and values.
+
+    ``paths`` are known local paths. They are also found if they contain blanks.
+    """
+    known = sorted(paths, key=len, reverse=True)
+    if isinstance(value, Mapping):
+        return {public(key, known): public(inner, known) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [public(one, known) for one in value]
+    if not isinstance(value, str):
+        return value
+    for path in known:
+        value = value.replace(path, name_of(path.rstrip("/")))
+    return public_text(value)
+
+
+def local_paths(value: Any) -> set[str]:
+    """All values of the settings that are local paths."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return set[str]().union(*map(local_paths, value))
+    return {value} if isinstance(value, str) and _is_path(value) else set()
+
+
+def _is_path(text: str) -> bool:
+    return len(text) > 1 and _WHOLE.fullmatch(text) is not None and "://" not in text.removeprefix("file://")
+
+
+def public_settings(value: Any) -> Any:
+    """Settings fit for publication: without local paths, credentials and values of settings named like a secret."""
+    return public(without_secret_values(value), local_paths(value))

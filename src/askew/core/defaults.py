@@ -2,6 +2,36 @@
 
 from __future__ import annotations
 
+# The data on which selected pairs were measured: held-out data, or in-sample (the data that selected the pairs).
+
+HELD_OUT, IN_SAMPLE = "held-out", "in-sample"
+# With fewer queries, the interval of a change is too wide or too inaccurate to be useful.
+FEWEST = 5
+
+
+def counted(n: int, one: str, several: str) -> str:
+    """A number with its noun, such as ``1 query`` or ``1,200 queries``."""
+    return f"{n:,} {one if n == 1 else several}"
+
+
+def size_of(subset: str, pairs: int, queries: int) -> str:
+    """The name of a subset with its numbers of pairs and queries, such as ``fair: 1 pair of 1 query``."""
+    return f"{subset}: {counted(pairs, 'pair', 'pairs')} of {counted(queries, 'query', 'queries')}"
+
+
+# Pages of the documentation, as messages name them: an installed package has no folder docs.
+
+TITLES = {
+    "models": "Shipped models", "statistics": "Statistics", "warrant": "Which words a measure of lean counts",
+}  # fmt: skip
+
+
+def pages(*names: str) -> str:
+    """One or more pages by their titles, for a sentence; the names are those of the files."""
+    titles = " and ".join(f'"{TITLES[name]}"' for name in names)
+    return f"{titles} in the documentation"
+
+
 STORE = ".askew"
 # The engine that runs the shards of a build.
 ENGINE = "local"
@@ -20,7 +50,7 @@ STRICT = 0.9
 # How many reformulations of one query are shown.
 SUGGESTIONS = 5
 # ``auto``: a trained model if it is installed and was trained on the groups, otherwise lexical (see
-# askew.app.search.classify).
+# askew.rewrite.classifiers).
 CLASSIFIER = "auto"
 # How texts are split into words: like ``word``, without words that lost their first letter (see askew.core.text).
 TOKENIZER = "unclipped"

@@ -7,6 +7,7 @@ that a shell script can distinguish a wrong setting from wrong data.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Iterable
 
 from askew.core.address import without_secrets
@@ -15,14 +16,18 @@ from askew.core.address import without_secrets
 class AskewError(Exception):
     """An error that a user can correct. It is shown as one message, never as a traceback.
 
-    Credentials are removed from every message, because a message may quote the error of a library, and this error may
-    contain a URL with credentials.
+    ``code`` names the error for programs (by default the class: ``data-error``), and ``values`` holds what the message
+    is about. Credentials are removed from both, because a message may quote the error of a library with a URL.
     """
 
     exit_code = 1
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in args))
+    def __init__(self, message: str = "", /, *, code: str = "", **values: object) -> None:
+        super().__init__(without_secrets(message))
+        self.code = code or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type(self).__name__).lower()
+        self.values = {
+            key: without_secrets(value) if isinstance(value, str) else value for key, value in values.items()
+        }
 
 
 class ConfigError(AskewError):
@@ -41,8 +46,7 @@ class UnknownName(ConfigError):
         at = f" in {where}" if where else ""
         hint = f"did you mean {meant!r}? " if meant else ""
         listing = ", ".join(names) if names else "none"
-        super().__init__(f"unknown {what} {name!r}{at}: {hint}known: {listing}")
-        self.name = without_secrets(name)
+        super().__init__(f"unknown {what} {name!r}{at}: {hint}known: {listing}", what=what, name=name, meant=meant)
 
 
 class DataError(AskewError):
@@ -59,8 +63,9 @@ class MissingExtra(AskewError):
     def __init__(self, what: str, extra: str, then: str = "") -> None:
         """``then``: a command that is needed after the extra is installed."""
         also = f", then {then}" if then else ""
-        super().__init__(f"{what} needs the extra {extra!r}: pip install '.[{extra}]' in a checkout of askew{also}")
-        self.extra = extra
+        super().__init__(
+            f"{what} needs the extra {extra!r}: pip install '.[{extra}]' in a checkout of askew{also}", extra=extra
+        )
 
 
 class StoreError(AskewError):
@@ -90,7 +95,9 @@ def check_names(what: str, names: Iterable[str], known: Collection[str], where: 
 def one_of(value: str, choices: Collection[str], where: str) -> str:
     """Return the value if it is one of the choices, otherwise raise ``ConfigError``."""
     if value not in choices:
-        raise ConfigError(f"{where}: expected one of {', '.join(choices)}, found {value!r}")
+        raise ConfigError(
+            f"{where}: expected one of {', '.join(choices)}, found {value!r}", code="bad-choice", value=value
+        )
     return value
 
 

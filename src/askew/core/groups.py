@@ -5,17 +5,76 @@ A ``Groups`` object is made once from the user's input. All other code gets its 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from askew.core.defaults import TOKENIZER
-from askew.core.errors import ConfigError, UnknownName
+from askew.core.errors import ConfigError, check_name, check_names
+from askew.core.files import DATA
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 
-GroupsLike: TypeAlias = "Groups | Lexicon | str | Path | Mapping[str, Iterable[str]]"
+# Classes of mentions: who a word of a lexicon refers to in a text. Resolvers assign the classes.
+
+WHO = ("real", "fictional", "generic", "name", "other")
+WHO_SHORT = {
+    "real": "a real person", "fictional": "a character", "generic": "anyone",
+    "name": "part of the name of a work, brand, place or team",
+    "other": "no person, for example because the word has another meaning",
+}  # fmt: skip
+ANY = "any"
+# The resolvers were trained and evaluated on the words of these groups.
+LEARNED = ("female", "male")
+
+
+class ResolverKind(NamedTuple):
+    """A resolver, which decides who a mention refers to: its description, and its model files."""
+
+    about: str
+    files: tuple[str, ...]
+
+
+_SHARED = ("mentions/relevance.json", "mentions/frequencies.npz")
+RESOLVERS = {
+    "light": ResolverKind(
+        "a linear model that reads the words around the mention of a group", ("mentions/light.npz", *_SHARED)
+    ),
+    "neural": ResolverKind(
+        "MiniLM with the adapters minilm-who and minilm-why; it is more accurate but slower than 'light', and needs "
+        "the optional packages of askew[neural]",
+        ("adapters/minilm-who/adapter.safetensors", "adapters/minilm-why/adapter.safetensors", *_SHARED),
+    ),
+}
+
+
+@cache
+def resolver_id(name: str) -> str:
+    """The id of a resolver, with the hash of its files: ``light@0123456789ab``.
+
+    ``name`` may also be such an id. If it is not the id of this version of askew, ``ConfigError`` is raised.
+    """
+    short, _, content = name.partition("@")
+    check_name("resolver", short, RESOLVERS)
+    sha = hashlib.sha256()
+    for file in RESOLVERS[short].files:
+        sha.update((DATA / file).read_bytes())
+    found = f"{short}@{sha.hexdigest()[:12]}"
+    if content and name != found:
+        raise ConfigError(f"resolver {name!r} was requested, but this version of askew has {found}; request {found}")
+    return found
+
+
+def classes_of(who: str, where: str = "") -> tuple[str, ...]:
+    """The classes that a text such as ``generic+real`` names, in the order of ``WHO``; all of them for ``any``."""
+    named = who.split("+")
+    check_names("class of mentions", named, (*WHO, ANY), where)
+    return tuple(one for one in WHO if one in named or ANY in named)
+
+
 _PAIR = ("female", "male")
 _CHOSEN = re.compile(r"(.+):([\w -]+(?:,[\w -]+)*)")
 
@@ -49,9 +108,7 @@ class Groups:
         self.tokens, self.overlap = tokens, overlap
         self._ordered = names is not None
         self.names: tuple[str, ...] = self.lexicon.group_names if names is None else tuple(names)
-        for one in self.names:
-            if one not in self.lexicon.groups:
-                raise UnknownName("group", one, self.lexicon.group_names, f"lexicon {self.lexicon.name}")
+        check_names("group", self.names, self.lexicon.group_names, f"lexicon {self.lexicon.name}")
         if not self.names or len(set(self.names)) < len(self.names):
             found = ", ".join(self.names) or "none"
             raise ConfigError(f"groups: expected at least one group, and no group twice; found {found}")
@@ -60,16 +117,6 @@ class Groups:
     def load(cls, source: str | Path, names: Sequence[str] | None = None, *, tokens: str | None = None) -> Groups:
         """The groups of a shipped lexicon by name, or of a ``.toml``, ``.csv``, ``.tsv``, ``.txt`` or ``.dic`` file."""
         return cls(load_lexicon(source), names, tokens=tokens)
-
-    @classmethod
-    def from_csv(cls, path: str | Path, names: Sequence[str] | None = None, *, tokens: str | None = None) -> Groups:
-        """The groups of a file with lines of the form ``term,group``."""
-        return cls.load(_with_ending(path, (".csv", ".tsv", ".txt")), names, tokens=tokens)
-
-    @classmethod
-    def from_dic(cls, path: str | Path, names: Sequence[str] | None = None, *, tokens: str | None = None) -> Groups:
-        """The groups of a LIWC dictionary (a ``.dic`` file)."""
-        return cls.load(_with_ending(path, (".dic",)), names, tokens=tokens)
 
     @classmethod
     def of(cls, given: GroupsLike) -> Groups:
@@ -91,19 +138,16 @@ class Groups:
 
         If ``lexicon`` is given, ``groups`` has names of its groups, as in ``"old,young"``.
         """
-        if groups is None and lexicon is None:
-            return None
         if lexicon is None:
-            assert groups is not None
+            if groups is None:
+                return None
             found = cls.of(groups)
         elif groups is None:
             found = cls(load_lexicon(lexicon))
         elif isinstance(groups, str):
             found = cls(load_lexicon(lexicon), [name.strip() for name in groups.split(",")])
         else:
-            raise ConfigError(
-                "groups=: if lexicon= is given, expected a text with names of its groups, as in 'old,young'"
-            )
+            raise ConfigError("groups=: beside lexicon=, expected names of its groups as a text, as in 'old,young'")
         return found if tokens is None else found.with_tokens(tokens)
 
     def with_tokens(self, tokens: str) -> Groups:
@@ -164,7 +208,5 @@ class Groups:
         return (self.lexicon.id, self.difference, self.together, self.tokenizer, self.overlap)
 
 
-def _with_ending(path: str | Path, endings: Sequence[str]) -> Path:
-    if Path(path).suffix.lower() not in endings:
-        raise ConfigError(f"groups {path}: expected a file name that ends in {' or '.join(endings)}")
-    return Path(path)
+# Not a text, so that the annotations of plugins can be read.
+GroupsLike: TypeAlias = Groups | Lexicon | str | Path | Mapping[str, Iterable[str]]

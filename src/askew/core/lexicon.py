@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import stat
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from askew.core.errors import ConfigError, DataError, UnknownName, check_names, place
-from askew.core.fingerprint import fingerprint
-from askew.core.shipped import DATA
+from askew.core.files import DATA, check_file, decode_block, fingerprint
 
 # What a lexicon says about itself; the section [groups] of a recipe may say it about its words.
 LEXICON_FACTS = ("name", "version", "language", "source", "license", "title", "note")
@@ -42,10 +40,9 @@ class Lexicon:
         cleaned = {}
         for group, terms in self.groups.items():
             if not _GROUP_NAME.fullmatch(group):
-                raise DataError(
-                    f"lexicon {self.name!r}: expected group names of letters, digits and '_', found {group!r}"
-                )
-            cleaned[group] = tuple(sorted({t for t in (_clean(term) for term in terms) if t}))
+                expected = "expected group names of letters, digits and '_'"
+                raise DataError(f"lexicon {self.name!r}: {expected}, found {group!r}", code="bad-group-name")
+            cleaned[group] = tuple(sorted({" ".join(term.split()).lower() for term in terms} - {""}))
             if not cleaned[group]:
                 raise DataError(f"lexicon {self.name!r}: the group {group!r} has no terms")
         if not cleaned:
@@ -94,10 +91,6 @@ class Lexicon:
         return Lexicon(self.name, groups, self.version, self.language, self.source, self.license)
 
 
-def _clean(term: str) -> str:
-    return " ".join(term.split()).lower()
-
-
 def shipped_lexicons() -> list[str]:
     """The names of the lexicons that ship with askew."""
     return sorted(path.stem for path in _SHIPPED.glob("*.toml"))
@@ -112,34 +105,22 @@ def load_lexicon(spec: str | Path | Lexicon) -> Lexicon:
     if name in shipped_lexicons():
         lexicon = _from_toml(_SHIPPED / f"{name}.toml")
         if "@" in text and text != lexicon.id:
-            raise DataError(
-                f"lexicon {text!r} was requested, but this version of askew ships {lexicon.id!r}; "
-                f"request {lexicon.id!r}"
-            )
+            raise DataError(f"lexicon {text!r}: this version of askew ships {lexicon.id!r}; request it", code="version")
         return lexicon
     path = Path(text)
     if not path.suffix:
         unknown = UnknownName("lexicon", text, shipped_lexicons())
         unknown.args = (f"{unknown}. The name of a lexicon file needs an ending such as '.toml'",)
         raise unknown
-    _check_file(path)
+    try:
+        check_file(path, "lexicon file")
+    except DataError as error:
+        raise DataError(f"{error}; shipped lexicons: {', '.join(shipped_lexicons())}", code=error.code) from None
     readers = {".toml": _from_toml, ".dic": _from_dic, ".csv": _from_rows, ".tsv": _from_rows, ".txt": _from_rows}
     if path.suffix.lower() not in readers:
         endings = ", ".join(sorted(readers))
         raise ConfigError(f"lexicon file {text}: expected one of the endings {endings}, found {path.suffix!r}")
     return readers[path.suffix.lower()](path)
-
-
-def _check_file(path: Path) -> None:
-    try:
-        mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        known = ", ".join(shipped_lexicons())
-        raise DataError(f"lexicon file {path}: not found; shipped lexicons: {known}") from None
-    except OSError as error:
-        raise DataError(f"lexicon file {path}: the file cannot be reached ({error.strerror})") from None
-    if stat.S_ISDIR(mode):
-        raise DataError(f"lexicon file {path}: expected a file, found a folder")
 
 
 def _read_text(path: Path) -> str:
@@ -148,15 +129,8 @@ def _read_text(path: Path) -> str:
         data = path.read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     except OSError as error:
         raise DataError(f"lexicon file {path}: the file cannot be read ({error.strerror or error})") from None
-    try:
-        # The byte-order mark is removed after decoding, so that the position of a wrong byte counts it.
-        return data.decode("utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{place(path, line)}: expected UTF-8 text, found the byte 0x{data[error.start]:02x}; "
-            "convert the file first, for instance with iconv -f latin1 -t utf-8"
-        ) from None
+    # The byte-order mark is removed after decoding, so that the position of a wrong byte counts it.
+    return decode_block(path, 1, data).removeprefix("\ufeff")
 
 
 def _from_toml(path: Path) -> Lexicon:
@@ -168,7 +142,8 @@ def _from_toml(path: Path) -> Lexicon:
         raise DataError(f"lexicon file {path}: not valid TOML: a number is too long, or lists are too deep") from None
     data = one_spelling(data)
     groups = data.pop("groups", None)
-    if not isinstance(groups, dict) or not all(_is_terms(terms) for terms in groups.values()):
+    lists = groups.values() if isinstance(groups, dict) else [None]
+    if not all(isinstance(terms, list) and all(isinstance(term, str) for term in terms) for terms in lists):
         raise DataError(f"lexicon file {path}: expected a table [groups] with lists of terms, such as female = ['she']")
     check_names("key", data, LEXICON_FACTS, str(path))
     texts = {key: str(value) for key, value in data.items()}
@@ -178,10 +153,6 @@ def _from_toml(path: Path) -> Lexicon:
 def one_spelling(stated: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of a lexicon, with the key ``license`` also where a file spells it ``licence``."""
     return {"license" if key == "licence" else key: value for key, value in stated.items()}
-
-
-def _is_terms(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(term, str) for term in value)
 
 
 def _from_rows(path: Path) -> Lexicon:
@@ -232,51 +203,30 @@ def _from_dic(path: Path, only: Iterable[str] = ("female", "male")) -> Lexicon:
     lines = list(enumerate(_read_text(path).split("\n"), start=1))
     marks = [at for at, (_, line) in enumerate(lines) if line.startswith("%")]
     if len(marks) != 2:
-        raise DataError(
-            f"lexicon file {path}: expected a LIWC header between two '%' lines, found {len(marks)} such lines"
-        )
-    names = _dic_names(lines[marks[0] + 1 : marks[1]], path)
+        raise DataError(f"lexicon file {path}: expected a LIWC header between two '%' lines, found {len(marks)}")
+    # The names of the categories by their numbers, in the form of group names.
+    names = {}
+    for number, line in lines[marks[0] + 1 : marks[1]]:
+        fields = line.split()
+        if len(fields) == 1:
+            raise DataError(f"{place(path, number)}: expected 'number name' in the header, found {line!r}")
+        if fields:
+            names[fields[0]] = re.sub(r"\W+", "_", fields[1]).lower()
     groups: dict[str, list[str]] = {name: [] for name in names.values()}
     for number, line in lines[marks[1] + 1 :]:
         if line.strip():
-            term, categories = _dic_entry(line.strip())
-            _check_entry(place(path, number), term, categories, names)
+            # A term of several words is separated from the numbers by a TAB.
+            term, *rest = line.strip().split("\t" if "\t" in line.strip() else None)
+            categories = " ".join(rest).split()
+            if not categories:
+                message = f"term {term!r} has no category: expected one or more category numbers after the term"
+                raise DataError(f"{place(path, number)}: {message}", code="no-category")
             for category in categories:
+                if category not in names:
+                    raise DataError(f"{place(path, number)}: term {term!r} has the undeclared category {category!r}")
                 groups[names[category]].append(term)
     wanted = [group for group in only if groups.get(group)]
     if len(wanted) == 2:
         groups = {group: groups[group] for group in wanted}
     filled = {group: tuple(terms) for group, terms in groups.items() if terms}
     return Lexicon(path.stem, filled, source="LIWC dictionary file", where=str(path))
-
-
-def _dic_names(lines: Iterable[tuple[int, str]], path: Path) -> dict[str, str]:
-    """The names of the categories by their numbers, in the form of group names."""
-    names = {}
-    for number, line in lines:
-        fields = line.split()
-        if len(fields) == 1:
-            raise DataError(f"{place(path, number)}: expected 'number name' in the header, found {line!r}")
-        if fields:
-            names[fields[0]] = re.sub(r"\W+", "_", fields[1]).lower()
-    return names
-
-
-def _dic_entry(line: str) -> tuple[str, list[str]]:
-    """``term<TAB>1<TAB>2``; terms of several words are separated from the numbers by a TAB."""
-    if "\t" in line:
-        term, *rest = line.split("\t")
-        return term, " ".join(rest).split()
-    fields = line.split()
-    return fields[0], fields[1:]
-
-
-def _check_entry(where: str, term: str, categories: list[str], names: Mapping[str, str]) -> None:
-    if not categories:
-        raise DataError(
-            f"{where}: term {term!r} has no category: expected after the term one or more of the category numbers in "
-            "the header"
-        )
-    for category in categories:
-        if category not in names:
-            raise DataError(f"{where}: term {term!r} has the undeclared category {category!r}")

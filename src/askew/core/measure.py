@@ -9,16 +9,17 @@ from __future__ import annotations
 import enum
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from askew.core.errors import ConfigError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
 
 Value = str | int | float | bool
 # One score, or the scores of many queries at once.
@@ -29,6 +30,8 @@ LARGEST = 2**31 - 1
 _LONGEST = 20
 
 _NAME = re.compile(r"[A-Za-z_α][A-Za-z0-9_]*")
+# A measure of the user may be named by its file: mine.py:Mine@10.
+_MEASURE_NAME = re.compile(r"(?:[^\s'\"(),@]+\.py:)?[A-Za-z_α][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _BARE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+-]*")
 
@@ -61,12 +64,22 @@ class Direction(enum.Enum):
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure such as ``ARaB(tf)@10``. Two measures with the same text are equal."""
+    """A measure such as ``ARaB(tf)@10``. Two measures with the same text are equal.
+
+    ``family`` computes the measure (``askew.core.protocols.MeasureFamily``), if it cannot be found by the name.
+    """
 
     name: str
     params: tuple[tuple[str, Value], ...] = ()
     cutoff: int | None = None
     positional: tuple[Value, ...] = ()
+    family: Any = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, family: Any) -> Measure:
+        """The measure of an object with the measure protocol, or of its class: ``Measure.of(Mine()) @ 10``."""
+        made = family() if isinstance(family, type) else family
+        return cls(made.name, family=made)
 
     @classmethod
     def parse(cls, text: str) -> Measure:
@@ -74,14 +87,15 @@ class Measure:
         return _Parser(text.strip()).measure()
 
     def __str__(self) -> str:
-        inner = ",".join([*map(_show, self.positional), *(f"{key}={_show(value)}" for key, value in self.params)])
-        cut = "" if self.cutoff is None else f"@{self.cutoff}"
-        return f"{self.name}({inner}){cut}" if inner else f"{self.name}{cut}"
+        return self._written(_show)
 
     @property
     def text(self) -> str:
         """The shortest text of the measure: ``ARaB(tf)@10``. Parsing it gives the same measure."""
-        inner = ",".join([*map(_short, self.positional), *(f"{key}={_short(value)}" for key, value in self.params)])
+        return self._written(_short)
+
+    def _written(self, show: Callable[[Value], str]) -> str:
+        inner = ",".join([*map(show, self.positional), *(f"{key}={show(value)}" for key, value in self.params)])
         cut = "" if self.cutoff is None else f"@{self.cutoff}"
         return f"{self.name}({inner}){cut}" if inner else f"{self.name}{cut}"
 
@@ -169,9 +183,7 @@ def check_columns(texts: Iterable[str]) -> None:
         if (first := known.get(column.casefold())) is not None:
             if first == text:
                 raise ConfigError(f"measures: {text} is requested twice; request it only once")
-            raise ConfigError(
-                f"measures: {first} and {text} have the same column name {column}; leave one of these measures out"
-            )
+            raise ConfigError(f"measures: {first} and {text} have the same column name {column}; leave one out")
         known[column.casefold()] = text
 
 
@@ -195,10 +207,8 @@ class _Parser:
 
     def fail(self, problem: str) -> ConfigError:
         found = repr(self.text[self.at :][:20]) if self.at < len(self.text) else "the end"
-        return ConfigError(
-            f"measure {self.text!r}: {problem} at character {self.at + 1}, found {found}; "
-            "a measure is written Name(key=value)@cutoff, for instance ARaB(tf)@10"
-        )
+        where = f"{problem} at character {self.at + 1}, found {found}"
+        return ConfigError(f"measure {self.text!r}: {where}; write Name(key=value)@cutoff, such as ARaB(tf)@10")
 
     def take(self, pattern: re.Pattern[str], expected: str) -> str:
         match = pattern.match(self.text, self.at)
@@ -216,7 +226,7 @@ class _Parser:
         return False
 
     def measure(self) -> Measure:
-        name = self.take(_NAME, "a measure name")
+        name = self.take(_MEASURE_NAME, "a measure name")
         positional: list[Value] = []
         params: dict[str, Value] = {}
         if self.peek("(") and not self.peek(")"):

@@ -92,8 +92,7 @@ def joint_signs(gains: Sequence[Floats], tolerance: float = 0.0) -> Signs:
     """The combined sign of several measures for each pair; ``UNKNOWN_SIGN`` if the gain of one of them is NaN."""
     if not gains:
         raise ConfigError(
-            "outcome: expected at least one measure of effectiveness and at least one measure of lean; one of these "
-            "two kinds is missing"
+            "outcome: expected at least one measure of effectiveness and one of lean, found one kind only"
         )
     each = np.stack([signs(gain, tolerance) for gain in gains])
     worst, best = each.min(axis=0), each.max(axis=0)

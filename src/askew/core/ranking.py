@@ -1,4 +1,4 @@
-"""Rankings as columns, and the two rules that can order them.
+"""Ranked lists as columns, and the two rules that can order them.
 
 ``score``  by score, highest first, compared as 32-bit floats; ties by document id, highest first, compared
            as bytes. As in trec_eval, the rank column is ignored.
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -27,16 +29,36 @@ _PART = 1 << 15
 
 @dataclass(frozen=True)
 class Rankings:
-    """The documents of each query, best first. ``docs`` are positions in a list of documents.
+    """Ranked lists: list i has the documents ``docs[offsets[i]:offsets[i + 1]]``, positions in a list of documents.
 
-    ``may_repeat`` marks rankings in which a document may occur twice. This is possible only for
-    runs that are read as the published scripts read them.
+    They are best first, unless there are ``scores``: then they are in the order of their source, and ``ordered`` sorts
+    them. If a query has several lists, ``query_ids`` are the ids of the lists and ``queries`` their queries.
+    ``may_repeat`` marks rankings in which a document may occur twice. This is possible only for runs that are read as
+    the published scripts read them.
     """
 
     query_ids: pa.Array
     offsets: Ints
     docs: Ints
+    scores: Floats | None = None
+    queries: pa.Array | None = None
     may_repeat: bool = False
+
+    @classmethod
+    def of(cls, hits: Hits, ids: pa.Array, queries: pa.Array | None = None) -> Rankings:
+        """The results of a ranker."""
+        return cls(ids, hits.offsets, hits.docs.astype(np.int64), hits.scores.astype(np.float64), queries)
+
+    def order(self, id_ranks: Ints | None = None) -> Ints:
+        """The order of the entries by score, with ties as in trec_eval. ``id_ranks``: None if ordinals rank the ids."""
+        assert self.scores is not None
+        rows = np.repeat(np.arange(len(self)), self.lengths)
+        return order_by_score(rows, self.scores, self.docs if id_ranks is None else id_ranks[self.docs])
+
+    def ordered(self, order: str, id_ranks: Ints | None = None) -> Rankings:
+        """The lists best first: sorted by score (``order="score"``) or in the order of their source."""
+        docs = self.docs[self.order(id_ranks)] if order == "score" else self.docs
+        return Rankings(self.query_ids, self.offsets, docs, may_repeat=self.may_repeat)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -49,7 +71,8 @@ class Rankings:
     def keep(self, wanted: Flags) -> Rankings:
         """The rankings with the wanted entries only. Later entries move up; a query without entries is kept."""
         running = np.concatenate([[0], np.cumsum(wanted)])
-        return Rankings(self.query_ids, running[self.offsets].astype(np.int64), self.docs[wanted], self.may_repeat)
+        scores = None if self.scores is None else self.scores[wanted]
+        return replace(self, offsets=running[self.offsets].astype(np.int64), docs=self.docs[wanted], scores=scores)
 
     def cut(self, k: int | None) -> Rankings:
         """The top k documents of each query; all documents if k is None."""
@@ -69,12 +92,14 @@ class Rankings:
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
         docs = self.docs[np.repeat(self.offsets[:-1][rows], lengths) + within]
-        return Rankings(self.query_ids.take(pa.array(rows)), offsets, docs, self.may_repeat)
+        return Rankings(self.query_ids.take(rows), offsets, docs, may_repeat=self.may_repeat)
 
     def fingerprint(self, doc_ids: pa.Array) -> str:
         """A hash of the content: the documents of each query and their order."""
+        import pyarrow.compute as pc
+
         sha = hashlib.sha256(self.offsets.tobytes())
-        for ids in (self.query_ids, doc_ids.take(pa.array(self.docs))):
+        for ids in (self.query_ids, doc_ids.take(self.docs)):
             # The lengths distinguish different ids with the same concatenation.
             sha.update(pc.binary_length(ids).to_numpy().tobytes())
             sha.update("".join(ids.to_pylist()).encode())
@@ -86,7 +111,8 @@ class Rankings:
             rows = slice(start, min(start + _PART, len(self)))
             offsets = self.offsets[rows.start : rows.stop + 1]
             docs = self.docs[offsets[0] : offsets[-1]]
-            yield rows, Rankings(self.query_ids[rows.start : rows.stop], offsets - offsets[0], docs, self.may_repeat)
+            ids = self.query_ids[rows.start : rows.stop]
+            yield rows, Rankings(ids, offsets - offsets[0], docs, may_repeat=self.may_repeat)
 
     def columns(self, k: int | None) -> Iterator[tuple[int, Ints, Flags | None]]:
         """For each rank: the rank, the document of every query at this rank (-1 if the list is shorter), and flags.

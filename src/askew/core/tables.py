@@ -2,12 +2,63 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping, Sequence
+from html import escape
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from askew.core.errors import DataError
-from askew.core.who import ANY, WHO, classes_of
+from askew.core.errors import ConfigError, DataError
+from askew.core.groups import ANY, WHO, classes_of
+
+# The part of the data (train, dev, test) of an item: by its name alone, so that every program gets the same parts.
+
+SHARES = {"train": 0.8, "dev": 0.1, "test": 0.1}
+
+
+def part_of(name: str, shares: Mapping[str, float] | None = None, salt: str = "askew-1") -> str:
+    """The part of an item. Give the same name to items that must be in one part, such as the queries of a passage."""
+    parts = SHARES if shares is None else shares
+    total = sum(parts.values())
+    if not parts or min(parts.values()) < 0 or not abs(total - 1) < 1e-9:
+        raise ConfigError(f"split: expected shares of zero or more that add up to 1, found {dict(parts)}")
+    digest = hashlib.sha256(f"{salt}\0{name}".encode("utf-8", "surrogatepass")).digest()
+    place = int.from_bytes(digest[:8], "big") / 2**64
+    reached = 0.0
+    for part, share in parts.items():
+        reached += share
+        if place < reached:
+            return part
+    return next(reversed(list(parts)))
+
+
+# Tables for a terminal and for a notebook, from rows of text.
+
+
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A plain-text table: the first column is aligned to the left, the others to the right."""
+    widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
+        for row in [head, *rows]
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The same table as HTML. The text of each cell is escaped."""
+    cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def with_interval(value: float, low: float | None, high: float | None, sign: str = "") -> str:
+    """A number and its interval."""
+    ends = "" if low is None or high is None else f" [{low:{sign}.3f}, {high:{sign}.3f}]"
+    return f"{value:{sign}.4f}{ends}"
+
 
 DOCUMENTS = pa.schema([("doc_id", pa.string()), ("text", pa.large_string())])
 JUDGEMENTS = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("relevance", pa.int32())])
@@ -18,7 +69,7 @@ def mentions_schema(groups: tuple[str, ...], clipped: bool = False, resolved: bo
     number of mentions of each group.
 
     With ``clipped``, a column has the number of clipped words of all groups that the tokenizer left out. With
-    ``resolved``, each pair of a group and a class of mentions (``askew.core.who``) has a column as well.
+    ``resolved``, each pair of a group and a class of mentions (``askew.core.groups``) has a column as well.
     """
     counts = [(f"mentions_{group}", pa.int32()) for group in groups]
     left = [("clipped", pa.int32())] if clipped else []

@@ -1,1 +1,1 @@
-"""Stream query logs: find how people add a group to their queries."""
+"""Analyze query logs: how people add a group to their queries."""

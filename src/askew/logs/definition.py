@@ -22,14 +22,16 @@ never a block for a group.
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from askew.core.errors import ConfigError
+from askew.core.files import DATA
 from askew.core.lexicon import Lexicon, load_lexicon
-from askew.core.shipped import DATA
 
 LOG_DATA = DATA / "logs"
 ALL, SEVERAL = "all", "several"
@@ -130,7 +132,8 @@ def specialization(first: str, second: str, vocabulary: LogVocabulary) -> Specia
     for place in places:
         read = read_block(new[place : place + added], vocabulary)
         if any(read or ()):
-            return _found(place, new[place : place + added], read or [])
+            mask = functools.reduce(operator.or_, read or [])
+            return Specialization(place, new[place : place + added], mask, sum(one > 0 for one in read or []))
     return Specialization(places[0], new[places[0] : places[0] + added]) if places else None
 
 
@@ -153,10 +156,3 @@ def read_block(block: Sequence[str], vocabulary: LogVocabulary) -> list[int] | N
         read.append(masks[at])
         at += sizes[at]
     return read
-
-
-def _found(place: int, block: tuple[str, ...], read: list[int]) -> Specialization:
-    mask = 0
-    for one in read:
-        mask |= one
-    return Specialization(place, block, mask, sum(one > 0 for one in read))

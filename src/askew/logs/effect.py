@@ -9,6 +9,7 @@ read.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,8 +18,55 @@ import polars as pl
 import pyarrow as pa
 
 from askew.logs.definition import SEVERAL
-from askew.logs.events import ENTRIES
-from askew.logs.numbers import Estimate, ratio, ratio_of, share
+from askew.logs.numbers import NOTHING, Estimate, mean, median, ratio, ratio_of, share, share_of
+from askew.logs.tables import ENTRIES
+
+# How far result pages lean toward the added group, and the kind of each reformulation.
+
+KINDS = ("seeks-specific", "corrects", "intensifies", "reinforces")
+
+
+def own_shares(events: pl.DataFrame, groups: Sequence[str], side: str) -> Any:
+    """The share of the added group on the page of each event; NaN if the page names no group."""
+    counts = np.stack([events[f"{side}_{group}"].to_numpy() for group in groups], axis=1).astype(np.float64)
+    place = {group: number for number, group in enumerate(groups)}
+    own = counts[np.arange(len(counts)), [place[group] for group in events["group"].to_list()]]
+    total = counts.sum(axis=1)
+    return np.where(total > 0, own / np.where(total > 0, total, 1.0), np.nan)
+
+
+def lean_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
+    """The mean share of the added group on both pages and the change, over events where both pages name a group."""
+    one = events.filter(pl.col("group") != SEVERAL)
+    old, new = own_shares(one, groups, "before"), own_shares(one, groups, "after")
+    users, names = one["user"].to_numpy(), one["group"].to_numpy()
+    rows = []
+    for label in ("all", *groups):
+        here = ~np.isnan(old) & ~np.isnan(new) & ((names == label) | (label == "all"))
+        row: dict[str, Any] = {"group": label, "n": int(here.sum())}
+        for name, values in (("before", old), ("after", new), ("change", new - old)):
+            found = mean(values[here], users[here])
+            # A share is never below 0, nor is a change below -1.
+            ends = np.clip([found.low, found.high], -1.0 if name == "change" else 0.0, 1.0).tolist()
+            row |= {name: found.value, f"{name}_low": ends[0], f"{name}_high": ends[1]}
+        rows.append(row)
+    return frame_of(rows)
+
+
+def kind_table(events: pl.DataFrame, groups: Sequence[str], margin: float) -> pl.DataFrame:
+    """The number and share of reformulations of each kind, for all groups and for each group."""
+    one = events.filter((pl.col("group") != SEVERAL) & pl.col("page_before"))
+    kinds = kinds_of(own_shares(one, groups, "before"), len(groups), margin)
+    return share_table(one.with_columns(kind=pl.Series(np.array(KINDS)[kinds])), groups, "kind", KINDS)
+
+
+def kinds_of(shares: Any, groups: int, margin: float) -> Any:
+    """The index in ``KINDS`` of each event, from the share of its group on the first page."""
+    even = 1.0 / groups
+    low, high = even * (1 - margin), even + (1 - even) * margin
+    known = np.nan_to_num(shares, nan=even)
+    return np.where(np.isnan(shares), 0, np.where(known < low, 1, np.where(known > high, 3, 2)))
+
 
 CHANGES = ("absent", "lower", "same", "higher")
 MOVES_SHOWN = 10
@@ -151,25 +199,13 @@ def site_table(sums: pl.DataFrame, least_events: int, least_users: int) -> pl.Da
     kept = sums.filter((pl.col("events") >= least_events) & (pl.col("users") >= least_users))
     for row in kept.sort("events", "site", descending=[True, False]).iter_rows(named=True):
         old, new = row["before"] / totals[0], row["after"] / totals[1]
-        found = _exposure_ratio(row, old, new)
-        rows.append(
-            {
-                "site": row["site"], "n": int(row["events"]), "users": int(row["users"]), "before": old, "after": new,
-                "ratio": found.value, "low": found.low, "high": found.high,
-            }
-        )  # fmt: skip
-    schema = {
-        "site": pl.String,
-        "n": pl.Int64,
-        "users": pl.Int64,
-        **dict.fromkeys(("before", "after", "ratio", "low", "high"), pl.Float64),
-    }
+        sizes = {"n": int(row["events"]), "users": int(row["users"]), "before": old, "after": new}
+        rows.append({"site": row["site"], **sizes, **_exposure_ratio(row, old, new).cells("ratio")})
+    values = ("before", "after", "ratio", "low", "high")
+    schema = {"site": pl.String, "n": pl.Int64, "users": pl.Int64, **dict.fromkeys(values, pl.Float64)}
     # Sums depend on the order of users, which differs between runs. They agree to twelve digits.
-    return (
-        pl.DataFrame(rows, schema=schema)
-        .with_columns(pl.col("before", "after", "ratio", "low", "high").fill_nan(None).round_sig_figs(_DIGITS))
-        .sort("ratio", "site", descending=[True, False], nulls_last=True)
-    )
+    table = pl.DataFrame(rows, schema=schema).with_columns(pl.col(values).fill_nan(None).round_sig_figs(_DIGITS))
+    return table.sort("ratio", "site", descending=[True, False], nulls_last=True)
 
 
 def _exposure_ratio(row: dict[str, Any], old: float, new: float) -> Estimate:
@@ -187,31 +223,30 @@ def click_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
     for label, entry, part in slices(events, groups):
         users = part["user"].to_numpy()
         old, new = (part[f"clicked_{side}"].to_numpy() for side in ("before", "after"))
-        before, after, change = share(old, users), share(new, users), ratio(old, new, users)
         rows.append(
-            {
-                "group": label, "entry": entry, "n": part.height,
-                "before": before.value, "before_low": before.low, "before_high": before.high,
-                "after": after.value, "after_low": after.low, "after_high": after.high,
-                "ratio": change.value, "low": change.low, "high": change.high,
-            }
-        )  # fmt: skip
-    return pl.DataFrame(rows, infer_schema_length=None).fill_nan(None)
+            {"group": label, "entry": entry, "n": part.height}
+            | share(old, users).cells("before", own=True)
+            | share(new, users).cells("after", own=True)
+            | ratio(old, new, users).cells("ratio")
+        )
+    return frame_of(rows)
+
+
+def share_table(events: pl.DataFrame, groups: Sequence[str], column: str, values: Sequence[str]) -> pl.DataFrame:
+    """The number and share of each value of a column, over all events and per group."""
+    rows = []
+    for label, part in by_group(events, groups):
+        for value in values:
+            hits = (part[column] == value).to_numpy()
+            found = share(hits, part["user"].to_numpy())
+            row = {"group": label, column: value, "hits": int(hits.sum()), "n": found.n}
+            rows.append(row | found.cells("share"))
+    return frame_of(rows)
 
 
 def rank_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
     """The position on the first page of the result clicked on the second page: absent, lower, same, higher."""
-    rows = []
-    for label, part in [("all", events), *((g, events.filter(pl.col("group") == g)) for g in groups)]:
-        known = part.filter(pl.col("change").is_not_null())
-        for change in CHANGES:
-            found = share((known["change"] == change).to_numpy(), known["user"].to_numpy())
-            hits = int((known["change"] == change).sum())
-            rows.append(
-                {"group": label, "change": change, "hits": hits, "n": found.n,
-                 "share": found.value, "low": found.low, "high": found.high}
-            )  # fmt: skip
-    return pl.DataFrame(rows, infer_schema_length=None).fill_nan(None)
+    return share_table(events.drop_nulls("change"), groups, "change", CHANGES)
 
 
 def move_table(events: pl.DataFrame, deepest: int = MOVES_SHOWN) -> pl.DataFrame:
@@ -221,11 +256,73 @@ def move_table(events: pl.DataFrame, deepest: int = MOVES_SHOWN) -> pl.DataFrame
     return known.group_by("old_rank", "new_rank").agg(n=pl.len().cast(pl.Int64)).sort("old_rank", "new_rank")
 
 
+def by_group(events: pl.DataFrame, groups: Sequence[str]) -> list[tuple[str, pl.DataFrame]]:
+    """All events, then the events of each group."""
+    return [("all", events), *((group, events.filter(pl.col("group") == group)) for group in groups)]
+
+
 def slices(events: pl.DataFrame, groups: Sequence[str]) -> list[tuple[str, str, pl.DataFrame]]:
     """All events and the events of each group, over all entry points and, if the log has them, per entry point."""
-    parts = [("all", events), *((group, events.filter(pl.col("group") == group)) for group in groups)]
+    parts = by_group(events, groups)
     found = [(label, "all", part) for label, part in parts]
     if "entry" in events.columns:
         for label, part in parts:
             found += [(label, entry, part.filter(pl.col("entry") == entry)) for entry in ENTRIES if entry]
     return found
+
+
+def frame_of(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Rows as a table, with null where a value is not defined."""
+    return pl.DataFrame(rows, infer_schema_length=None).fill_nan(None)
+
+
+def frequency_table(counts: Counter[str]) -> pl.DataFrame:
+    """The share of search pairs that are specializing reformulations, and the share of these that are for a group.
+
+    The intervals use the sums per user that were accumulated over the parts of the log.
+    """
+    rows = []
+    for what, of in (("specializing", "pairs"), ("for_group", "specializing")):
+        hits, n = counts[what], counts[of]
+        found = NOTHING
+        if n:
+            p = hits / n
+            squares = counts[f"{what}:2"] - 2 * p * counts[f"{what}:{of}"] + p * p * counts[f"{of}:2"]
+            found = share_of(p, n, max(squares, 0.0), counts[f"{of}:users"])
+        rows.append({"what": what, "of": of, "hits": hits, "n": n, **found.cells("share")})
+    return frame_of(rows)
+
+
+def group_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
+    """The share of each group among reformulations for exactly one group, and the number for several groups."""
+    rows: list[dict[str, Any]] = []
+    one = events.filter(pl.col("group") != SEVERAL)
+    for group in groups:
+        found = share((one["group"] == group).to_numpy(), one["user"].to_numpy())
+        hits = one.filter(pl.col("group") == group)
+        row = {"group": group, "hits": hits.height, "n": found.n, **found.cells("share")}
+        rows.append({**row, "users": hits["user"].n_unique(), "two_terms": int((hits["terms"] > 1).sum())})
+    rows.append({"group": SEVERAL, "hits": events.height - one.height, "n": None, "users": None, "two_terms": None})
+    return frame_of(rows)
+
+
+def gap_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
+    """The median number of seconds between the two queries, overall, per group and per entry point."""
+    rows = []
+    for label, entry, part in slices(events, groups):
+        found = median(part["gap"].to_numpy() / 1000.0, part["user"].to_numpy())
+        rows.append({"group": label, "entry": entry, "n": found.n, **found.cells("median")})
+    return frame_of(rows)
+
+
+def entry_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
+    """The share of each entry point of the second query, among events with a known entry point."""
+    return share_table(events.filter(pl.col("entry") != ""), groups, "entry", ENTRIES[1:])
+
+
+def block_table(events: pl.DataFrame) -> pl.DataFrame:
+    """The added blocks of terms and prepositions: how often, and by how many users."""
+    found = events.group_by("block", "group").agg(
+        n=pl.len().cast(pl.Int64), users=pl.col("user").n_unique().cast(pl.Int64)
+    )
+    return found.sort("n", "block", descending=[True, False])

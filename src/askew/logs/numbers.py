@@ -7,14 +7,103 @@ user and not from single events (the design effect of survey statistics, with a 
 from __future__ import annotations
 
 import math
+import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from askew.core.lexicon import load_lexicon
 from askew.core.ranking import Floats
-from askew.core.shares import wilson
+from askew.logs.definition import LOG_DATA, canonical
+from askew.measures.statistics.intervals import wilson
+
+# Decide which texts of a log may be shown.
+
+RARE, NAME, SPECULATION = "few users", "a person's name", "speculation about identity"
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """A text is shown if at least ``least_users`` users typed it and it contains no name or phrase of the lists.
+
+    ``guesses`` says whether texts with phrases that speculate about a person are withheld. Only some groups have such
+    phrases (``speculation_groups``).
+    """
+
+    least_users: int
+    guesses: bool = True
+
+    def reasons(self, texts: pl.Series, users: pl.Series) -> pl.Series:
+        """Why each text is withheld; null if it may be shown. "Few users" comes before the other reasons."""
+        # A name also matches next to punctuation: mary's, mary-ann, @mary.
+        words = pl.col("text").str.extract_all(r"[\p{L}\p{M}]+")
+        named = words.list.eval(pl.element().is_in(list(first_names()))).list.any()
+        guessed = speculates(texts) if self.guesses else pl.repeat(False, len(texts), eager=True)
+        reason = (
+            pl.when(pl.col("users") < self.least_users).then(pl.lit(RARE))
+            .when(named).then(pl.lit(NAME))
+            .when("guessed").then(pl.lit(SPECULATION))
+        )  # fmt: skip
+        return pl.DataFrame({"text": texts, "users": users, "guessed": guessed}).select(reason=reason)["reason"]
+
+    def shown(self, frame: pl.DataFrame, columns: Sequence[str], what: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The rows that may be shown, and the number of withheld rows by reason.
+
+        A row is withheld if the text of any of ``columns`` is withheld. The column ``users`` is the number of users of
+        a row. The optional column ``guessed`` marks rows that speculate about a person; it is dropped.
+        """
+        reasons: dict[str, Any] = {"few": pl.when(pl.col("users") < self.least_users).then(pl.lit(RARE))}
+        reasons |= {f"by_{name}": self.reasons(frame[name], frame["users"]) for name in columns}
+        if "guessed" in frame.columns:
+            reasons["spoken"] = pl.when("guessed").then(pl.lit(SPECULATION))
+        reason = frame.select(**reasons).select(reason=pl.coalesce(pl.all()))["reason"]
+        return frame.drop("guessed", strict=False).filter(reason.is_null()), self.counted(reason, what)
+
+    @staticmethod
+    def counted(reasons: pl.Series, what: str) -> pl.DataFrame:
+        """The number of withheld texts by reason."""
+        found = pl.DataFrame({"reason": reasons}).drop_nulls().group_by("reason").agg(n=pl.len().cast(pl.Int64))
+        return found.sort("reason").select(pl.lit(what).alias("what"), pl.col("reason").cast(pl.String), "n")
+
+    @staticmethod
+    def left_out(n: int, what: str, reason: str) -> pl.DataFrame:
+        """The table of ``counted`` for a given number of texts that were withheld for one reason."""
+        return pl.DataFrame({"what": [what], "reason": [reason], "n": [n]}).filter(pl.col("n") > 0)
+
+
+def speculates(texts: pl.Series) -> pl.Series:
+    """Whether each text contains a phrase that speculates about a person's identity."""
+    padded = pl.DataFrame({"text": texts}).select(pl.format(" {} ", pl.col("text").fill_null("")).alias("text"))
+    return padded["text"].str.contains_any([f" {phrase} " for phrase in speculation()])
+
+
+@lru_cache(maxsize=1)
+def first_names() -> tuple[str, ...]:
+    """First names: a text that contains one is withheld."""
+    names = load_lexicon(LOG_DATA.parent / "names" / "en.toml")
+    return tuple(sorted({canonical(name) for listed in names.groups.values() for name in listed}))
+
+
+@lru_cache(maxsize=1)
+def _speculation() -> tuple[tuple[str, ...], frozenset[str]]:
+    """Phrases that speculate about a person's identity, and the groups that they are about."""
+    data = tomllib.loads((LOG_DATA / "speculation-en.toml").read_text(encoding="utf-8"))
+    return tuple(sorted({canonical(phrase) for phrase in data["phrases"]})), frozenset(data["groups"])
+
+
+def speculation() -> tuple[str, ...]:
+    """Phrases that speculate about a person's identity."""
+    return _speculation()[0]
+
+
+def speculation_groups() -> frozenset[str]:
+    """The groups that the phrases of ``speculation`` are about."""
+    return _speculation()[1]
+
 
 Z = 1.959963984540054
 _NEAR = 1e-14
@@ -29,6 +118,11 @@ class Estimate:
     low: float
     high: float
     n: int
+
+    def cells(self, name: str, own: bool = False) -> dict[str, Any]:
+        """The value and its interval as columns ``name``, ``low``, ``high`` (``own``: ``name_low``, ``name_high``)."""
+        before = f"{name}_" if own else ""
+        return {name: self.value, f"{before}low": self.low, f"{before}high": self.high}
 
 
 NOTHING = Estimate(math.nan, math.nan, math.nan, 0)
@@ -128,11 +222,11 @@ def _spread(sums: Any, users: Any) -> float:
 class Correlation:
     """Spearman's correlation: p by Student's t (n - 2 degrees of freedom), interval of Bonett and Wright (2000)."""
 
+    n: int
     rho: float
     low: float
     high: float
     p: float
-    n: int
 
 
 def spearman(x: Any, y: Any) -> Correlation:
@@ -140,15 +234,15 @@ def spearman(x: Any, y: Any) -> Correlation:
     a, b = (pl.Series(np.asarray(side, np.float64)).rank().to_numpy() for side in (x, y))
     n = len(a)
     if n < 3 or a.std() == 0 or b.std() == 0:
-        return Correlation(math.nan, math.nan, math.nan, math.nan, n)
+        return Correlation(n, math.nan, math.nan, math.nan, math.nan)
     rho = float(np.clip(np.corrcoef(a, b)[0, 1], -1.0, 1.0))
     if abs(rho) > 1 - _NEAR:
         # Student's t would be infinite.
-        return Correlation(math.copysign(1.0, rho), math.nan, math.nan, _whole_agreement(a), n)
+        return Correlation(n, math.copysign(1.0, rho), math.nan, math.nan, _whole_agreement(a))
     p = student_p(rho * math.sqrt((n - 2) / (1 - rho * rho)), n - 2)
     half = Z * math.sqrt((1 + rho * rho / 2) / (n - 3)) if n > 3 else math.inf
     z = math.atanh(rho)
-    return Correlation(rho, math.tanh(z - half), math.tanh(z + half), p, n)
+    return Correlation(n, rho, math.tanh(z - half), math.tanh(z + half), p)
 
 
 def _whole_agreement(ranks: Floats) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,12 +11,309 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.compiled import compiled
-from askew.logs.columns import bytes_of, list_sizes, text_array
-from askew.logs.definition import LogVocabulary
+from askew.core.compiled import compiled, sort_rows
+from askew.logs.definition import MOST_WORDS, LogVocabulary
 from askew.logs.scan import gather
-from askew.logs.termtable import TermTable, vocabulary_table
-from askew.logs.walk import FOR_GROUP, OTHER, SPECIALIZING, find_searches, group_rows, match_pairs, mix, sort_times
+from askew.logs.tables import bytes_of, list_sizes, text_array
+
+# Hash tables of terms for the compiled loops. A term of any number of words is looked up by its bytes.
+
+_OFFSET = np.uint64(0xCBF29CE484222325)
+_PRIME = np.uint64(0x100000001B3)
+_SHIFT = np.uint64(32)
+
+
+@dataclass(frozen=True)
+class TermTable:
+    """A hash table. Slots point to entries; entry i is the text from ``bounds[i]`` to ``bounds[i + 1]``, with a value.
+
+    ``prefixes`` are the lengths in bytes of the prefix terms.
+    """
+
+    slots: Any
+    texts: Any
+    bounds: Any
+    values: Any
+    is_prefix: Any
+    prefixes: Any
+    longest: int
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The arguments for the compiled loops."""
+        return self.slots, self.texts, self.bounds, self.values, self.is_prefix, self.prefixes, self.longest
+
+
+def vocabulary_table(vocabulary: LogVocabulary) -> TermTable:
+    """The table of group terms with their masks and prepositions with 0."""
+    values = {**dict.fromkeys(vocabulary.prepositions, 0), **vocabulary.masks}
+    return build_table(values, vocabulary.prefixes)
+
+
+def build_table(values: Mapping[str, int], prefixes: Mapping[str, int] | None = None) -> TermTable:
+    """Build a table of canonical texts and prefixes with their values."""
+    given = prefixes or {}
+    entries = [*((t, v, False) for t, v in values.items()), *((t, v, True) for t, v in given.items())]
+    encoded = [text.encode() for text, _, _ in entries]
+    bounds = np.zeros(len(entries) + 1, np.int64)
+    np.cumsum([len(text) for text in encoded], out=bounds[1:])
+    texts = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
+    size = 1 << max(4, (2 * len(entries)).bit_length())
+    slots = np.full(size, -1, np.int64)
+    is_prefix = np.array([flag for _, _, flag in entries] or [False], np.bool_)
+    for number in range(len(entries)):
+        slot = int(_hash(texts, int(bounds[number]), int(bounds[number + 1]))) & (size - 1)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (size - 1)
+        slots[slot] = number
+    lengths = sorted({len(text.encode()) for text in given})
+    longest = max((text.count(" ") + 1 for text in values), default=1)
+    masks = np.array([value for _, value, _ in entries] or [-1], np.int64)
+    return TermTable(slots, texts, bounds, masks, is_prefix, np.array(lengths, np.int64), longest)
+
+
+@compiled
+def _hash(data: Any, start: int, end: int) -> Any:
+    value = _OFFSET
+    for at in range(start, end):
+        value = (value ^ np.uint64(data[at])) * _PRIME
+    return value ^ value >> _SHIFT
+
+
+@compiled
+def find(data: Any, start: int, end: int, prefix: bool, slots: Any, texts: Any, bounds: Any, is_prefix: Any) -> int:
+    """The entry with the text ``data[start:end]``, or -1."""
+    slot = np.int64(_hash(data, start, end) & np.uint64(len(slots) - 1))
+    while slots[slot] >= 0:
+        entry = slots[slot]
+        begin = bounds[entry]
+        if bounds[entry + 1] - begin == end - start and is_prefix[entry] == prefix:
+            same = True
+            for i in range(end - start):
+                if texts[begin + i] != data[start + i]:
+                    same = False
+                    break
+            if same:
+                return int(entry)
+        slot = (slot + 1) & (len(slots) - 1)
+    return -1
+
+
+@compiled
+def value_of(
+    data: Any, start: int, end: int, one_word: bool,
+    slots: Any, texts: Any, bounds: Any, values: Any, is_prefix: Any, prefixes: Any,
+) -> Any:  # fmt: skip
+    """The value of ``data[start:end]``, combined for a single word with its matching prefixes; -1 if there is none."""
+    entry = find(data, start, end, False, slots, texts, bounds, is_prefix)
+    value: Any = np.int64(-1) if entry < 0 else values[entry]
+    if one_word:
+        for size in prefixes:
+            if size <= end - start:
+                entry = find(data, start, start + size, True, slots, texts, bounds, is_prefix)
+                if entry >= 0:
+                    value = max(value, 0) | values[entry]
+    return value
+
+
+# Compiled loops that turn the rows of a log into searches, pairs and added blocks, per user and in time order.
+
+# The relation of a search to the previous search of its session.
+FIRST, OTHER, SPECIALIZING, FOR_GROUP = 0, 1, 2, 3
+
+_BLANK = 32
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_HIGH = np.uint64(32)
+
+
+@compiled
+def mix(user: Any, session: Any) -> Any:
+    """One key for each user and session."""
+    keys = np.empty(len(user), np.uint64)
+    for i in range(len(user)):
+        keys[i] = (user[i] ^ session[i] >> _HIGH) * _MIX ^ session[i]
+    return keys
+
+
+@compiled
+def group_rows(keys: Any) -> Any:
+    """Group rows by key: the row numbers, in their order within each group, and the start of each group."""
+    n = len(keys)
+    size = 16
+    while size < 2 * n:
+        size *= 2
+    slots = np.full(size, -1, np.int32)
+    group = np.empty(n, np.int32)
+    first = np.empty(n, np.int32)
+    groups = 0
+    for i in range(n):
+        if i > 0 and keys[i] == keys[i - 1]:
+            group[i] = group[i - 1]
+            continue
+        slot = np.int64((keys[i] * _MIX >> _HIGH) & np.uint64(size - 1))
+        while slots[slot] >= 0 and keys[first[slots[slot]]] != keys[i]:
+            slot = (slot + 1) & (size - 1)
+        if slots[slot] < 0:
+            slots[slot] = groups
+            first[groups] = i
+            groups += 1
+        group[i] = slots[slot]
+    starts = np.zeros(groups + 1, np.int64)
+    for i in range(n):
+        starts[group[i] + 1] += 1
+    for g in range(groups):
+        starts[g + 1] += starts[g]
+    fill = starts[:-1].copy()
+    order = np.empty(n, np.int64)
+    for i in range(n):
+        order[fill[group[i]]] = i
+        fill[group[i]] += 1
+    return order, starts
+
+
+@compiled
+def sort_times(order: Any, starts: Any, times: Any, examples: Any) -> int:
+    """Sort the rows of each group by time, and return how many rows came after a row with a later time.
+
+    The first few of these rows are written to ``examples``.
+    """
+    late = 0
+    for g in range(len(starts) - 1):
+        a, b = starts[g], starts[g + 1]
+        latest, wrong = times[order[a]], 0
+        for i in range(a + 1, b):
+            if times[order[i]] < latest:
+                if late + wrong < len(examples):
+                    examples[late + wrong] = order[i]
+                wrong += 1
+            else:
+                latest = times[order[i]]
+        if wrong:
+            late += wrong
+            sort_rows(order[a:b], times)
+    return late
+
+
+@compiled
+def _same(data: Any, offsets: Any, i: int, j: int) -> bool:
+    size = offsets[i + 1] - offsets[i]
+    if size != offsets[j + 1] - offsets[j]:
+        return False
+    for k in range(size):  # noqa: SIM110 - the compiler wants a plain loop
+        if data[offsets[i] + k] != data[offsets[j] + k]:
+            return False
+    return True
+
+
+@compiled
+def find_searches(order: Any, starts: Any, times: Any, gap: int, data: Any, offsets: Any, first: Any, new: Any) -> Any:
+    """Find where each search begins in ``order`` and whether it opens a session; return both counts.
+
+    A session ends if more than ``gap`` milliseconds pass between two rows. A negative gap turns
+    this rule off.
+    """
+    searches, sessions = 0, 0
+    for g in range(len(starts) - 1):
+        for i in range(starts[g], starts[g + 1]):
+            opens = i == starts[g] or (gap >= 0 and times[order[i]] - times[order[i - 1]] > gap)
+            if opens or not _same(data, offsets, order[i], order[i - 1]):
+                first[searches] = i
+                new[searches] = opens
+                searches += 1
+                sessions += opens
+    first[searches] = len(order)
+    return searches, sessions
+
+
+@compiled
+def match_pairs(
+    searches: int, first: Any, new: Any, order: Any, data: Any, offsets: Any,
+    slots: Any, texts: Any, bounds: Any, values: Any, is_prefix: Any, prefixes: Any, longest: int,
+    kind: Any, block_start: Any, block_end: Any, mask: Any, group_terms: Any,
+) -> None:  # fmt: skip
+    """The relation of each search to the previous one; for a specializing search also its block, groups and terms."""
+    read = np.zeros(4, np.int64)
+    words = np.empty(MOST_WORDS + 1, np.int64)
+    sizes = np.empty(MOST_WORDS + 1, np.int64)
+    masks = np.empty(MOST_WORDS + 1, np.int64)
+    for s in range(searches):
+        kind[s] = FIRST
+        if new[s]:
+            continue
+        kind[s] = OTHER
+        one, two = order[first[s - 1]], order[first[s]]
+        a, long_a = offsets[one], offsets[one + 1] - offsets[one]
+        b, long_b = offsets[two], offsets[two + 1] - offsets[two]
+        added = long_b - long_a
+        if added < 2:
+            continue
+        lead = 0
+        while lead < long_a and data[a + lead] == data[b + lead]:
+            lead += 1
+        tail = 0
+        while tail < long_a and data[a + long_a - 1 - tail] == data[b + long_b - 1 - tail]:
+            tail += 1
+        # The block can begin at every word boundary from long_a - tail to lead.
+        for place in range(long_a - tail, lead + 1):
+            if place == 0:
+                if data[b + added - 1] != _BLANK:
+                    continue
+                start, end = b, b + added - 1
+            else:
+                if (place < long_a and data[a + place] != _BLANK) or data[b + place] != _BLANK:
+                    continue
+                start, end = b + place + 1, b + place + added
+            _read_block(
+                data, start, end, slots, texts, bounds, values, is_prefix, prefixes, longest, words, sizes, masks, read
+            )
+            if kind[s] == OTHER or read[0] > 0:
+                kind[s] = FOR_GROUP if read[0] > 0 else SPECIALIZING
+                block_start[s], block_end[s] = start - b, end - b
+                mask[s], group_terms[s] = read[0], read[1]
+            if read[0] > 0:
+                break
+
+
+@compiled
+def _read_block(
+    data: Any, start: int, end: int, slots: Any, texts: Any, bounds: Any, values: Any, is_prefix: Any, prefixes: Any,
+    longest: int, words: Any, sizes: Any, masks: Any, read: Any,
+) -> None:  # fmt: skip
+    """Write the mask of a block's groups to read[0] and its group terms to read[1]; 0 if it is not for a group."""
+    read[0], read[1] = 0, 0
+    count = 1
+    words[0] = start
+    for at in range(start, end):
+        if data[at] == _BLANK:
+            if count == MOST_WORDS:
+                return
+            words[count] = at + 1
+            count += 1
+    words[count] = end + 1
+    gap = 0
+    for i in range(count - 1, -1, -1):
+        sizes[i] = 0
+        for size in range(min(longest, count - i), 0, -1):
+            if i + size < count and sizes[i + size] == 0:
+                continue
+            value = value_of(
+                data, words[i], words[i + size] - 1, size == 1, slots, texts, bounds, values, is_prefix, prefixes
+            )
+            if value >= 0:
+                sizes[i], masks[i] = size, value
+                break
+        # No term spans this many unreadable words, so the block is not for a group. This ends most blocks early.
+        gap = 0 if sizes[i] > 0 else gap + 1
+        if gap == longest:
+            return
+    at = 0
+    while at < count and sizes[at] > 0:
+        read[0] |= masks[at]
+        read[1] += masks[at] > 0
+        at += sizes[at]
+    if at < count:
+        read[0], read[1] = 0, 0
+
 
 KEYPHRASE = "[KEYPHRASE]"
 _LATE_SHOWN = 3
@@ -80,7 +378,9 @@ def walk(rows: pa.Table, how: Walk, table: TermTable) -> Walked:
     )
     counts.update(found.kinds(owner))
     topics = found.topic_column(how.topics) if how.with_topics else None
-    walked = Walked(counts, _count(topics), events=found.events(topics))
+    searched = [] if topics is None else pc.value_counts(topics).to_pylist()
+    named = Counter({row["values"]: row["counts"] for row in searched})
+    walked = Walked(counts, named, events=found.events(topics))
     walked.late = rows["line"].combine_chunks().take(pa.array(examples[examples >= 0])).to_pylist()
     if topics is not None and how.topics is None:
         walked.topic_users = found.topic_users(topics, owner)
@@ -95,12 +395,6 @@ def _owners(grouped: tuple[Any, Any]) -> Any:
     owner = np.empty(len(order), np.int64)
     owner[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return owner
-
-
-def _count(topics: pa.Array | None) -> Counter[str]:
-    if topics is None:
-        return Counter()
-    return Counter({row["values"]: row["counts"] for row in pc.value_counts(topics).to_pylist()})
 
 
 class _FoundPairs:
@@ -151,13 +445,14 @@ class _FoundPairs:
         """One row for each reformulation for a group."""
         at = np.flatnonzero(self.kind == FOR_GROUP)
         one, two = self.order[self.first[at - 1]], self.order[self.first[at]]
-        second = self.query.take(pa.array(two))
+        data, offsets = bytes_of(self.query)
+        block = text_array(*gather(data, offsets[two] + self.start[at], offsets[two] + self.end[at]))
         named = {
             "user": self.rows["user"].combine_chunks().take(pa.array(two)),
             "line": self.rows["line"].combine_chunks().take(pa.array(two)),
             "original": self.query.take(pa.array(one)),
-            "reformulated": second,
-            "block": self._blocks(at, two),
+            "reformulated": self.query.take(pa.array(two)),
+            "block": block,
             "mask": pa.array(self.mask[at]),
             "terms": pa.array(self.terms[at], pa.int32()),
             "gap": pa.array(self.time[two] - self.time[one]),
@@ -168,11 +463,6 @@ class _FoundPairs:
             named["topic"] = topics.take(pa.array(at - 1))
         self._pages(named, at)
         return pa.table(named)
-
-    def _blocks(self, at: Any, rows: Any) -> pa.Array:
-        """The added terms of each reformulation."""
-        data, offsets = bytes_of(self.query)
-        return text_array(*gather(data, offsets[rows] + self.start[at], offsets[rows] + self.end[at]))
 
     def _pages(self, named: dict[str, Any], at: Any) -> None:
         """Add the clicks, results and texts of both pages that the log has."""
@@ -212,11 +502,9 @@ class _FoundPairs:
         lead, phrase, trail = split_keyphrases(block, vocabulary)
         template = pc.binary_join_element_wise(before, lead, KEYPHRASE, trail, after, "")
         user = self.rows["user"].combine_chunks().take(pa.array(rows))
-        whole = pa.table({"user": user, "template": template, "keyphrase": phrase, "line": self._lines(rows)})
+        line = self.rows["line"].combine_chunks().take(pa.array(rows))
+        whole = pa.table({"user": user, "template": template, "keyphrase": phrase, "line": line})
         return whole.filter(pc.not_equal(phrase, ""))
-
-    def _lines(self, rows: Any) -> pa.Array:
-        return self.rows["line"].combine_chunks().take(pa.array(rows))
 
 
 def split_keyphrases(blocks: pa.Array, vocabulary: LogVocabulary) -> tuple[pa.Array, pa.Array, pa.Array]:

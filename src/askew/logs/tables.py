@@ -6,14 +6,158 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.core.errors import ConfigError, DataError, check_name, place
-from askew.logs.columns import bytes_of, canonical_column, drop_without_terms, faults_of, hashed, list_sizes
-from askew.logs.events import entry_code, shape
-from askew.logs.scan import NOT_UTF8, NUL, TOO_LATE, parse_times
-from askew.plugins.log_formats import LOG_COLUMNS, LogBatch, Rejected
+from askew.core.protocols import LogBatch, Rejected
+from askew.logs.definition import APOSTROPHES, BLANKS, QUOTES, STRIPPED
+from askew.logs.scan import (
+    NOT_UTF8,
+    NUL,
+    TOO_LATE,
+    beyond_ascii,
+    gather,
+    hash_all,
+    parse_times,
+    texts_fault,
+    write_terms,
+)
+
+# Values of a log: the entry point of a query, and the masked form of a value for error messages.
+
+# The entry points of a query: how it was entered. 0 is unknown.
+ENTRIES = ("", "edited", "recommended", "other")
+_ENTRY_WORDS = {
+    "edited": 1, "edit": 1, "typed": 1, "reformulated": 1, "recommended": 2, "recommendation": 2, "suggested": 2,
+    "suggestion": 2, "related": 2, "": 0, "-": 0, "none": 0, "null": 0,
+}  # fmt: skip
+
+# The columns that a row of a log can have, in their stored form: ids are hashed with a key of the run, a query is its
+# terms, times are milliseconds. A format may return other types: texts or numbers for ids, texts, numbers or timestamps
+# for times, a single value for a list.
+LOG_COLUMNS: dict[str, pa.DataType] = {
+    "user": pa.uint64(),
+    "session": pa.uint64(),
+    "time": pa.int64(),
+    "query": pa.string(),
+    "entry": pa.uint8(),
+    "click_rank": pa.list_(pa.int32()),
+    "click_doc": pa.list_(pa.string()),
+    "results": pa.list_(pa.string()),
+    "texts": pa.list_(pa.string()),
+    "topic": pa.string(),
+    "line": pa.int64(),
+}
+
+_SHOWN = 40
+
+
+def entry_code(text: str) -> int:
+    """The code of an entry point; an unknown word is ``other``."""
+    return _ENTRY_WORDS.get(text.strip().lower(), 3)
+
+
+def shape(text: str) -> str:
+    """Mask a value for error messages: letters become a, digits 9, non-ASCII ?. It shows the form, not the content."""
+    cut = text[:_SHOWN]
+    drawn = "".join(
+        "9" if c.isdigit() else "a" if c.isascii() and c.isalpha() else c if " " <= c <= "~" else "?" for c in cut
+    )
+    return repr(drawn) + ("..." if len(text) > _SHOWN else "")
+
+
+# Build the columns of a log from its bytes: queries as canonical terms, ids as hashes, clicks as lists.
+
+_STRIPPED = np.zeros(256, np.bool_)
+_STRIPPED[np.frombuffer(STRIPPED.encode(), np.uint8)] = True
+
+
+def canonical_queries(data: Any, starts: Any, ends: Any) -> pa.Array:
+    """The canonical query of each piece ``data[start:end]``, as a column of texts."""
+    high = np.flatnonzero(beyond_ascii(data, starts, ends))
+    if len(high):
+        data, starts, ends = _with_lower_case(data, starts, ends, high)
+    return text_array(*write_terms(data, starts, ends, _STRIPPED))
+
+
+def canonical_column(texts: pa.Array) -> pa.Array:
+    """The canonical query of each text of a column. A null gives an empty query."""
+    data, offsets = bytes_of(texts)
+    return canonical_queries(data, offsets[:-1], offsets[1:])
+
+
+def _with_lower_case(data: Any, starts: Any, ends: Any, rows: Any) -> Any:
+    """Append lower-cased copies of the pieces of ``rows`` to the bytes, and let these rows point to the copies."""
+    column = pl.Series(text_array(*gather(data, starts[rows], ends[rows])))
+    lowered = (
+        column.str.to_lowercase()
+        .str.replace_all(f"[{APOSTROPHES}]", "'")
+        .str.replace_all(f"[{QUOTES}]", '"')
+        .str.replace_all(f"[{BLANKS}]", " ")
+    )
+    added, offsets = bytes_of(lowered.to_arrow())
+    starts, ends = starts.copy(), ends.copy()
+    starts[rows], ends[rows] = offsets[:-1] + len(data), offsets[1:] + len(data)
+    return np.concatenate([data, added]), starts, ends
+
+
+def text_array(data: Any, offsets: Any) -> pa.Array:
+    """Bytes and offsets as a column of texts, without a copy."""
+    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def bytes_of(texts: pa.Array) -> tuple[Any, Any]:
+    """The bytes of a column of texts and the offset of each text, without a copy where possible."""
+    array = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    if array.null_count:
+        array = array.fill_null("")
+    array = array.cast(pa.large_string()) if array.type not in (pa.string(), pa.large_string()) else array
+    kind = np.int32 if array.type == pa.string() else np.int64
+    buffers = array.buffers()
+    if buffers[1] is None or not len(array):
+        return np.zeros(0, np.uint8), np.zeros(len(array) + 1, np.int64)
+    offsets = np.frombuffer(buffers[1], kind)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    data = np.frombuffer(buffers[2], np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
+    return data, offsets
+
+
+def hashed(texts: pa.Array, key: Any) -> Any:
+    """The hash of each text with the secret key."""
+    data, offsets = bytes_of(texts)
+    return hash_all(data, offsets[:-1], offsets[1:], key)
+
+
+def faults_of(texts: pa.Array) -> Any:
+    """For each text of a column: 0, or the code of its fault (NUL byte, not UTF-8)."""
+    data, offsets = bytes_of(texts)
+    faults = np.zeros(len(offsets) - 1, np.uint8)
+    texts_fault(data, offsets, faults)
+    return faults
+
+
+def short_lists(sizes: Any, values: pa.Array) -> pa.Array:
+    """A column of lists with these sizes. True is a list of one value, False an empty list."""
+    offsets = np.zeros(len(sizes) + 1, np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    return pa.ListArray.from_arrays(pa.array(offsets), values)
+
+
+def drop_without_terms(table: pa.Table, rejected: Rejected, where: str) -> pa.Table:
+    """Drop rows whose query has no term, and count them as rejected."""
+    empty = pc.equal(pc.binary_length(table["query"]), 0)
+    if not pc.any(empty).as_py():
+        return table
+    lines = table["line"].filter(empty)
+    rejected.add("query without a term", len(lines), (place(where, line.as_py()) for line in lines[:3]))
+    return table.filter(pc.invert(empty))
+
+
+def list_sizes(lists: pa.Array) -> Any:
+    """The number of values of each list; 0 for a null."""
+    return pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+
 
 _FAULTS = {NUL: "NUL byte", NOT_UTF8: "not UTF-8"}
 _TEXTS = ("query", "topic", "click_doc", "results", "texts")
@@ -101,14 +245,13 @@ def _events(columns: dict[str, pa.Array], times: Any, key: Any) -> pa.Table:
     for name in ("entry", "click_rank", "click_doc", "results", "texts", "topic"):
         if name in columns:
             named[name] = columns[name]
-    _complete_clicks(named)
+    if "click_doc" in named:
+        _complete_clicks(named)
     return pa.table(named)
 
 
 def _complete_clicks(named: dict[str, Any]) -> None:
     """Give the rank 0 to clicks without a rank. Their rank is looked up in the results later."""
-    if "click_doc" not in named:
-        return
     docs = list_sizes(named["click_doc"])
     ranks = named.get("click_rank", pa.array([[]] * len(docs), LOG_COLUMNS["click_rank"]))
     known = list_sizes(ranks)
@@ -116,9 +259,7 @@ def _complete_clicks(named: dict[str, Any]) -> None:
     sizes = np.where(lost, docs, known)
     values = np.zeros(int(sizes.sum()), np.int32)
     values[np.repeat(~lost, sizes)] = ranks.flatten().to_numpy(zero_copy_only=False)
-    offsets = np.zeros(len(sizes) + 1, np.int32)
-    np.cumsum(sizes, out=offsets[1:])
-    named["click_rank"] = pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+    named["click_rank"] = short_lists(sizes, pa.array(values))
 
 
 def _example(where: str, unit: str, line: int, shown: pa.Array | None, row: int) -> str:
@@ -144,9 +285,7 @@ def _as_texts(column: pa.Array, name: str, where: str) -> pa.Array:
     if lists and not _is_list(column.type):
         texts = _plain(column, name, where)
         there = pc.fill_null(pc.greater(pc.binary_length(texts), 0), False)
-        offsets = np.zeros(len(texts) + 1, np.int32)
-        np.cumsum(there.to_numpy(zero_copy_only=False), out=offsets[1:])
-        return pa.ListArray.from_arrays(pa.array(offsets), texts.filter(there))
+        return short_lists(there.to_numpy(zero_copy_only=False), texts.filter(there))
     return _cast(column, LOG_COLUMNS[name], name, where) if lists else _plain(column, name, where)
 
 
@@ -203,9 +342,7 @@ def _ranks(column: pa.Array, where: str) -> tuple[pa.Array, Any]:
     """Lists of ranks, and which rows have an invalid rank."""
     if not _is_list(column.type):
         there = column.is_valid()
-        offsets = np.zeros(len(column) + 1, np.int32)
-        np.cumsum(there.to_numpy(zero_copy_only=False), out=offsets[1:])
-        column = pa.ListArray.from_arrays(pa.array(offsets), column.filter(there))
+        column = short_lists(there.to_numpy(zero_copy_only=False), column.filter(there))
     if not pa.types.is_integer(column.type.value_type):
         raise DataError(f"{where}: expected click ranks as whole numbers, found {column.type.value_type}")
     ranks = column.flatten().fill_null(0).to_numpy(zero_copy_only=False)

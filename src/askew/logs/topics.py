@@ -7,10 +7,10 @@ topic column of the log or a trained classifier is better.
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from askew.compiled import compiled
+from askew.core.compiled import compiled
 from askew.core.errors import DataError
-from askew.logs.columns import bytes_of
 from askew.logs.definition import LOG_DATA, SEVERAL, canonical
+from askew.logs.effect import frame_of
 from askew.logs.numbers import Estimate, Z, ratio_of, share, spearman
-from askew.logs.termtable import build_table, find
+from askew.logs.pairs import build_table, find
+from askew.logs.tables import bytes_of
 
 OTHER = "other"
 _BLANK = 32
@@ -116,45 +117,30 @@ def topic_table(events: pl.DataFrame, log: Mapping[str, int], groups: Sequence[s
     rows = []
     for topic in sorted(log, key=lambda name: (-log[name], name)):
         here = events.filter(pl.col("topic") == topic)
-        row: dict[str, Any] = {
-            "topic": topic,
-            "searches": log[topic],
-            "log_share": log[topic] / searches,
-            "n": here.height,
-        }
-        row |= _spread("rate", _rate(events, topic, log[topic], searches))
+        row: dict[str, Any] = {"topic": topic, "searches": log[topic], "log_share": log[topic] / searches}
+        row |= {"n": here.height, **_rate(events, topic, log[topic], searches).cells("rate", own=True)}
         if "entry" in events.columns:
-            row |= _spread("recommended", _known_share(here, "entry", "recommended"))
+            known = here.filter(pl.col("entry") != "")
+            row |= _share(known, "entry", "recommended").cells("recommended", own=True)
         one = here.filter(pl.col("group") != SEVERAL)
         for group in groups:
-            row |= _spread(f"share_{group}", share((one["group"] == group).to_numpy(), one["user"].to_numpy()))
+            row |= _share(one, "group", group).cells(f"share_{group}", own=True)
         rows.append(row)
-    return pl.DataFrame(rows, infer_schema_length=None).sort(
-        "rate", descending=True, nulls_last=True, maintain_order=True
-    )
+    return frame_of(rows).sort("rate", descending=True, nulls_last=True, maintain_order=True)
+
+
+def _share(events: pl.DataFrame, column: str, value: str) -> Estimate:
+    return share((events[column] == value).to_numpy(), events["user"].to_numpy())
 
 
 def _rate(events: pl.DataFrame, topic: str, searches: int, total: int) -> Estimate:
     """Share of the reformulations divided by share of the log. The interval covers the uncertainty of both shares."""
-    found = share((events["topic"] == topic).to_numpy(), events["user"].to_numpy())
+    found = _share(events, "topic", topic)
     if not searches or not found.n or found.value == 0:
         high = found.high / (searches / total) if searches and found.n else float("nan")
         return Estimate(0.0 if found.n else float("nan"), 0.0 if found.n else float("nan"), high, found.n)
     half = max(found.value - found.low, found.high - found.value) / (Z * found.value)
     return ratio_of(found.value / (searches / total), half**2 + 1 / searches - 1 / total, found.n)
-
-
-def _known_share(events: pl.DataFrame, column: str, value: str) -> Estimate:
-    """The share of a value among the events where the column is not empty."""
-    said = events.filter(pl.col(column) != "")
-    return share((said[column] == value).to_numpy(), said["user"].to_numpy())
-
-
-def _spread(name: str, found: Estimate) -> dict[str, float | None]:
-    def plain(value: float) -> float | None:
-        return None if math.isnan(value) else value
-
-    return {name: plain(found.value), f"{name}_low": plain(found.low), f"{name}_high": plain(found.high)}
 
 
 def topic_correlations(table: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
@@ -163,28 +149,8 @@ def topic_correlations(table: pl.DataFrame, groups: Sequence[str]) -> pl.DataFra
     told = groups[:1] if len(groups) == 2 else groups
     names = [name for name in ("rate", "recommended", *(f"share_{group}" for group in told)) if name in table.columns]
     rows = []
-    for number, one in enumerate(names):
-        for two in names[number + 1 :]:
-            both = table.select(one, two).drop_nulls()
-            found = spearman(both[one].to_numpy(), both[two].to_numpy())
-            rows.append(
-                {
-                    "one": one,
-                    "two": two,
-                    "n": found.n,
-                    "rho": found.rho,
-                    "low": found.low,
-                    "high": found.high,
-                    "p": found.p,
-                }
-            )
-    schema = {
-        "one": pl.String,
-        "two": pl.String,
-        "n": pl.Int64,
-        "rho": pl.Float64,
-        "low": pl.Float64,
-        "high": pl.Float64,
-        "p": pl.Float64,
-    }
-    return pl.DataFrame(rows, schema=schema).fill_nan(None)
+    for one, two in combinations(names, 2):
+        both = table.select(one, two).drop_nulls()
+        rows.append({"one": one, "two": two, **asdict(spearman(both[one].to_numpy(), both[two].to_numpy()))})
+    values = dict.fromkeys(("rho", "low", "high", "p"), pl.Float64)
+    return pl.DataFrame(rows, schema={"one": pl.String, "two": pl.String, "n": pl.Int64, **values}).fill_nan(None)

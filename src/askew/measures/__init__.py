@@ -1,1 +1,1 @@
-"""Measures of lean (bias) and of effectiveness. Each family is a plugin; ``catalogue`` finds and completes them."""
+"""Measures of lean (bias) and effectiveness: mentions, their resolver, the scorer, statistics."""

@@ -17,19 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.measure import Bounds, Direction, Measure
+from askew.core.protocols import Inputs, Parameter
 from askew.core.ranking import Floats, Rankings
 from askew.measures.common import (
     DIFFERENCE,
+    counted_lists,
     lean_of,
     lean_parameters,
-    mentions_for,
     on_relevant,
     relevance_parameters,
     rounded,
     text,
-    with_texts,
 )
-from askew.plugins.kinds import Inputs, Parameter
 
 KINDS = ("tc", "tf", "bool")
 SIGNS = ("signed", "abs", "running-abs")
@@ -81,11 +80,9 @@ class _Running:
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
         """One value per query; NaN for a query without any document that has a text."""
-        mentions = mentions_for(measure, inputs)
+        mentions, rankings = counted_lists(measure, inputs)
         lean = lean_of(measure, magnitudes(text(measure, "kind"), mentions.counts), mentions.groups)
         lean = np.append(lean, 0.0)  # the value of the padding, which is document -1
-        ranked = inputs.ranked(text(measure, "order"))
-        rankings = with_texts(measure, inputs, ranked, mentions.known, measure.cutoff)
         rankings = on_relevant(measure, inputs, rankings)
         sign = text(measure, "sign")
         values = np.full(len(rankings), np.nan)

@@ -10,17 +10,40 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, cast
 
+from askew.core import plugins as registry
 from askew.core.errors import AskewError, ConfigError, DataError, UnknownName, check_name, check_names
-from askew.core.groups import Groups
+from askew.core.files import DATA
+from askew.core.groups import ANY, WHO, Groups, classes_of, resolver_id
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.measure import UNBOUNDED, Bounds, Direction, Measure, Value
-from askew.core.shipped import DATA
-from askew.core.who import ANY, WHO, classes_of, resolver_id
-from askew.measures.borrowed import effectiveness_names
+from askew.core.protocols import MeasureFamily
 from askew.measures.common import pick_groups
-from askew.measures.effectiveness import COLUMNAR, find_effectiveness
-from askew.plugins import registry
-from askew.plugins.kinds import MeasureFamily
+from askew.measures.effectiveness import COLUMNAR, effectiveness_names, find_effectiveness
+
+# Measures as Python objects: ``nDCG @ 10``, ``ARaB("tf", sign="abs") @ 10``, ``RR(rel=2) @ 10``.
+
+AP = Measure("AP")
+ARaB = Measure("ARaB")
+AWRF = Measure("AWRF")
+Bpref = Measure("Bpref")
+ERR = Measure("ERR")
+EXP = Measure("EXP")
+FaiRR = Measure("FaiRR")
+Judged = Measure("Judged")
+LexiconShare = Measure("LexiconShare")
+NDKL = Measure("NDKL")
+NFaiRR = Measure("NFaiRR")
+P = Measure("P")
+R = Measure("R")
+RBP = Measure("RBP")
+RR = Measure("RR")
+RaB = Measure("RaB")
+Rprec = Measure("Rprec")
+Skew = Measure("Skew")
+Success = Measure("Success")
+TExFAIR = Measure("TExFAIR")
+nDCG = Measure("nDCG")  # noqa: N816 - its name in the field
+
 
 _PRESETS = DATA / "presets.toml"
 ALIASES = {"LIWC": "LexiconShare"}
@@ -138,31 +161,37 @@ class Catalogue:
     """Completes measures. ``overrides`` are the command's options; the text of a measure takes precedence over them.
 
     ``lexicons`` are the loaded lexicons by id. A measure that names such an id uses this lexicon, without its file.
-    ``groups`` are the groups of every measure with a text that names no others.
+    ``groups`` are the groups of every measure with a text that names no others. With ``has_background``, measures are
+    normalized by the background run unless their text or the preset says otherwise.
     """
 
     preset: Preset | None = None
     overrides: Mapping[str, Value] = field(default_factory=dict)
     lexicons: dict[str, Lexicon] = field(default_factory=dict)
     groups: Groups | None = None
+    has_background: bool = False
 
-    def complete(self, texts: Iterable[str]) -> list[MeasureRequest]:
+    def complete(self, measures: Iterable[str | Measure]) -> list[MeasureRequest]:
         """Each measure with all its parameters."""
-        asked = [self._complete(text) for text in texts]
+        asked = [self._complete(measure) for measure in measures]
         if not asked:
             raise ConfigError("no measure requested: give one or more with measures=, for instance 'RR@10 ARaB(tf)@10'")
         return asked
 
-    def _complete(self, text: str) -> MeasureRequest:
-        measure = Measure.parse(text)
-        family = find_family(measure.name)
+    def _complete(self, requested: str | Measure) -> MeasureRequest:
+        measure = Measure.parse(requested) if isinstance(requested, str) else requested
+        text = requested if isinstance(requested, str) else requested.text
+        family = measure.family or find_family(measure.name)
         own = _named(measure, family)
         defaults = {key: parameter.default for key, parameter in family.parameters.items()}
+        if self.has_background and "background" in defaults:
+            defaults["background"] = "run"
         overrides = {key: value for key, value in self.overrides.items() if key in family.parameters}
         params = {**defaults, **self._from_preset(family), **self._from_groups(family), **overrides, **own}
         self._check(text, params, family)
         filled = _with_resolver(text, {key: value for key, value in params.items() if value is not None})
-        complete = Measure(family.name, (), measure.cutoff).with_params(self._with_lexicon(family, filled))
+        name = measure.name if registry.IN_FILE.fullmatch(measure.name) else family.name
+        complete = Measure(name, (), measure.cutoff).with_params(self._with_lexicon(family, filled))
         return MeasureRequest(text, complete, family)
 
     def _from_preset(self, family: MeasureFamily) -> dict[str, Value]:
@@ -241,7 +270,9 @@ class UnknownMeasure(UnknownName):
 
 
 def find_family(name: str) -> MeasureFamily:
-    """The family of a measure by name: a plugin, or a measure of ir_measures."""
+    """The family of a measure by name: a plugin, a measure of ir_measures, or ``FILE.py:CLASS``."""
+    if registry.IN_FILE.fullmatch(name):
+        return family_of(registry.load_from_file(name, "measure"), name)
     name = ALIASES.get(name, name)
     if name in registry.names("measure"):
         return cast(MeasureFamily, registry.load("measure", name))
@@ -249,6 +280,16 @@ def find_family(name: str) -> MeasureFamily:
         return find_effectiveness(name)
     except UnknownName:
         raise UnknownMeasure(name) from None
+
+
+def family_of(thing: object, name: str) -> MeasureFamily:
+    """An object with the measure protocol, or one of a class with the protocol; an error says what it lacks."""
+    family = thing() if isinstance(thing, type) else thing
+    if isinstance(family, MeasureFamily):
+        return family
+    parts = ("name", "about", "positional", "parameters", "reads", "direction", "score")
+    lacks = ", ".join(part for part in parts if not hasattr(family, part))
+    raise ConfigError(f"measure {name}: expected an object with the measure protocol (MeasureFamily), it lacks {lacks}")
 
 
 def family_names(available: bool = False) -> list[str]:
@@ -278,7 +319,7 @@ def _usual(measure: Measure, family: MeasureFamily) -> dict[str, Value | None]:
     """The parameters of this measure if only its name and cutoff are given, without options and presets."""
     bare = Measure(measure.name, (), measure.cutoff)
     try:
-        (asked,) = Catalogue(overrides={"background": "self"}).complete([str(bare)])
+        (asked,) = Catalogue().complete([str(bare)])
     except AskewError:
         # A plugin's measure may have a required parameter, such as a lexicon.
         return {key: parameter.default for key, parameter in family.parameters.items()}

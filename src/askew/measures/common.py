@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from askew.core.defaults import RESOLVER, TOKENIZER
 from askew.core.errors import ConfigError, DataError, check_names
+from askew.core.groups import ANY
 from askew.core.measure import Measure
+from askew.core.protocols import DocMentions, Inputs, Parameter
 from askew.core.ranking import ORDERS, Floats, Rankings
-from askew.core.who import ANY
-from askew.plugins.kinds import DocMentions, Inputs, Parameter
 
 MISSING = ("error", "zero", "drop", "skip")
 READING = Parameter(
@@ -166,6 +166,13 @@ def with_texts(
     if policy == "error":
         _refuse_unknown(measure, inputs, cut, known)
     return cut
+
+
+def counted_lists(measure: Measure, inputs: Inputs) -> tuple[DocMentions, Rankings]:
+    """The mentions that a measure counts, and the documents that it reads, up to its cutoff."""
+    mentions = mentions_for(measure, inputs)
+    ranked = inputs.ranked(text(measure, "order"))
+    return mentions, with_texts(measure, inputs, ranked, mentions.known, measure.cutoff)
 
 
 def on_relevant(measure: Measure, inputs: Inputs, rankings: Rankings) -> Rankings:

@@ -1,6 +1,6 @@
 """AWRF, EXP and TExFAIR: how much attention the groups get, by the ranks of the documents that belong to them.
 
-m_g(d) is the degree to which document d belongs to group g (see ``askew.measures.membership``), and w(r) the attention
+m_g(d) is the degree to which document d belongs to group g (see ``askew.measures.exposure``), and w(r) the attention
 of rank r:
 
     exposure_g = sum over ranks r <= t of m_g(d_r) w(r)          share_g = exposure_g / sum of all exposures
@@ -23,20 +23,141 @@ import math
 
 import numpy as np
 
+from askew.core.errors import ConfigError
 from askew.core.measure import Bounds, Direction, Measure
+from askew.core.protocols import DocMentions, Inputs, Parameter
 from askew.core.ranking import Floats, Rankings
-from askew.measures.common import TARGETS, chosen_groups, discount, lean_parameters, number, text
-from askew.measures.membership import (
-    GROUPS,
-    MEMBER,
-    NO_GROUP,
-    GroupShares,
-    divided,
-    member_parameters,
-    relative_entropy,
-    shares_of,
+from askew.measures.common import (
+    TARGETS,
+    chosen_groups,
+    counted_lists,
+    discount,
+    lean_parameters,
+    number,
+    rounded,
+    target_shares,
+    text,
 )
-from askew.plugins.kinds import DocMentions, Parameter
+
+# Code that the measures of group shares have in common: the groups of a document, and the target shares.
+
+NEUTRAL = "neutral"
+GROUPS = Parameter("all", "the groups that are compared, joined by '+'")
+MEMBER = Parameter(
+    "share",
+    "how much a document counts for a group: 'share' is the share of its mentions that name the group, 'mentions' is "
+    "the number of these mentions",
+    ("share", "mentions"),
+)
+NO_GROUP = Parameter(
+    "drop",
+    "how to treat a document that names no group: 'drop' assigns the document to no group, 'group' assigns the "
+    f"document to an extra group '{NEUTRAL}', which has a target share like every group",
+    ("drop", "group"),
+)
+
+
+def member_parameters() -> dict[str, Parameter]:
+    """The parameters of a measure that compares the groups of documents with targets."""
+    return {
+        "groups": GROUPS, "targets": TARGETS, "member": MEMBER, "neutral": NO_GROUP, **lean_parameters("rekabsaz2021")
+    }  # fmt: skip
+
+
+def compared(measure: Measure, groups: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    """The groups of the lexicon that are compared. With ``neutral=group``, the neutral group is the last."""
+    chosen = chosen_groups(measure, groups or tuple(text(measure, "groups").split("+")))
+    if measure.param("neutral") != "group":
+        return chosen
+    if NEUTRAL in chosen:
+        raise ConfigError(
+            f"measure {measure.name}: neutral='group' adds a group named '{NEUTRAL}', but the lexicon already has a "
+            "group of this name; use neutral='drop'"
+        )
+    return (*chosen, NEUTRAL)
+
+
+def memberships(measure: Measure, mentions: DocMentions) -> Floats:
+    """The degree to which each document belongs to each compared group."""
+    chosen = chosen_groups(measure, mentions.groups)
+    counts = mentions.counts[:, [mentions.groups.index(group) for group in chosen]].astype(np.float64)
+    total = counts.sum(axis=1, keepdims=True)
+    members = counts if text(measure, "member") == "mentions" else counts / np.maximum(total, 1.0)
+    return np.hstack([members, total == 0]) if text(measure, "neutral") == "group" else members
+
+
+def divided(amounts: Floats, by: Floats, otherwise: float = math.nan) -> Floats:
+    """Each amount divided by its divisor; ``otherwise`` if the divisor is 0."""
+    return np.asarray(np.divide(amounts, by, out=np.full(amounts.shape, otherwise), where=by > 0))
+
+
+def shares_of(amounts: Floats) -> Floats:
+    """The amounts of the groups as shares of their sum; NaN if the sum is 0."""
+    return divided(amounts, amounts.sum(axis=1, keepdims=True))
+
+
+def relative_entropy(shares: Floats, others: Floats) -> Floats:
+    """The Kullback-Leibler divergence of each row from ``others``, in bits. A share of 0 adds nothing."""
+    ratio = np.divide(shares, others, out=np.ones(shares.shape), where=shares > 0)
+    return np.asarray((shares * np.log2(ratio)).sum(axis=1))
+
+
+class GroupShares:
+    """The base class of measures of group shares. Each family defines in ``summarize`` how a query gets its value."""
+
+    name = ""
+    positional: tuple[str, ...] = ()
+    reads = frozenset({"mentions"})
+    parameters = member_parameters()
+    # True for a measure with a logarithm of share / target, which needs targets above 0.
+    positive_targets = False
+
+    def bounds(self, measure: Measure) -> Bounds:
+        """From 0 to 1, unless a family overrides it."""
+        return 0.0, 1.0
+
+    def targets(self, measure: Measure, groups: tuple[str, ...] | None = None) -> Floats:
+        """The share that each compared group should have. A family without targets has equal shares."""
+        names = compared(measure, groups)
+        if "targets" not in self.parameters:
+            return np.full(len(names), 1.0 / len(names))
+        found = target_shares(measure, names)
+        if self.positive_targets and not found.min() > 0:
+            raise ConfigError(
+                f"measure {measure.name}: the measure divides by the targets, so each target must be above 0; "
+                f"found {text(measure, 'targets')!r}"
+            )
+        return found
+
+    def check(self, measure: Measure) -> None:
+        """Raise ConfigError if ``targets`` does not fit ``groups``, or if ``member`` does not fit ``neutral``."""
+        self.targets(measure)
+        if measure.param("neutral") == "group" and measure.param("member") == "mentions":
+            raise ConfigError(
+                f"measure {measure.name}: neutral='group' makes a group of the documents that name no group, but "
+                "member='mentions' counts mentions, which these documents do not have; use member='share'"
+            )
+
+    def score(self, measure: Measure, inputs: Inputs) -> Floats:
+        """One value per query; NaN if the formula is not defined for a query."""
+        mentions, rankings = counted_lists(measure, inputs)
+        targets = self.targets(measure, mentions.groups)
+        members = self.members(measure, mentions)
+        members = np.vstack([members, np.zeros((1, members.shape[1]))])  # the padding, document -1
+        values = np.full(len(rankings), np.nan)
+        for rows, part in rankings.parts():
+            values[rows] = self.summarize(measure, part, members, targets)
+        # Rounding in sums can exceed a bound in the last digit.
+        return rounded(measure, np.clip(values, *self.bounds(measure)))
+
+    def members(self, measure: Measure, mentions: DocMentions) -> Floats:
+        """The degree to which each document belongs to each group."""
+        return memberships(measure, mentions)
+
+    def summarize(self, measure: Measure, rankings: Rankings, members: Floats, targets: Floats) -> Floats:
+        """One number for each query."""
+        raise NotImplementedError
+
 
 ATTENTION = ("log", "trec", "geometric", "uniform")
 _P = Parameter(

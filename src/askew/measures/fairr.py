@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import LARGEST, Bounds, Direction, Measure
+from askew.core.protocols import Inputs, Parameter
 from askew.core.ranking import Floats, Ints, Rankings
 from askew.measures.common import (
     MOST_DIGITS,
@@ -34,7 +35,6 @@ from askew.measures.common import (
     text,
     with_texts,
 )
-from askew.plugins.kinds import Inputs, Parameter
 
 _FEW_COLUMNS = 24
 _NEUTRALITY = {
@@ -122,7 +122,7 @@ class _NFaiRR(_FaiRR):
     parameters = {
         **_NEUTRALITY,
         "background": Parameter(
-            "run",
+            "self",
             "the run whose documents form the ideal ranking: 'run' for the background run (the default if a "
             "background run is given), 'self' for the measured run",
             ("run", "self"),

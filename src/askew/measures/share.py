@@ -16,20 +16,19 @@ import math
 import numpy as np
 
 from askew.core.measure import Bounds, Direction, Measure
+from askew.core.protocols import Inputs, Parameter
 from askew.core.ranking import Floats
 from askew.measures.common import (
     DIFFERENCE,
+    counted_lists,
     lean_of,
     lean_parameters,
-    mentions_for,
     number,
     on_relevant,
     relevance_parameters,
     rounded,
     text,
-    with_texts,
 )
-from askew.plugins.kinds import Inputs, Parameter
 
 
 class _LexiconShare:
@@ -77,11 +76,9 @@ class _LexiconShare:
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
         """One value per query."""
-        mentions = mentions_for(measure, inputs)
+        mentions, rankings = counted_lists(measure, inputs)
         shares = mentions.counts / np.maximum(mentions.tokens, 1)[:, None]
         lean = np.append(lean_of(measure, shares, mentions.groups), 0.0)
-        ranked = inputs.ranked(text(measure, "order"))
-        rankings = with_texts(measure, inputs, ranked, mentions.known, measure.cutoff)
         rankings = on_relevant(measure, inputs, rankings)
         values = np.zeros(len(rankings))
         for rows, part in rankings.parts():

@@ -1,6 +1,6 @@
 """Skew and NDKL (Geyik, Ambler and Kenthapadi 2019): the share of each group in the top documents versus its target.
 
-With share_g(i) the share of group g in the first i documents (see ``askew.measures.membership``) and T = min(t, n):
+With share_g(i) the share of group g in the first i documents (see ``askew.measures.exposure``) and T = min(t, n):
 
     Skew_g = ln(share_g(T) / target_g)              MaxSkew, MinSkew: the largest and the smallest of the groups
     NDKL   = sum over i <= T of KL(shares(i), targets) / log2(i + 1), divided by the sum of 1 / log2(i + 1)
@@ -17,10 +17,10 @@ import numpy as np
 
 from askew.core.errors import check_name
 from askew.core.measure import Bounds, Direction, Measure
+from askew.core.protocols import Parameter
 from askew.core.ranking import Floats, Rankings
 from askew.measures.common import discount, number, text
-from askew.measures.membership import GroupShares, compared, divided, member_parameters, relative_entropy, shares_of
-from askew.plugins.kinds import Parameter
+from askew.measures.exposure import GroupShares, compared, divided, member_parameters, relative_entropy, shares_of
 
 _ENDS = {"max": Direction.DOWN, "min": Direction.UP}
 

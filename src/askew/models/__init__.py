@@ -6,9 +6,7 @@ import os
 # takes several times the CPU time. It must be set before torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from askew.models.classify import Loaded, load_classifier
-from askew.models.encode import load_model
-from askew.models.find import MINILM, identify, locate
-from askew.models.halving import halving
+from askew.models.encode import Loaded, load_classifier, load_model
+from askew.models.find import MINILM, halving, identify, locate
 
 __all__ = ["MINILM", "Loaded", "halving", "identify", "load_classifier", "load_model", "locate"]

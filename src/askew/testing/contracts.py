@@ -11,22 +11,214 @@ import json
 import math
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from askew.app.measure.measure import measure
 from askew.core.errors import ConfigError
 from askew.core.measure import Direction, Measure
+from askew.core.protocols import (
+    Candidates,
+    Classified,
+    ClassifierPlugin,
+    FilterPlugin,
+    LogFormat,
+    MeasureFamily,
+    MitigationPlugin,
+    MitigationTask,
+    Passage,
+    QueryBatch,
+    RankerPlugin,
+    ReformulatorPlugin,
+    Stage,
+    check_lists,
+)
 from askew.core.ranking import Hits
+from askew.logs.tables import LOG_COLUMNS
 from askew.measures.catalogue import Catalogue
-from askew.plugins.kinds import MeasureFamily, RankerPlugin, Stage
-from askew.plugins.log_formats import LOG_COLUMNS, LogFormat
-from askew.plugins.methods import Candidates, Passage, QueryBatch, ReformulatorPlugin
+from askew.measures.measure import measure
+from askew.search.bm25.analyze import Analyzer
+from askew.search.feedback import BLANK
+
+# Small objects with real behavior for the tests of plugin authors.
+
+
+class ToyStatistics:
+    """The statistics of a few texts, analyzed as by the default index."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._analyzer = Analyzer()
+        terms = [[term for _, term in self.split(text) if term] for text in texts]
+        self.documents, self.tokens = sum(1 for text in texts if text.strip(BLANK)), sum(map(len, terms))
+        self._frequency = Counter(term for one in terms for term in set(one))
+        self._total = Counter(term for one in terms for term in one)
+
+    def split(self, text: str) -> list[tuple[str, str | None]]:
+        """The words of a text in order, each with its term; None for a stop word."""
+        return self._analyzer.pairs(text)
+
+    def split_many(self, texts: Sequence[str]) -> list[list[tuple[str, str | None]]]:
+        """As ``split`` for many texts together."""
+        return self._analyzer.pairs_of(texts)
+
+    def document_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the number of texts that contain each term."""
+        return np.array([self._frequency[term] for term in terms], np.int64)
+
+    def collection_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return how often each term occurs in all texts."""
+        return np.array([self._total[term] for term in terms], np.int64)
+
+
+# The contract of mitigation methods. Call ``check_mitigation`` from your own tests.
+
+# Six documents by how often they name each of two groups, and lists of four queries, one of them empty.
+COUNTS = np.array([[3, 0], [0, 2], [0, 0], [1, 1], [0, 5], [2, 0]], np.int32)
+LISTS: tuple[list[int], ...] = ([0, 1, 2, 3, 4, 5], [5, 0, 2], [], [4])
+
+
+def toy_task(groups: tuple[str, ...] = ("a", "b")) -> MitigationTask:
+    """A small task without a search engine: lists, and counts of groups."""
+    offsets = np.cumsum([0, *map(len, LISTS)]).astype(np.int64)
+    docs = np.array([doc for one in LISTS for doc in one], np.int32)
+    scores = np.array([10.0 - rank for one in LISTS for rank in range(len(one))], np.float32)
+    ids = [f"q{row}" for row in range(len(LISTS))]
+    return MitigationTask(ids, [f"text {one}" for one in ids], Hits(offsets, docs, scores), groups, COUNTS)
+
+
+def check_mitigation(method: MitigationPlugin, task: MitigationTask | None = None) -> Hits:
+    """Check that a method gives a list for each query, each document once, best first, alone as in a batch.
+
+    A method that searches needs its own ``task``, with the functions that it calls.
+    """
+    assert isinstance(method, MitigationPlugin), "see askew.core.protocols.MitigationPlugin"
+    given = task or toy_task()
+    before = given.first.docs.copy(), given.first.scores.copy()
+    made = check_lists(method.rank(given), given, type(method).__name__)
+    assert all((one == two).all() for one, two in zip(before, (given.first.docs, given.first.scores), strict=True)), (
+        "the method must not change task.first"
+    )
+    again = method.rank(given)
+    assert (made.docs == again.docs).all(), "two calls with the same task must give the same results"
+    for row in range(len(made)):
+        part = slice(int(made.offsets[row]), int(made.offsets[row + 1]))
+        assert (np.diff(made.scores[part]) <= 0).all(), "scores must not rise from one rank to the next"
+        alone = method.rank(_one_query(given, row))
+        assert alone.docs.tolist() == made.docs[part].tolist(), "a result must not depend on the other queries"
+    return made
+
+
+def _one_query(task: MitigationTask, row: int) -> MitigationTask:
+    part = slice(int(task.first.offsets[row]), int(task.first.offsets[row + 1]))
+    size = part.stop - part.start
+    first = Hits(np.array([0, size], np.int64), task.first.docs[part], task.first.scores[part])
+    return replace(task, query_ids=task.query_ids[row : row + 1], texts=task.texts[row : row + 1], first=first)
+
+
+# The contracts of filters and of query classifiers. Call these checks from your own tests.
+
+# A filter may drop repeated candidates of a query. Only this reason may depend on the other candidates.
+DUPLICATE = "duplicate"
+
+Triple = tuple[str, str, int]
+
+TOY_PAIRS: tuple[Triple, ...] = (
+    ("is she a good nurse", "is she a skilled nurse", 0),
+    ("is she a good nurse", "Is she a skilled nurse?", 0),
+    ("is she a good nurse", "is she a good nurse", 0),
+    ("is she a good nurse", "", 0),
+    ("who won in 1984", "winner of 1984", 4),
+    ("who won in 1984", "who won", 4),
+    ("Was Marie Curie married", "was the scientist married", 2),
+    ("Was Marie Curie married", "husband of Marie Curie", 2),
+    ("naïve façade", "naive facade \x07", 9),
+    ("", "station hall", 3),
+    ("is she a good nurse", "is she a skilled nurse", 7),
+)
+TOY_TEXTS = (
+    "is she a good nurse", "history of the railway station", "", "who was his brother", "naïve façades 1984",
+    "he and she", "WOMEN'S RIGHTS", "who was his brother",
+)  # fmt: skip
+
+
+def check_filter(kept_by: FilterPlugin, pairs: Sequence[Triple] = TOY_PAIRS) -> list[str | None]:
+    """Check that a filter answers every pair, always the same way; other pairs have no effect, except duplicates."""
+    assert isinstance(kept_by, FilterPlugin), "see askew.core.protocols.FilterPlugin"
+    assert kept_by.name and kept_by.name.strip() == kept_by.name, "the name must be a text without blanks around it"
+    json.dumps(dict(kept_by.settings()), sort_keys=True)
+    reasons = _answers(kept_by, pairs)
+    assert len(reasons) == len(pairs), "the filter must return None or a reason for each candidate"
+    for reason in reasons:
+        one_line = reason is None or (reason == " ".join(reason.split()) and reason)
+        assert one_line, f"the reason for dropping a candidate must be one line of words, found {reason!r}"
+    assert _answers(kept_by, pairs) == reasons, "two calls with the same pairs must give the same result"
+    renamed = [(original, candidate, row * 31 + 5) for original, candidate, row in pairs]
+    assert _answers(kept_by, renamed) == reasons, "the result must not depend on the row numbers of the queries"
+    _check_company(kept_by, pairs, reasons)
+    kept = [pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None]
+    assert not any(_answers(kept_by, kept)), "kept candidates must be kept again"
+    assert kept_by.check([], [], []) == [], "a check of an empty list of pairs must return an empty list"
+    return reasons
+
+
+def _check_company(kept_by: FilterPlugin, pairs: Sequence[Triple], reasons: list[str | None]) -> None:
+    for row in {row for _, _, row in pairs}:
+        own = [i for i, pair in enumerate(pairs) if pair[2] == row]
+        alone = _answers(kept_by, [pairs[i] for i in own])
+        assert alone == [reasons[i] for i in own], f"the results for query {row} must not depend on other queries"
+    for pair, reason in zip(pairs, reasons, strict=True):
+        if reason != DUPLICATE:
+            assert _answers(kept_by, [pair]) == [reason], f"{pair}: other candidates may matter only as duplicates"
+
+
+def _answers(kept_by: FilterPlugin, pairs: Sequence[Triple]) -> list[str | None]:
+    return kept_by.check([p[0] for p in pairs], [p[1] for p in pairs], [p[2] for p in pairs])
+
+
+def check_classifier(
+    classifier: ClassifierPlugin, texts: Sequence[str] = TOY_TEXTS, tolerance: float = 1e-4
+) -> Classified:
+    """Check that a classifier gives every text probabilities that sum to one, always the same, alone or in a batch.
+
+    ``tolerance`` allows for the last digits of a model, which change with the size of a batch.
+    """
+    assert isinstance(classifier, ClassifierPlugin), "see askew.core.protocols.ClassifierPlugin"
+    assert len(set(classifier.labels)) == len(classifier.labels), "the labels must be distinct"
+    assert all(label and label == label.strip() for label in classifier.labels), (
+        "a label must be a text without blanks around it"
+    )
+    json.dumps(dict(classifier.settings()), sort_keys=True)
+    found = classifier.classify(list(texts))
+    _check_classified(found, classifier.labels, len(texts))
+    again = classifier.classify(tuple(texts))
+    assert np.array_equal(found.probabilities, again.probabilities), "two calls must give the same probabilities"
+    assert np.array_equal(found.chosen, again.chosen), "two calls with the same texts must give the same labels"
+    for i, text in enumerate(texts):
+        alone = classifier.classify([text])
+        near = np.allclose(alone.probabilities[0], found.probabilities[i], rtol=0, atol=tolerance)
+        assert near, f"{text!r}: the probabilities must not depend on the other texts"
+        ordered = np.sort(found.probabilities[i])
+        if ordered[-1] - ordered[-2:][0] > 2 * tolerance:
+            assert alone.chosen[0] == found.chosen[i], f"{text!r}: the label must not depend on the other texts"
+    _check_classified(classifier.classify([]), classifier.labels, 0)
+    return found
+
+
+def _check_classified(found: Classified, labels: tuple[str, ...], texts: int) -> None:
+    assert found.labels == labels, "the result must have the same labels as the classifier, in the same order"
+    assert found.probabilities.shape == (texts, len(labels)), "each text must have a probability for each label"
+    assert found.chosen.shape == (texts,), "``chosen`` must have a value for each text"
+    assert ((found.probabilities >= 0) & (found.probabilities <= 1)).all(), "a probability must be from 0 to 1"
+    assert np.allclose(found.probabilities.sum(axis=1), 1.0), "the probabilities of a text must sum to one"
+    assert ((found.chosen >= -1) & (found.chosen < len(labels))).all(), "``chosen`` must be a label or -1"
+
 
 TOY_DOCS = {
     "d1": "He said that he would bring his brother.",
@@ -49,39 +241,29 @@ def check_measure_family(family: MeasureFamily) -> None:
 
     A query for which the measure is not defined has NaN, which is reported; any other value must be finite.
     """
-    assert isinstance(family, MeasureFamily), (
-        "the measure family lacks an attribute that askew.plugins.kinds.MeasureFamily requires"
-    )
-    (asked,) = Catalogue(overrides={"background": "self"}).complete([f"{family.name}@3"])
+    assert isinstance(family, MeasureFamily), "see askew.core.protocols.MeasureFamily"
+    (asked,) = Catalogue().complete([f"{family.name}@3"])
     assert asked.direction in Direction
-    assert str(Measure.parse(asked.signature)) == asked.signature, (
-        "if the signature of a measure is parsed and written again, its text must not change"
-    )
+    assert str(Measure.parse(asked.signature)) == asked.signature, "a parsed signature must be the same text"
     first = _scores(family.name, TOY_RUN)
     assert set(first) == set(TOY_RUN), "the measure must return a value or NaN for every query of the run"
-    assert all(value is None or math.isfinite(value) for value in first.values()), (
-        "the value of a query must be a finite number or NaN"
-    )
+    assert all(value is None or math.isfinite(value) for value in first.values()), "a value must be finite or NaN"
     shuffled = {query: dict(_shuffled(docs)) for query, docs in _shuffled(TOY_RUN)}
     assert _scores(family.name, shuffled) == first, "the values must not depend on the order of the lines in the run"
 
 
 def check_stage(stage: Stage, rows: pa.Table) -> None:
     """Check that a stage accounts for every row, and gives the same result twice and for any division into shards."""
-    assert isinstance(stage, Stage), "the stage lacks an attribute that askew.plugins.kinds.Stage requires"
+    assert isinstance(stage, Stage), "see askew.core.protocols.Stage"
     json.dumps(dict(stage.settings()), sort_keys=True)
     whole, dropped = stage.run(rows)
     again, _ = stage.run(rows)
     assert whole.equals(again), "two runs of the stage on the same rows must give the same result"
     used = getattr(stage, "rows_used", None)
     kept = used(whole) if used is not None else whole.num_rows
-    assert kept + sum(dropped.values()) == rows.num_rows, (
-        "the numbers of kept and dropped rows must add up to the number of input rows"
-    )
+    assert kept + sum(dropped.values()) == rows.num_rows, "every row must be kept or dropped"
     halves = [stage.run(part)[0] for part in (rows.slice(0, rows.num_rows // 2), rows.slice(rows.num_rows // 2))]
-    assert pa.concat_tables(halves).equals(whole), (
-        "the result of the stage must not depend on the number of rows per shard"
-    )
+    assert pa.concat_tables(halves).equals(whole), "the result must not depend on the shards"
 
 
 def toy_documents() -> pa.Table:
@@ -94,31 +276,20 @@ TOY_QUERIES = ["who is his brother", "mother and sister", "", "station", "zzzz",
 
 def check_ranker(ranker: RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIES)) -> None:
     """Check that a ranker answers every text in order, alone as in a batch, and with at most k documents."""
-    assert isinstance(ranker, RankerPlugin), (
-        "the ranker lacks an attribute that askew.plugins.kinds.RankerPlugin requires"
-    )
-    assert re.fullmatch(r"\S+", ranker.id), (
-        "the id of a ranker must have no blanks, because it is written as one column of a TREC run"
-    )
+    assert isinstance(ranker, RankerPlugin), "see askew.core.protocols.RankerPlugin"
+    assert re.fullmatch(r"\S+", ranker.id), "the id must be one word, a column of a TREC run"
     before = ranker.doc_ids.to_pylist()
     whole = ranker.search(list(queries), 3)
     _check_documents(before, ranker)
     _check_hits(whole, len(queries), 3, len(ranker.doc_ids))
     again = ranker.search(pa.array(list(queries)), 3)
-    assert np.array_equal(whole.docs, again.docs), (
-        "a list and a pyarrow array of the same query texts must give the same documents"
-    )
+    assert np.array_equal(whole.docs, again.docs), "a list and an Arrow array must give the same documents"
     most = min(1000, getattr(ranker, "most", None) or 1000)
     for i, text in enumerate(queries):
         part = slice(int(whole.offsets[i]), int(whole.offsets[i + 1]))
         alone = ranker.search([text], 3)
-        _same_list(
-            alone.docs,
-            alone.scores,
-            whole.docs[part],
-            whole.scores[part],
-            "the documents for a query must not depend on the other queries of the call",
-        )
+        why = "the documents of a query must not depend on other queries"
+        _same_list(alone.docs, alone.scores, whole.docs[part], whole.scores[part], why)
         first = ranker.search([text], 1)
         top = "a search with k=1 must return the top document of a search with k=3"
         assert len(first.docs) == min(1, len(alone.docs)), top
@@ -151,10 +322,8 @@ def _check_hits(hits: Hits, queries: int, k: int, documents: int) -> None:
         assert ((docs >= 0) & (docs < documents)).all(), "``docs`` must have positions in ``doc_ids``"
         assert len(set(docs.tolist())) == len(docs), "a result list must not contain a document twice"
         falls, ties = scores[:-1] > scores[1:], scores[:-1] == scores[1:]
-        assert (falls | ties & (docs[:-1] < docs[1:])).all(), (
-            "a result list must be in descending order of score; documents with equal scores must be in the order in "
-            "which ``doc_ids`` lists them"
-        )
+        ordered = (falls | ties & (docs[:-1] < docs[1:])).all()
+        assert ordered, "results must be in descending order of score, and equal scores in the order of ``doc_ids``"
 
 
 def _same_list(docs: Any, scores: Any, other_docs: Any, other_scores: Any, why: str) -> None:
@@ -169,8 +338,6 @@ def _same_list(docs: Any, scores: Any, other_docs: Any, other_scores: Any, why: 
 
 def toy_asked() -> QueryBatch:
     """Return queries with passages and statistics, as the stage passes them to a reformulator."""
-    from askew.testing.toys import ToyStatistics
-
     texts = ("is she a good nurse", "history of the railway station", "", "who was his brother", "naïve façades 1984")
     passages = tuple(
         tuple(Passage(doc_id, TOY_PASSAGES[doc_id], 5.0 - i) for i, doc_id in enumerate(ids))
@@ -188,37 +355,27 @@ def check_reformulator(
 
     With ``batches`` a query must get the same candidates alone as in a batch.
     """
-    assert isinstance(reformulator, ReformulatorPlugin), (
-        "the reformulator lacks an attribute that askew.plugins.methods.ReformulatorPlugin requires"
-    )
+    assert isinstance(reformulator, ReformulatorPlugin), "see askew.core.protocols.ReformulatorPlugin"
     assert reformulator.reads <= {"passages", "statistics"}, "``reads`` may contain only passages and statistics"
     json.dumps(dict(reformulator.settings()), sort_keys=True)
     asked = asked or toy_asked()
     found = reformulator.reformulate(asked)
-    assert len(found.rows) == len(found.texts) == len(found.doc_ids), (
-        "``rows``, ``texts`` and ``doc_ids`` must have one value for each candidate reformulation"
-    )
+    assert len(found.rows) == len(found.texts) == len(found.doc_ids), "a candidate must have row, text and doc_id"
     assert all(0 <= row < len(asked) for row in found.rows), "``rows`` must have positions of queries in the batch"
     for text in found.texts:
-        assert text == text.strip() and text, (
-            "a candidate reformulation must not be empty, and must not begin or end with a blank"
-        )
-        assert not re.search(r"[\n\t\r\0]", text), (
-            "a candidate reformulation must not contain a line break, a tab or a NUL character"
-        )
+        assert text == text.strip() and text, "a candidate must be a text without blanks around it"
+        assert not re.search(r"[\n\t\r\0]", text), "a candidate must be one line without tabs"
     again = reformulator.reformulate(asked)
     assert (again.rows, again.texts, again.doc_ids) == (found.rows, found.texts, found.doc_ids), (
-        "two calls with the same queries must give the same candidate reformulations"
+        "two calls must give the same candidates"
     )
     if batches:
         for row in range(len(asked)):
             alone = reformulator.reformulate(_only(asked, row))
             together = [text for at, text in zip(found.rows, found.texts, strict=True) if at == row]
-            assert alone.texts == together, (
-                f"query {row}: the candidate reformulations must not depend on the other queries of the batch"
-            )
+            assert alone.texts == together, f"query {row}: candidates must not depend on other queries"
     assert len(reformulator.reformulate(QueryBatch((), (), (), asked.statistics))) == 0, (
-        "a batch without queries must give no candidate reformulations"
+        "a batch without queries must give no candidates"
     )
     return found
 
@@ -248,47 +405,27 @@ def check_log_format(form: LogFormat, path: Path, columns: Mapping[str, str] | N
     ``path`` is a small file of this format with at least one row that can be read. Returns its rows in their stored
     form without ids, so that a test can check their content.
     """
-    from askew.app.logs.reading import read_rows
-    from askew.app.logs.sources import file_source
+    from askew.logs.reading import read_rows
+    from askew.logs.sources import file_source
 
-    assert isinstance(form, LogFormat), (
-        "the format lacks an attribute that askew.plugins.log_formats.LogFormat requires"
-    )
-    assert re.fullmatch(r"[a-z0-9-]+", form.name), (
-        "the name of the format must have only lower-case letters, digits and hyphens"
-    )
-    assert (type(form).__doc__ or "").strip(), (
-        "the class of the format needs a docstring whose first line says which files the format reads"
-    )
-    assert path.name.lower().removesuffix(".gz").endswith(form.endings), (
-        "the name of the log file must end in one of the file name endings of the format"
-    )
+    assert isinstance(form, LogFormat), "see askew.core.protocols.LogFormat"
+    assert re.fullmatch(r"[a-z0-9-]+", form.name), "the name must be of lower-case letters, digits, hyphens"
+    assert (type(form).__doc__ or "").strip(), "the first line of the docstring must say what it reads"
+    assert path.name.lower().removesuffix(".gz").endswith(form.endings), "the file must end as ``endings`` say"
     source = file_source(path, form, columns)
     has = source.open(None).columns
     assert has <= set(LOG_COLUMNS), f"unknown columns: {', '.join(sorted(has - set(LOG_COLUMNS)))}"
-    assert {"time", "query"} <= has and has & {"user", "session"}, (
-        "a row must have a time, a query, and a user or a session"
-    )
+    assert {"time", "query"} <= has and has & {"user", "session"}, "a row needs time, query, and user or session"
     found, again = (list(read_rows(source)) for _ in range(2))
     kept = [row for batch in found for row in batch.table.drop_columns(_ids_of(batch.table)).to_pylist()]
-    assert kept, "no row of the log file can be read; rejected rows by reason: " + ", ".join(
-        str(dict(batch.rejected.counts)) for batch in found
-    )
+    assert kept, f"no row can be read; rejected: {[dict(batch.rejected.counts) for batch in found]}"
     for batch in found:
-        assert set(batch.table.column_names) >= has - {"line"}, (
-            "each batch of rows must have all columns that the format lists in ``columns``"
-        )
-        assert batch.rows == batch.table.num_rows + batch.rejected.total, (
-            "in each batch, the numbers of kept and rejected rows must add up to the number of rows read"
-        )
+        assert set(batch.table.column_names) >= has - {"line"}, "each batch must have all of ``columns``"
+        assert batch.rows == batch.table.num_rows + batch.rejected.total, "every row must be kept or rejected"
     lines = [row["line"] for row in kept]
-    assert lines == sorted(set(lines)), (
-        "``line`` must be the position of a row in the file, in ascending order without repeats"
-    )
+    assert lines == sorted(set(lines)), "``line`` must rise from row to row"
     rows = [row for batch in again for row in batch.table.drop_columns(_ids_of(batch.table)).to_pylist()]
-    assert rows == kept, (
-        "two readings of a file must give the same rows, except for user and session ids, which are hashed at random"
-    )
+    assert rows == kept, "two readings must give the same rows"
     return kept
 
 

@@ -1,1 +1,0 @@
-"""Build a dataset of query pairs: classify queries, then reformulate, filter, search, score and select."""

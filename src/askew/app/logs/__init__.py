@@ -1,1 +1,0 @@
-"""Analyze a query log and report how people add a group to their queries."""

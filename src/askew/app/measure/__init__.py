@@ -1,1 +1,0 @@
-"""Measure runs and compare them."""

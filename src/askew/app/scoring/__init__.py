@@ -1,1 +1,0 @@
-"""Count mentions in documents, and compute measures of runs."""

@@ -1,1 +1,0 @@
-"""Build rankers and reformulators from settings, and apply them to queries."""

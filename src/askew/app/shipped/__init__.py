@@ -1,1 +1,0 @@
-"""The trained models that askew ships: their task, training data and measured quality."""

@@ -1,1 +1,0 @@
-"""Train models, and read their training data."""

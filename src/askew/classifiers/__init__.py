@@ -1,1 +1,0 @@
-"""Classifiers of queries: which group a query asks about, or none."""

@@ -1,0 +1,1 @@
+"""The store of finished steps, and the workers that run them."""

@@ -1,0 +1,122 @@
+"""The manifest describes a finished step and its parts. It is written last: a step without it is unfinished."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar
+
+from askew.core.errors import StoreError
+from askew.core.files import fingerprint
+
+FORMAT = 1
+
+
+def key_of(stage: str, version: int, settings: Mapping[str, Any], input_key: str) -> str:
+    """The key of a step. Its result depends only on the stage, its version, its settings and the input."""
+    # Convert as JSON would read them back: JSON keys are always text.
+    plain = json.loads(json.dumps(dict(settings)))
+    return fingerprint({"stage": stage, "version": version, "settings": plain, "input": input_key})
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file of a step: its range of input rows, its row counts, and its digest."""
+
+    file: str
+    start: int
+    stop: int
+    rows: int
+    kept: int
+    dropped: dict[str, int]
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The manifest of a step. It is the same on every machine: time, host and versions are in provenance.json."""
+
+    step: str
+    key: str
+    stage: str
+    version: int
+    settings: dict[str, Any]
+    input_key: str
+    columns: dict[str, str]
+    parts: list[Part]
+    format: int = FORMAT
+
+    @property
+    def rows_in(self) -> int:
+        """The number of input rows."""
+        return sum(part.stop - part.start for part in self.parts)
+
+    @property
+    def rows_out(self) -> int:
+        """The number of output rows."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """The number of dropped rows by reason."""
+        total: dict[str, int] = {}
+        for part in self.parts:
+            for reason, count in part.dropped.items():
+                total[reason] = total.get(reason, 0) + count
+        return dict(sorted(total.items()))
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """The totals over all parts."""
+        return {"rows_in": self.rows_in, "rows_out": self.rows_out, "dropped": self.dropped}
+
+    def to_json(self) -> str:
+        """The text of manifest.json."""
+        return json.dumps({**asdict(self), "totals": self.totals}, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def parse(cls, data: bytes, path: str) -> Manifest:
+        """Parse manifest.json. Error messages name ``path``."""
+        try:
+            return _from_json(json.loads(data.decode("utf-8")), path)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise StoreError(f"{path}: the manifest is damaged ({first}); {remedy(path)}") from None
+
+
+def remedy(path: str) -> str:
+    """How to repair a step with an unusable file, for error messages."""
+    folder = path.rpartition("/")[0]
+    return f"repair it with: askew verify {folder.rpartition('/')[0] or '.'} --repair"
+
+
+def _from_json(data: Any, path: str) -> Manifest:
+    if not isinstance(data, dict):
+        raise TypeError(f"expected an object, found {type(data).__name__}")
+    if data.get("format") != FORMAT:
+        other = f"written by another version of askew (format {data.get('format')!r}, this askew reads {FORMAT})"
+        raise StoreError(f"{path}: {other}; {remedy(path)}", code="other-format")
+    totals = data.pop("totals")
+    data["parts"] = [_checked(Part(**part)) for part in data["parts"]]
+    found = _checked(Manifest(**data))
+    if totals != found.totals:
+        raise ValueError("the field 'totals' differs from the sums over the entries of the field 'parts'")
+    if found.key != key_of(found.stage, found.version, found.settings, found.input_key):
+        raise ValueError("the field 'key' differs from the key of stage, version, settings and input")
+    return found
+
+
+_Facts = TypeVar("_Facts", Part, Manifest)
+_TYPES = {"int": int, "str": str, "dict": dict, "list": list}
+
+
+def _checked(facts: _Facts) -> _Facts:
+    """Check the type of each field: values read from JSON may have any type."""
+    for one in fields(facts):
+        expected = _TYPES[str(one.type).partition("[")[0]]
+        value = getattr(facts, one.name)
+        if not isinstance(value, expected) or isinstance(value, bool):
+            raise TypeError(f"{one.name} should be {expected.__name__}, found {type(value).__name__}")
+    return facts

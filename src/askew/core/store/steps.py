@@ -1,0 +1,411 @@
+"""Run one step: stream its input, run the stage on one shard at a time, and write each result at once.
+
+Every input row is accounted for: it is in the output, or it is counted as dropped under a reason. A stage that breaks
+this rule stops the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import platform
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from askew.core.address import without_secret_values
+from askew.core.errors import ConfigError, StageError, StoreError, UnknownName
+from askew.core.protocols import Stage
+from askew.core.store.manifest import Manifest, Part, key_of
+from askew.core.store.store import StepWriter, Store, columns_of, listed
+from askew.core.version import __version__
+
+# Run a stage on one shard: check that every row is accounted for, and write the result at once.
+
+Columns = dict[str, str]
+
+
+@dataclass(frozen=True)
+class StepJob:
+    """A step to run. ``maker`` builds its stage in another process; None if only the driver can run the step.
+
+    ``neural``: the stage runs a neural model, which is faster on a GPU.
+    """
+
+    step: str
+    key: str
+    input_key: str
+    store: Store
+    maker: Callable[[], Stage] | None = None
+    neural: bool = False
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished shard. Its part is in the store."""
+
+    part: Part
+    columns: Columns
+
+
+def run_shard(stage: Stage, rows: pa.Table, start: int, writer: StepWriter, before: Columns) -> Done:
+    """Run the stage on these rows and write the part. ``before`` are the columns of earlier parts, if any."""
+    table, dropped = stage.run(rows)
+    columns = columns_of(table.schema)
+    refuse_other_columns(stage, start, before, columns)
+    kept = _kept(stage, table, rows, dropped)
+    return Done(writer.write(table, start, start + rows.num_rows, kept, dict(dropped)), columns)
+
+
+def refuse_other_columns(stage: Stage, start: int, before: Columns, now: Columns) -> None:
+    """Raise an error if a shard has other columns than earlier ones: all parts of a step are one table."""
+    if before and now != before:
+        change = f"they were {listed(before)} before and are {listed(now)} now"
+        raise StageError(f"stage {stage.name!r} changed its columns at row {start}: {change}", code="other-columns")
+
+
+def _kept(stage: Stage, table: pa.Table, rows: pa.Table, dropped: Mapping[str, int]) -> int:
+    """The number of kept input rows. A stage that makes several rows of one counts them in ``rows_used``."""
+    used = getattr(stage, "rows_used", None)
+    kept = int(used(table)) if used is not None else table.num_rows
+    if any(count < 0 for count in dropped.values()) or kept + sum(dropped.values()) != rows.num_rows:
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in dropped.items()) or "none"
+        counts = f"{rows.num_rows} rows in, {kept} rows kept, rows dropped by reason: {reasons}"
+        raise StageError(f"stage {stage.name!r} lost rows: {counts}", code="lost-rows")
+    return kept
+
+
+# Executors run the shards of a step. All executors produce the same bytes.
+
+# The number of the first row, and the rows.
+Shard = tuple[int, pa.Table]
+
+
+class Executor(Protocol):
+    """Runs shards in any order. ``restarts`` counts the workers that died and were replaced."""
+
+    @property
+    def restarts(self) -> int:
+        """The number of workers that have died so far."""
+
+    def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
+        """Yield each shard when it is done. ``columns`` are those of parts from earlier runs, if any."""
+
+    def close(self) -> None:
+        """Stop the workers."""
+
+
+class InProcess:
+    """Runs all shards in this process, one after the other."""
+
+    restarts = 0
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
+        """Run the shards in turn."""
+        writer = job.store.writer(job.step, job.key)
+        for start, rows in shards:
+            done = run_shard(self._stage, rows, start, writer, columns)
+            columns = done.columns
+            yield done
+
+    def close(self) -> None:
+        """Do nothing: there are no workers."""
+
+
+# Cut the rows of a step into shards. The cuts do not depend on the executor or the number of workers.
+
+
+class Shards:
+    """Cuts the rows that are not done yet into shards, and counts all rows in ``total``.
+
+    With ``together``, consecutive rows with the same value in that column stay in one shard. ``read`` is called after
+    each batch of the input.
+    """
+
+    def __init__(
+        self,
+        batches: Iterable[pa.Table],
+        done: list[tuple[int, int]],
+        shard_rows: int,
+        read: Callable[[], None],
+        together: str | None = None,
+    ) -> None:
+        if shard_rows < 1:
+            raise StageError(f"a shard must have at least one row, found {shard_rows}")
+        self.batches, self.done, self.shard_rows, self.read = batches, done, shard_rows, read
+        self.together, self._last = together, object()
+        self.total = 0
+
+    def __iter__(self) -> Iterator[tuple[int, pa.Table]]:
+        """Yield shards. A shard ends when it is full, where a finished part begins, and at the end of the input."""
+        waiting: list[pa.Table] = []
+        start = 0
+        for batch in self.batches:
+            begins = self._begins(batch)
+            at = 0
+            while at < batch.num_rows:
+                here = self.total
+                if waiting and begins[at] and here >= self._end_of_shard(start):
+                    yield start, pa.concat_tables(waiting)
+                    waiting, start = [], here
+                skip = next((stop for first, stop in self.done if first <= here < stop), 0)
+                if skip:
+                    size = min(skip - here, batch.num_rows - at)
+                    start = here + size
+                else:
+                    due = at + max(1, self._end_of_shard(start) - here)
+                    cuts = np.flatnonzero(begins[due:])
+                    size = (due + int(cuts[0]) if len(cuts) else batch.num_rows) - at
+                    waiting.append(batch.slice(at, size))
+                at += size
+                self.total += size
+            self.read()
+        if waiting:
+            yield start, pa.concat_tables(waiting)
+
+    def _begins(self, batch: pa.Table) -> npt.NDArray[np.bool_]:
+        """The rows at which a shard may begin."""
+        if self.together is None or not batch.num_rows:
+            return np.ones(batch.num_rows, np.bool_)
+        values = np.array(batch[self.together].to_pylist(), object)
+        begins = np.concatenate([[values[0] != self._last], values[1:] != values[:-1]]).astype(np.bool_)
+        self._last = values[-1]
+        return begins
+
+    def _end_of_shard(self, start: int) -> int:
+        following = min((a for a, _ in self.done if a > start), default=start + self.shard_rows)
+        return min(start + self.shard_rows, following)
+
+
+SHARD_ROWS = 65_536
+Progress = Callable[[int], None]
+Maker = Callable[[], Stage]
+
+
+class Source(Protocol):
+    """Rows in a fixed order, with a key that identifies their content."""
+
+    @property
+    def key(self) -> str:
+        """A key of the content."""
+
+    def batches(self) -> Iterable[pa.Table]:
+        """The rows, in the same order every time."""
+
+
+@dataclass(frozen=True)
+class FinishedStep:
+    """A finished step as the source of the next."""
+
+    store: Store
+    manifest: Manifest
+
+    @property
+    def key(self) -> str:
+        """The key of the step, which identifies its content."""
+        return self.manifest.key
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of all parts."""
+        return self.manifest.rows_out
+
+    def batches(self) -> Iterator[pa.Table]:
+        """The parts of the step, each checked against its digest."""
+        return self.store.read(self.manifest)
+
+
+@dataclass
+class StepOutcome:
+    """The result of running a step. ``restarts`` counts the workers that died during the run."""
+
+    manifest: Manifest
+    ran: bool
+    parts_written: int = 0
+    parts_found: int = 0
+    notes: list[str] = field(default_factory=list)
+    restarts: int = 0
+
+
+def step_key(stage: Stage, input_key: str) -> str:
+    """The key of a step. Its result depends only on the stage, its version, its settings and the input."""
+    return key_of(stage.name, stage.version, stage.settings(), input_key)
+
+
+def run_step(
+    store: Store,
+    step: str,
+    stage: Stage,
+    source: Source,
+    shard_rows: int = SHARD_ROWS,
+    progress: Progress | None = None,
+    executor: Executor | None = None,
+    maker: Maker | None = None,
+) -> StepOutcome:
+    """Run a step, or resume it, or do nothing if it is finished.
+
+    With an ``executor`` and a ``maker``, a picklable function that builds the same stage in another process, the
+    executor's workers run the shards. If the stage has a method ``prepare``, it is called once, before any shard runs.
+    """
+    key = step_key(stage, source.key)
+    finished = store.finished(step, key)
+    if finished is not None:
+        return StepOutcome(finished, ran=False, parts_found=len(finished.parts))
+    pool = executor if executor is not None and maker is not None else InProcess(stage)
+    lost_before = pool.restarts
+    with store.writing(step, key) as writer:
+        found = writer.done()
+        meter = _Meter(progress, sum(part.stop - part.start for part in found))
+        together = getattr(stage, "together", None)
+        shards = Shards(source.batches(), [(p.start, p.stop) for p in found], shard_rows, meter.tell, together)
+        job = StepJob(step, key, source.key, store, maker, bool(getattr(stage, "neural", False)))
+        columns, written = _collect(pool, job, stage, shards, writer, meter)
+        parts = sorted([*found, *written], key=lambda part: part.start)
+        _check_cover(parts, shards.total, step)
+        settings = without_secret_values(dict(stage.settings()))
+        manifest = Manifest(step, key, stage.name, stage.version, settings, source.key, columns, parts)
+        writer.finish(manifest, _provenance())
+    return StepOutcome(manifest, True, len(written), len(found), restarts=pool.restarts - lost_before)
+
+
+def _collect(
+    pool: Executor, job: StepJob, stage: Stage, shards: Shards, writer: StepWriter, meter: _Meter
+) -> tuple[Columns, list[Part]]:
+    """Run the shards, and return the columns of all parts and the parts in the order in which they were done."""
+    columns, written = writer.columns, []
+    with contextlib.closing(pool.run(job, _prepared(stage, shards), columns)) as running:
+        for done in running:
+            refuse_other_columns(stage, done.part.start, columns, done.columns)
+            if not writer.has(done.part):
+                lost = f"{writer.where}: a worker wrote {done.part.file}, but this process does not see it"
+                raise StoreError(f"{lost}; use a store that all processes share", code="not-shared")
+            columns = done.columns
+            written.append(done.part)
+            meter.add(done.part.stop - done.part.start)
+    return columns, written
+
+
+def _prepared(stage: Stage, shards: Iterable[Shard]) -> Iterator[Shard]:
+    """Yield the shards. The stage's ``prepare`` is called before the first."""
+    prepare = getattr(stage, "prepare", None)
+    for shard in shards:
+        if prepare is not None:
+            prepare()
+            prepare = None
+        yield shard
+
+
+class _Meter:
+    """Reports the number of finished rows."""
+
+    def __init__(self, progress: Progress | None, rows: int) -> None:
+        self._progress, self._rows = progress, rows
+
+    def add(self, rows: int) -> None:
+        """Add finished rows and report."""
+        self._rows += rows
+        self.tell()
+
+    def tell(self) -> None:
+        """Report the number of finished rows; also called while the input skips rows that are already done."""
+        if self._progress:
+            self._progress(self._rows)
+
+
+def _check_cover(parts: list[Part], total: int, step: str) -> None:
+    reached = 0
+    for part in parts:
+        if part.start != reached:
+            raise StoreError(f"step {step!r}: rows {reached} to {part.start} are missing from the stored parts")
+        reached = part.stop
+    if reached != total:
+        raise StoreError(f"step {step!r}: the stored parts cover {reached} rows, but the input has {total} rows")
+
+
+def _provenance() -> dict[str, str]:
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    versions = {"askew": __version__, "python": platform.python_version(), "pyarrow": pa.__version__}
+    return {**versions, "finished": now, "host": platform.node()}
+
+
+# A plan of steps, each of which reads a source or the result of an earlier step. It is checked before it runs.
+
+# The step, its finished rows, and all its rows (0 if unknown).
+StepProgress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One use of a stage: the name of the step, its stage, and the step or source that it reads.
+
+    ``maker`` is a picklable function that builds the same stage in another process, so that an executor can run the
+    step there. ``shard_rows`` sets smaller shards for slow rows, so that there are enough shards for all workers.
+    """
+
+    name: str
+    stage: Stage
+    reads: str
+    maker: Maker | None = None
+    shard_rows: int | None = None
+
+
+class Plan:
+    """Steps in an order in which each can run.
+
+    ``origin`` describes what the plan was made from, such as a recipe, as JSON values. The store keeps it, so that
+    damaged steps can be recomputed.
+    """
+
+    def __init__(
+        self, sources: Mapping[str, Source], steps: Sequence[Step], origin: Mapping[str, Any] | None = None
+    ) -> None:
+        self.sources, self.steps, self.origin = dict(sources), list(steps), origin
+        known = set(self.sources)
+        for step in self.steps:
+            if step.name in known:
+                raise ConfigError(f"the plan has two steps or sources named {step.name!r}")
+            if step.reads not in known:
+                raise UnknownName("source or earlier step", step.reads, known, f"the step {step.name!r}")
+            known.add(step.name)
+
+    def keys(self) -> dict[str, str]:
+        """The key of every step, known before anything runs."""
+        keys = {name: source.key for name, source in self.sources.items()}
+        for step in self.steps:
+            keys[step.name] = step_key(step.stage, keys[step.reads])
+        return {step.name: keys[step.name] for step in self.steps}
+
+    def run(
+        self,
+        store: Store,
+        shard_rows: int = SHARD_ROWS,
+        progress: StepProgress | None = None,
+        executor: Executor | None = None,
+    ) -> dict[str, StepOutcome]:
+        """Run the unfinished steps. ``progress`` is called with the step, its finished rows and all its rows."""
+        if self.origin is not None:
+            store.remember_plan({**self.origin, "steps": [list(one) for one in self.keys().items()]})
+        ready: dict[str, Source] = dict(self.sources)
+        outcomes = {}
+        for step in self.steps:
+            told = _told(progress, step.name, ready[step.reads])
+            rows = step.shard_rows or shard_rows
+            outcome = run_step(store, step.name, step.stage, ready[step.reads], rows, told, executor, step.maker)
+            outcomes[step.name] = outcome
+            ready[step.name] = FinishedStep(store, outcome.manifest)
+        return outcomes
+
+
+def _told(progress: StepProgress | None, step: str, source: Source) -> Progress | None:
+    if progress is None:
+        return None
+    total = int(getattr(source, "rows", 0))
+    progress(step, 0, total)
+    return lambda done: progress(step, done, total)

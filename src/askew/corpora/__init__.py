@@ -1,1 +1,0 @@
-"""Readers for runs, judgements, queries and documents in the formats in common use."""

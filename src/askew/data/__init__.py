@@ -1,0 +1,1 @@
+"""Collections, runs, queries and judgements, and readers of every format."""

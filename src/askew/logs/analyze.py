@@ -1,0 +1,347 @@
+"""Analyze a query log: tables of how people add a group to their queries, when, and to what effect."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from askew.core.errors import ConfigError
+from askew.core.groups import Groups, GroupsLike
+from askew.core.lexicon import Lexicon
+from askew.core.plugins import names
+from askew.logs import association, effect
+from askew.logs.definition import LOG_DATA, SEVERAL, LogVocabulary, build_vocabulary, canonical
+from askew.logs.numbers import RARE, Privacy, speculates, speculation_groups
+from askew.logs.pairs import TopicsOf, Walk
+from askew.logs.reading import LogCounts, Progress, place_of, read_log
+from askew.logs.report import SYNTHETIC, LogReport
+from askew.logs.settings import LogSettings
+from askew.logs.sources import MEMORY, LogSource, log_sources
+from askew.logs.topics import OTHER, load_topics, topic_correlations, topic_table
+from askew.measures.mentions import MentionCounter
+from askew.measures.statistics.significance import holm
+from askew.rewrite.classifiers import make_classifier
+from askew.rewrite.embedding import read_vectors
+
+# The source of query topics: a column of the log, word lists, or a classifier.
+
+COLUMN, WORDS, NONE, AUTO = "column", "words", "none", "auto"
+_AT_A_TIME = 4096
+_REMEMBERED = 1_000_000
+
+
+class ClassifierTopics:
+    """The labels of a classifier as topics. Each distinct query is classified once and cached."""
+
+    def __init__(self, classifier: Any) -> None:
+        self._classifier = classifier
+        # The model of a classifier may not be thread-safe.
+        self._lock = threading.Lock()
+        self._known: dict[str, str] = {}
+
+    def topics(self, queries: pa.Array) -> pa.Array:
+        """A topic for each query."""
+        encoded = queries.dictionary_encode()
+        texts = encoded.dictionary.to_pylist()
+        with self._lock:
+            fresh = [text for text in texts if text not in self._known]
+            if len(self._known) + len(fresh) > _REMEMBERED:
+                self._known, fresh = {}, texts
+            for at in range(0, len(fresh), _AT_A_TIME):
+                some = fresh[at : at + _AT_A_TIME]
+                labels = self._classifier.classify(some).names()
+                self._known.update(zip(some, (label or OTHER for label in labels), strict=True))
+            found = pa.array([self._known[text] for text in texts], pa.string())
+        return found.take(encoded.indices)
+
+
+def topic_source(spec: str, has_column: bool, groups: Groups | None = None) -> tuple[TopicsOf | None, str]:
+    """The source of topics (None: the topic column of the log) and its description.
+
+    ``groups`` are passed to a classifier of groups; None keeps the classifier's own groups.
+    """
+    if spec == AUTO:
+        spec = COLUMN if has_column else WORDS
+    if spec == COLUMN:
+        if not has_column:
+            raise ConfigError("topics='column': the log has no column for the topic; name the column with columns=")
+        return None, "a column of the log"
+    if spec == WORDS or spec.lower().endswith(".toml"):
+        found = load_topics(None if spec == WORDS else Path(spec))
+        return found, f"words of {found.name}"
+    if spec in names("classifier"):
+        return ClassifierTopics(make_classifier({"classifier": spec}, groups)), f"classifier {spec}"
+    known = ", ".join([COLUMN, WORDS, NONE, "a .toml file", *names("classifier")])
+    raise ConfigError(f"topics={spec!r}: expected one of: {known}")
+
+
+_SAMPLE = LOG_DATA / "sample"
+FEW, HIDDEN, NO_TOPIC = "(few users)", "(not shown)", "(none)"
+_COUNTED = (
+    "rows read", "rows", "users", "sessions", "searches", "pairs", "specializing", "for_group", "out_of_order"
+)  # fmt: skip
+_SHOWN_QUERIES = 100
+_CANDIDATES = 200
+
+
+def analyze_log(
+    log: object,
+    *,
+    format: str | None = None,
+    groups: GroupsLike | None = None,
+    settings: LogSettings | None = None,
+    progress: Progress | None = None,
+) -> LogReport:
+    """Analyze a query log: find the reformulations in which users add terms of a group to their query.
+
+    The report shows how often users add terms of a group, which group, how soon after the original query, and with
+    what effect on the results.
+
+    ``log`` is a file, a folder, a list of files and folders, a data frame, an Arrow table, a dict of columns, or a list
+    of rows as dicts. ``format`` and ``groups`` replace the fields of the same names in ``settings``. A table is
+    left out of the report if the log lacks the columns for it.
+    """
+    asked = settings or LogSettings()
+    chosen = Groups.of(asked.groups if groups is None else groups)
+    asked = replace(asked, format=format or asked.format, groups=chosen)
+    decisions = association.read_review(asked.review) if asked.review is not None and asked.review.exists() else []
+    lexicon = association.grown(_words(chosen), decisions)
+    privacy = Privacy(asked.min_users, speculation_groups() <= set(lexicon.groups))
+    sources = log_sources(log, asked.format, asked.columns)
+    has_topic = "topic" in sources[0].open(None).columns
+    others = None if chosen == Groups.of(LogSettings().groups) else chosen
+    source, topic_name = (None, "none") if asked.topics == NONE else topic_source(asked.topics, has_topic, others)
+    vectors = _vectors(asked, lexicon)
+    vocabulary = build_vocabulary(lexicon)
+    how = Walk(vocabulary, round(asked.gap * 60_000), source, asked.review is not None, asked.topics != NONE)
+    count = _counter(asked, chosen, lexicon)
+    kept = read_log(sources, how, count=count, threads=asked.threads, folder=asked.folder, progress=progress)
+    hidden = _hide_topics(kept, privacy)
+    report = LogReport(
+        settings=_described(asked, sources, lexicon, topic_name),
+        counts={name.replace(" ", "_"): int(kept.counts[name]) for name in _COUNTED},
+        rejected=dict(sorted(kept.rejected.counts.items())),
+        examples=kept.rejected.examples,
+        groups=vocabulary.groups,
+        tables={},
+        notes=_notes(kept, sources, privacy),
+    )
+    withheld = [hidden, *_fill(report, kept, asked, privacy, vocabulary, vectors)]
+    if asked.review is not None:
+        withheld.append(_discover(report, kept, lexicon, decisions, privacy))
+    report.tables["withheld"] = pl.concat(withheld)
+    return report
+
+
+def analyze_sample(settings: LogSettings | None = None, progress: Progress | None = None) -> LogReport:
+    """Analyze the sample log that askew ships: made-up queries with planted effects, of ``askew.testing.logs``."""
+    asked = settings or LogSettings()
+    names = Groups.of(asked.groups).names
+    if not {"female", "male"} <= set(names):
+        raise ConfigError(f"demo=: the sample log has words for the groups female and male, not for {', '.join(names)}")
+    asked = replace(asked, vectors=asked.vectors or _SAMPLE / "vectors.npy")
+    report = analyze_log(_SAMPLE / "log.parquet", format="parquet", settings=asked, progress=progress)
+    report.settings[SYNTHETIC] = "the sample log of askew, which a program made up"
+    report.notes.insert(0, "this log is made up by a program, so the tables tell nothing about people")
+    return report
+
+
+def _words(groups: Groups) -> Lexicon:
+    return groups.counted.exclusive() if groups.overlap == "first" else groups.counted
+
+
+def _described(asked: LogSettings, sources: list[LogSource], lexicon: Lexicon, topic_name: str) -> dict[str, Any]:
+    return {
+        "format": "table" if sources[0].where == MEMORY else asked.format, "lexicon": lexicon.id,
+        "gap_minutes": asked.gap, "topics": topic_name, "min_users": asked.min_users, "min_events": asked.min_events,
+        "margin": asked.margin,
+        "page_lexicon": None if asked.page_lexicon is None else _words(Groups.of(asked.page_lexicon)).id,
+        "vectors": None if asked.vectors is None else asked.vectors.name,
+        "direction": None if asked.vectors is None else asked.direction,
+    }  # fmt: skip
+
+
+def _vectors(asked: LogSettings, lexicon: Lexicon) -> association.Association | None:
+    if asked.vectors is None:
+        return None
+    pairs = association.load_pairs(asked.pairs)
+    lost = [group for group in pairs.groups if group not in lexicon.groups]
+    if lost and asked.pairs is None:
+        raise ConfigError(
+            f"vectors=: the default word pairs are not for the groups {', '.join(lexicon.groups)}; give word pairs for "
+            "these groups with pairs="
+        )
+    if lost:
+        raise ConfigError(
+            f"the file in 'pairs' has word pairs for the group {lost[0]!r}, but the lexicon {lexicon.name!r} has no "
+            "such group; give a file with word pairs for the groups of this lexicon"
+        )
+    words, matrix = read_vectors(asked.vectors, asked.vocabulary)
+    return association.Association(words, matrix, pairs, asked.direction)
+
+
+def _counter(asked: LogSettings, groups: Groups, lexicon: Lexicon) -> effect.CountMentions:
+    """Return a function that counts the mentions of each group in texts, with the lexicon for result pages."""
+    other = None if asked.page_lexicon is None else Groups.of(asked.page_lexicon)
+    chosen = lexicon if other is None else _words(other)
+    lost = [group for group in lexicon.group_names if group not in chosen.groups]
+    if lost:
+        raise ConfigError(
+            f"page_lexicon=: {chosen.name!r} has no group {lost[0]!r}, which {lexicon.name!r} has; give a lexicon with "
+            "the same groups"
+        )
+    # One thread: the parts of the log are already processed in parallel.
+    counter = MentionCounter(chosen, (other or groups).tokenizer, threads=1)
+    places = [counter.groups.index(group) for group in lexicon.group_names]
+    return lambda texts: counter.count(texts).counts[:, places]
+
+
+def _hide_topics(kept: LogCounts, privacy: Privacy) -> pl.DataFrame:
+    """Hide topics of the log's own column that few users have or that contain a person's name; count them."""
+    plain = pl.Series([canonical(topic) for topic in kept.topic_users], dtype=pl.String)
+    reasons = privacy.reasons(plain, pl.Series(list(kept.topic_users.values()), dtype=pl.Int64))
+    known = zip(kept.topic_users, reasons.to_list(), strict=True)
+    renamed = {"": NO_TOPIC, **{topic: FEW if why == RARE else HIDDEN for topic, why in known if why is not None}}
+    for old, new in renamed.items():
+        if old in kept.topics:
+            kept.topics[new] += kept.topics.pop(old)
+    if "topic" in kept.events.columns:
+        kept.events = kept.events.with_columns(pl.col("topic").replace(renamed))
+    return privacy.counted(reasons, "topics")
+
+
+def _notes(kept: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[str]:
+    notes = []
+    if len(sources) > 1:
+        notes.append(f"{len(sources)} files were read as one log")
+    if "user" not in kept.columns or kept.sessions_as_users:
+        which = (
+            "each session without a user id" if "user" in kept.columns else "every session (the log has no user ids)"
+        )
+        notes.append(
+            f"{which} counts as a separate user; a person with several such sessions is counted several times, also "
+            "for min_users="
+        )
+    if not privacy.guesses:
+        notes.append(
+            "for the groups of this lexicon, askew has no list of phrases that speculate about a person's identity, "
+            "so the report may show queries that contain such phrases"
+        )
+    if kept.counts["out_of_order"]:
+        places = ", ".join(place_of(line, sources) for line in kept.late)
+        notes.append(
+            f"{kept.counts['out_of_order']:,} rows have an earlier time than a row of the same user above them; the "
+            f"rows were sorted by time ({places})"
+        )
+    return notes
+
+
+def _fill(
+    report: LogReport, kept: LogCounts, asked: LogSettings, privacy: Privacy, vocabulary: LogVocabulary,
+    vectors: association.Association | None,
+) -> list[pl.DataFrame]:  # fmt: skip
+    """Fill all tables of events; return the number of rows that they withhold, by reason."""
+    tables, events, groups = report.tables, kept.events, report.groups
+    tables["frequency"] = effect.frequency_table(kept.counts)
+    if not events.height:
+        report.notes.append(
+            "no reformulation in the log adds terms of a group, so the report has no tables of such reformulations"
+        )
+        return []
+    tables["groups"] = effect.group_table(events, groups)
+    # A block (the added words) consists of lexicon words, which may be shown. Only a prefix can match other words.
+    checked = ["block"] if vocabulary.prefixes else []
+    tables["blocks"], blocks = privacy.shown(effect.block_table(events), checked, "blocks")
+    tables["gaps"] = effect.gap_table(events, groups)
+    for column, name, make in (
+        ("entry", "entries", effect.entry_table),
+        ("clicked_after", "clicks", effect.click_table),
+        ("change", "ranks", effect.rank_table),
+    ):
+        if column in events.columns:
+            tables[name] = make(events, groups)
+    if "change" in events.columns:
+        tables["moves"] = effect.move_table(events)
+    withheld = [blocks]
+    if kept.sites.height:
+        tables["sites"] = effect.site_table(kept.sites, asked.min_events, asked.min_users)
+        fewer = kept.sites.height - tables["sites"].height
+        withheld.append(privacy.left_out(fewer, "sites", "few users or few reformulations"))
+    if "before_" + groups[0] in events.columns:
+        tables["lean"] = effect.lean_table(events, groups)
+        tables["kinds"] = effect.kind_table(events, groups, asked.margin)
+    if kept.topics:
+        tables["topics"] = topic_table(events, kept.topics, groups)
+        tables["topic_correlations"] = _corrected(topic_correlations(tables["topics"], groups))
+    return [*withheld, _fill_queries(report, events, privacy, vectors)]
+
+
+def _fill_queries(
+    report: LogReport, events: pl.DataFrame, privacy: Privacy, vectors: association.Association | None
+) -> pl.DataFrame:  # fmt: skip
+    """Fill the tables of single queries that enough users typed; return the number of withheld queries by reason."""
+    groups = (*report.groups, SEVERAL)
+    # Some queries speculate about a person only together with the added block: "is it male or" + "female".
+    guessed = speculates(events["reformulated"]) if privacy.guesses else pl.lit(False)
+    queries = (
+        events.with_columns(guessed=guessed)
+        .group_by("original")
+        .agg(
+            *((pl.col("group") == group).sum().cast(pl.Int64).alias(f"n_{group}") for group in groups),
+            pl.col("guessed").any(),
+            n=pl.len().cast(pl.Int64),
+            users=pl.col("user").n_unique().cast(pl.Int64),
+        )
+    )
+    shown, withheld = privacy.shown(queries.sort("n", "original", descending=[True, False]), ["original"], "queries")
+    report.tables["queries"] = shown.head(_SHOWN_QUERIES)
+    if vectors is not None:
+        _fill_association(report, events, shown["original"], privacy, vectors)
+    return withheld
+
+
+def _fill_association(
+    report: LogReport, events: pl.DataFrame, shown: pl.Series, privacy: Privacy, vectors: association.Association
+) -> None:  # fmt: skip
+    table = association.query_table(events, vectors.groups)
+    table = table.with_columns(vectors.of(table["original"]))
+    known = table["association"].is_not_null().sum()
+    report.settings["first_group"] = vectors.groups[0]
+    report.notes.append(
+        f"association: {known:,} of {table.height:,} original queries have at least one word with a word vector"
+    )
+    overall = association.correlation_table(table)
+    # The overall correlation is a single test. The tests per topic are corrected for their number.
+    report.tables["association"] = pl.concat(
+        [overall.head(1).with_columns(p_holm=pl.col("p").cast(pl.Float64)), _corrected(overall.slice(1))]
+    )
+    funnel, _ = privacy.shown(association.funnel_table(table), ["original"], "queries")
+    report.tables["funnel"] = funnel.filter(pl.col("original").is_in(shown.implode()))
+
+
+def _corrected(table: pl.DataFrame) -> pl.DataFrame:
+    """Add Holm-corrected p-values over all rows."""
+    known = table.select("p").with_row_index().drop_nulls()
+    fixed = known.select("index", p_holm=pl.Series(holm(known["p"].to_list()), dtype=pl.Float64))
+    return table.with_row_index().join(fixed, on="index", how="left", maintain_order="left").drop("index")
+
+
+def _discover(
+    report: LogReport, kept: LogCounts, lexicon: Lexicon, decisions: list[association.Decision], privacy: Privacy
+) -> pl.DataFrame:  # fmt: skip
+    report.decisions = [one for one in decisions if one.decision]
+    if not kept.templates:
+        return privacy.left_out(0, "keyphrases", RARE)
+    counts = pl.concat(kept.templates).lazy().group_by("template", "keyphrase").agg(pl.col("n").sum())
+    scored = association.score_keyphrases(counts, association.seeds_of(lexicon))
+    users = pl.concat(kept.phrases).group_by("keyphrase").agg(pl.col("n", "users").sum())
+    scored = scored.join(users, on="keyphrase", how="left", maintain_order="left")
+    shown, withheld = privacy.shown(scored, ["keyphrase"], "keyphrases")
+    report.tables["keyphrases"] = shown.head(_CANDIDATES)
+    report.decisions = association.review_rows(shown, decisions)
+    return withheld

@@ -1,0 +1,729 @@
+"""Measure runs: read, count, score, summarize. This is ``askew measure`` as a function."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from numbers import Real
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from askew.core import defaults
+from askew.core import plugins as registry
+from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.files import check_file
+from askew.core.groups import Groups, GroupsLike, resolver_id
+from askew.core.lexicon import Lexicon
+from askew.core.measure import Measure
+from askew.core.protocols import DocMentions, Inputs, Judgements
+from askew.core.ranking import ORDERS, Floats, Rankings
+from askew.core.store.store import Store
+from askew.data.collection import Collection, open_collection
+from askew.data.judgements import QrelsFile
+from askew.data.layout import folder_and_split
+from askew.data.queries import read_queries
+from askew.data.runs import Run
+from askew.measures.catalogue import Catalogue, MeasureRequest, Preset, find_preset, is_shipped
+from askew.measures.common import MISSING, documents_read, known_to, way_of_reading
+from askew.measures.counts import DocumentSource, Progress, count_needed, gather_texts
+from askew.measures.decompose import Decomposition, decomposable, decompose_run
+from askew.measures.effectiveness import NO_RELEVANT, UNANSWERED, UNJUDGED
+from askew.measures.lists import (
+    QrelsLike,
+    RunLike,
+    Universe,
+    as_judgements,
+    as_run,
+    named_runs,
+    note_on_ranks,
+    only_queries,
+)
+from askew.measures.query_notes import (
+    judgement_notes,
+    left_out_by_judgements,
+    note_on_grades,
+    unanswered_note,
+    without_relevant,
+)
+from askew.measures.relevance import RelevanceSource
+from askew.measures.requested import (
+    CountKey,
+    MeasureLike,
+    MeasuresLike,
+    as_measure,
+    default_measures,
+    fields_of,
+    key_of,
+    keys_of,
+    measure_list,
+    note_on_resolver,
+    reads_as_published,
+)
+from askew.measures.scorer import Scorer
+from askew.measures.statistics.intervals import Mean, mean_with_interval
+from askew.report.table import NAME, Cell, Column, Estimate, Table, TableView, table
+
+
+def as_runs(runs: RunLike | Sequence[RunLike] | Mapping[str, RunLike]) -> Sequence[RunLike] | Mapping[str, RunLike]:
+    """Return a sequence or mapping of runs. ``{query: {document: score}}`` is one run, ``{name: run}`` several."""
+    if isinstance(runs, Mapping):
+        return [runs] if _is_run(runs) else runs
+    if isinstance(runs, Sequence) and not isinstance(runs, str):
+        return runs
+    return [runs]
+
+
+def _is_run(given: Mapping[str, object]) -> bool:
+    found = next(iter(given.values()), None)
+    return isinstance(found, Mapping) and all(isinstance(score, Real) for score in found.values())
+
+
+def parts_of(collection: object, docs: object, qrels: QrelsLike | None) -> tuple[object, QrelsLike | None]:
+    """The documents and judgements: those of the collection, but a given ``qrels`` overrides its judgements."""
+    if collection is None:
+        return docs, qrels
+    if docs is not None:
+        raise ConfigError("docs: the documents are given twice, as a collection and as docs=; give only one of them")
+    opened = open_collection(collection) if _is_whole(collection) else collection
+    if not isinstance(opened, Collection):
+        return opened, qrels
+    judged = opened.qrels_file().lines if qrels is None and opened.has_judgements else qrels
+    # Keep the path of a folder, because it is the key of earlier counts in the store.
+    return collection if isinstance(collection, str | Path) and Path(collection).is_dir() else opened, judged
+
+
+def query_texts(collection: object, queries: str | Path | Sequence[str] | None) -> dict[str, str]:
+    """The query texts by id, from a file or from the collection; empty if neither has them."""
+    if isinstance(queries, str | Path):
+        table = read_queries(Path(queries))
+    else:
+        opened = open_collection(collection) if _is_whole(collection) else collection
+        if not isinstance(opened, Collection) or not opened.has_queries:
+            return {}
+        table = opened.queries
+    return dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+
+
+def _is_whole(collection: object) -> bool:
+    """Whether the argument names a whole collection and not only a file of documents."""
+    if isinstance(collection, str) and (collection == "demo" or collection.startswith("irds:")):
+        return True
+    if not isinstance(collection, str | Path):
+        return False
+    path = Path(collection)
+    return path.is_dir() or (not path.exists() and folder_and_split(path) is not None)
+
+
+# The report of ``measure``: a value for every run, measure and query, and their means.
+
+
+@dataclass(frozen=True)
+class RunScores:
+    """The values of every measure for every query of one run. NaN: left out for a reason given in the notes."""
+
+    name: str
+    query_ids: list[str]
+    values: dict[str, Floats]
+
+
+@dataclass(repr=False)
+class MeasureReport(TableView):
+    """The report of ``measure``.
+
+    ``runs`` has the value of each query for each run and measure. ``notes`` says which queries or documents were left
+    out, and why. With ``decompose=True``, ``parts`` divides the mean of a measure of lean in two ways: by why a group
+    is mentioned in the results, and by who is mentioned. ``left_out`` are the notes on measures that
+    ``undefined="drop"`` left out.
+    """
+
+    asked: list[MeasureRequest]
+    runs: list[RunScores]
+    notes: list[str] = field(default_factory=list)
+    mean_digits: int | None = None
+    parts: list[Decomposition] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def mean(self, run: RunScores, asked: MeasureRequest) -> Mean:
+        """The mean of a measure over the queries of a run, with its interval."""
+        found = mean_with_interval(run.values[asked.text], asked.bounds)
+        if self.mean_digits is None:
+            return found
+        return replace(found, mean=round(found.mean, self.mean_digits))
+
+    def __getitem__(self, key: MeasureLike | tuple[str, MeasureLike]) -> Mean:
+        """The mean of a measure over the queries of a run: ``report["bm25.run", "nDCG@10"]``.
+
+        If there is only one run, its name may be left out: ``report["nDCG@10"]``.
+        """
+        name, wanted = key if isinstance(key, tuple) else (self.runs[0].name if len(self.runs) == 1 else "", key)
+        text = wanted if isinstance(wanted, str) else as_measure(wanted).text
+        for run in self.runs:
+            for one in self.asked:
+                if (run.name, one.text) == (name, text):
+                    return self.mean(run, one)
+        raise ConfigError(
+            f"report: there is no run {name!r} with the measure {text!r}; the runs of the report are "
+            f"{', '.join(run.name for run in self.runs)}, and the measures are "
+            f"{', '.join(one.text for one in self.asked)}"
+        )
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row per run and measure: mean, 95% interval, n, and the method of the interval."""
+        # The name of a file may not be UTF-8; Arrow stores nothing else.
+        rows = [
+            {
+                "run": run.name.encode("utf-8", "replace").decode(),
+                "measure": one.text,
+                **asdict(self.mean(run, one)),
+                "signature": one.signature,
+            }
+            for run in self.runs
+            for one in self.asked
+        ]
+        return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64}).rename(
+            {"method": "interval"}
+        )
+
+    def to_pandas(self) -> Any:
+        """As ``to_polars``, for pandas, which must be installed."""
+        return self.to_polars().to_pandas()
+
+    def per_query(self) -> pl.DataFrame:
+        """One row for each run and query, one column for each measure; null where a measure is not defined."""
+        parts = [
+            pl.DataFrame({"run": [run.name] * len(run.query_ids), "query_id": run.query_ids, **run.values})
+            for run in self.runs
+        ]
+        return pl.concat(parts).fill_nan(None)
+
+    def table(self) -> Table:
+        """The means with their intervals: one row for each run, one column for each measure."""
+        columns = [Column("run", NAME), *(Column(one.text, direction=one.direction) for one in self.asked)]
+        rows: list[list[Cell]] = []
+        for run in self.runs:
+            means = [self.mean(run, one) for one in self.asked]
+            rows.append([run.name, *(Estimate(one.mean, one.low, one.high, one.n) for one in means)])
+        return table("measures", "mean over queries [95% interval]", columns, rows)
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """The report as JSON values."""
+        runs = []
+        for run in self.runs:
+            entry: dict[str, Any] = {"run": run.name, "measures": {}}
+            for asked in self.asked:
+                found = self.mean(run, asked)
+                entry["measures"][asked.text] = {
+                    "mean": found.mean,
+                    "low": found.low, "high": found.high, "n": found.n,
+                    "interval": found.method,
+                    "signature": asked.signature,
+                }  # fmt: skip
+            if per_query:
+                entry["per_query"] = _per_query(run, self.asked)
+            runs.append(entry)
+        return {"runs": runs, **({"parts": [one.to_dict() for one in self.parts]} if self.parts else {})}
+
+
+def _per_query(run: RunScores, asked: Sequence[MeasureRequest]) -> dict[str, dict[str, float]]:
+    columns = {a.text: run.values[a.text].tolist() for a in asked}
+    return {
+        query: {text: column[row] for text, column in columns.items() if not math.isnan(column[row])}
+        for row, query in enumerate(run.query_ids)
+    }
+
+
+# The steps of ``measure``: choose the measures, read the files, restrict to queries, count, score. Each returns values.
+
+_NOTHING = "nothing can be measured; give docs= for measures of lean, or qrels= for measures of effectiveness"
+
+
+def choose_measures(
+    catalogue: Catalogue, measures: Sequence[str | Measure] | None, docs: bool, qrels: bool
+) -> tuple[list[MeasureRequest], list[str]]:
+    """The complete measures, whose inputs are given, and notes. ``docs`` and ``qrels`` say which inputs are given.
+
+    ``measures=None`` is the measures of the preset or the default measures, as far as their inputs are given.
+    """
+    requested = default_measures(catalogue.preset, qrels, docs) if measures is None else measures
+    if measures is None and not requested:
+        raise ConfigError(_NOTHING)
+    asked = catalogue.complete(requested)
+    texts = [one.text for one in asked]
+    if len(set(texts)) < len(texts):
+        raise ConfigError(f"the measure {next(t for t in texts if texts.count(t) > 1)!r} is requested twice")
+    notes = []
+    lacks = {one.text: _lacks(one, docs, qrels, catalogue.has_background) for one in asked}
+    if measures is None:
+        if any(lacks.values()):
+            texts = [text for text, lack in lacks.items() if lack]
+            notes.append(f"measures left out, because qrels=, docs= or background= is not given: {', '.join(texts)}")
+        asked = [one for one in asked if not lacks[one.text]]
+        if not asked:
+            raise ConfigError(_NOTHING)
+    for one in asked:
+        one.check()
+        if lacks[one.text]:
+            raise ConfigError(lacks[one.text])
+    if catalogue.has_background and not any(one.measure.param("background") == "run" for one in asked):
+        notes.append("the background run is not used, because no requested measure compares with a background run")
+    return asked, notes
+
+
+def _lacks(one: MeasureRequest, docs: bool, qrels: bool, background: bool) -> str:
+    """The error message for an input that a measure needs and does not have; empty if nothing is missing."""
+    if one.judged and not qrels:
+        return f"the measure {one.text} needs judgements: give them with qrels="
+    if "mentions" in one.family.reads and not docs:
+        return f"the measure {one.text} needs the texts of the documents: give them with docs="
+    if one.measure.param("background") == "run" and not background:
+        instead = f"{one.family.name}(background=self)"
+        return f"the measure {one.text} needs a background run: give background=, or request {instead}"
+    return ""
+
+
+@dataclass(frozen=True)
+class MeasuredRuns:
+    """The runs to measure, restricted to the requested queries, and their judgements.
+
+    ``unanswered`` are the judged queries without a document in a run, by run, if some measure counts them as zero.
+    """
+
+    runs: list[Run]
+    background: Run | None
+    qrels: QrelsFile | None
+    unanswered: dict[str, list[str]]
+    notes: list[str]
+
+
+def read_runs(
+    asked: Sequence[MeasureRequest], runs: Mapping[str, RunLike], *, published: bool, run_format: str,
+    background: RunLike | None = None, qrels: QrelsLike | None = None,
+    queries: str | Path | Sequence[str] | None = None, label: str | None = None, same_queries: bool = False,
+    brief: bool = False,
+) -> MeasuredRuns:  # fmt: skip
+    """Read the runs and the judgements, and restrict the runs to the requested queries.
+
+    ``brief`` leaves out the notes on single measures, for jobs with very many measures.
+    """
+    if not runs:
+        raise ConfigError("no run was given; give at least one run")
+    read = [as_run(run, name, run_format, published) for name, run in runs.items()]
+    other = None if background is None else as_run(background, "background", run_format, published)
+    judged = None if qrels is None else as_judgements(qrels)
+    notes = list(other.notes) if other else []
+    if judged is not None:
+        notes += judged.notes
+        notes += [] if brief else note_on_grades(asked, judged.lines["relevance"].unique())
+    wanted = _wanted_queries(queries, label)
+    unanswered = {}
+    for run in read:
+        unanswered[run.name], more = _unanswered_by(run, asked, judged, wanted)
+        notes += more
+    if wanted is not None:
+        read = [only_queries(run, wanted) for run in read]
+    if same_queries:
+        _refuse_other_queries(read)
+    for run in read:
+        notes += run.notes
+        if any(one.measure.param("order") == "score" for one in asked):
+            notes += filter(None, [note_on_ranks(run)])
+    return MeasuredRuns(read, other, judged, unanswered, notes)
+
+
+def _unanswered_by(
+    run: Run, asked: Sequence[MeasureRequest], qrels: QrelsFile | None, wanted: Sequence[str] | None
+) -> tuple[list[str], list[str]]:
+    """The judged queries without a document in a run, if some measure counts them as zero; and a note on them."""
+    if qrels is None:
+        return [], []
+    present = set(run.lines["query_id"].unique().to_list())
+    judged = qrels.lines["query_id"].unique(maintain_order=True).to_list()
+    if wanted is not None:
+        requested = set(wanted)
+        judged = [query for query in judged if query in requested]
+    found = [query for query in judged if query not in present]
+    counts = any(one.measure.param("unanswered") == "zero" for one in asked)
+    return found if counts else [], unanswered_note(run.name, asked, found, len(judged))
+
+
+@dataclass(frozen=True)
+class ScoringInputs:
+    """All that measures read: the lists of each run (``inputs``), with counted mentions, and the relevance."""
+
+    asked: list[MeasureRequest]
+    measured: MeasuredRuns
+    universe: Universe
+    scorer: Scorer
+    lists: list[Rankings]
+    inputs: list[Inputs]
+    relevance: RelevanceSource
+    notes: list[str]
+
+
+def count_inputs(
+    asked: Sequence[MeasureRequest], measured: MeasuredRuns, source: DocumentSource | None,
+    lexicons: Mapping[str, Lexicon], query_texts: Callable[[], Mapping[str, str]] = dict,
+    progress: Progress | None = None,
+) -> ScoringInputs:  # fmt: skip
+    """Count the mentions in the documents that the measures read.
+
+    ``query_texts`` loads the texts of the queries. It is called only if relevance is estimated.
+    """
+    frames = [run.lines if run.all_lines is None else run.all_lines for run in measured.runs]
+    frames += [one.lines for one in (measured.background, measured.qrels) if one is not None]
+    universe = Universe.of(frames)
+    doc_ids, needed = universe.doc_ids, np.zeros(len(universe.doc_ids), np.bool_)
+    counts: dict[CountKey, DocMentions] = {}
+    judged = None if measured.qrels is None else universe.judged(measured.qrels.lines)
+
+    def texts() -> pa.Array:
+        assert source is not None
+        return gather_texts(source, doc_ids, needed)
+
+    relevance = RelevanceSource(judged, query_texts, texts)
+    scorer = Scorer(asked, doc_ids, None if source is None else counts.__getitem__, judged, relevance)
+    notes = []
+    if measured.background:
+        scorer.set_background(universe.lists(measured.background))
+        for one in scorer.asked:
+            wanted = str(Measure.parse(one.text).param("background", ""))
+            if wanted.startswith("run@") and wanted != f"run@{one.background}":
+                notes.append(
+                    f"{one.text}: this measure names another background run than the given run@{one.background}"
+                )
+    lists = [universe.lists(run) for run in measured.runs]
+    inputs = [scorer.inputs(one, scorer.asked, run.name) for one, run in zip(lists, measured.runs, strict=True)]
+    if source is not None and (keys := keys_of(asked)):
+        # Measures with the same way of reading need the same documents, so one measure per way of reading is checked.
+        for one in {way_of_reading(one.measure): one for one in scorer.asked if key_of(one) is not None}.values():
+            for each in inputs:
+                needed |= documents_read(one.measure, each)
+        found, more = count_needed(source, doc_ids, needed, keys, lexicons, progress)
+        counts |= found
+        notes += more
+    return ScoringInputs(scorer.asked, measured, universe, scorer, lists, inputs, relevance, notes)
+
+
+def score_runs(
+    given: ScoringInputs, asked: Sequence[MeasureRequest], mean_digits: int | None = None,
+    drop_undefined: bool = False, brief: bool = False,
+) -> MeasureReport:  # fmt: skip
+    """Score measures for every query of every run. A query without a document in the run has no lean.
+
+    A measure that is not defined for any query of a run is an error; with ``drop_undefined`` it is left out.
+    """
+    runs: list[RunScores] = []
+    judgements: list[Judgements | None] = []
+    undefined: dict[str, str] = {}
+    for run, own, lean in zip(given.measured.runs, given.lists, given.inputs, strict=True):
+        # Measures of effectiveness read all lines, and include judged queries without a document in the run.
+        unanswered, lists, whole = given.measured.unanswered[run.name], own, lean
+        if given.measured.qrels is not None and (unanswered or run.all_lines is not None):
+            lists = given.universe.lists(run, unanswered, every=True)
+            whole = given.scorer.inputs(lists, given.scorer.asked, run.name)
+        scores = RunScores(run.name, lists.query_ids.to_pylist(), {})
+        for one in asked:
+            found = given.scorer.values(whole if one.judged else lean, [one])[one.text]
+            if np.isnan(found).all() and one.text not in undefined:
+                undefined[one.text] = _undefined(run.name, one, len(found), whole.judgements)
+                if not drop_undefined or len(undefined) == len(asked):
+                    raise DataError(undefined[one.text])
+            scores.values[one.text] = np.append(found, np.full(len(lists) - len(found), np.nan))
+        runs.append(scores)
+        judgements.append(whole.judgements)
+    defined = [one for one in asked if one.text not in undefined]
+    notes = []
+    for scores, lists, lean, judged in zip(runs, given.lists, given.inputs, judgements, strict=True):
+        for text in undefined:
+            del scores.values[text]
+        answered = len(scores.query_ids) - len(given.measured.unanswered[scores.name])
+        if not brief:
+            notes += _undefined_notes(scores, defined, len(lists), judged, answered)
+            notes += _missing_notes(scores.name, defined, lean)
+        if judged is not None:
+            notes += judgement_notes(scores.name, defined, judged, answered)
+    left_out = [f"left out: {why}" for why in undefined.values()]
+    return MeasureReport(defined, runs, [*notes, *left_out], mean_digits, left_out=left_out)
+
+
+def _undefined(name: str, one: MeasureRequest, queries: int, judged: Judgements | None) -> str:
+    bare = without_relevant(one, judged) if one.judged and judged is not None else 0
+    why = f"; {bare} have no relevant document (no_relevant='zero' counts them as 0)" if bare else ""
+    return f"{name}: {one.text} is not defined for any of the {queries} queries{why}"
+
+
+def _undefined_notes(
+    scores: RunScores, asked: Sequence[MeasureRequest], listed: int, judged: Judgements | None, answered: int
+) -> list[str]:
+    """Notes on measures that are not defined for some queries, unless other notes give the reason."""
+    notes = []
+    for one in asked:
+        size = len(scores.query_ids) if one.judged else listed
+        left = int(np.isnan(scores.values[one.text][:size]).sum())
+        if one.judged and judged is not None:
+            left -= left_out_by_judgements(one, judged, answered)
+        if left > 0:
+            notes.append(f"{scores.name}: {one.text} leaves out {left} of {size} queries for which it is not defined")
+    return notes
+
+
+def _missing_notes(name: str, asked: Sequence[MeasureRequest], inputs: Inputs) -> list[str]:
+    """A note on the documents without text that the measures read, unless ``missing`` is "error"."""
+    most = 0
+    policies: set[str] = set()
+    for one in asked:
+        key, policy = key_of(one), str(one.measure.param("missing"))
+        if key is None or policy == "error":
+            continue
+        known = known_to(one.measure, inputs.mentions(*key))
+        unknown = int((documents_read(one.measure, inputs) & ~known).sum())
+        if unknown:
+            most, policies = max(most, unknown), {*policies, policy}
+    what = ", ".join(sorted(policies))
+    return [f"{name}: up to {most} ranked documents have no text (missing={what})"] if most else []
+
+
+def _wanted_queries(queries: str | Path | Sequence[str] | None, label: str | None) -> list[str] | None:
+    if queries is None:
+        if label is not None:
+            raise ConfigError("label= selects queries of a file by their label; give the file with queries=")
+        return None
+    if not isinstance(queries, str | Path):
+        return list(queries)
+    table = read_queries(Path(queries))
+    if label is None:
+        return list(table["query_id"].to_pylist())
+    labels = set(table["label"].to_pylist())
+    if label not in labels:
+        known = ", ".join(sorted(repr(str(found)) for found in labels if found is not None))
+        also = f"the labels in this file are {known}" if known else "this file has no labels"
+        raise DataError(f"queries {queries}: no query has the label {label!r}; {also}")
+    pairs = zip(table["query_id"].to_pylist(), table["label"].to_pylist(), strict=True)
+    return [query for query, found in pairs if found == label]
+
+
+def _refuse_other_queries(runs: Sequence[Run]) -> None:
+    """Raise an error for different queries, because the published script fails if a run lacks a query of the first."""
+    first = runs[0].lines["query_id"].unique(maintain_order=True)
+    for run in runs[1:]:
+        present = set(run.lines["query_id"].unique().to_list())
+        absent = [q for q in first.to_list() if q not in present]
+        if absent:
+            raise DataError(
+                f"run {run.name}: {len(absent)} queries of the run {runs[0].name} are not in this run (the first is "
+                f"{absent[0]!r}); this preset needs runs with the same queries"
+            )
+
+
+__all__ = ["MeasureReport", "RunScores", "measure"]
+
+
+class MeasureOptions(TypedDict, total=False):
+    """The options of ``measure``, for functions that pass them on."""
+
+    groups: GroupsLike | None
+    docs: object
+    qrels: QrelsLike | None
+    queries: str | Path | Sequence[str] | None
+    label: str | None
+    background: RunLike | None
+    preset: str | None
+    tokens: str | None
+    missing: str | None
+    unjudged: str | None
+    unanswered: str | None
+    no_relevant: str | None
+    undefined: str
+    order: str | None
+    fields: Sequence[str]
+    run_format: str
+    store: str | Path | None
+    progress: Progress | None
+
+
+def measure(
+    runs: RunLike | Sequence[RunLike] | Mapping[str, RunLike],
+    collection: object = None,
+    measures: MeasuresLike | None = None,
+    *,
+    groups: GroupsLike | None = None,
+    docs: object = None,
+    qrels: QrelsLike | None = None,
+    queries: str | Path | Sequence[str] | None = None,
+    label: str | None = None,
+    background: RunLike | None = None,
+    preset: str | None = None,
+    tokens: str | None = None,
+    missing: str | None = None,
+    unjudged: str | None = None,
+    unanswered: str | None = None,
+    no_relevant: str | None = None,
+    undefined: str = "error",
+    order: str | None = None,
+    fields: Sequence[str] = (),
+    run_format: str = defaults.RUN_FORMAT,
+    store: str | Path | None = None,
+    decompose: bool = False,
+    resolver: str = defaults.RESOLVER,
+    progress: Progress | None = None,
+    before_scoring: Callable[[list[MeasureRequest]], None] | None = None,
+) -> MeasureReport:
+    """Score runs for bias (lean) and effectiveness.
+
+    The inputs:
+
+    - ``runs``: one run or several. A run is a file, a ``Run``, a data frame or ``{query: {document: score}}``. Several
+      runs are a list, or a mapping from names to runs.
+    - ``collection``: a ``Collection``, or anything that ``Collection.open`` accepts. A file, a mapping from document id
+      to text, or a data frame gives documents only.
+    - ``measures``: texts or objects, such as ``"RR@10 ARaB(tf)@10"`` or ``[nDCG @ 10]``. A measure of your own is
+      ``"FILE.py:CLASS@10"``, or an object with the measure protocol (``MeasureFamily``). Measures of ir_measures are
+      accepted as well. By default, the measures of
+      the preset are used. Without a preset, the default depends on the inputs. If there are judgements, it includes
+      RR@10, AP@10 and nDCG@10. If there are documents, it includes NFaiRR@10, LexiconShare@10 and the variants tc, tf
+      and bool of ARaB@10.
+    - ``groups``: the groups to count. A measure that names its own lexicon does not use this argument.
+    - ``docs``: the documents, if no collection is given.
+    - ``qrels``: the judgements: a file, a data frame or ``{query: {document: relevance}}``. They override those of the
+      collection.
+    - ``queries``: use only these queries: a file of queries or a list of ids.
+    - ``label``: with a file of queries, use only the queries with this label.
+    - ``background``: a run. NFaiRR is normalized with the documents of this run. By default, each run is its own
+      background.
+    - ``preset``: the name of a preset, which has the measures and settings of a publication.
+
+    Options for how values are computed. A measure can also set an option, as in ``"ARaB(tf,tokens=word)@10"``, and so
+    can the preset. The option in the measure overrides the argument, the argument overrides the preset, and the preset
+    overrides the defaults below:
+
+    - ``tokens``: the tokenizer. Default: ``unclipped``.
+    - ``missing``: how to treat a ranked document without text: ``error`` (stop), ``zero`` (it names no group), ``drop``
+      (remove it before the cutoff) or ``skip`` (remove it after the cutoff). Default: ``error``.
+    - ``unjudged``: how to treat a query without judgements: ``error`` (stop), ``zero`` (its effectiveness is 0) or
+      ``absent`` (left out). Default: ``error``.
+    - ``unanswered``: how to treat a judged query without a document in the run: ``zero`` (its effectiveness is 0) or
+      ``absent``. Such a query has no value of lean. Default: ``zero``.
+    - ``no_relevant``: how to treat a judged query without a relevant document: ``absent`` (it has no value of
+      effectiveness) or ``zero``. Default: ``absent``. The number of queries that count can therefore differ between
+      measures.
+    - ``undefined``: how to treat a measure that is not defined for any query of a run: ``error`` (stop) or ``drop``
+      (leave the measure out, with a note). Default: ``error``.
+    - ``order``: how to rank the documents of a query: ``score`` (by score) or ``file`` (in the order of the lines in
+      the run file). Default: ``score``.
+    - ``fields``: the fields that make up the text of a document, such as ``("title", "text")``.
+    - ``run_format``: the format of run files: ``auto``, ``trec``, ``tsv``, ``jsonl`` or ``parquet``.
+
+    Further arguments:
+
+    - ``decompose``: also split the mean of ARaB into parts: by whether mentions of a group are on topic, and by who is
+      mentioned, such as a real or a fictional person. The attribute ``parts`` of the report has the parts. The
+      decomposition needs the texts of the queries: give a collection that has them, or a file as ``queries``.
+    - ``resolver``: the model that estimates to which part a mention belongs: ``light``, or ``neural``, which is more
+      accurate but slow.
+    - ``store``: a folder that ``askew annotate`` wrote. Documents with counts in this folder are not counted again.
+    - ``progress``: a function that is called with the amount of finished work and the total amount (0 if unknown).
+    - ``before_scoring``: a function that is called with the requested measures before any file is read.
+    """
+    chosen = find_preset(preset) if preset else None
+    given = {
+        "tokens": tokens, "missing": missing, "unjudged": unjudged, "unanswered": unanswered,
+        "no_relevant": no_relevant, "order": order,
+    }  # fmt: skip
+    options = {key: value for key, value in given.items() if value is not None}
+    _check_options({**options, "undefined": undefined})
+    if fields:
+        options["fields"] = "+".join(fields)
+    docs, qrels = parts_of(collection, docs, qrels)
+    named = named_runs(as_runs(runs))
+    for run in named.values():
+        if isinstance(run, str | Path):
+            check_file(Path(run), "run")
+    counted = None if groups is None else Groups.of(groups)
+    catalogue = Catalogue(chosen, options, groups=counted, has_background=background is not None)
+    requested = None if measures is None else measure_list(measures)
+    asked, notes = choose_measures(catalogue, requested, docs is not None, qrels is not None)
+    divided = decomposable(asked, measures is not None) if decompose else []
+    resolved_by = resolver_id(resolver)
+    if before_scoring is not None:
+        before_scoring(asked)
+    published = reads_as_published(asked, chosen)
+    measured = read_runs(
+        asked, named, published=published, run_format=run_format, background=background, qrels=qrels, queries=queries,
+        label=label, same_queries=chosen is not None and chosen.same_queries,
+    )  # fmt: skip
+    notes += measured.notes
+    if background is None and len(named) > 1:
+        notes += note_on_own_backgrounds(asked, chosen)
+    notes += [*note_on_liwc(asked), *note_on_resolver(asked, divided)]
+    kept = Store(store) if store is not None and Path(store).is_dir() else None
+    source = None if docs is None else DocumentSource(docs, fields_of(asked, tuple(fields)), published, kept)
+    inputs = count_inputs(
+        asked, measured, source, catalogue.lexicons, lambda: query_texts(collection, queries), progress
+    )
+    report = score_runs(inputs, inputs.asked, chosen.mean_digits if chosen else None, undefined == "drop")
+    report.notes = [*notes, *inputs.notes, *report.notes]
+    for one in divided:
+        if one.text in report.runs[0].values:
+            lexicon = catalogue.lexicons[str(one.measure.param("lexicon"))]
+            report.parts += [decompose_run(one, each, inputs.relevance, lexicon, resolved_by) for each in inputs.inputs]
+    return report
+
+
+_ALLOWED = {
+    "missing": MISSING, "unjudged": UNJUDGED, "unanswered": UNANSWERED, "no_relevant": NO_RELEVANT, "order": ORDERS,
+    "undefined": ("error", "drop"),
+}  # fmt: skip
+
+
+def _check_options(options: Mapping[str, str]) -> None:
+    """Raise an error for an invalid option, even if no measure uses it."""
+    for key, allowed in _ALLOWED.items():
+        if key in options and options[key] not in allowed:
+            raise ConfigError(f"{key}=: expected one of {', '.join(allowed)}; found {options[key]!r}")
+    if "tokens" in options and options["tokens"] not in registry.names("tokenizer"):
+        raise UnknownName("tokenizer", options["tokens"], registry.names("tokenizer"))
+
+
+def note_on_own_backgrounds(asked: Sequence[MeasureRequest], preset: Preset | None) -> list[str]:
+    """A note if each run is its own background: runs of different depth then have different ideal values."""
+    own = [one for one in asked if one.measure.param("background") == "self"]
+    if not own:
+        return []
+    fixed = [one for one in own if _keeps_its_background(one, preset)]
+    advice = (
+        f"to use the same background for all runs, request the measure {fixed[0].family.name}(background=run) and set "
+        "the option background= to a run"
+        if fixed
+        else "to use the same background for all runs, set the option background= to a run"
+    )
+    return [f"{_texts(own)}: the background of each run is the documents that it retrieved itself; {advice}"]
+
+
+def _keeps_its_background(one: MeasureRequest, preset: Preset | None) -> bool:
+    """Whether the background is fixed, so that giving a background run alone would have no effect."""
+    by_preset = preset is not None and "background" in preset.defaults.get(one.family.name, {})
+    return by_preset or Measure.parse(one.text).param("background") is not None
+
+
+def note_on_liwc(asked: Sequence[MeasureRequest]) -> list[str]:
+    """A note if a shipped lexicon is used in place of LIWC, which is not part of askew."""
+    named = [one for one in asked if Measure.parse(one.text).name == "LIWC"]
+    notes = []
+    for lexicon in dict.fromkeys(str(one.measure.param("lexicon")) for one in named):
+        if is_shipped(lexicon):
+            texts = _texts([one for one in named if one.measure.param("lexicon") == lexicon])
+            name = lexicon.partition("@")[0]
+            notes.append(
+                f"{texts}: the open lexicon {name} is used in place of LIWC; "
+                "give the LIWC dictionary, a .dic file, with lexicon="
+            )
+    return notes
+
+
+def _texts(asked: Sequence[MeasureRequest]) -> str:
+    return ", ".join(one.text for one in asked)

@@ -1,0 +1,323 @@
+"""Resolvers, which estimate who mentions refer to.
+
+``light``   a linear model of the words around a mention, compiled: about a hundred thousand mentions a second
+``neural``  MiniLM with the shipped adapter ``minilm-who``: more accurate, and slow; needs the extra ``neural``
+
+A rule assigns clipped words ("channels.he remains") to ``other``, independent of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from askew.core import machine
+from askew.core.errors import ConfigError, DataError
+from askew.core.files import DATA
+from askew.core.groups import ANY, WHO, classes_of, resolver_id
+from askew.core.lexicon import Lexicon
+from askew.core.ranking import Floats, Ints
+from askew.core.text import end_of_word, is_clipped, is_word_character
+from askew.measures.mentions import Counts, Marker, MentionCounter, Mentions, can_mark, counter_for
+from askew.models import MINILM, identify
+from askew.models.find import need
+from askew.models.mention import MentionTokens, encode_mentions, pad_mentions
+
+# The neural resolver, which estimates who mentions refer to: MiniLM with the adapter ``minilm-who``.
+
+WHO_ADAPTER = "minilm-who"
+# This many mentions are encoded together and sorted by length. This limits memory and padding.
+_BLOCK = 4096
+_BATCH = 64
+
+
+class NeuralResolver:
+    """Estimates the class probabilities of mentions. ``adapter`` is the name of a shipped adapter, or a folder."""
+
+    def __init__(
+        self, adapter: str = WHO_ADAPTER, model: str = MINILM, device: str | None = None, classes: Sequence[str] = WHO
+    ) -> None:
+        for library in ("torch", "transformers"):
+            need(library, f"the model {adapter!r}, which estimates who a mention refers to,")
+        from askew.models.adapted import find_encoder_adapter
+        from askew.models.mention_network import load_network
+
+        folder = find_encoder_adapter(adapter, WHO_ADAPTER)
+        self._network, self._tokenizer = load_network(model, folder, len(classes), device)
+        self._classes = len(classes)
+        known = identify(str(folder))
+        self.id = known if model == MINILM else f"{identify(model)}+{known}"
+
+    def probabilities(self, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
+        """One row for each mention, one column for each class; a row sums to 1.
+
+        Mention i is the part of ``texts[text_of[i]]`` from character ``starts[i]`` up to ``ends[i]``.
+        """
+        _check(texts, text_of, starts, ends)
+        found = np.zeros((len(text_of), self._classes))
+        for first in range(0, len(text_of), _BLOCK):
+            part = slice(first, first + _BLOCK)
+            encoded = encode_mentions(self._tokenizer, texts, text_of[part], starts[part], ends[part])
+            for rows in _batches(encoded):
+                found[first + rows] = self._network.probabilities(pad_mentions([encoded[row] for row in rows]))
+        return found
+
+
+def _batches(encoded: Sequence[MentionTokens]) -> list[Ints]:
+    """The rows of mentions in batches of similar length, the longest first."""
+    order = np.argsort([-len(one.ids) for one in encoded], kind="stable")
+    return [order[first : first + _BATCH] for first in range(0, len(order), _BATCH)]
+
+
+def _check(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> None:
+    if not len(text_of) == len(starts) == len(ends):
+        raise DataError(
+            "mentions: expected 'text_of', 'starts' and 'ends' of the same length, found the lengths "
+            f"{len(text_of)}, {len(starts)} and {len(ends)}"
+        )
+    if not len(text_of):
+        return
+    if text_of.min() < 0 or text_of.max() >= len(texts):
+        raise DataError(
+            f"mentions: each value of 'text_of' must be the index of a text (0 to {len(texts) - 1}), found values from "
+            f"{text_of.min()} to {text_of.max()}"
+        )
+    lengths = np.array([len(text) for text in texts])[text_of]
+    wrong = np.flatnonzero((starts < 0) | (starts >= ends) | (ends > lengths))
+    if len(wrong):
+        row = int(wrong[0])
+        raise DataError(
+            f"mentions: expected 0 <= start < end <= {lengths[row]}, the length of text {text_of[row]}; found "
+            f"start {starts[row]} and end {ends[row]} (mention {row})"
+        )
+
+
+OTHER = WHO.index("other")
+# Below this many mentions one thread is faster than starting several.
+_SMALL = 20_000
+
+
+class Resolver(Protocol):
+    """Gives each mention a probability of each class."""
+
+    id: str
+
+    def probabilities(self, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
+        """One row for each mention. Mention i is ``texts[text_of[i]][starts[i]:ends[i]]``."""
+
+
+class LightResolver:
+    """A linear model of hashed features of the words around; ``data/mentions/README.md`` describes its training."""
+
+    def __init__(self, weights: Path | None = None) -> None:
+        self.id = resolver_id("light") if weights is None else str(weights)
+        with np.load(weights or DATA / "mentions" / "light.npz", allow_pickle=False) as stored:
+            keys, self._weights = stored["keys"], stored["weights"].astype(np.float32) * stored["scale"]
+            self._bias = stored["bias"].astype(np.float64)
+        self._keys, self._rows = _hash_table(keys)
+
+    def probabilities(self, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
+        """One row for each mention, one column for each class; a row sums to 1."""
+        from askew.measures.resolver_features import score
+
+        data, bounds, spans = as_bytes(texts, text_of, starts, ends)
+        logits = np.tile(self._bias, (len(spans), 1))
+
+        def work(part: slice) -> None:
+            score(data, bounds[part], spans[part], self._keys, self._rows, self._weights, logits[part])
+
+        parts = np.linspace(0, len(spans), (machine.threads() if len(spans) > _SMALL else 1) + 1).astype(int).tolist()
+        with ThreadPoolExecutor(len(parts) - 1) as pool:
+            list(pool.map(work, (slice(a, b) for a, b in pairwise(parts))))
+        logits -= logits.max(axis=1, keepdims=True)
+        found = np.exp(logits)
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+@cache
+def open_resolver(name: str) -> Resolver:
+    """A resolver by its name or id."""
+    short = resolver_id(name).partition("@")[0]
+    return LightResolver() if short == "light" else NeuralResolver()
+
+
+def default_resolver() -> str:
+    """``neural`` if torch and transformers are installed, otherwise ``light``."""
+    return "neural" if find_spec("torch") and find_spec("transformers") else "light"
+
+
+def class_probabilities(resolver: Resolver, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
+    """The probability of each class for each mention, after the rule for clipped words."""
+    found = resolver.probabilities(texts, text_of, starts, ends) if len(text_of) else np.zeros((0, len(WHO)))
+    places = zip(text_of.tolist(), starts.tolist(), strict=True)
+    clipped = np.array([is_clipped(texts[text], start) for text, start in places], np.bool_)
+    found[clipped] = 0.0
+    found[clipped, OTHER] = 1.0
+    return found
+
+
+def resolve_mentions(mentions: Sequence[tuple[str, int]], resolver: str | None = None) -> list[str]:
+    """Estimate what each mention refers to, and return the class of each mention.
+
+    The classes are ``real`` (a real person), ``fictional`` (a character), ``generic`` (anyone), ``name`` (part of the
+    name of a work, brand, place or team) and ``other`` (no person).
+
+    A mention is a pair: a text, and the position in this text at which the word begins. ``resolver`` is
+    ``light`` or ``neural``; the default is ``neural`` if torch and transformers are installed, otherwise ``light``. The
+    documentation gives the accuracy of the estimates.
+    """
+    texts = list(dict.fromkeys(text for text, _ in mentions))
+    number = {text: place for place, text in enumerate(texts)}
+    text_of = np.array([number[text] for text, _ in mentions], np.int64)
+    starts = np.array([at for _, at in mentions], np.int64)
+    ends = np.array([_end(text, at, row) for row, (text, at) in enumerate(mentions)], np.int64)
+    found = class_probabilities(open_resolver(resolver or default_resolver()), texts, text_of, starts, ends)
+    return [WHO[best] for best in found.argmax(axis=1)]
+
+
+def _end(text: str, at: int, row: int) -> int:
+    inside = 0 <= at < len(text) and is_word_character(text[at])
+    # A position inside a word is an error: the "he" in "she" is not a word.
+    if not inside or (at and is_word_character(text[at - 1])):
+        raise DataError(f"mentions: expected the position at which a word begins, found {at} (mention {row})")
+    return end_of_word(text, at)
+
+
+def as_bytes(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> tuple[Any, Ints, Ints]:
+    """All texts as one array of UTF-8 bytes, with the start and end of each mention's text and word in the array."""
+    encoded = [text.encode() for text in texts]
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in encoded])]).astype(np.int64)
+    bounds = np.stack([offsets[text_of], offsets[text_of + 1]], axis=1) if len(text_of) else np.zeros((0, 2), np.int64)
+    spans = np.stack([starts, ends], axis=1)
+    plain = np.array([len(one) == len(text) for one, text in zip(encoded, texts, strict=True)], np.bool_)
+    for row in np.flatnonzero(~plain[text_of]) if len(text_of) else ():
+        text, (start, end) = texts[text_of[row]], spans[row].tolist()
+        first = len(text[:start].encode())
+        spans[row] = first, first + len(text[start:end].encode())
+    data = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
+    return data, bounds, spans + bounds[:, :1]
+
+
+def _hash_table(keys: Any) -> tuple[Any, Any]:
+    """Open addressing: the slot of a key is its lower bits, or the next free one."""
+    size = 1 << int(2 * len(keys)).bit_length()
+    table, rows = np.zeros(size, np.uint32), np.zeros(size, np.int32)
+    for row, key in enumerate(keys.tolist()):
+        slot = key & (size - 1)
+        while table[slot]:
+            slot = (slot + 1) & (size - 1)
+        table[slot], rows[slot] = key, row
+    return table, rows
+
+
+# Counts mentions by who they refer to. The counts of all classes always add up to the plain count.
+
+
+@dataclass(frozen=True)
+class ResolvedMentions(Mentions):
+    """Mentions with counts by class: ``by_class`` has the shape texts x groups x classes of ``WHO``."""
+
+    by_class: Counts
+
+
+@dataclass(frozen=True)
+class FoundMentions:
+    """The mentions in some texts: the text of each, its start and end, and a mask with one bit per group."""
+
+    text_of: Ints
+    starts: Ints
+    ends: Ints
+    masks: Ints
+
+
+def find_mentions(marker: Marker, texts: list[str]) -> FoundMentions:
+    """All words of the lexicon in the texts."""
+    found = [(row, *span) for row, text in enumerate(texts) for span in marker.spans(text)]
+    columns = np.array(found, np.int64).reshape(len(found), 4).T
+    return FoundMentions(*columns)
+
+
+class ResolvedCounter:
+    """Counts the mentions of one lexicon with one tokenizer, by who they refer to. The last batch is cached."""
+
+    def __init__(self, lexicon: Lexicon, tokens: str, overlap: str, resolver: str, **how: Any) -> None:
+        if not can_mark(tokens):
+            raise ConfigError(
+                f"who=: the tokenizer {tokens!r} does not give the positions of its words in the text; "
+                "set tokens= to 'unclipped', 'word' or 'blank', or leave out who="
+            )
+        self._marker = Marker(lexicon, tokens, overlap)
+        self.plain = counter_for(lexicon, tokens, overlap, **how)
+        self._name = resolver
+        self._last: tuple[pa.Array, ResolvedMentions] | None = None
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups counted, in order."""
+        return self.plain.groups
+
+    def count(self, texts: pa.Array | pa.ChunkedArray) -> ResolvedMentions:
+        """Count the mentions in a batch. A null text counts as empty."""
+        # Another thread may replace the cached batch meanwhile, so this method reads ``_last`` only once.
+        found = self._last
+        if found is None or found[0] is not texts:
+            found = self._last = texts, self._count(texts)
+        return found[1]
+
+    def _count(self, texts: pa.Array | pa.ChunkedArray) -> ResolvedMentions:
+        plain = self.plain.count(texts)
+        naming = np.flatnonzero(plain.counts.any(axis=1))
+        read = [text or "" for text in texts.take(pa.array(naming)).to_pylist()]
+        found = find_mentions(self._marker, read)
+        classes = class_probabilities(open_resolver(self._name), read, found.text_of, found.starts, found.ends).argmax(
+            axis=1
+        )
+        by_class = np.zeros((*plain.counts.shape, len(WHO)), np.int32)
+        for group in range(len(plain.groups)):
+            named = (found.masks >> group & 1).astype(np.bool_)
+            np.add.at(by_class[:, group], (naming[found.text_of[named]], classes[named]), 1)
+        return ResolvedMentions(plain.groups, plain.counts, plain.tokens, by_class)
+
+
+class WhoCounter:
+    """The counts of some classes of mentions."""
+
+    def __init__(self, resolved: ResolvedCounter, who: str) -> None:
+        self._resolved, self._classes = resolved, [WHO.index(one) for one in classes_of(who)]
+        self.groups = resolved.groups
+
+    def count(self, texts: pa.Array | pa.ChunkedArray) -> Mentions:
+        """Count a batch."""
+        found = self._resolved.count(texts)
+        counts = found.by_class[:, :, self._classes].sum(axis=2, dtype=np.int32)
+        return Mentions(found.groups, counts, found.tokens)
+
+
+class Counters:
+    """Makes counters. Counters that differ only in the classes of mentions share a resolver, so each text is resolved
+    once.
+    """
+
+    def __init__(self, **how: Any) -> None:
+        self._how = how
+        self._resolved: dict[tuple[str, ...], ResolvedCounter] = {}
+
+    def of(
+        self, lexicon: Lexicon, tokens: str, overlap: str, who: str = ANY, resolver: str = ""
+    ) -> MentionCounter | WhoCounter:
+        """The counter for these parameters of a measure."""
+        if who == ANY:
+            return counter_for(lexicon, tokens, overlap, **self._how)
+        key = lexicon.id, tokens, overlap, resolver
+        if key not in self._resolved:
+            self._resolved[key] = ResolvedCounter(lexicon, tokens, overlap, resolver, **self._how)
+        return WhoCounter(self._resolved[key], who)

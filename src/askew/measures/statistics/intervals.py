@@ -1,0 +1,231 @@
+"""Confidence intervals of means over queries, and of relative changes of means.
+
+If a measure has two finite bounds, the interval inverts a test that holds for every distribution
+(``askew.measures.statistics.bounded``). Otherwise it is studentized, an approximation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from askew.core.errors import ConfigError
+from askew.core.measure import UNBOUNDED, Bounds
+from askew.core.ranking import Floats, Ints
+from askew.measures.statistics.bounded import BoundedMean, StudentizedMean, solve
+
+# Shares of classes from a classifier, corrected for its known errors.
+
+_STEPS = 300
+# Half an item is added to each count, because a confusion that was never observed is still possible.
+_PRIOR = 0.5
+
+
+def corrected(found: Floats, confusion: Floats) -> Floats:
+    """Correct the amounts that a classifier found for each class (last axis). Their sum does not change.
+
+    ``confusion[i, j]`` is the number of labeled items of class i that were classified as class j. Each row of ``found``
+    may have its own confusion matrix (rows x classes x classes).
+    """
+    likely = confusion + _PRIOR
+    likely = likely / likely.sum(axis=-1, keepdims=True)
+    total = found.sum(axis=-1, keepdims=True)
+    observed = np.divide(found, total, out=np.full(found.shape, 1.0 / found.shape[-1]), where=total > 0)
+    shares = np.full(observed.shape, 1.0 / observed.shape[-1])
+    for _ in range(_STEPS):
+        expected = np.einsum("...i,...ij->...j", shares, likely)
+        shares = shares * np.einsum("...j,...ij->...i", observed / np.maximum(expected, 1e-300), likely)
+    return np.asarray(shares * total)
+
+
+def drawn_confusions(confusion: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """Random confusion matrices, as other labeled items of the same number might give (draws x classes x classes)."""
+    found = np.empty((draws, *confusion.shape))
+    for row, counts in enumerate(confusion):
+        found[:, row] = rng.dirichlet(counts + _PRIOR, size=draws) * counts.sum()
+    return found
+
+
+# Confidence intervals of shares.
+
+
+def wilson(count: float, n: float, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval (1927) of the share ``count / n``. It is within 0 and 1; for ``n = 0`` both ends are NaN."""
+    if not 0 <= count <= n:
+        raise ConfigError(f"share: expected a count from 0 to {n}, found {count}")
+    if not n:
+        return math.nan, math.nan
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share, spread = count / n, z * z / n
+    middle = (share + spread / 2) / (1 + spread)
+    half = math.sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread)
+    # Without these two cases, rounding could put a share of 0 or 1 outside its interval.
+    return (middle - half if count else 0.0), (middle + half if count < n else 1.0)
+
+
+# Intervals of statistics other than means, such as F1 or average precision: the BCa bootstrap (Efron 1987).
+
+RESAMPLES = 2000
+_CHUNK = 4_000_000
+# The most units or blocks of units that the jackknife leaves out, one at a time.
+_MOST_LEFT_OUT = 200
+_NORMAL = NormalDist()
+
+
+def bca_interval(
+    statistic: Callable[[Floats], Floats], units: int, seed: int = 0, level: float = 0.95, resamples: int = RESAMPLES
+) -> tuple[float, float, float]:
+    """The value of a statistic and the ends of its interval. Resamples with an undefined value (NaN) are left out."""
+    value = float(statistic(np.ones((1, units)))[0])
+    drawn, left_out = _drawn(statistic, units, seed, resamples), _left_out(statistic, units)
+    if not len(drawn) or drawn.min() == drawn.max():
+        return value, value, value
+    below = float((drawn < value).mean() + 0.5 * (drawn == value).mean())
+    bias = _NORMAL.inv_cdf(min(max(below, 0.5 / len(drawn)), 1 - 0.5 / len(drawn)))
+    away = left_out.mean() - left_out
+    spread = float((away**2).sum()) ** 1.5
+    skew = float((away**3).sum()) / (6 * spread) if spread > 0 else 0.0
+    ends = []
+    for share in ((1 - level) / 2, (1 + level) / 2):
+        z = bias + _NORMAL.inv_cdf(share)
+        ends.append(float(np.quantile(drawn, _NORMAL.cdf(bias + z / (1 - skew * z)))))
+    return value, min(ends[0], value), max(ends[1], value)
+
+
+def _drawn(statistic: Callable[[Floats], Floats], units: int, seed: int, resamples: int) -> Floats:
+    rng = np.random.default_rng([seed, units])
+    step = max(1, _CHUNK // units)
+    parts = []
+    for start in range(0, resamples, step):
+        size = min(step, resamples - start)
+        parts.append(statistic(rng.multinomial(units, np.full(units, 1.0 / units), size=size).astype(np.float64)))
+    found = np.concatenate(parts)
+    return found[~np.isnan(found)]
+
+
+def _left_out(statistic: Callable[[Floats], Floats], units: int) -> Floats:
+    blocks = min(units, _MOST_LEFT_OUT)
+    # Each block has units from all positions, because adjacent units may be similar.
+    block = np.arange(units) % blocks
+    found = statistic((block[None, :] != np.arange(blocks)[:, None]).astype(np.float64))
+    return found[~np.isnan(found)]
+
+
+LEVEL = 0.95
+BOUNDED, STUDENTIZED = "bounded", "studentized"
+# How far rounding may move a value beyond the bounds of its measure.
+_ROUNDING = 1e-9
+_MOST_RATIO = 1e6
+
+
+def mean_test(values: Floats, bounds: Bounds) -> BoundedMean | StudentizedMean:
+    """The test of the mean of these values: bounded if both bounds are finite, otherwise studentized.
+
+    If a value is outside the bounds, the bounds do not hold for this data (a run that ranks a document twice can have
+    an AP above 1), and the values are treated as unbounded.
+    """
+    low, high = bounds
+    if not is_bounded(bounds):
+        return StudentizedMean(values, low, high)
+    allowed = _ROUNDING * max(1.0, abs(low), abs(high))
+    if len(values) and (values.min() < low - allowed or values.max() > high + allowed):
+        return StudentizedMean(values)
+    return BoundedMean(np.clip(values, low, high), low, high)
+
+
+def is_bounded(bounds: Bounds) -> bool:
+    """Whether both bounds are finite."""
+    return math.isfinite(bounds[0]) and math.isfinite(bounds[1])
+
+
+def gain_bounds(bounds: Bounds, to_zero: bool = False) -> Bounds:
+    """The bounds of a difference of two values, or with ``to_zero`` of two distances from zero."""
+    low, high = size_bounds(bounds) if to_zero else bounds
+    return low - high, high - low
+
+
+def size_bounds(bounds: Bounds) -> Bounds:
+    """The bounds of a value's distance from zero."""
+    low, high = bounds
+    return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over the n queries that have a value, and its interval. An end is None if it cannot be computed."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+    method: str = BOUNDED
+
+
+def mean_and_interval(found: Mapping[str, Any]) -> str:
+    """The text of a mean and its interval for a table, from the fields mean, low and high of ``found``."""
+    ends = found["low"], found["high"]
+    return f"{found['mean']:.3f}" + ("" if None in ends else f" [{ends[0]:.3f}, {ends[1]:.3f}]")
+
+
+def known(value: float) -> float | None:
+    """The value, or None if it is not finite."""
+    return value if math.isfinite(value) else None
+
+
+def mean_with_interval(values: Floats, bounds: Bounds = UNBOUNDED, level: float = LEVEL) -> Mean:
+    """The mean of the values that are not NaN, with its interval."""
+    present = values[~np.isnan(values)]
+    if len(present) == 0:
+        return Mean(float("nan"), None, None, 0)
+    test, alpha = mean_test(present, bounds), (1 - level) / 2
+    method = BOUNDED if isinstance(test, BoundedMean) else STUDENTIZED
+    return Mean(test.mean, known(test.lower(alpha)), known(test.upper(alpha)), len(present), method)
+
+
+def change_interval(
+    query: Ints, old: Floats, new: Floats, bounds: Bounds = UNBOUNDED, level: float = LEVEL
+) -> tuple[float | None, float | None]:
+    """An interval of the relative change of the means in percent, for values of zero or more.
+
+    It contains every ratio r for which "the mean of new - r old is zero" is not rejected (Fieller 1954). If each query
+    has one pair, the test for bounded values is used. If a query has several pairs, the studentized test is used on the
+    sums of each query. An end is None if the data do not determine it.
+    """
+    _, unit, sizes = np.unique(query, return_inverse=True, return_counts=True)
+    before, after = (np.bincount(unit, values).astype(np.float64) for values in (old, new))
+    return sums_interval(before, after, int(sizes.max()) == 1, bounds, level)
+
+
+def sums_interval(
+    before: Floats, after: Floats, single: bool, bounds: Bounds = UNBOUNDED, level: float = LEVEL
+) -> tuple[float | None, float | None]:
+    """Like ``change_interval``, but from the sums of each query. ``single`` says that each query has one pair."""
+    if not before.sum() > 0:
+        return None, None
+    low, high = bounds if single and bounds[0] >= 0 else UNBOUNDED
+
+    def test(ratio: float) -> BoundedMean | StudentizedMean:
+        return mean_test(after - ratio * before, (low - ratio * high, high - ratio * low))
+
+    ratio, alpha = math.fsum(after.tolist()) / math.fsum(before.tolist()), (1 - level) / 2
+    if math.isnan(test(ratio).p_at_most(0.0)):
+        return None, None
+    start = solve(lambda r: test(r).p_at_most(0.0), 0.0, ratio, alpha, 0.9 * ratio) if ratio > 0 else 0.0
+    end = _upper_ratio(lambda r: test(r).p_at_least(0.0), ratio, alpha)
+    return 100 * (start - 1), None if end is None else 100 * (end - 1)
+
+
+def _upper_ratio(p: Callable[[float], float], ratio: float, alpha: float) -> float | None:
+    """The largest ratio that is not rejected; None if no ratio up to a million is rejected."""
+    low, high = ratio, 1.5 * ratio + 0.1
+    while p(high) > alpha:
+        low, high = high, 2 * high
+        if high > _MOST_RATIO:
+            return None
+    # p decreases as the ratio increases, but the solver needs an increasing function.
+    return -solve(lambda r: p(-r), -high, -low, alpha, -0.5 * (low + high))

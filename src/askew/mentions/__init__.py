@@ -1,1 +1,0 @@
-"""Counts how often each document names each group: a plain reference, and a compiled scan with the same results."""

@@ -1,1 +1,0 @@
-"""Mitigation methods that reorder the results of a first search by the groups that documents name."""

@@ -1,0 +1,1 @@
+"""Build, select, report and publish pairs of a query and a reformulation."""

@@ -1,0 +1,205 @@
+"""RePair: boxes of refined queries by criteria, and its aggregated tables.
+
+A box contains the best candidate of a query, paired with the original, if their scores meet the criterion of the box.
+``refined`` is the score of the candidate, ``original`` that of the original query:
+
+``gold``      ``refined >= original and refined > 0``, as in the distributed files (ties are included)
+``platinum``  ``refined > original``
+``diamond``   ``refined > original and refined == 1``
+``eq1``       ``refined > original``: Eq. 1 of the paper, which excludes ties, unlike the distributed gold
+
+Users can write other criteria (``askew.core.expression``). As published, only the best candidate of a query is tested;
+``every`` tests all candidates.
+
+Aggregated tables have the columns ``qid order query r.m`` (r is the ranker, m the measure): the original with order -1,
+then the candidates with order pred.i (i counts a query's candidates in the order they were made, from 0), best value
+first, ties in that order.
+
+Deviations from the published code: texts are not changed (the code deletes quotes and sometimes a letter), and a
+missing value is counted and left out; ``missing="zero"`` replaces it by 0, as the code does. The code accepts a
+candidate with the words of the original; here that requires the setting ``keep_same``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from askew.core.errors import ConfigError, DataError, UnknownName, one_of
+from askew.core.expression import CRITERIA, Criterion
+from askew.core.measure import Direction, column_of, new_column, old_column
+from askew.core.outcome import check_tolerance
+from askew.core.ranking import Floats
+from askew.pairs.gains import (
+    NO_EFFECTIVENESS,
+    UNSCORED,
+    PairTable,
+    Selector,
+    best_rows,
+    check_scored,
+    find_measures,
+    make_pairs,
+    measure_texts,
+    numbers,
+    one_measure,
+    parts,
+    split,
+)
+
+MISSING = ("drop", "zero")
+ORIGINAL_ORDER = "-1"
+_BOX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Aggregated:
+    """An aggregated table, and the counts of the rows that it leaves out, by reason."""
+
+    table: pl.DataFrame
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def read_boxes(text: str) -> dict[str, Criterion]:
+    """Read ``gold; close: refined >= 0.9 * original``: criteria of this module by name, or criteria of the user."""
+    found = {}
+    for name, written in parts(text, "boxes").items():
+        if not _BOX_NAME.fullmatch(name):
+            raise ConfigError(f"boxes: expected a box name of letters, digits and underscores, found {name!r}")
+        if not written and name not in CRITERIA:
+            raise UnknownName(
+                "box", name, CRITERIA, "boxes= (define your own box as in 'close: refined >= 0.9 * original')"
+            )
+        found[name] = Criterion.parse(written or CRITERIA[name])
+    return found
+
+
+def agg_all(
+    scored: pl.DataFrame, measure: str, ranker: str, direction: Direction = Direction.UP, missing: str = "drop"
+) -> Aggregated:
+    """Return ``agg.all``: every original and every candidate, with queries in the order of their originals."""
+    one_of(missing, MISSING, "missing")
+    check_scored(scored, [measure], {measure: direction})
+    originals, variants, query = split(scored)
+    before, after = (_filled(numbers(table, measure), missing) for table in (originals, variants))
+    order = pl.Series(query).to_frame("q").select(pl.int_range(pl.len()).over("q")).to_series()
+    values = np.r_[before, after]
+    rows = pl.DataFrame(
+        {
+            "qid": pl.concat([originals.get_column("query_id"), variants.get_column("query_id")]),
+            "order": pl.concat([pl.repeat(ORIGINAL_ORDER, len(before), eager=True), "pred." + order.cast(pl.String)]),
+            "query": pl.concat([originals.get_column("text"), variants.get_column("text")]),
+            f"{ranker}.{measure}": values,
+        }
+    )
+    number = np.r_[np.arange(len(before)), query]
+    is_candidate = np.arange(len(rows)) >= len(before)
+    lost, blank = np.isnan(before)[number], np.isnan(values)
+    ranks = np.lexsort((-direction.gain(np.zeros_like(values), values), is_candidate, number))
+    kept = ranks[~(lost | blank)[ranks]]
+    counts = {NO_EFFECTIVENESS: int(lost.sum()), UNSCORED: int((blank & ~lost).sum())}
+    return Aggregated(rows[kept], Counter({reason: count for reason, count in counts.items() if count}))
+
+
+def _filled(values: Floats, missing: str) -> Floats:
+    return np.nan_to_num(values, nan=0.0) if missing == "zero" else values
+
+
+def agg_box(table: pl.DataFrame, criterion: Criterion | str = "gold") -> pl.DataFrame:
+    """Return ``agg.gold`` from ``agg.all``: every original, and the candidates that meet the criterion."""
+    rule = criterion if isinstance(criterion, Criterion) else Criterion.parse(CRITERIA.get(criterion, criterion))
+    is_original, values, original = _read(table)
+    return table.filter(pl.Series(is_original | rule.met(values, original)))
+
+
+def best_candidates(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the first candidate of each query of ``agg.all`` with its original: qid, query, value, query_, value_."""
+    is_original, values, _ = _read(table)
+    second = np.flatnonzero(~is_original & np.r_[False, is_original[:-1]])
+    first, found = table[second - 1], table[second]
+    return pl.DataFrame(
+        {
+            "qid": first.get_column("qid"),
+            "query": first.get_column("query"),
+            "value": values[second - 1],
+            "query_": found.get_column("query"),
+            "value_": values[second],
+        }
+    )
+
+
+def _read(table: pl.DataFrame) -> tuple[Any, Floats, Floats]:
+    """Return which rows are originals, the value of each row, and for each row the value of its original."""
+    is_original = (table.get_column("order").cast(pl.String) == ORIGINAL_ORDER).to_numpy()
+    if len(table) and not is_original[0]:
+        raise DataError(
+            "aggregated table: expected an original query in the first row ('-1' in the column 'order'), "
+            f"found {table.row(0)}"
+        )
+    values = table.to_series(table.width - 1).cast(pl.Float64).to_numpy()
+    return is_original, values, values[np.flatnonzero(is_original)[np.cumsum(is_original) - 1]]
+
+
+class Boxes(Selector):
+    """Assigns pairs to RePair's gold, platinum and diamond boxes, and to boxes by your own criteria (a column each)."""
+
+    name = "boxes"
+
+    def __init__(
+        self,
+        measure: str = "RR@10",
+        boxes: str = "gold; platinum; diamond",
+        bias: str = "",
+        every: bool = False,
+        keep_same: bool = False,
+        missing: str = "drop",
+        tolerance: float = 0.0,
+    ) -> None:
+        self._measure, self._boxes = one_measure(measure, "measure"), read_boxes(boxes)
+        self.subsets = tuple(self._boxes)
+        self._bias = measure_texts(bias, "bias") if bias.strip() else ()
+        self._every, self._keep_same = every, keep_same
+        self._missing, self._tolerance = one_of(missing, MISSING, "missing"), check_tolerance(tolerance)
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return everything besides the scores that determines the selection and the outcome.
+
+        ``bias`` and ``tolerance`` affect only the outcome.
+        """
+        return {
+            "measure": self._measure, "boxes": {name: box.text for name, box in self._boxes.items()},
+            "bias": list(self._bias), "every": self._every, "keep_same": self._keep_same,
+            "missing": self._missing, "tolerance": self._tolerance,
+        }  # fmt: skip
+
+    def measures(self) -> tuple[str, ...]:
+        """Return the measure of the selection, and those of the outcome."""
+        return (self._measure, *self._bias)
+
+    def sides(self, directions: Mapping[str, Direction]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the measure of the selection, and the measures of bias, which affect only the outcome."""
+        measure, *bias = find_measures(self.measures(), directions, self.name)
+        return (measure,), tuple(bias)
+
+    def select_counted(self, scored: pl.DataFrame, directions: Mapping[str, Direction]) -> PairTable:
+        """As ``select``, with the counts of the variants that were left out."""
+        (measure,), bias = self.sides(directions)
+        if self._missing == "zero":
+            scored = scored.with_columns(pl.col(column_of(measure)).cast(pl.Float64).fill_null(0.0).fill_nan(0.0))
+        pairs = make_pairs(scored, directions, (measure,), bias, self._tolerance, self._keep_same, (measure,))
+        return pairs.with_columns(**self.choose(pairs))
+
+    def choose(self, pairs: PairTable) -> dict[str, Any]:
+        """Return ``is_best`` (the best candidate of its query) and a column for each box."""
+        ((measure,), _) = self.sides(pairs.directions)
+        old, new = pairs.values(old_column(measure)), pairs.values(new_column(measure))
+        # Scores are compared by their gains over zero, which respect the direction and need no rounding.
+        worth = pairs.directions[measure].gain(np.zeros_like(new), new)
+        best = best_rows(pairs.query, pairs.queries, [worth], np.ones(len(new), np.bool_))
+        tested = np.ones(len(new), np.bool_) if self._every else best
+        return {"is_best": best, **{name: box.met(new, old) & tested for name, box in self._boxes.items()}}

@@ -1,0 +1,228 @@
+"""``verify``: check that the files of a released folder agree with each other and with the rules of its subsets.
+
+It checks the checksums, then the schema, the rules of the subsets and the splits. Then it compares the files in the
+papers' layouts, the card and the metadata with the Parquet rows. Each problem is one line. Nothing in the folder is
+run, and nothing outside it is read. Checksums find accidental changes; they are not a signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from askew.core import folders as files
+from askew.core.defaults import counted
+from askew.core.errors import AskewError, ConfigError, DataError
+from askew.core.files import digest_file
+from askew.core.text import SALT
+from askew.pairs.dataset import layouts, numbers
+from askew.pairs.dataset.columns import canonical
+from askew.pairs.dataset.croissant import croissant_problems
+from askew.pairs.dataset.facts import BOXES, GROUPS, REFAIRMULATE, Facts, read_facts
+from askew.pairs.dataset.layouts import FOLDER, group_file, repair_problems
+from askew.pairs.dataset.release import FORMAT, split_files
+from askew.pairs.dataset.rules import Problems, unchecked
+from askew.pairs.dataset.splits import check_shares, leaks, with_split
+
+
+@dataclass
+class Report:
+    """The problems, notes on what could not be checked, and the numbers of checked files and pairs."""
+
+    folder: Path
+    wrong: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    files: int = 0
+    pairs: int = 0
+    subsets: dict[str, int] = field(default_factory=dict)
+    query_text: bool = True
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.wrong
+
+    def lines(self) -> list[str]:
+        """The report for a reader."""
+        subsets = ", ".join(f"{name} {count}" for name, count in self.subsets.items())
+        verdict = "all rules hold" if self.ok else counted(len(self.wrong), "problem", "problems")
+        sizes = f"{counted(self.files, 'file', 'files')}, {counted(self.pairs, 'pair', 'pairs')} ({subsets})"
+        return [*self.wrong, *self.notes, f"{self.folder}: {sizes}: {verdict}"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The content of askew.json."""
+
+    facts: Facts
+    shares: dict[str, float]
+    pairs: Any
+
+
+def verify(folder: Path) -> Report:
+    """Check a released folder."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: expected the folder of a published dataset")
+    report = Report(folder)
+    found, refused = files.walk(folder)
+    report.files = len(found)
+    digests = {name: digest_file(path) for name, path in found.items()}
+    report.wrong += [*refused, *_checksums(found, digests)]
+    try:
+        stated = read_statement(found)
+        table = _pairs(found, stated)
+    except AskewError as error:
+        report.wrong.append(str(error))
+        report.notes.append("the pairs of the dataset could not be read, so the rules for pairs were not checked")
+        return report
+    facts, ordered = stated.facts, table.sort("query_id", "variant_id", maintain_order=True)
+    report.pairs, report.query_text = table.height, facts.query_text
+    report.subsets = {subset: int(table[subset].sum()) for subset in facts.subsets}
+    report.notes += unchecked(facts)
+    problems = Problems(facts)
+    problems.look(ordered)
+    report.wrong += problems.lines()
+    columns = [name for name in table.columns if name != "split"]
+    for check in (
+        _splits(ordered, stated),
+        _sizes(report, stated, table),
+        *_papers(found, ordered, facts),
+        _card(found, ordered, stated),
+        _croissant(found, digests, columns),
+    ):
+        # A file that a check cannot read is one more problem.
+        try:
+            report.wrong += check
+        except DataError as error:
+            report.wrong.append(str(error))
+    return report
+
+
+def _checksums(found: dict[str, Path], digests: dict[str, str]) -> Iterator[str]:
+    try:
+        stated, wrong = files.read_checksums(files.read_text(found, files.CHECKSUMS))
+    except DataError as error:
+        yield str(error)
+        return
+    yield from wrong
+    yield from files.checksum_problems(stated, digests)
+
+
+def read_statement(found: dict[str, Path]) -> Statement:
+    """Read askew.json from the files of a release, given by name; DataError if its format is not the present one."""
+    stated = files.read_json(found, "askew.json")
+    if not isinstance(stated, dict) or stated.get("format") != FORMAT:
+        form = stated.get("format") if isinstance(stated, dict) else None
+        raise DataError(
+            f"askew.json: expected a release in format {FORMAT}, found format {form!r}; publish the dataset again: "
+            "askew publish RECIPE --out NEW_FOLDER"
+        )
+    try:
+        shares = {str(name): float(share) for name, share in stated["split"]["shares"]}
+        salt = stated["split"]["salt"]
+    except (KeyError, TypeError, ValueError):
+        raise DataError("askew.json: expected the field 'split' with the keys 'salt' and 'shares'") from None
+    if salt != SALT:
+        raise DataError(f"askew.json: expected the salt {SALT} for the assignment of queries to splits, found {salt!r}")
+    return Statement(read_facts(stated.get("facts", {})), check_shares(shares), stated.get("pairs"))
+
+
+def _pairs(found: dict[str, Path], stated: Statement) -> pl.DataFrame:
+    """The pairs of all splits, with the split of each pair."""
+    parts = [_read(found, name, stated.facts, split) for split, name in split_files(stated.shares).items()]
+    schema = parts[0].schema
+    for part, name in zip(parts, split_files(stated.shares).values(), strict=True):
+        if part.schema != schema:
+            raise DataError(f"{name}: expected the same columns as in the first split; found {', '.join(part.columns)}")
+    return pl.concat(parts)
+
+
+def _read(found: dict[str, Path], name: str, facts: Facts, split: str) -> pl.DataFrame:
+    if name not in found:
+        raise DataError(f"{name}: missing")
+    try:
+        read = pq.read_table(pa.BufferReader(found[name].read_bytes()))
+        read.validate(full=True)
+        rows = pl.DataFrame(read)
+    except (pa.ArrowException, OSError, pl.exceptions.PolarsError, ValueError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{name}: cannot be read as Parquet ({first[:100]})") from None
+    try:
+        table = canonical(rows, facts)
+    except AskewError as error:
+        raise DataError(f"{name}: schema: {error}") from None
+    if table.schema != rows.schema:
+        raise DataError(f"{name}: schema: expected the columns of a release, with the same order and the same types")
+    return table.with_columns(pl.lit(split).alias("split"))
+
+
+def _splits(table: pl.DataFrame, stated: Statement) -> Iterator[str]:
+    yield from leaks(table)
+    if not stated.facts.query_text:
+        return
+    named = with_split(table.rename({"split": "stands"}), stated.shares)
+    wrong = named.filter(pl.col("split") != pl.col("stands"))
+    if wrong.height:
+        first = wrong.row(0, named=True)
+        where = (
+            f"query {first['query_id'][:60]!r} is in the split {first['stands']}, but the split computed from its text "
+            f"is {first['split']}"
+        )
+        yield (
+            f"splits: {wrong.height} of {table.height} pairs are not in the split computed from the text of their "
+            f"original query; first: {where}"
+        )
+
+
+def _sizes(report: Report, stated: Statement, table: pl.DataFrame) -> Iterator[str]:
+    sizes = {split: table.filter(pl.col("split") == split).height for split in stated.shares}
+    if stated.pairs != {"splits": sizes, "subsets": report.subsets}:
+        yield "askew.json: the stated numbers of pairs differ from the numbers of pairs in the Parquet files"
+
+
+def _papers(found: dict[str, Path], table: pl.DataFrame, facts: Facts) -> Iterator[Iterator[str]]:
+    """The checks of the files in the papers' layouts, as far as the scheme has such files."""
+
+    def subset(name: str, subset: str) -> Iterator[str]:
+        yield from layouts.entry_problems(files.read_json(found, name), layouts.entries(table, facts, subset), name)
+
+    def group(name: str, group: int) -> Iterator[str]:
+        yield from layouts.tsv_problems(files.read_text(found, name), layouts.group_tsv(table, facts, group), name)
+
+    def repair() -> Iterator[str]:
+        texts = {name: files.read_text(found, name) for name in found if name.startswith(f"{FOLDER}/")}
+        yield from repair_problems(texts, table, facts)
+
+    if facts.scheme == BOXES:
+        yield repair()
+    elif facts.scheme == REFAIRMULATE:
+        yield from (subset(f"json/{name}", one) for one, name in layouts.SUBSET_FILES.items())
+        yield from (group(f"tsv/{group_file(number)}", number) for number in GROUPS)
+
+
+def _card(found: dict[str, Path], table: pl.DataFrame, stated: Statement) -> Iterator[str]:
+    # Cards of earlier versions have capital letters in names of subsets, and rows of subsets without pairs.
+    text = files.read_text(found, "README.md").lower()
+    counted = numbers.PairNumbers.of(table, stated.facts, stated.shares)
+    for what, tables in (
+        ("counts differs from the Parquet files", [numbers.counts_table(counted)]),
+        ("means differs from the Parquet files", [numbers.means_table(counted, whole) for whole in (False, True)]),
+        ("robust pairs differs from the Parquet files", [numbers.robust_table(counted)]),
+        (
+            "changes on held-out data differs from the field 'held_out' in askew.json",
+            [numbers.held_out_table(counted, whole) for whole in (False, True)],
+        ),
+    ):
+        if not any("\n".join(lines).lower() in text for lines in tables):
+            yield f"README.md: the table of {what}"
+
+
+def _croissant(found: dict[str, Path], digests: dict[str, str], columns: list[str]) -> Iterator[str]:
+    yield from croissant_problems(files.read_json(found, "croissant.json"), digests, columns)

@@ -1,0 +1,362 @@
+"""The facts of a run: the statements from which the card, the metadata and the checks of a release are made.
+
+Facts are a mapping of JSON-like values. Required: ``title``, ``description``, ``collection``, ``ranker`` and
+``measures`` (name of the measure -> ``signature``, ``direction`` up, down or zero, and optionally ``key``, its name in
+the papers' files, and ``judged``, whether it is computed from relevance judgements). Optional:
+
+``subsets``     the Boolean columns that say for which subsets a pair is chosen; by default the subsets of Refairmulate
+``scheme``      the layout of the columns, rules and files: ``refairmulate`` (the four subsets of the paper, with group,
+                label and score), ``boxes`` (RePair; ``selection.boxes`` defines the boxes) or ``plain`` (subsets only)
+``selection``   the name of the selector and all its settings; ``verify`` runs a shipped selector again on the pairs
+``robust_rankers``, ``robust_measures``   the rankers (``ranker`` first) and the measures from which the column
+                ``robust`` is computed
+``held_out``    list of mappings with ``subset``, ``measure``, ``figures`` (held-out or in-sample), ``old_mean``,
+                ``new_mean``, ``change``, ``low`` and ``high`` in percent, ``words_change``, ``ranks_change``,
+                ``in_sample_change``: the gains of the pairs on data that were not used to choose them
+``held_out_gains``   the measures that have a column ``held_out_gain_...``
+``query_text``  false if the release has no text of an original query, see ``askew.pairs.dataset.splits``; default true
+``lexicons``    list of mappings with ``id``, ``groups`` (the names of the counted groups), ``license``, ``source``
+``sources``     list of mappings with ``name``, ``license`` and ``note``: where the texts and judgements come from
+``recipe``      the text of the recipe
+``seeds``, ``counts``, ``dropped``, ``versions``   mappings of names to values
+``license``, ``contact``, ``homepage``, ``citation``, ``version``, ``date``, ``language``, ``creators``   texts, for the
+                metadata; without ``license``, the license of the queries applies
+
+All other facts are kept in askew.json and shown in the card. A release contains no time, host or path that the facts
+do not state.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from askew.core.defaults import HELD_OUT, IN_SAMPLE
+from askew.core.errors import ConfigError
+from askew.core.measure import Direction, Measure, check_columns
+from askew.core.plugins import check
+from askew.pairs.boxes import Boxes
+from askew.pairs.gains import Selector
+from askew.pairs.pareto import Epsilon, Pareto
+from askew.pairs.refairmulate import Refairmulate, RefairmulatePaper, RefairmulateRepo
+
+_SHOWN = 80
+
+
+def wrong(where: str, expected: str, found: Any) -> ConfigError:
+    """The error for a fact with a wrong value."""
+    shown = repr(found)
+    return ConfigError(
+        f"facts, {where}: expected {expected}, found {shown[:_SHOWN]}{'...' if len(shown) > _SHOWN else ''}"
+    )
+
+
+def mapping(value: Any, where: str) -> dict[str, Any]:
+    """Return the value as a dictionary, or raise if it is no mapping with texts as keys."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise wrong(where, "a mapping whose keys are strings", value)
+    return dict(value)
+
+
+def rows(value: Any, where: str) -> list[dict[str, Any]]:
+    """Return the value as a list of dictionaries, or raise if it is no list of mappings."""
+    if not isinstance(value, list):
+        raise wrong(where, "a list of mappings", value)
+    return [mapping(row, where) for row in value]
+
+
+def text(stated: dict[str, Any], name: str, prefix: str = "") -> str:
+    """Return the text of a fact, or raise if it is missing or blank."""
+    value = stated.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise wrong(f"{prefix}{name}", "a text", value)
+    return value
+
+
+def some_of(value: Any, known: Collection[str], where: str, what: str) -> tuple[str, ...]:
+    """Return known names, each once, from a list of names or a single name; raise for other values."""
+    found = [value] if isinstance(value, str) else value
+    right = isinstance(found, list) and all(isinstance(one, str) and one in known for one in found)
+    if not right or not found or len(set(found)) < len(found):
+        raise wrong(where, f"one of the {what} {', '.join(sorted(known))}, or a list of them", value)
+    return tuple(found)
+
+
+def is_number(value: Any) -> bool:
+    """Whether the value is a number; Boolean values do not count as numbers."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def truth(value: Any, where: str) -> bool:
+    """Return the value, or raise if it is not true or false."""
+    if not isinstance(value, bool):
+        raise wrong(where, "true or false", value)
+    return value
+
+
+GROUPS = (1, 2, 3, 4)
+# Only shipped selectors are run again; a name in a release never loads other code.
+SELECTORS: dict[str, type[Selector]] = {
+    one.name: one for one in (Refairmulate, RefairmulatePaper, RefairmulateRepo, Boxes, Pareto, Epsilon)
+}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How the pairs were chosen: the selector (None if it is not a shipped one), its measures, settings of the stage.
+
+    ``per_method``: pairs were chosen separately for each method. ``across``: by the smallest gain with several rankers.
+    ``barred``: candidates that were made from a document judged relevant were not chosen.
+    """
+
+    selector: Selector | None = None
+    effectiveness: tuple[str, ...] = ()
+    bias: tuple[str, ...] = ()
+    per_method: bool = False
+    across: bool = False
+    barred: bool = True
+
+
+def read_selection(stated: Any, directions: Mapping[str, Direction], recipe: Any) -> Selection:
+    """Make the selector from its recorded settings; earlier releases record them only in the recipe."""
+    how = mapping(stated, "selection")
+    if "selector" not in how:
+        try:
+            how = dict(tomllib.loads(recipe)["select"])
+        except (KeyError, TypeError, ValueError):
+            return Selection()
+    name, per, across = how.pop("selector", None), how.pop("per", "query"), how.pop("across", [])
+    barred = how.pop("judged_sources", "exclude") != "allow"
+    how.pop("held_out", None)
+    if name not in SELECTORS:
+        return Selection()
+    settings = {key: _as_setting(value) for key, value in how.items()}
+    try:
+        check("selector", name, settings, "selection")
+        selector = SELECTORS[name](**settings)
+        effectiveness, bias = selector.sides(directions)
+    except ConfigError as error:
+        raise ConfigError(f"facts, selection: {error}") from None
+    return Selection(selector, effectiveness, bias, per == "method", bool(across), barred)
+
+
+def _as_setting(value: Any) -> Any:
+    """The value of a setting as a recipe writes it: lists and mappings are texts."""
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {_as_setting(inner)}" for key, inner in value.items())
+    return value
+
+
+REFAIRMULATE, BOXES, PLAIN = SCHEMES = ("refairmulate", "boxes", "plain")
+SUBSETS = ("optimal", "effective", "fair", "negative")
+# Column names that a subset may not have: the columns of pairs that belong to no scheme, subset or measure.
+RESERVED = (
+    "query_id", "variant_id", "original_text", "text", "method", "outcome", "doc_id", "context", "robust", "split",
+    "source_judged", "kind", "p_same", "p_natural",
+)  # fmt: skip
+
+# The papers' names of measure families, and the order of their columns.
+_FAMILIES = {"ARaB": "ARAB", "LexiconShare": "LIWC"}
+PUBLISHED = ("RR10", "AP10", "LIWC10", "ARAB-tc10", "ARAB-tf10", "ARAB-bool10")
+_TEXTS = ("license", "contact", "homepage", "citation", "version", "date", "language", "recipe")
+# The changes that a table shows beside the main held-out change.
+_BESIDE = ("words_change", "ranks_change", "in_sample_change")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_SUBSET = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}")
+
+
+@dataclass(frozen=True)
+class MeasureFacts:
+    """One measure of the pairs: its text, full signature, direction, key in the papers' files, and if it is judged."""
+
+    name: str
+    signature: str
+    direction: Direction
+    key: str
+    judged: bool = False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Checked facts; ``stated`` has all facts as they were given."""
+
+    stated: dict[str, Any]
+    title: str
+    description: str
+    collection: str
+    ranker: str
+    measures: tuple[MeasureFacts, ...]
+    selection: Selection
+    scheme: str = REFAIRMULATE
+    subsets: tuple[str, ...] = SUBSETS
+    robust_rankers: tuple[str, ...] = ()
+    robust_measures: tuple[str, ...] = ()
+    held_out_gains: tuple[str, ...] = ()
+    query_text: bool = True
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that the measures count, as far as the lexicons name them."""
+        named = [name for row in self.rows("lexicons") for name in row.get("groups", [])]
+        return tuple(dict.fromkeys(map(str, named)))
+
+    @property
+    def measure(self) -> str:
+        """The measure of RePair's boxes."""
+        return self.selection.effectiveness[0]
+
+    @property
+    def main(self) -> str:
+        """The subset that is used where one subset represents the chosen pairs."""
+        return "fair" if self.scheme == REFAIRMULATE else self.subsets[0]
+
+    def text(self, name: str, default: str = "") -> str:
+        """An optional text."""
+        return str(self.stated.get(name, default))
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """An optional mapping."""
+        return dict(self.stated.get(name, {}))
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """An optional list of mappings."""
+        return [dict(row) for row in self.stated.get(name, [])]
+
+
+def canonical_json(value: Any) -> str:
+    """The canonical text of a JSON value: sorted keys, an indent of two blanks, a line break at the end."""
+    try:
+        found = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        found.encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConfigError(f"facts: expected only values that JSON allows, found another value ({first})") from None
+    return found
+
+
+def read_facts(facts: Mapping[str, Any]) -> Facts:
+    """Check the facts; a ConfigError names the wrong one."""
+    stated = json.loads(canonical_json(mapping(facts, "facts")))
+    title, about, collection, ranker = (text(stated, name) for name in ("title", "description", "collection", "ranker"))
+    for name in _TEXTS:
+        if not isinstance(stated.get(name, ""), str):
+            raise wrong(name, "a text", stated[name])
+    if "date" in stated and not _DATE.fullmatch(stated["date"]):
+        raise wrong("date", "a date in the form 2026-01-31", stated["date"])
+    for name in ("seeds", "counts", "dropped", "versions"):
+        mapping(stated.get(name, {}), name)
+    for name in ("lexicons", "sources", "held_out"):
+        rows(stated.get(name, []), name)
+    for row in stated.get("lexicons", []):
+        named = row.get("groups", [])
+        if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
+            raise wrong("lexicons, groups", "a list of names", named)
+    measures = _measures(stated.get("measures"))
+    known, subsets = [one.name for one in measures], _subsets(stated)
+    gains = _held_out(stated, known, subsets)
+    directions = {one.name: one.direction for one in measures}
+    selection = read_selection(stated.get("selection", {}), directions, stated.get("recipe"))
+    scheme, (rankers, by) = _scheme(stated, subsets, selection), _robust(stated, known)
+    has_texts = truth(stated.get("query_text", True), "query_text")
+    return Facts(
+        stated, title, about, collection, ranker, measures, selection, scheme, subsets, rankers, by, gains, has_texts
+    )  # fmt: skip
+
+
+def _subsets(stated: dict[str, Any]) -> tuple[str, ...]:
+    found = stated.get("subsets", list(SUBSETS))
+    if not isinstance(found, list) or not found or len(set(map(str, found))) < len(found):
+        raise wrong("subsets", "a list of one or more names without repeats", found)
+    for name in found:
+        if not isinstance(name, str) or not _SUBSET.fullmatch(name):
+            raise wrong("subsets", "names that begin with a letter, of letters, digits and underscores", name)
+        if name in RESERVED:
+            raise wrong("subsets", "other names than those of columns", name)
+    return tuple(found)
+
+
+def _held_out(stated: dict[str, Any], known: list[str], subsets: tuple[str, ...]) -> tuple[str, ...]:
+    """Check the held-out facts and return the measures that have a column of held-out gains."""
+    for row in stated.get("held_out", []):
+        some_of(row.get("measure"), known, "held_out, measure", "measures")
+        some_of(row.get("subset"), subsets, "held_out, subset", "subsets")
+        some_of(row.get("figures"), (HELD_OUT, IN_SAMPLE), "held_out, figures", "kinds of figures")
+        for name in ("old_mean", "new_mean", "change", "low", "high", *_BESIDE):
+            if row.get(name) is not None and not is_number(row[name]):
+                raise wrong(f"held_out, {name}", "a number or null", row[name])
+    gains = stated.get("held_out_gains", [])
+    return some_of(gains, known, "held_out_gains", "measures") if gains else ()
+
+
+def _scheme(stated: dict[str, Any], subsets: tuple[str, ...], selection: Selection) -> str:
+    usual = REFAIRMULATE if subsets == SUBSETS else PLAIN
+    found = stated.get("scheme", usual)
+    if found not in SCHEMES:
+        raise wrong("scheme", f"one of {', '.join(SCHEMES)}", found)
+    if found == REFAIRMULATE and subsets != SUBSETS:
+        raise wrong("subsets", f"{', '.join(SUBSETS)} for the scheme {found}", list(subsets))
+    selector = selection.selector
+    if selector is not None and set(selector.subsets) != set(subsets):
+        raise wrong("subsets", f"the subsets of the selector {selector.name}", list(subsets))
+    if found == BOXES and not isinstance(selector, Boxes):
+        raise wrong("selection.selector", f"the selector boxes for the scheme {found}", selector and selector.name)
+    return str(found)
+
+
+def _robust(stated: dict[str, Any], known: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The rankers and the measures of the column ``robust``; both empty if there is no such column."""
+    if "robust_rankers" not in stated:
+        return (), ()
+    rankers = stated["robust_rankers"]
+    if not isinstance(rankers, list) or len(rankers) < 2 or not all(isinstance(one, str) and one for one in rankers):
+        raise wrong("robust_rankers", "a list of two rankers or more", rankers)
+    return tuple(rankers), some_of(stated.get("robust_measures"), known, "robust_measures", "measures")
+
+
+def key_of(name: str) -> str:
+    """The papers' name of a measure: RR@10 is RR10, ARaB(tf)@10 is ARAB-tf10, LexiconShare@10 is LIWC10.
+
+    Parameters other than the kind follow as ``-name=value``. A name that cannot be parsed as a measure stays as it is.
+    """
+    try:
+        measure = Measure.parse(name)
+    except ConfigError:
+        return name
+    values = [str(value) for value in measure.positional]
+    values += [str(value) if key == "kind" else f"{key}={value}" for key, value in measure.params]
+    return "-".join([_FAMILIES.get(measure.name, measure.name), *values]) + str(measure.cutoff or "")
+
+
+def _measures(stated: Any) -> tuple[MeasureFacts, ...]:
+    found = tuple(_measure(name, one) for name, one in mapping(stated, "measures").items())
+    if not found:
+        raise wrong("measures", "at least one measure", stated)
+    check_columns(one.name for one in found)
+    keys = [one.key for one in found]
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        raise ConfigError(
+            f"facts: two measures have the same key {twice[0]!r} (the name in the papers' files); set another 'key'"
+        )
+    place = {key: i for i, key in enumerate(PUBLISHED)}
+    return tuple(sorted(found, key=lambda one: (place.get(one.key, len(place)), one.name)))
+
+
+def _measure(name: str, stated: Any) -> MeasureFacts:
+    where = f"measures.{name}"
+    one = mapping(stated, where)
+    try:
+        direction = Direction(one.get("direction"))
+    except ValueError:
+        raise wrong(f"{where}.direction", "'up', 'down' or 'zero'", one.get("direction")) from None
+    key = one.get("key", key_of(name))
+    if not isinstance(key, str) or not key or not key.isprintable():
+        raise wrong(f"{where}.key", "a printable text", key)
+    judged = truth(one.get("judged", False), f"{where}.judged")
+    return MeasureFacts(name, text(one, "signature", f"{where}."), direction, key, judged)

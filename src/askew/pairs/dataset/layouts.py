@@ -1,0 +1,442 @@
+"""Write and check the pairs in the file layouts of Refairmulate and RePair.
+
+JSON (Optimal, Effective, Fair): {group: {query id: {query_text, metrics, score, org_query_text}}} with groups "1" to
+"4", metrics Orig_KEY and New_KEY for each measure, then Label and Group. Each pair is one line. A query may have an
+Optimal and an Effective pair, but the published layout has one entry for each query. Fair.json therefore has the
+Optimal pair as the entry, and the Effective pair in a list under the key ``also`` of that entry. No pair is lost, and
+code that reads the published files can read these files.
+
+TSV (group_1 to group_4): every pair of the group. The six published measures come first in both blocks of columns
+(Orig, New), further measures after them. A measure that was not computed has no column, and a missing value is an empty
+field.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import polars as pl
+
+from askew.core import folders as files
+from askew.core.errors import DataError
+from askew.core.expression import CRITERIA, Criterion
+from askew.core.measure import new_column, old_column
+from askew.core.ranking import Flags
+from askew.pairs.dataset.facts import BOXES, GROUPS, REFAIRMULATE, Facts
+
+SUBSET_FILES = {"optimal": "Optimal.json", "effective": "Effective.json", "fair": "Fair.json"}
+Entries = dict[str, dict[str, Any]]
+
+
+def entries(pairs: pl.DataFrame, facts: Facts, subset: str) -> Entries:
+    """The pairs of a subset in the nesting of the published JSON files."""
+    found: Entries = {str(group): {} for group in GROUPS}
+    # Optimal pairs are sorted first, so that they become the entry of their query.
+    rows = pairs.filter(subset).sort("query_id", pl.col("optimal").not_(), "variant_id")
+    for row in rows.iter_rows(named=True):
+        place, one = found[str(row["group"])], _entry(row, facts)
+        first = place.setdefault(row["query_id"], one)
+        if first is not one:
+            first.setdefault("also", []).append(one)
+    return found
+
+
+def _entry(row: dict[str, Any], facts: Facts) -> dict[str, Any]:
+    metrics = {f"Orig_{one.key}": row[old_column(one.name)] for one in facts.measures}
+    metrics |= {f"New_{one.key}": row[new_column(one.name)] for one in facts.measures}
+    metrics |= {"Label": row["label"], "Group": row["group"]}
+    return {
+        "query_text": row["text"],
+        "metrics": metrics,
+        "score": row["score"],
+        "org_query_text": row["original_text"],
+    }
+
+
+def json_lines(queries: Mapping[str, Any]) -> str:
+    """The queries of a group as JSON, one pair per line."""
+    return ",\n".join(f"        {_dump(query)}: {_dump(entry)}" for query, entry in queries.items())
+
+
+def json_pieces(groups: Mapping[str, Iterator[str]]) -> Iterator[str]:
+    """The text of a subset's file in pieces; the lines of each group are given in pieces, after a line break."""
+    for number, (group, pieces) in enumerate(groups.items()):
+        first = next(pieces, "")
+        yield f'{"," if number else "{"}\n    "{group}": {{{first}'
+        yield from pieces
+        yield "\n    }" if first else "}"
+    yield "\n}\n"
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def entry_problems(found: Any, expected: Entries, name: str) -> Iterator[str]:
+    """One line if a JSON file differs from the Parquet rows."""
+    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+        yield f"{name}: expected groups of queries, found another layout"
+        return
+    here, there = (
+        {(group, query): entry for group, queries in side.items() for query, entry in queries.items()}
+        for side in (found, expected)
+    )
+    wrong = sorted({key for key in here.keys() | there.keys() if here.get(key) != there.get(key)})
+    if wrong or set(found) != set(expected):
+        first = f"; first: group {wrong[0][0][:20]!r}, query {wrong[0][1][:60]!r}" if wrong else ""
+        yield f"{name}: {len(wrong)} of {len(there)} entries do not agree with the Parquet rows{first}"
+
+
+def header(facts: Facts) -> list[str]:
+    """The columns of a group's TSV."""
+    keys = [one.key for one in facts.measures]
+    blocks = [f"{side}_{key}" for side in ("Orig", "New") for key in keys]
+    return ["Query ID", "Query Text", "Label", *blocks, "Original Query Text"]
+
+
+def group_tsv(pairs: pl.DataFrame, facts: Facts, group: int) -> str:
+    """All pairs of a group as TSV."""
+    return tsv_text([header(facts)]) + group_lines(pairs, facts, group)
+
+
+def group_lines(pairs: pl.DataFrame, facts: Facts, group: int) -> str:
+    """The pairs of a group as lines of TSV."""
+    values = [name(one.name) for name in (old_column, new_column) for one in facts.measures]
+    rows = pairs.filter(pl.col("group") == group).select("query_id", "text", "label", *values, "original_text")
+    return tsv_text(rows.iter_rows())
+
+
+def tsv_problems(found: str, expected: str, name: str) -> Iterator[str]:
+    """One line if a TSV file differs from the Parquet rows."""
+    here, there = found.split("\n"), expected.split("\n")
+    if here == there:
+        return
+    wrong = [i for i, (one, other) in enumerate(zip(here, there, strict=False)) if one != other]
+    wrong += range(min(len(here), len(there)), max(len(here), len(there)))
+    yield f"{name}: {len(wrong)} lines do not agree with the Parquet rows; first: line {wrong[0] + 1}"
+
+
+def tsv_text(rows: Iterable[Any]) -> str:
+    """Rows as lines of tab-separated fields; a field with a tab, a quote or a line break is quoted."""
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter="\t", lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+# Write and check the pairs in the file layouts of RePair. File names have the ranker r and the key m of the measure.
+
+FOLDER = "repair"
+ORIGINAL = "-1"
+AGGREGATED = ("all", "gold")
+_AGG_COLUMNS = ["qid", "order", "query"]
+_UNFIT = re.compile(r"[^A-Za-z0-9_.+-]+")
+_WHOLE = re.compile(r"-?\d{1,10}")
+_LONGEST = 80
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables that RePair publishes in addition to the pairs of a release.
+
+    ``aggregated`` has the tables ``all`` and ``gold``, each with qid, order, query and a value. ``judgements`` has
+    query_id, doc_id and relevance; it is None if the judgements may not be published.
+    """
+
+    aggregated: Mapping[str, pl.DataFrame]
+    judgements: pl.DataFrame | None = None
+
+
+def value_name(facts: Facts) -> str:
+    """``r.m``: the ranker and the measure, as they appear in names of files and columns."""
+    keys = {one.name: one.key for one in facts.measures}
+    return f"{_file_part(facts.ranker)}.{_file_part(keys[facts.measure])}"
+
+
+def _file_part(text: str) -> str:
+    return _UNFIT.sub("-", text).strip("-.")[:_LONGEST] or "unnamed"
+
+
+def agg_file(facts: Facts, kind: str) -> str:
+    """The published name of an aggregated table."""
+    return f"{FOLDER}/Q.{value_name(facts)}.agg.{kind}.tsv"
+
+
+def box_file(facts: Facts, box: str, what: str = "tsv") -> str:
+    """The published name of a box, or of its judgements (``qrels.tsv``)."""
+    return f"{FOLDER}/{value_name(facts)}.boxes/{box}.{what}"
+
+
+def box_lines(pairs: pl.DataFrame, facts: Facts, tables: Tables | None) -> dict[str, str]:
+    """The lines of the boxes and of their judgements by file name, for a block with all pairs of its queries."""
+    found = {box_file(facts, box): box_text(pairs, facts, box) for box in facts.subsets}
+    if tables is not None and tables.judgements is not None:
+        for box in facts.subsets:
+            found[box_file(facts, box, "qrels.tsv")] = _qrels_text(tables.judgements, pairs.filter(box)["query_id"])
+    return found
+
+
+def box_text(pairs: pl.DataFrame, facts: Facts, box: str) -> str:
+    """A box: the pairs of the release that are in it, without a header."""
+    measure = facts.measure
+    columns = ("query_id", "original_text", old_column(measure), "text", new_column(measure))
+    return tsv_text(pairs.filter(box).select(columns).iter_rows())
+
+
+def agg_text(table: pl.DataFrame, facts: Facts, kind: str) -> str:
+    """The text of an aggregated table; rows keep their order, and the value column gets its published name."""
+    if kind not in AGGREGATED or table.columns[:-1] != _AGG_COLUMNS:
+        raise DataError(
+            f"RePair table {kind!r}: the table must have the name 'all' or 'gold'. Its columns must be 'qid', 'order', "
+            f"'query' and a last column with values; found the columns {', '.join(table.columns)}"
+        )
+    return tsv_text([[*_AGG_COLUMNS, value_name(facts)], *table.iter_rows()])
+
+
+def _qrels_text(judgements: pl.DataFrame, queries: pl.Series) -> str:
+    chosen = judgements.filter(pl.col("query_id").is_in(queries.unique().implode()))
+    rows = chosen.select("query_id", pl.lit(0), "doc_id", "relevance").sort("query_id", "doc_id")
+    return tsv_text(rows.iter_rows())
+
+
+def repair_problems(texts: Mapping[str, str], pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
+    """One line for each difference between the RePair files of a release and its pairs."""
+    for box in facts.subsets:
+        name = box_file(facts, box)
+        if name not in texts:
+            yield f"{name}: missing"
+            continue
+        yield from tsv_problems(texts[name], box_text(pairs, facts, box), name)
+        qrels = box_file(facts, box, "qrels.tsv")
+        if qrels in texts:
+            yield from _qrels_problems(texts[qrels], set(pairs.filter(box)["query_id"]), qrels)
+    agreement = Agreement(texts, facts)
+    agreement.look(pairs)
+    yield from agreement.problems
+
+
+class Agreement:
+    """Checks that the aggregated tables agree with each other and with the pairs, which are added in blocks."""
+
+    def __init__(self, texts: Mapping[str, str], facts: Facts) -> None:
+        self._name, self._measure = agg_file(facts, "all"), facts.measure
+        read: dict[str, pl.DataFrame] = {}
+        self._first = list(_agg_problems(texts, facts, read))
+        self._every = read.get("all")
+        self._missing: dict[str, tuple[int, str]] = {}
+
+    def look(self, pairs: pl.DataFrame) -> None:
+        """Compare a block of pairs with the tables."""
+        for what, missing in _overlap(self._every, pairs, self._measure) if self._every is not None else ():
+            count, first = self._missing.get(what, (0, missing["qid"][0][:_SHOWN]))
+            self._missing[what] = count + missing.height, first
+
+    @property
+    def problems(self) -> list[str]:
+        """One line for each difference."""
+        return self._first + [
+            f"{self._name}: {count} {what} of the Parquet rows are missing or differ; first: query {first!r}"
+            for what, (count, first) in self._missing.items()
+        ]
+
+
+def _agg_problems(texts: Mapping[str, str], facts: Facts, read: dict[str, pl.DataFrame]) -> Iterator[str]:
+    names = {kind: agg_file(facts, kind) for kind in AGGREGATED}
+    for kind, name in names.items():
+        if name in texts:
+            try:
+                read[kind] = read_agg(texts[name], name, value_name(facts))
+            except DataError as error:
+                yield str(error)
+    if not facts.query_text:
+        yield from _text_problems(read, names)
+    if "gold" in read:
+        yield from _gold_problems(read["gold"], read.get("all"), names)
+
+
+def _text_problems(read: Mapping[str, pl.DataFrame], names: Mapping[str, str]) -> Iterator[str]:
+    for kind, table in read.items():
+        told = table.filter(pl.col("order") == ORIGINAL, pl.col("query") != "").height
+        if told:
+            yield f"{names[kind]}: expected no text of an original (query_text: false), found {told}"
+
+
+def read_agg(text: str, name: str, value: str) -> pl.DataFrame:
+    """A table with qid, order, query and value; DataError if the text is no aggregated table."""
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True))
+    except csv.Error as error:
+        raise DataError(f"{name}: expected tab-separated fields ({error})") from None
+    if not rows or rows[0] != [*_AGG_COLUMNS, value]:
+        raise DataError(f"{name}: expected the header qid, order, query, {value}")
+    try:
+        numbers = [float(row[3]) for row in rows[1:] if len(row) == 4]
+    except ValueError:
+        numbers = []
+    if len(numbers) < len(rows) - 1:
+        raise DataError(f"{name}: expected four fields in every line, with a number in the last field")
+    columns = {key: pl.Series([row[i] for row in rows[1:]], dtype=pl.String) for i, key in enumerate(_AGG_COLUMNS)}
+    table = pl.DataFrame({**columns, "value": pl.Series(numbers, dtype=pl.Float64)})
+    _check_originals(table, name)
+    return table
+
+
+def _check_originals(table: pl.DataFrame, name: str) -> None:
+    """Check that each query has exactly one original, which comes before its candidates."""
+    is_original = (table["order"] == ORIGINAL).to_numpy()
+    other = table.filter(~(pl.Series(is_original) | table["order"].str.starts_with("pred.")))
+    if other.height:
+        raise DataError(f"{name}: expected the order -1 or pred.i, found {other['order'][0][:_SHOWN]!r}")
+    if not table.height:
+        return
+    owner = table["qid"].gather(_place_of_original(is_original))
+    # Wrong rows: a second original of a query, and a candidate that does not follow its own original.
+    again = pl.Series(is_original) & ~table.select(pl.struct("qid", "order").is_first_distinct()).to_series()
+    alone = table.filter(again | (owner != table["qid"]) | pl.Series(~np.maximum.accumulate(is_original)))
+    if alone.height:
+        found = alone["qid"][0][:_SHOWN]
+        raise DataError(
+            f"{name}: expected one original (order -1) for each query, before its candidates; first wrong query: "
+            f"{found!r}"
+        )
+
+
+def _place_of_original(is_original: Flags) -> pl.Series:
+    """For each row, the position of the last original up to it; the first row if there is none yet."""
+    places = np.maximum.accumulate(np.where(is_original, np.arange(len(is_original)), 0))
+    return pl.Series(places)
+
+
+def _gold_problems(gold: pl.DataFrame, every: pl.DataFrame | None, names: Mapping[str, str]) -> Iterator[str]:
+    worse = gold.filter(~pl.Series(_is_gold(gold)))
+    if worse.height:
+        first = worse["qid"][0][:_SHOWN]
+        yield (
+            f"{names['gold']}: {worse.height} candidates are not above zero, or are below their original; "
+            f"first: {first!r}"
+        )
+    elif every is not None and not gold.equals(every.filter(pl.Series(_is_gold(every)))):
+        yield f"{names['gold']}: its rows differ from the gold rows of {names['all']}"
+
+
+def _is_gold(table: pl.DataFrame) -> Flags:
+    """Which rows are originals or gold candidates."""
+    is_original, values = (table["order"] == ORIGINAL).to_numpy(), table["value"].to_numpy()
+    original = values[_place_of_original(is_original).to_numpy()]
+    return np.asarray(is_original | Criterion.parse(CRITERIA["gold"]).met(values, original))
+
+
+def _overlap(every: pl.DataFrame, pairs: pl.DataFrame, measure: str) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The originals and candidates of the release that the table lacks, or has with another text or value."""
+    is_original = pl.col("order") == ORIGINAL
+    for what, value, text, rows in (
+        ("originals", old_column(measure), "original_text", every.filter(is_original)),
+        ("candidates", new_column(measure), "text", every.filter(~is_original)),
+    ):
+        # The text of an original is an empty field in the table if it is not published.
+        wanted = pairs.select(qid="query_id", query=pl.col(text).fill_null(""), value=value).unique(maintain_order=True)
+        missing = wanted.join(rows, on=["qid", "query", "value"], how="anti", maintain_order="left")
+        if missing.height:
+            yield what, missing
+
+
+def _qrels_problems(text: str, queries: set[str], name: str) -> Iterator[str]:
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True))
+    except csv.Error as error:
+        yield f"{name}: expected tab-separated fields ({error})"
+        return
+    if any(len(row) != 4 or row[1] != "0" or not _WHOLE.fullmatch(row[3]) for row in rows):
+        yield f"{name}: expected qid, 0, docid and a whole number in every line"
+        return
+    other = [row[0] for row in rows if row[0] not in queries]
+    if other:
+        yield f"{name}: {len(other)} judgements are of queries outside the box; first: {other[0][:_SHOWN]!r}"
+    if len({(row[0], row[2]) for row in rows}) < len(rows):
+        yield f"{name}: expected one judgement for each query and document"
+
+
+# Write the files of a release in the layouts of the papers, one block of pairs at a time.
+
+_PIECE = 1 << 20
+
+
+def group_file(group: int) -> str:
+    """The published name of a group's table."""
+    return f"group_{group}_results.tsv"
+
+
+class Papers:
+    """Writes the files of the papers, as far as the scheme of a release has them; blocks have whole queries."""
+
+    def __init__(self, folder: Path, facts: Facts, tables: Tables | None) -> None:
+        self._folder, self._facts, self._tables = folder, facts, tables
+        self._open, self._stack = dict[Path, IO[str]](), ExitStack()
+        self._agreement: Agreement | None = None
+        first: dict[str, str] = {}
+        if facts.scheme == BOXES:
+            first = (
+                {}
+                if tables is None
+                else {agg_file(facts, kind): agg_text(table, facts, kind) for kind, table in tables.aggregated.items()}
+            )
+            self._agreement = Agreement(first, facts)
+        elif facts.scheme == REFAIRMULATE:
+            first = {f"tsv/{group_file(group)}": tsv_text([header(facts)]) for group in GROUPS}
+        # A JSON file has the groups one after the other, so each group is first written to a temporary file.
+        self._parts = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="askew-")))
+        for name, text in first.items():
+            self._write(files.place(folder, name), text)
+
+    def _write(self, path: Path, text: str) -> None:
+        if path not in self._open:
+            self._open[path] = self._stack.enter_context(path.open("w", encoding="utf-8", newline=""))
+        self._open[path].write(text)
+
+    def add(self, block: pl.DataFrame) -> None:
+        """Add a block of pairs; it must have all pairs of its queries."""
+        texts: dict[str, str] = {}
+        if self._agreement is not None:
+            texts = box_lines(block, self._facts, self._tables)
+            self._agreement.look(block)
+        elif self._facts.scheme == REFAIRMULATE:
+            texts = {f"tsv/{group_file(group)}": group_lines(block, self._facts, group) for group in GROUPS}
+            for subset in SUBSET_FILES:
+                for group, queries in entries(block, self._facts, subset).items():
+                    path = self._parts / f"{subset}-{group}"
+                    if queries:
+                        self._write(path, f"{',' if path in self._open else ''}\n{json_lines(queries)}")
+        for name, text in texts.items():
+            self._write(files.place(self._folder, name), text)
+
+    def finish(self) -> None:
+        """Write the remaining content; raise if the files do not agree with the pairs."""
+        for file in self._open.values():
+            file.close()
+        if self._facts.scheme == REFAIRMULATE:
+            for subset, name in SUBSET_FILES.items():
+                groups = {str(group): self._pieces(self._parts / f"{subset}-{group}") for group in GROUPS}
+                with files.place(self._folder, f"json/{name}").open("w", encoding="utf-8", newline="") as file:
+                    file.writelines(json_pieces(groups))
+        if self._agreement is not None and self._agreement.problems:
+            raise DataError(self._agreement.problems[0])
+
+    def _pieces(self, path: Path) -> Iterator[str]:
+        if path in self._open:
+            with path.open(encoding="utf-8", newline="") as file:
+                while piece := file.read(_PIECE):
+                    yield piece
+
+    def close(self) -> None:
+        """Close all files, also after an error."""
+        self._stack.close()

@@ -1,0 +1,125 @@
+"""Summaries of a selection: means before and after per subset, improved and worsened pairs, and RePair's buckets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from askew.core.errors import ConfigError, DataError
+from askew.core.measure import UNBOUNDED, Bounds, Direction, new_column, old_column
+from askew.core.outcome import check_tolerance, verdicts
+from askew.core.ranking import Floats, Ints
+from askew.measures.statistics.intervals import LEVEL, known, size_bounds, sums_interval
+from askew.pairs.gains import QUERY, PairParts, parts_of
+
+_SCHEMA = {
+    "subset": pl.String, "measure": pl.String, "of": pl.String, "pairs": pl.Int64, "queries": pl.Int64,
+    "old_mean": pl.Float64, "new_mean": pl.Float64, "change": pl.Float64, "low": pl.Float64, "high": pl.Float64,
+    **dict.fromkeys(("improved_pairs", "unchanged_pairs", "worsened_pairs", "zero_pairs"), pl.Int64),
+}  # fmt: skip
+
+
+def summarize(
+    selected: pl.DataFrame | PairParts,
+    directions: Mapping[str, Direction],
+    subsets: Sequence[str],
+    bounds: Mapping[str, Bounds] | None = None,
+    level: float = LEVEL,
+    tolerance: float = 0.0,
+) -> pl.DataFrame:
+    """Table 1: for each subset (a column of flags) and measure, the means before and after.
+
+    ``pairs`` and ``queries`` count those with an old and a new score. ``change`` is the change of the mean relative to
+    the old mean in percent, with the interval from ``low`` to ``high`` (over queries, see ``change_interval``;
+    ``bounds`` are those of the measures). It is null if the old mean is zero or the data do not determine it. ``of``
+    names what is averaged: scores, or the distance from zero for a signed measure that is best at zero, because lean to
+    both sides would cancel out. ``improved_pairs`` and ``worsened_pairs`` gained and lost more than the tolerance;
+    ``unchanged_pairs`` did neither. ``zero_pairs`` have the score zero before and after.
+    """
+    if not 0 < level < 1:
+        raise ConfigError(f"level: expected a number between 0 and 1, found {level}")
+    check_tolerance(tolerance)
+    pairs = parts_of(selected)
+    _check(pairs, directions, subsets)
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    # One measure at a time, so that only a few numbers for each query are in memory.
+    for measure, direction in directions.items():
+        tallies = {subset: _Tally(pairs.queries, direction, tolerance) for subset in subsets}
+        names = [old_column(measure), new_column(measure)]
+        for frame in pairs.numbered([*subsets, *names]):
+            for subset, tally in tallies.items():
+                part = frame.filter(pl.col(subset))
+                tally.add(part[QUERY].to_numpy(), *(part[name].to_numpy() for name in names))
+        limits = (bounds or {}).get(measure, UNBOUNDED)
+        found |= {(subset, measure): tally.row(limits, level) for subset, tally in tallies.items()}
+    rows = [{"subset": key[0], "measure": key[1], **found[key]} for key in product(subsets, directions)]
+    return pl.DataFrame(rows, schema=_SCHEMA)
+
+
+def _check(selected: PairParts, directions: Mapping[str, Direction], subsets: Sequence[str]) -> None:
+    needed = ["query_id", *subsets, *(name(one) for one in directions for name in (old_column, new_column))]
+    missing = [name for name in needed if name not in selected.columns]
+    if missing:
+        raise DataError(f"summary: expected a column {missing[0]!r}, found {', '.join(selected.columns)}")
+
+
+class _Tally:
+    """Collects the means, the counts and the sums of each query for one subset and measure, part by part."""
+
+    def __init__(self, queries: int, direction: Direction, tolerance: float) -> None:
+        self._direction, self._tolerance = direction, tolerance
+        self._before, self._after = np.zeros(queries), np.zeros(queries)
+        self._sizes = np.zeros(queries, np.int32)
+        self._counts = {"improved_pairs": 0, "unchanged_pairs": 0, "worsened_pairs": 0, "zero_pairs": 0}
+
+    def add(self, query: Ints, old: Floats, new: Floats) -> None:
+        """Add pairs, in the order of the table."""
+        there = ~(np.isnan(old) | np.isnan(new))
+        query, old, new = query[there], old[there], new[there]
+        sign = verdicts(old, new, self._direction, self._tolerance)
+        found = (sign > 0, sign == 0, sign < 0, (old == 0) & (new == 0))
+        for name, flags in zip(self._counts, found, strict=True):
+            self._counts[name] += int(flags.sum())
+        if self._direction is Direction.ZERO:
+            old, new = np.abs(old), np.abs(new)
+        # The sums of this part, added to those of its queries; other parts have other queries.
+        unit, place = np.unique(query, return_inverse=True)
+        self._before[unit] += np.bincount(place, old, len(unit))
+        self._after[unit] += np.bincount(place, new, len(unit))
+        self._sizes[unit] += np.bincount(place, minlength=len(unit)).astype(np.int32)
+
+    def row(self, bounds: Bounds, level: float) -> dict[str, Any]:
+        """Return the row of the table."""
+        to_zero, n, known_queries = self._direction is Direction.ZERO, int(self._sizes.sum()), self._sizes > 0
+        told: dict[str, Any] = {"pairs": n, "queries": int(known_queries.sum()), **self._counts}
+        told["of"] = "distance from zero" if to_zero else "score"
+        if not n:
+            return told
+        sums = self._before[known_queries], self._after[known_queries]
+        before, after = (float(side.sum()) / n for side in sums)
+        limits = size_bounds(bounds) if to_zero else bounds
+        low, high = sums_interval(*sums, int(self._sizes.max()) == 1, limits, level)
+        change = known(100 * (after - before) / before if before else math.nan)
+        return {**told, "old_mean": before, "new_mean": after, "change": change, "low": low, "high": high}
+
+
+def buckets_of(best: pl.DataFrame, count: int = 10) -> pl.DataFrame:
+    """RePair's buckets: originals sorted by value in groups of equal size, with their means and their candidates'.
+
+    ``best`` is the result of ``best_candidates``. If the sizes cannot be equal, the first buckets have one more.
+    """
+    if count < 1:
+        raise ConfigError(f"buckets: expected one or more, found {count}")
+    size, more = divmod(len(best), count)
+    number = np.repeat(np.arange(count), [size + (i < more) for i in range(count)]) + 1
+    return (
+        best.sort("value", maintain_order=True)
+        .with_columns(bucket=pl.Series(number, dtype=pl.Int64))
+        .group_by("bucket", maintain_order=True)
+        .agg(queries=pl.len(), old_mean=pl.col("value").mean(), new_mean=pl.col("value_").mean())
+    )

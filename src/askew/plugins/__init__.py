@@ -1,1 +1,0 @@
-"""The plugin interfaces, and the registry that loads both built-in and third-party plugins."""

@@ -1,1 +1,0 @@
-"""Stemmers: each is a function from a lower-cased word to its stem, one file for each algorithm."""

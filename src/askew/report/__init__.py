@@ -1,0 +1,1 @@
+"""One model of tables, figures and pages, rendered as HTML, CSV, LaTeX and JSON."""

@@ -1,0 +1,335 @@
+"""The page: a header, sections with tables and figures, a footer. It is one file without scripts or external files."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from askew.core.errors import ConfigError, MissingExtra
+from askew.core.files import write_whole
+from askew.core.folders import checksum_text, read_checksums
+from askew.report.charts import COLORS, FAINT, GROUND, INK, VERDICTS, About
+from askew.report.markup import Markup, join, shown, tag
+from askew.report.table import Table, html_table, latex_table
+
+# Write the files of a report into a folder that may have other files, which are never overwritten.
+
+# The list of written files with their digests, by which a later report recognizes them.
+LIST = "report.sha256"
+_OURS = re.compile(r"report\.html|audit\.json|(figures|tables)/[a-z0-9-]+\.(svg|png|csv|parquet|tex)")
+
+
+def check_out(out: Path) -> None:
+    """Raise before any work if the report cannot be written to the folder, as far as that is known by then."""
+    known = _known(out)
+    page = out / "report.html"
+    if (page.is_symlink() or page.exists()) and not known:
+        raise _in_the_way(page)
+    for name in ("figures", "tables"):
+        _refuse_no_folder(out / name)
+
+
+def write_report(out: Path, files: Mapping[str, bytes]) -> list[Path]:
+    """Write files, given by their names in the folder. Files of an earlier report are replaced or removed.
+
+    If a file with one of the names exists that is not from an earlier report, or was changed since, an error is raised
+    before anything is written.
+    """
+    strange = [name for name in files if not _OURS.fullmatch(name)]
+    if strange:
+        raise ValueError(f"a report of askew must not have a file with the name {strange[0]!r}")
+    known = _known(out)
+    for name, data in files.items():
+        _refuse_foreign(out / name, data, known.get(name))
+    for name, data in files.items():
+        write_whole(out / name, data)
+    for name in known.keys() - files.keys():
+        if _digest_of(out / name) == known[name]:
+            (out / name).unlink()
+    write_whole(out / LIST, checksum_text({name: _digest(data) for name, data in files.items()}).encode())
+    return [out / name for name in files]
+
+
+def check_report(folder: Path) -> tuple[int, list[str]]:
+    """The number of files of a report, and a message for each of them that is missing or has other bytes."""
+    known = _known(folder)
+    found = {name: _digest_of(folder / name) for name in known}
+    wrong = [
+        f"{name}: {'missing' if found[name] is None else 'it has other bytes than when it was written'}"
+        for name in known
+        if found[name] != known[name]
+    ]
+    return len(known), wrong
+
+
+def _known(out: Path) -> dict[str, str]:
+    """The files of an earlier report in the folder, with their digests."""
+    _refuse_no_folder(out)
+    path = out / LIST
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise ConfigError(f"{path}: expected the list of an earlier report, found something else; give another folder")
+    if not path.exists():
+        return {}
+    digests, wrong = read_checksums(path.read_bytes().decode("utf-8", "replace"))
+    if wrong:
+        raise ConfigError(f"{path}: not the list of an earlier report ({wrong[0]}); give another folder")
+    return {name: digest for name, digest in digests.items() if _OURS.fullmatch(name)}
+
+
+def _refuse_foreign(path: Path, data: bytes, known: str | None) -> None:
+    _refuse_no_folder(path.parent)
+    if not path.is_symlink() and not path.exists():
+        return
+    found = _digest_of(path)
+    if found not in (known, _digest(data)) or found is None:
+        raise _in_the_way(path)
+
+
+def _in_the_way(path: Path) -> ConfigError:
+    return ConfigError(
+        f"{path}: the file exists and is not an unchanged file of an earlier report; move it or give another folder"
+    )
+
+
+def _refuse_no_folder(path: Path) -> None:
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise ConfigError(f"{path}: expected a folder or a new name, found something else; give another one")
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _digest_of(path: Path) -> str | None:
+    """The digest of a plain file, None for anything else."""
+    return None if path.is_symlink() or not path.is_file() else _digest(path.read_bytes())
+
+
+# Write charts as separate SVG or PNG files.
+
+FORMATS = ("svg", "png")
+# Pixels per unit of a picture: sharp in print at the width of a column.
+_SCALE = 3
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Raise before any work if a format is unknown, or if PNG is requested and its extra is not installed."""
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown:
+        raise ConfigError(f"figures: expected some of {', '.join(FORMATS)}, found {unknown[0]!r}")
+    if "png" in formats:
+        _converter()
+
+
+def picture_file(svg: str, kind: str) -> bytes:
+    """A chart as the bytes of an SVG or a PNG file."""
+    if kind == "svg":
+        return ('<?xml version="1.0" encoding="UTF-8"?>\n' + svg + "\n").encode()
+    return bytes(_converter().svg_to_png(svg, scale=_SCALE))
+
+
+def _converter() -> Any:
+    try:
+        import vl_convert
+    except ImportError:
+        raise MissingExtra("PNG", "figures") from None
+    return vl_convert
+
+
+# The style sheet of a page, for light and dark color schemes, narrow screens and print.
+
+# The same colors, lightened for a dark background.
+_DARK_COLORS = ("#56b4e9", "#f0a04b", "#2fc79c", "#e3a0c4", "#9fd3f2", "#d9b84a")
+_DARK = {"ink": "#e6edf3", "faint": "#3d444d", "ground": "#0d1117", "soft": "#9198a1", "shade": "#151b23"}
+_LIGHT = {"ink": INK, "faint": FAINT, "ground": GROUND, "soft": "#57606a", "shade": "#f6f8fa"}
+
+# The colors of groups, in the order of the groups. The first two are easy to distinguish for color-blind readers. No
+# group has the color of better or worse, or one close to it.
+GROUP_NAMES = tuple("abcdef")
+_GROUPS = ("#0068a8", "#a84300", "#6e6000", "#4d5663", "#00707f", "#8a4a3c")
+_DARK_GROUPS = ("#7cc4f0", "#f0a35a", "#d6c14a", "#aab4c0", "#5fc8d8", "#d6a094")
+_DARK_VERDICTS = {"better": "#56d364", "worse": "#e58be0"}
+
+
+def _variables(
+    names: dict[str, str], groups: tuple[str, ...], verdicts: dict[str, str], colors: tuple[str, ...]
+) -> str:
+    of_groups = {f"group-{name}": color for name, color in zip(GROUP_NAMES, groups, strict=True)}
+    every = {**names, **of_groups, **verdicts, **{f"c{i}": color for i, color in enumerate(colors, 1)}}
+    return ":root{" + ";".join(f"--{name}:{value}" for name, value in every.items()) + "}"
+
+
+_SERIES = "".join(
+    f".f{i}{{fill:var(--c{i});color:var(--c{i})}}.l{i}{{stroke:var(--c{i})}}" for i in range(1, len(COLORS) + 1)
+)
+_SERIES += "".join(f".f-{name}{{fill:var(--{name})}}" for name in VERDICTS)
+_SERIES += "".join(f"mark.g{i}{{border-color:var(--group-{name})}}" for i, name in enumerate(GROUP_NAMES, 1))
+
+CSS = (
+    _variables(_LIGHT, _GROUPS, VERDICTS, COLORS)
+    + "@media screen and (prefers-color-scheme:dark){"
+    + _variables(_DARK, _DARK_GROUPS, _DARK_VERDICTS, _DARK_COLORS)
+    + "}"
+    + "\n"
+    + Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    + _SERIES
+    + "\n"
+)
+
+
+# Even if a text were not escaped, the browser would run no script in it and load no file for it.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page with an entry in the contents; a ``folded`` section opens by a click or a link to it."""
+
+    name: str
+    title: str
+    body: Sequence[Markup]
+    folded: bool = False
+
+
+def document(title: str, head: Sequence[Markup], sections: Sequence[Section], foot: Sequence[Markup]) -> str:
+    """The whole page as text."""
+    metas = [
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="referrer", content="no-referrer"),
+    ]
+    top = tag("head", *metas, tag("title", shown(title)), tag("style", Markup(CSS)))
+    header, main = tag("header", tag("h1", shown(title)), *head), tag("main", *map(drawn_section, sections))
+    body = tag("body", header, contents(sections), main, tag("footer", *foot))
+    return "<!DOCTYPE html>\n" + tag("html", top, "\n", body, lang="en") + "\n"
+
+
+def contents(sections: Sequence[Section]) -> Markup:
+    """Links to all sections."""
+    links = (tag("li", tag("a", one.title, href=f"#{one.name}")) for one in sections)
+    return tag("nav", tag("ul", *links), aria_label="Contents")
+
+
+def drawn_section(one: Section) -> Markup:
+    """A section with its heading."""
+    title = tag("h2", one.title, id=f"{one.name}-title")
+    if not one.folded:
+        return tag("section", title, *one.body, id=one.name, aria_labelledby=f"{one.name}-title")
+    # The id is inside the folded element, so that a browser which follows a link to it opens the element.
+    inner = tag("div", *one.body, id=one.name)
+    return tag(
+        "section", tag("details", tag("summary", title), inner, class_="folded"), aria_labelledby=f"{one.name}-title"
+    )
+
+
+def paragraph(*words: object, kind: str | None = None) -> Markup:
+    """A paragraph of texts and markup."""
+    return tag("p", *words, class_=kind)
+
+
+def heading(words: str) -> Markup:
+    """A heading within a section."""
+    return tag("h3", words)
+
+
+def facts(pairs: Sequence[tuple[str, object]]) -> Markup:
+    """A description list of names and values."""
+    return tag("dl", *(join([tag("dt", name), tag("dd", value)]) for name, value in pairs))
+
+
+def listed(items: Sequence[object]) -> Markup:
+    """A list with bullets."""
+    return tag("ul", *(tag("li", item) for item in items))
+
+
+def code(text: object) -> Markup:
+    """A name in code type."""
+    return tag("code", shown(text))
+
+
+def folded(summary: str, text: str) -> Markup:
+    """A long text under a summary that opens by a click; its line breaks are kept."""
+    return tag("details", tag("summary", summary), tag("pre", text))
+
+
+def figure(drawn: Markup, title: str, *words: object) -> Markup:
+    """A picture with its caption."""
+    caption = tag("figcaption", tag("strong", title), " ", *words)
+    return tag("figure", tag("div", drawn, class_="scroll", tabindex="0", role="region", aria_label=title), caption)
+
+
+def figures(*drawn: Markup) -> Markup:
+    """Pictures side by side if there is room."""
+    return tag("div", *drawn, class_="figures")
+
+
+# The tables and charts of a report, which are shown on its page and can be written as files too.
+
+_OTHER = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass
+class PageParts:
+    """Tables with their data, and charts, each under its own name, in the order they were made."""
+
+    tables: dict[str, tuple[Table, pl.DataFrame | None]] = field(default_factory=dict)
+    charts: dict[str, Markup] = field(default_factory=dict)
+
+    def table(self, given: Table, data: pl.DataFrame | None = None) -> Markup:
+        """Keep a table and return it as HTML. Only a table with data is written as a file."""
+        self._once(given.name, self.tables)
+        self.tables[given.name] = given, data
+        return html_table(given)
+
+    def chart(self, about: About, drawn: Markup, *words: object) -> Markup:
+        """Keep a chart and return it as a figure; the caption begins with the title."""
+        self._once(about.name, self.charts)
+        self.charts[about.name] = drawn
+        return figure(drawn, about.title, *words)
+
+    def _once(self, name: str, taken: Mapping[str, object]) -> None:
+        if name in taken:
+            raise ValueError(f"the report has two tables or two charts with the name {name!r}")
+
+    def files(self, formats: tuple[str, ...] = (), latex: bool = False) -> dict[str, bytes]:
+        """The files of the tables and charts by name."""
+        found: dict[str, bytes] = {}
+        for name, (given, data) in self.tables.items():
+            if data is not None:
+                found[f"tables/{name}.csv"] = data.write_csv().encode()
+                if latex:
+                    found[f"tables/{name}.tex"] = latex_table(given).encode()
+        for name, drawn in self.charts.items():
+            found |= {f"figures/{name}.{kind}": picture_file(drawn, kind) for kind in formats}
+        return found
+
+
+def slug(text: str, taken: Mapping[str, object] | None = None, before: str = "x") -> str:
+    """Convert a text to a name of lowercase letters, digits and hyphens; a number is added if the name is taken."""
+    name = f"{before}-{_OTHER.sub('-', text.lower()).strip('-')}".strip("-")
+    found, number = name, 2
+    while taken is not None and found in taken:
+        found, number = f"{name}-{number}", number + 1
+    return found
+
+
+def labels_note(labels: Iterable[str], elsewhere: str = "") -> str:
+    """Explain the signs in labels of measures; ``elsewhere`` is the ranker of the selection, if it is another one."""
+    every = "".join(labels)
+    said = ["↑ ↓: the better direction."]
+    if "|" in every:
+        said.append("|M|: the absolute value of M.")
+    if "°" in every:
+        said.append("°: this measure decides the group of a query and which queries are perfect.")
+    if "*" in every:
+        why = f" under {elsewhere}" if elsewhere else ", so its in-sample values improve by construction"
+        said.append(f"*: pairs were chosen by this measure, or by one with the same values{why}.")
+    return " ".join(said)

@@ -1,0 +1,1 @@
+"""Reformulators, language models, filters, judges and classifiers of queries."""

@@ -1,0 +1,244 @@
+"""Feedback by clusters, after ReQue's docluster and termluster.
+
+``docluster``    Makes a graph of the top-ranked passages, with an edge between two passages if the cosine of their
+                 tf-idf vectors is above ``similarity``, and splits it once (Girvan and Newman). For each cluster of
+                 more than one passage it takes the top term of each passage and adds the ``words`` best by tf-idf.
+``termcluster``  Makes a graph of the terms of the top-ranked passages with a tf-idf above ``weight``, without numbers
+                 and terms of one or two letters. Two terms have an edge if they occur together in ``edges`` passages
+                 or more; the number of these passages is the weight of the edge. Louvain finds the clusters. Each
+                 query term adds its ``words`` best neighbors in its cluster: those with the highest edge weight first,
+                 then those with the highest tf-idf.
+
+tf-idf is tf * ln(documents / document frequency). ReQue reads it from Anserini, truncated to a whole number. In ReQue
+the last passage never has an edge because of an off-by-one error; here it can have edges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from askew.core.plugins import Count, NotNegative, Share
+from askew.core.protocols import Candidates, QueryBatch
+from askew.core.ranking import Flags, Floats
+from askew.rewrite.feedback import Bag, Reading, Weights, append_terms, best_first
+
+# Two algorithms that cluster a small graph. Nodes are numbers; ties go to the lowest number.
+
+Neighbors = list[set[int]]
+Clusters = list[list[int]]
+_LEAST_GAIN = 1e-12
+
+
+def components(neighbors: Sequence[set[int]]) -> Clusters:
+    """Return the connected components, each sorted, in the order of their lowest nodes."""
+    seen: set[int] = set()
+    parts = []
+    for node in range(len(neighbors)):
+        if node in seen:
+            continue
+        part, waiting = {node}, [node]
+        while waiting:
+            new = neighbors[waiting.pop()] - part
+            part |= new
+            waiting += new
+        seen |= part
+        parts.append(sorted(part))
+    return parts
+
+
+def edge_betweenness(neighbors: Sequence[set[int]]) -> dict[tuple[int, int], float]:
+    """For each edge (lower node first) the number of shortest paths between two nodes that use it (Brandes 2001)."""
+    flows = {(a, b): 0.0 for a in range(len(neighbors)) for b in sorted(neighbors[a]) if a < b}
+    for source in range(len(neighbors)):
+        order, paths, before = _shortest_paths(neighbors, source)
+        flow = dict.fromkeys(order, 0.0)
+        for node in reversed(order):
+            for previous in before[node]:
+                part = paths[previous] / paths[node] * (1 + flow[node])
+                flow[previous] += part
+                # Each path is counted from both of its ends.
+                flows[min(previous, node), max(previous, node)] += part / 2
+    return flows
+
+
+def _shortest_paths(
+    neighbors: Sequence[set[int]], source: int
+) -> tuple[list[int], dict[int, int], dict[int, list[int]]]:
+    """Return the nodes by distance from the source, the number of shortest paths to each, and its predecessors."""
+    order, distance, paths = [source], {source: 0}, {source: 1}
+    before: dict[int, list[int]] = {source: []}
+    for node in order:
+        for other in sorted(neighbors[node]):
+            if other not in distance:
+                distance[other], paths[other], before[other] = distance[node] + 1, 0, []
+                order.append(other)
+            if distance[other] == distance[node] + 1:
+                paths[other] += paths[node]
+                before[other].append(node)
+    return order, paths, before
+
+
+def first_split(neighbors: Sequence[set[int]]) -> Clusters:
+    """Return the components after the first split of Girvan and Newman; without edges, each node is a component."""
+    left: Neighbors = [set(near) for near in neighbors]
+    whole = len(components(left))
+    while any(left):
+        flows = edge_betweenness(left)
+        # Rounded, because sums of the same values in another order differ in the last digits.
+        a, b = min(flows, key=lambda edge: (-round(flows[edge], 9), edge))
+        left[a].discard(b)
+        left[b].discard(a)
+        if len(components(left)) > whole:
+            break
+    return components(left)
+
+
+def louvain(weights: Floats) -> Clusters:
+    """Return clusters of high modularity; the graph is a symmetric matrix of weights, without loops."""
+    clusters: Clusters = [[node] for node in range(len(weights))]
+    while True:
+        labels = _move_nodes(weights)
+        names = sorted(set(labels))
+        if len(names) == len(weights):
+            return sorted(sorted(cluster) for cluster in clusters)
+        member = np.array([[label == name for name in names] for label in labels], np.float64)
+        clusters = [[node for i in np.flatnonzero(column) for node in clusters[i]] for column in member.T]
+        weights = member.T @ weights @ member
+
+
+def _move_nodes(weights: Floats) -> list[int]:
+    """Move each node in turn to the neighboring cluster with the highest gain in modularity, until no move gains."""
+    degrees, labels = weights.sum(axis=1), np.arange(len(weights))
+    moved = bool(weights.any())
+    while moved:
+        moved = False
+        for node in range(len(weights)):
+            own = int(labels[node])
+            labels[node] = -1
+            near = sorted({own, *labels[weights[node] > 0].tolist()} - {-1})
+            gains = [_gain(weights[node], degrees, node, labels == name) for name in near]
+            best = int(np.argmax(np.round(gains, 12)))
+            if gains[best] > gains[near.index(own)] + _LEAST_GAIN:
+                labels[node], moved = near[best], True
+            else:
+                labels[node] = own
+    return [int(label) for label in labels]
+
+
+def _gain(weights: Floats, degrees: Floats, node: int, inside: Flags) -> float:
+    """Return the gain in modularity, up to a constant factor, if a node with these weights joins the nodes inside."""
+    total = degrees.sum()
+    return float((weights[inside].sum() - degrees[node] * degrees[inside].sum() / total) / total)
+
+
+_READS = frozenset({"passages", "statistics"})
+
+
+class DocCluster:
+    """Appends the top words of clusters of similar passages (ReQue's docluster)."""
+
+    method = "docluster"
+    reads = _READS
+
+    def __init__(self, documents: Count = 10, words: Count = 3, similarity: Share = 0.5) -> None:
+        self.mixes, self._words, self._similarity = documents, words, similarity
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return everything besides the queries that determines the candidates."""
+        return {"documents": self.mixes, "words": self._words, "similarity": self._similarity}
+
+    def reformulate(self, asked: QueryBatch) -> Candidates:
+        """Return the query followed by the words of its clusters, the cluster of the top-ranked passage first."""
+        reading = Reading(asked, self.method, self.mixes)
+        return append_terms(asked, reading, lambda row: self._chosen([reading.tf_idf(b) for b in reading.bags(row)]))
+
+    def _chosen(self, passages: list[Weights]) -> list[str]:
+        near = cosines(passages) > self._similarity
+        neighbors = [set(np.flatnonzero(row).tolist()) - {i} for i, row in enumerate(near)]
+        chosen = []
+        for cluster in first_split(neighbors):
+            if len(cluster) > 1:
+                chosen += best_first(_top_words([passages[i] for i in cluster]))[: self._words]
+        return chosen
+
+
+class TermCluster:
+    """Appends the neighbors of each query word in a graph of words that occur together (ReQue's termluster)."""
+
+    method = "termcluster"
+    reads = _READS
+
+    def __init__(self, documents: Count = 5, words: Count = 3, weight: NotNegative = 2.0, edges: Count = 4) -> None:
+        self.mixes, self._words, self._weight, self._edges = documents, words, weight, edges
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return everything besides the queries that determines the candidates."""
+        return {"documents": self.mixes, "words": self._words, "weight": self._weight, "edges": self._edges}
+
+    def reformulate(self, asked: QueryBatch) -> Candidates:
+        """Return the query followed by the neighbors of its words, in the order of the words."""
+        reading = Reading(asked, self.method, self.mixes)
+        return append_terms(asked, reading, lambda row: self._chosen(reading, row))
+
+    def _chosen(self, reading: Reading, row: int) -> list[str]:
+        passages = [self._heavy(reading, bag) for bag in reading.bags(row)]
+        terms, together = co_occurrence(passages, self._edges)
+        if not terms:
+            return []
+        total = {term: math.fsum(passage.get(term, 0.0) for passage in passages) for term in terms}
+        clusters, places = louvain(together), {term: i for i, term in enumerate(terms)}
+        chosen = []
+        for term in reading.query(row).counts:
+            if term in places:
+                near = _cluster_of(clusters, places[term])
+                ranks = {i: (-together[places[term], i], -total[terms[i]], terms[i]) for i in near}
+                chosen += [terms[i] for i in sorted(ranks, key=ranks.__getitem__)][: self._words]
+        return chosen
+
+    def _heavy(self, reading: Reading, bag: Bag) -> Weights:
+        weights = reading.tf_idf(bag)
+        return {t: w for t, w in weights.items() if w > self._weight and len(t) > 2 and not t.isdigit()}
+
+
+def cosines(vectors: list[Weights]) -> Floats:
+    """Return the cosine of every pair of vectors; 0 if one of them is all zeros."""
+    terms = {term: i for i, term in enumerate(sorted({term for vector in vectors for term in vector}))}
+    matrix = np.zeros((len(vectors), len(terms)))
+    for i, vector in enumerate(vectors):
+        matrix[i, [terms[term] for term in vector]] = list(vector.values())
+    lengths = np.sqrt((matrix * matrix).sum(axis=1))
+    units = matrix / np.where(lengths > 0, lengths, 1)[:, None]
+    found: Floats = units @ units.T
+    return found
+
+
+def co_occurrence(passages: list[Weights], least: int) -> tuple[list[str], Floats]:
+    """Return the sorted terms that occur together in ``least`` passages or more, and the matrix of these counts."""
+    pairs = Counter(pair for passage in passages for pair in combinations(sorted(passage), 2))
+    kept = {pair: count for pair, count in pairs.items() if count >= least}
+    terms = sorted({term for pair in kept for term in pair})
+    places = {term: i for i, term in enumerate(terms)}
+    together = np.zeros((len(terms), len(terms)))
+    for (one, other), count in kept.items():
+        together[places[one], places[other]] = together[places[other], places[one]] = count
+    return terms, together
+
+
+def _top_words(passages: list[Weights]) -> Weights:
+    """Return the top term of each passage with its tf-idf, or the highest one if it tops several passages."""
+    top: Weights = {}
+    for passage in passages:
+        for term in best_first(passage)[:1]:
+            if passage[term] > 0:
+                top[term] = max(passage[term], top.get(term, 0.0))
+    return top
+
+
+def _cluster_of(clusters: Clusters, node: int) -> list[int]:
+    return next([i for i in cluster if i != node] for cluster in clusters if node in cluster)

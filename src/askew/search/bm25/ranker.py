@@ -1,0 +1,262 @@
+"""Search a BM25 index. Batches of queries are analyzed together, and equal bags of terms are searched once."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+
+from askew.core.errors import ConfigError
+from askew.core.plugins import Between, Count, NotNegative, OneOf, Positive, Share
+from askew.core.ranking import Hits
+from askew.search.bm25.analyze import Analyzer, analyzer_names
+from askew.search.bm25.build import build_index
+from askew.search.bm25.index import Index
+from askew.search.bm25.postings import LENGTHS, MODELS, Bm25, Model, Qld
+from askew.search.bm25.search import MOST, Bags, BagSearcher, distinct_bags
+from askew.search.common import query_texts
+from askew.search.feedback import (
+    SINGLE,
+    Numbers,
+    Weights,
+    best,
+    has_usable_length,
+    is_common,
+    mean_vector,
+    relevance_model,
+    to_length_one,
+    to_sum_one,
+)
+
+
+class Bm25Ranker:
+    """Searches an index under a model: BM25 with its parameters, or query likelihood."""
+
+    most = MOST
+
+    def __init__(
+        self, index: Index | Path | str, model: Model | str = "bm25", threads: int | None = None,
+        analyzer: Analyzer | None = None,
+    ) -> None:  # fmt: skip
+        self.index = index if isinstance(index, Index) else Index.open(index)
+        if isinstance(model, str):
+            if model not in MODELS:
+                raise ConfigError(f"model {model!r}: expected one of {', '.join(MODELS)}")
+            model = MODELS[model]
+        self.model, self.id, self.doc_ids = model, model.id, self.index.doc_ids
+        self.weights = self.index.weights(model)
+        self.analyzer = _same_analyzer(analyzer, self.index.header["analyzer"])
+        self._searcher = BagSearcher(self.index.offsets, self.index.docs, self.weights, len(self.index), threads)
+        self.threads = self._searcher.threads
+
+    def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
+        """The k best documents of each query."""
+        array = texts if isinstance(texts, pa.Array) else pa.array(list(texts), pa.large_string())
+        return self.search_bags(self.bags(array.cast(pa.large_string()).fill_null("")), k)
+
+    def search_bags(self, bags: Bags, k: int) -> Hits:
+        """Do the same as ``search`` for queries given as bags of terms."""
+        return self._searcher.search(bags, k)
+
+    def search_weighted(self, queries: Sequence[Mapping[str, float]], k: int = 10) -> Hits:
+        """Do the same as ``search`` for queries given as analyzed terms with weights."""
+        names = sorted({term for query in queries for term in query})
+        numbers = dict(zip(names, self.index.term_numbers(names).tolist(), strict=True))
+        rows = [[(numbers[t], w) for t, w in query.items() if numbers[t] >= 0 and w > 0] for query in queries]
+        offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+        flat = [pair for row in rows for pair in row]
+        terms = np.array([t for t, _ in flat], np.int64)
+        weights = np.array([w for _, w in flat], np.float64)
+        return self.search_bags(Bags(offsets, terms, weights, np.arange(len(rows))), k)
+
+    def bags(self, texts: pa.Array) -> Bags:
+        """Analyze queries. Terms that no document has are left out, and equal queries are merged."""
+        words, ids, counts = self.analyzer.split(texts)
+        known = self._numbers(words)
+        terms = known[ids] if len(words) else np.zeros(0, np.int64)
+        query = np.repeat(np.arange(len(counts)), counts)
+        query, terms = query[terms >= 0], terms[terms >= 0]
+        order = np.lexsort((terms, query))
+        query, terms = query[order], terms[order]
+        new = np.ones(len(terms), np.bool_)
+        new[1:] = (terms[1:] != terms[:-1]) | (query[1:] != query[:-1])
+        starts = np.flatnonzero(new)
+        weights = np.diff(np.append(starts, len(terms))).astype(np.float64)
+        sizes = np.bincount(query[starts], minlength=len(counts))
+        return distinct_bags(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), terms[starts], weights)
+
+    def _numbers(self, words: list[str]) -> Any:
+        terms = self.analyzer.to_terms(words)
+        numbers = self.index.term_numbers([term or "" for term in terms])
+        numbers[[term is None for term in terms]] = -1
+        return numbers
+
+
+def _same_analyzer(given: Analyzer | None, name: str) -> Analyzer:
+    """The analyzer of the index: queries must be analyzed in the same way as documents."""
+    if given is None:
+        return Analyzer(name)
+    if given.name != name:
+        raise ConfigError(
+            f"analyzer: expected {name!r}, with which the index was built, found {given.name!r}; use {name!r}"
+        )
+    return given
+
+
+# Pseudo-relevance feedback as Anserini does it: RM3 and Rocchio.
+
+_LETTERS_AND_DIGITS = re.compile(r"[a-z0-9]+")
+
+
+@dataclass(frozen=True)
+class Rm3:
+    """RM3's settings; the defaults are Anserini's."""
+
+    documents: int = 10
+    terms: int = 10
+    original: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.documents < 1 or self.terms < 1 or not 0 <= self.original <= 1:
+            raise ConfigError(f"rm3: expected documents >= 1, terms >= 1 and 0 <= original <= 1; found {self}")
+
+    def read(self, usable: Weights) -> Weights:
+        """The most frequent terms of letters and digits among the usable terms of a document."""
+        return best({term: n for term, n in usable.items() if _LETTERS_AND_DIGITS.fullmatch(term)}, self.terms)
+
+    def mix(self, query: Weights, documents: Sequence[tuple[Weights, float]], numbers: Numbers = SINGLE) -> Weights:
+        """Mix the query with the terms of its top-ranked documents. ``documents`` are pairs of terms and score."""
+        own = to_sum_one(query, numbers)
+        model = relevance_model([terms for terms, _ in documents], [s for _, s in documents], self.terms, numbers)
+        original, rounded = numbers.rounded(self.original), numbers.rounded
+        return {
+            term: rounded(rounded(original * own.get(term, 0.0)) + (1 - original) * model.get(term, 0.0))
+            for term in {**own, **model}
+        }
+
+
+@dataclass(frozen=True)
+class Rocchio:
+    """Rocchio's settings; the defaults are Anserini's (without negative documents)."""
+
+    documents: int = 10
+    terms: int = 10
+    alpha: float = 1.0
+    beta: float = 0.75
+
+    def __post_init__(self) -> None:
+        if self.documents < 1 or self.terms < 1 or min(self.alpha, self.beta) < 0:
+            raise ConfigError(f"rocchio: expected documents >= 1, terms >= 1, alpha >= 0 and beta >= 0; found {self}")
+
+    def read(self, usable: Weights) -> Weights:
+        """All usable terms of a document."""
+        return usable
+
+    def mix(self, query: Weights, documents: Sequence[tuple[Weights, float]], numbers: Numbers = SINGLE) -> Weights:
+        """Mix the query with the mean of its top-ranked documents."""
+        own = to_length_one(query, numbers)
+        mean = to_length_one(best(mean_vector([terms for terms, _ in documents], numbers), self.terms), numbers)
+        alpha, beta, rounded = numbers.rounded(self.alpha), numbers.rounded(self.beta), numbers.rounded
+        return {
+            term: rounded(rounded(alpha * own.get(term, 0.0)) + rounded(beta * mean.get(term, 0.0)))
+            for term in {**own, **mean}
+        }
+
+
+def expand(ranker: Bm25Ranker, texts: Sequence[str], method: Rm3 | Rocchio) -> list[Weights]:
+    """Expand each query to weighted terms. A query without results keeps its own terms."""
+    first = ranker.search(texts, method.documents)
+    expanded = []
+    for i, text in enumerate(texts):
+        query: Weights = {term: float(count) for term, count in Counter(ranker.analyzer.terms(text)).items()}
+        part = slice(int(first.offsets[i]), int(first.offsets[i + 1]))
+        found = zip(first.docs[part].tolist(), first.scores[part].tolist(), strict=True)
+        documents = [(method.read(_usable_terms(ranker, doc)), score) for doc, score in found]
+        expanded.append(method.mix(query, documents) if documents else query)
+    return expanded
+
+
+def search_with_feedback(ranker: Bm25Ranker, texts: Sequence[str], k: int, method: Rm3 | Rocchio) -> Hits:
+    """Search, expand, search again."""
+    return ranker.search_weighted(expand(ranker, texts, method), k)
+
+
+def _usable_terms(ranker: Bm25Ranker, doc: int) -> Weights:
+    """The terms of a document that are allowed for feedback, with their frequencies."""
+    index = ranker.index
+    numbers, counts = index.document_terms(doc)
+    rare = ~is_common(index.offsets[numbers + 1] - index.offsets[numbers], index.with_text)
+    names = index.terms.take(pa.array(numbers[rare])).to_pylist()
+    found = zip(names, counts[rare].tolist(), strict=True)
+    return {name: float(count) for name, count in found if has_usable_length(name)}
+
+
+# BM25 and related rankers, under their names in commands and recipes.
+
+Chain = Annotated[str, OneOf(analyzer_names)]
+Lengths = Annotated[str, OneOf(LENGTHS)]
+Documents = Annotated[int, Between(1, MOST)]
+
+
+def make_index(
+    documents: Iterable[pa.Table], folder: Path, analyzer: Chain = "english", threads: Count | None = None
+) -> dict[str, Any]:
+    """Make an index with the postings for BM25, query likelihood and feedback."""
+    return build_index(documents, folder, Analyzer(analyzer), threads).header
+
+
+def bm25(
+    index: Path | str, k1: NotNegative = 0.9, b: Share = 0.4, lengths: Lengths = "lucene", threads: Count | None = None
+) -> Bm25Ranker:
+    """BM25 as Lucene computes it, with Anserini's k1 and b; exact and fast."""
+    return Bm25Ranker(index, Bm25(k1, b, lengths), threads)
+
+
+def bm25_msmarco(index: Path | str, lengths: Lengths = "lucene", threads: Count | None = None) -> Bm25Ranker:
+    """BM25 with k1 and b tuned on MS MARCO passages (0.82, 0.68)."""
+    return Bm25Ranker(index, Bm25(0.82, 0.68, lengths), threads)
+
+
+def qld(
+    index: Path | str, mu: Positive = 1000.0, lengths: Lengths = "lucene", threads: Count | None = None
+) -> Bm25Ranker:
+    """Query likelihood with Dirichlet smoothing, on the postings of BM25."""
+    return Bm25Ranker(index, Qld(mu, lengths), threads)
+
+
+class FeedbackRanker:
+    """BM25 with pseudo-relevance feedback: a second search adds terms of the top-ranked documents to the query."""
+
+    most = MOST
+
+    def __init__(self, base: Bm25Ranker, method: Rm3 | Rocchio, name: str) -> None:
+        self.base, self.method, self.doc_ids = base, method, base.doc_ids
+        self.id = f"{base.id}-{name}"
+
+    def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
+        """The k best documents of each text after feedback."""
+        return search_with_feedback(self.base, query_texts(texts), k, self.method)
+
+
+def rm3(
+    index: Path | str, documents: Documents = 10, terms: Count = 10, original: Share = 0.5,
+    k1: NotNegative = 0.9, b: Share = 0.4, threads: Count | None = None,
+) -> FeedbackRanker:  # fmt: skip
+    """BM25 with RM3 feedback and Anserini's default settings."""
+    name = f"rm3-{documents}-{terms}-{original:g}"
+    return FeedbackRanker(bm25(index, k1, b, threads=threads), Rm3(documents, terms, original), name)
+
+
+def rocchio(
+    index: Path | str, documents: Documents = 10, terms: Count = 10, alpha: NotNegative = 1.0,
+    beta: NotNegative = 0.75, k1: NotNegative = 0.9, b: Share = 0.4, threads: Count | None = None,
+) -> FeedbackRanker:  # fmt: skip
+    """BM25 with Rocchio feedback and Anserini's default settings."""
+    name = f"rocchio-{documents}-{terms}-{alpha:g}-{beta:g}"
+    return FeedbackRanker(bm25(index, k1, b, threads=threads), Rocchio(documents, terms, alpha, beta), name)

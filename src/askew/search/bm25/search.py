@@ -1,0 +1,537 @@
+"""Exact top-k search in compiled code, without the GIL.
+
+Terms are ordered by their upper bounds (the most that they can add to a score). Terms whose bounds together cannot
+reach the k-th best score so far (the floor) are not essential: documents that contain only these terms are skipped. The
+floor starts at the highest k-th impact of any term. For small k, each essential list is read in turn, the highest bound
+first, and blocks of 64 postings are skipped by their maxima. For large k, all essential lists are read together, window
+by window, and a sample of the documents gives the expected floor first. Before a document is looked up in the other
+lists, tables bound the score that these lists can add.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from askew.core import machine
+from askew.core.compiled import compiled, lowest_bit, sort_ascending
+from askew.core.errors import ConfigError
+from askew.core.ranking import Hits
+from askew.search.bm25.postings import (
+    AT,
+    BEGIN,
+    BLOCK,
+    BLOCKS,
+    KTH,
+    STOP,
+    Lists,
+    Open,
+    QueryLists,
+    Weights,
+    add_dense,
+    choose_tables,
+    essential_from,
+    finish,
+    most_near,
+    order_lists,
+    rewind,
+    room_for_lists,
+    room_for_open,
+    seek,
+)
+from askew.search.disk import CheckedArray
+
+# Keep the k best documents so far, as 64-bit keys.
+
+_SMALL_K = 48
+# A sum this close below a 32-bit score may round to it, and win the tie by its earlier position in the collection.
+TIE = 1.0 - 1.2e-7
+
+
+class KeptHits(NamedTuple):
+    """The keys that are kept, and the score that a document must reach (``floor[0]``)."""
+
+    keys: Any
+    floor: Any
+    as_float: Any
+    as_bits: Any
+
+
+@compiled
+def keep_best(keys: Any, size: int, k: int) -> None:
+    """Move the k highest keys to the front (quickselect)."""
+    low, high = 0, size - 1
+    while low < high:
+        pivot = keys[(low + high) >> 1]
+        i, j = low, high
+        while i <= j:
+            while keys[i] > pivot:
+                i += 1
+            while keys[j] < pivot:
+                j -= 1
+            if i <= j:
+                keys[i], keys[j] = keys[j], keys[i]
+                i += 1
+                j -= 1
+        if k - 1 <= j:
+            high = j
+        elif k - 1 >= i:
+            low = i
+        else:
+            return
+
+
+@compiled
+def _lowest(keys: Any, size: int) -> Any:
+    lowest = keys[0]
+    for i in range(1, size):
+        lowest = min(lowest, keys[i])
+    return lowest
+
+
+@compiled
+def lowest_score(best: KeptHits, size: int) -> Any:
+    """The lowest score among the first ``size`` keys."""
+    best.as_bits[0] = np.uint32(_lowest(best.keys, size) >> np.uint64(32))
+    return np.float64(best.as_float[0])
+
+
+@compiled(forceinline=True)
+def offer(score: Any, doc: int, k: int, size: int, best: KeptHits) -> int:
+    """Add a document to the best so far, and return the new number of keys."""
+    keys = best.keys
+    best.as_float[0] = score
+    key = np.uint64(best.as_bits[0]) << np.uint64(32) | np.uint64(0xFFFFFFFF - doc)
+    if k <= _SMALL_K:
+        # For small k the keys are kept sorted, and the floor is always the k-th score.
+        if size == k and key < keys[size - 1]:
+            return size
+        at = size if size < k else k - 1
+        while at > 0 and keys[at - 1] < key:
+            keys[at] = keys[at - 1]
+            at -= 1
+        keys[at] = key
+        size = min(size + 1, k)
+        if size == k:
+            best.as_bits[0] = np.uint32(keys[k - 1] >> np.uint64(32))
+            best.floor[0] = max(best.floor[0], np.float64(best.as_float[0]) * TIE)
+        return size
+    keys[size] = key
+    size += 1
+    if size == 2 * k:
+        keep_best(keys, size, k)
+        best.floor[0] = max(best.floor[0], lowest_score(best, k) * TIE)
+        return k
+    return size
+
+
+@compiled
+def sort_best(best: KeptHits, size: int, k: int) -> int:
+    """Sort the k best of the first ``size`` keys, the best first, and return their number."""
+    keys = best.keys
+    if size > k:
+        keep_best(keys, size, k)
+        size = k
+    sort_ascending(keys[:size])
+    for i in range(size >> 1):
+        keys[i], keys[size - 1 - i] = keys[size - 1 - i], keys[i]
+    return size
+
+
+@compiled
+def write_best(best: KeptHits, size: int, docs: Any, scores: Any) -> None:
+    """Write the documents and scores of the keys."""
+    for i in range(size):
+        best.as_bits[0] = np.uint32(best.keys[i] >> np.uint64(32))
+        scores[i] = best.as_float[0]
+        docs[i] = np.int32(np.uint64(0xFFFFFFFF) - (best.keys[i] & np.uint64(0xFFFFFFFF)))
+
+
+_WINDOW = 1 << 14
+_NO_DOC = 0x7FFFFFFF
+# Up to this k, reading list by list is faster than window by window.
+FEW = 100
+# The sample has one document in 32, in runs of 512. The expected floor is the score at rank n of the sample, where n is
+# the expected number of top-k documents in the sample plus three standard deviations.
+_SHARE, _SAMPLE, _DEVIATIONS = 32, 512, 3.0
+
+
+class Window(NamedTuple):
+    """The partial scores of a window of documents, and a bit for each document that has one."""
+
+    sums: Any
+    touched: Any
+
+
+@compiled
+def _add_window(
+    start: int, end: int, first: int, count: int, query: QueryLists, lists: Lists, floor: Any, window: Window
+) -> None:
+    """Sum the essential terms over one window of documents, the term with the highest bound first.
+
+    A document without an earlier term is skipped if this term and the bounds of all later terms cannot reach the floor.
+    """
+    docs, impacts, sums, touched = lists.docs, lists.impacts, window.sums, window.touched
+    for t in range(count - 1, first - 1, -1):
+        p, last, w = query.columns[t, AT], query.columns[t, STOP], query.weight[t]
+        enough = floor[0] - (query.reach[t - 1] if t > 0 else 0.0)
+        while p < last and docs[p] < end:
+            i = docs[p] - start
+            add = w * np.float64(impacts[p])
+            p += 1
+            if sums[i] == 0.0:
+                if add < enough:
+                    continue
+                touched[i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+            sums[i] += add
+        query.columns[t, AT] = p
+
+
+@compiled
+def _collect(start: int, size: int, rest: Any, floor: Any, window: Window, left: Open) -> int:
+    """Collect the documents of a window that may still reach the floor, and reset the sums and bits."""
+    sums, touched = window.sums, window.touched
+    some = 0
+    for word in range(size >> 6):
+        bits = touched[word]
+        touched[word] = 0
+        while bits != 0:
+            i = (word << 6) + np.int64(lowest_bit(bits))
+            bits &= bits - np.uint64(1)
+            total = sums[i]
+            sums[i] = 0.0
+            left.docs[some], left.sums[some] = start + i, total
+            some += total + rest >= floor[0]
+    return some
+
+
+@compiled
+def _search_window(
+    start: int, width: int, first: int, count: int, k: int, size: int, query: QueryLists, lists: Lists, best: KeptHits,
+    window: Window, left: Open,
+) -> int:  # fmt: skip
+    """Search one window of documents, and return the new number of kept documents."""
+    _add_window(start, start + width, first, count, query, lists, best.floor, window)
+    some = _collect(start, width, query.reach[first - 1] if first > 0 else 0.0, best.floor, window, left)
+    dense, tables, fixed = choose_tables(first, query)
+    kept = 0
+    for c in range(some):
+        most = most_near(left.docs[c], left.sums[c] + fixed, dense, tables, query, lists)
+        left.docs[kept], left.sums[kept] = left.docs[c], left.sums[c]
+        kept += most >= best.floor[0]
+    add_dense(kept, first, query, lists, left)
+    for c in range(kept):
+        doc = left.docs[c]
+        total = finish(doc, left.sums[c], first, dense, tables, fixed, query, lists, best.floor)
+        if total >= best.floor[0]:
+            size = offer(np.float32(total), doc, k, size, best)
+    return size
+
+
+@compiled
+def _walk_list(
+    t: int,
+    p: int,
+    k: int,
+    size: int,
+    query: QueryLists,
+    lists: Lists,
+    best: KeptHits,
+    left: Open,
+    seen: Any,
+    stamp: int,
+) -> int:
+    """Read one list from a position on, and look its documents up in the lists with lower bounds.
+
+    Blocks of postings that cannot reach the floor are skipped.
+    """
+    docs, impacts, floor = lists.docs, lists.impacts, best.floor
+    dense, tables, fixed = choose_tables(t, query)
+    rest = query.reach[t - 1] if t > 0 else 0.0
+    end, begin, w = query.columns[t, STOP], query.columns[t, BEGIN], query.weight[t]
+    while p < end:
+        number = (p - begin) // BLOCK
+        limit = min(begin + (number + 1) * BLOCK, end)
+        if w * np.float64(lists.block_max[query.columns[t, BLOCKS] + number]) + rest < floor[0]:
+            p = limit
+            continue
+        # First bound the whole block without branches, then score the few documents that may reach the floor.
+        some = 0
+        for q in range(p, limit):
+            doc, total = np.int64(docs[q]), w * np.float64(impacts[q])
+            most = most_near(doc, total + fixed, dense, tables, query, lists)
+            left.docs[some], left.sums[some] = doc, total
+            some += most >= floor[0]
+        p = limit
+        add_dense(some, t, query, lists, left)
+        for c in range(some):
+            doc = left.docs[c]
+            total = finish(doc, left.sums[c], t, dense, tables, fixed, query, lists, floor)
+            if total >= floor[0] and seen[doc] != stamp:
+                seen[doc] = stamp
+                size = offer(np.float32(total), doc, k, size, best)
+    return size
+
+
+@compiled
+def _walk_lists(
+    k: int, count: int, query: QueryLists, lists: Lists, best: KeptHits, left: Open, seen: Any, stamp: int
+) -> int:
+    """For small k: read each essential list in turn, the one with the highest bound first.
+
+    Rare words come first and raise the floor early, so most long lists are never read. The first list that contains a
+    document gives it its complete score, and later lists give it a lower one. So only documents that were kept must be
+    recognized in later lists.
+    """
+    size = 0
+    for t in range(count - 1, -1, -1):
+        if query.reach[t] < best.floor[0]:
+            break
+        rewind(t, query)
+        size = _walk_list(t, query.columns[t, BEGIN], k, size, query, lists, best, left, seen, stamp)
+    return size
+
+
+@compiled
+def _walk_windows(
+    k: int,
+    count: int,
+    query: QueryLists,
+    lists: Lists,
+    best: KeptHits,
+    window: Window,
+    left: Open,
+    seen: Any,
+    stamp: int,
+) -> int:
+    """For large k: MaxScore, window by window over the essential lists, then over the last list alone."""
+    size = 0
+    first = essential_from(query.reach, count, best.floor)
+    while first < count - 1:
+        start = np.int64(_NO_DOC)
+        for t in range(first, count):
+            if query.columns[t, AT] < query.columns[t, STOP]:
+                start = min(start, np.int64(lists.docs[query.columns[t, AT]]))
+        if start == _NO_DOC:
+            break
+        size = _search_window(start, _WINDOW, first, count, k, size, query, lists, best, window, left)
+        first = essential_from(query.reach, count, best.floor)
+    if first == count - 1:
+        size = _walk_list(first, query.columns[first, AT], k, size, query, lists, best, left, seen, stamp)
+    return size
+
+
+@compiled
+def _expected_floor(
+    k: int, count: int, documents: int, query: QueryLists, lists: Lists, best: KeptHits, window: Window, left: Open
+) -> Any:
+    """A lower bound of the k-th best score, estimated from a sample of the documents; -1 without an estimate."""
+    wanted = np.int64(k / _SHARE + _DEVIATIONS * np.sqrt(k / _SHARE)) + 1
+    first = essential_from(query.reach, count, best.floor)
+    postings = 0
+    for t in range(first, count):
+        postings += query.columns[t, STOP] - query.columns[t, BEGIN]
+    if postings < 2 * _SHARE * wanted:  # too few to be worth it
+        return -1.0
+    size = 0
+    for start in range(_SAMPLE * _SHARE // 2, documents, _SAMPLE * _SHARE):
+        for t in range(first, count):
+            query.columns[t, AT] = seek(lists.docs, query.columns[t, AT], query.columns[t, STOP], start)
+        size = _search_window(start, _SAMPLE, first, count, wanted, size, query, lists, best, window, left)
+        first = essential_from(query.reach, count, best.floor)
+    rewind(count, query)
+    if size < wanted:
+        return -1.0
+    keep_best(best.keys, size, wanted)
+    return lowest_score(best, wanted) * TIE
+
+
+@compiled
+def _search_many(
+    k: int,
+    count: int,
+    query: QueryLists,
+    lists: Lists,
+    best: KeptHits,
+    window: Window,
+    left: Open,
+    seen: Any,
+    stamp: int,
+) -> int:
+    """Run ``_walk_windows`` with the expected floor; if that floor was too high, run it again without."""
+    floor = best.floor[0]
+    expected = _expected_floor(k, count, len(seen) - 1, query, lists, best, window, left)
+    if expected > floor:
+        best.floor[0] = expected
+        size = _walk_windows(k, count, query, lists, best, window, left, seen, stamp)
+        if size >= k:
+            keep_best(best.keys, size, k)
+            # No document below the expected floor can tie with the last one.
+            if lowest_score(best, k) * TIE >= expected:
+                return k
+        rewind(count, query)
+    best.floor[0] = floor
+    return int(_walk_windows(k, count, query, lists, best, window, left, seen, stamp + 1))
+
+
+@compiled
+def search_bags(
+    bags: Any, bag_offsets: Any, bag_terms: Any, bag_weights: Any, k: int, offsets: Any, docs: Any, impacts: Any,
+    block_offsets: Any, block_max: Any, term_max: Any, term_kth: Any, range_offsets: Any, ranges: Any,
+    bit_offsets: Any, bits: Any, ranks: Any, out_docs: Any, out_scores: Any, out_counts: Any, seen: Any, stamp: int,
+) -> None:  # fmt: skip
+    """Search some bags of weighted terms. Row i of the output belongs to bag i.
+
+    A query marks the documents that it has kept in ``seen`` with a number of its own. Each row has two such numbers,
+    from ``stamp`` on.
+    """
+    widest = 1
+    for bag in bags:
+        widest = max(widest, bag_offsets[bag + 1] - bag_offsets[bag])
+    lists, query = Lists(docs, impacts, block_max, ranges, bits, ranks), room_for_lists(widest)
+    window = Window(np.zeros(_WINDOW), np.zeros(_WINDOW >> 6, np.uint64))
+    left = room_for_open(_WINDOW)
+    as_float = np.zeros(1, np.float32)
+    best = KeptHits(np.zeros(2 * k + 2, np.uint64), np.zeros(1), as_float, as_float.view(np.uint32))
+    for bag in bags:
+        part = slice(bag_offsets[bag], bag_offsets[bag + 1])
+        best.floor[0] = -1.0
+        count = order_lists(
+            bag_terms[part], bag_weights[part], offsets, block_offsets, term_max, term_kth, range_offsets, bit_offsets,
+            query, best.floor,
+        )  # fmt: skip
+        if k <= FEW:
+            size = _walk_lists(k, count, query, lists, best, left, seen, stamp + 2 * bag)
+        else:
+            size = _search_many(k, count, query, lists, best, window, left, seen, stamp + 2 * bag)
+        size = sort_best(best, size, k)
+        out_counts[bag] = size
+        write_best(best, size, out_docs[bag], out_scores[bag])
+
+
+# Search bags of weighted terms in several threads. Equal bags are searched once.
+
+MOST = 1000
+# Searching this many postings takes a millisecond or two.
+_SMALL = 500_000
+
+
+@dataclass(frozen=True)
+class Bags:
+    """The weighted terms of distinct bags, and in ``which`` the bag of each query."""
+
+    offsets: np.ndarray[Any, np.dtype[np.int64]]
+    terms: np.ndarray[Any, np.dtype[np.int64]]
+    weights: np.ndarray[Any, np.dtype[np.float64]]
+    which: np.ndarray[Any, np.dtype[np.int64]]
+
+
+class BagSearcher:
+    """Searches weighted postings. The data of a term is compared with its checksums at its first search."""
+
+    def __init__(
+        self, offsets: CheckedArray, docs: CheckedArray, weights: Weights, documents: int, threads: int | None = None
+    ) -> None:
+        self.offsets, self.docs, self.weights, self.documents = offsets, docs, weights, documents
+        self._checked = np.zeros(max(len(offsets) - 1, 0), np.bool_)
+        self.threads = threads or machine.threads()
+        self._pool = ThreadPoolExecutor(self.threads)
+        self._own = threading.local()
+        self._stamp, self._lock = 1, threading.Lock()
+
+    def _stamps(self, count: int) -> int:
+        """Reserve ``count`` numbers that no earlier query had, and return the first."""
+        with self._lock:
+            if self._stamp + count >= 1 << 31:
+                self._own, self._stamp = threading.local(), 1
+            self._stamp += count
+            return self._stamp - count
+
+    def _seen(self) -> Any:
+        """The array of this thread, kept between searches."""
+        if not hasattr(self._own, "seen"):
+            self._own.seen = np.zeros(self.documents + 1, np.int32)
+        return self._own.seen
+
+    def _check(self, terms: Any) -> None:
+        """Check all data that a search of these terms may read, for terms that were not searched before."""
+        if self._checked[terms].all():
+            return
+        new = np.unique(terms[~self._checked[terms]])
+        self.offsets.check(new, new + 2)
+        starts, stops = self.offsets.raw[new], self.offsets.raw[new + 1]
+        self.docs.check(starts, stops)
+        self.weights.impacts.check(starts, stops)
+        self.weights.check(new, stops - starts, self.documents)
+        self._checked[new] = True
+
+    def search(self, bags: Bags, k: int) -> Hits:
+        """Search the distinct bags in several threads, and return the results of every query."""
+        if not 1 <= k <= MOST:
+            raise ConfigError(f"k must be from 1 to {MOST}, found {k}")
+        self._check(bags.terms)
+        count = len(bags.offsets) - 1
+        docs, scores = np.zeros((count, k), np.int32), np.zeros((count, k), np.float32)
+        found = np.zeros(count, np.int64)
+        w = self.weights
+        kth = w.kth[min(size for size in KTH if size >= k)].raw
+
+        stamp = self._stamps(2 * count)
+
+        def work(part: Any) -> None:
+            search_bags(
+                part, bags.offsets, bags.terms, bags.weights, k, self.offsets.raw, self.docs.raw,
+                w.impacts.raw, w.block_offsets.raw, w.block_max.raw, w.term_max.raw, kth, w.range_offsets.raw,
+                w.ranges.raw, w.bit_offsets.raw, w.bits.raw, w.ranks.raw, docs, scores, found, self._seen(), stamp,
+            )  # fmt: skip
+
+        parts = np.array_split(np.arange(count), max(1, min(count, self._parts(bags))))
+        if len(parts) == 1:
+            work(parts[0])
+        else:
+            list(self._pool.map(work, parts))
+        return _spread(bags.which, docs, scores, found)
+
+    def _parts(self, bags: Bags) -> int:
+        """The number of parts of a search. A small search has one part: it ends before other threads would start."""
+        starts = self.offsets.raw
+        small = int((starts[bags.terms + 1] - starts[bags.terms]).sum()) < _SMALL
+        return 1 if small or self.threads == 1 else 8 * self.threads
+
+
+def distinct_bags(offsets: Any, terms: Any, weights: Any) -> Bags:
+    """Merge equal bags."""
+    seen: dict[bytes, int] = {}
+    which = np.empty(len(offsets) - 1, np.int64)
+    first: list[int] = []
+    edges = offsets.tolist()
+    for query in range(len(which)):
+        a, b = edges[query], edges[query + 1]
+        key = terms[a:b].tobytes() + weights[a:b].tobytes()
+        which[query] = seen.setdefault(key, len(seen))
+        if len(seen) > len(first):
+            first.append(query)
+    chosen = np.array(first, np.int64)
+    sizes = np.diff(offsets)[chosen]
+    new = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    take = np.arange(int(new[-1])) - np.repeat(new[:-1], sizes) + np.repeat(offsets[chosen], sizes)
+    return Bags(new, terms[take].astype(np.int64), weights[take], which)
+
+
+def _spread(which: Any, docs: Any, scores: Any, found: Any) -> Hits:
+    offsets = np.concatenate([[0], np.cumsum(found[which])]).astype(np.int64)
+    all_docs, all_scores = np.empty(int(offsets[-1]), np.int32), np.empty(int(offsets[-1]), np.float32)
+    _copy_rows(which, offsets, docs, scores, all_docs, all_scores)
+    return Hits(offsets, all_docs, all_scores)
+
+
+@compiled
+def _copy_rows(which: Any, offsets: Any, docs: Any, scores: Any, all_docs: Any, all_scores: Any) -> None:
+    for query in range(len(which)):
+        row, start = which[query], offsets[query]
+        for i in range(offsets[query + 1] - start):
+            all_docs[start + i], all_scores[start + i] = docs[row, i], scores[row, i]

@@ -1,0 +1,525 @@
+"""The files of an index: memory-mapped strings, headers and checksums.
+
+Every index is a folder with a ``header.json``, which is written last and names its kind, its format and its files, with
+one checksum per block of each file and one of the header itself. A block is compared with its checksum before its first
+use.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.core.errors import AskewError, ConfigError, DataError, StoreError
+from askew.core.files import write_whole, written_whole
+
+BLOCK = 1 << 18
+# Files up to this size are checked completely when an index is opened, larger ones block by block at first use.
+CHECK_WHOLE = 1 << 26
+Known = dict[str, Any]
+
+
+def remedy(path: Path) -> str:
+    """How to repair a damaged file or folder of an index, for error messages."""
+    folder = path if path.is_dir() else path.parent
+    while (folder.parent / "header.json").exists():
+        folder = folder.parent
+    if (folder.parent / "plans").is_dir():  # an index inside a store, which can rebuild it
+        folder = folder.parent
+    return f"build the index again with: askew verify {folder} --repair"
+
+
+def describe_file(path: Path) -> Known:
+    """The size of a file and the checksum of each of its blocks."""
+    with path.open("rb") as file:
+        sums = [f"{zlib.crc32(block):08x}" for block in iter(lambda: file.read(BLOCK), b"")]
+    return {"size": path.stat().st_size, "blocks": "".join(sums)}
+
+
+class BlockWriter:
+    """Writes a file and computes its checksums on the way. ``known`` equals the result of ``describe_file``."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self._sums: list[str] = []
+        self._size, self._room, self._sum = 0, BLOCK, 0
+
+    def write(self, array: Any) -> None:
+        """Append the bytes of an array."""
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        self._file.write(data)
+        self._size += len(data)
+        at = 0
+        while at < len(data):
+            part = data[at : at + self._room]
+            self._sum = zlib.crc32(part, self._sum)
+            at, self._room = at + len(part), self._room - len(part)
+            if not self._room:
+                self._end_block()
+
+    def _end_block(self) -> None:
+        self._sums.append(f"{self._sum:08x}")
+        self._room, self._sum = BLOCK, 0
+
+    def __enter__(self) -> BlockWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._room < BLOCK:
+            self._end_block()
+        self._file.close()
+
+    @property
+    def known(self) -> Known:
+        """The size and checksums of the file, after it is closed."""
+        return {"size": self._size, "blocks": "".join(self._sums)}
+
+
+def is_lazy(known: Known) -> bool:
+    """Whether the blocks of a file are checked at first use and not when the index is opened."""
+    return int(known["size"]) > CHECK_WHOLE
+
+
+def check_size(path: Path, known: Known) -> None:
+    """Raise an error if a file is missing or has the wrong size."""
+    try:
+        size, expected = path.stat().st_size, int(known["size"])
+    except (OSError, KeyError, TypeError, ValueError):
+        raise StoreError(f"{path}: a file of the index is missing or cannot be read; {remedy(path)}") from None
+    if size != expected:
+        raise StoreError(f"{path}: damaged or cut short (expected {expected} bytes, found {size}); {remedy(path)}")
+
+
+def check_file(path: Path, known: Known) -> None:
+    """Read a whole file and raise an error if it does not match its checksums."""
+    check_size(path, known)
+    sums = _checksums(path, known)
+    try:
+        with path.open("rb") as file:
+            for number in range(len(sums)):
+                _compare(path, number, file.read(BLOCK), sums)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read ({error.strerror or error}); {remedy(path)}") from None
+
+
+def _checksums(path: Path, known: Known) -> Any:
+    try:
+        sums = np.frombuffer(bytes.fromhex(known["blocks"]), ">u4")
+    except (KeyError, TypeError, ValueError):
+        sums = np.zeros(0, ">u4")
+    if len(sums) != -(-int(known["size"]) // BLOCK):
+        raise StoreError(f"{path}: the checksums of the file are damaged; {remedy(path)}")
+    return sums
+
+
+def _compare(path: Path, number: int, data: Any, sums: Any) -> None:
+    if zlib.crc32(data) != sums[number]:
+        start = number * BLOCK
+        raise StoreError(f"{path}: damaged between byte {start} and {start + len(data)}; {remedy(path)}")
+
+
+class BlockChecker:
+    """Checks the blocks of a memory-mapped file when they are needed, each block once."""
+
+    def __init__(self, path: Path, data: Any, known: Known) -> None:
+        self.path, self._data = path, data
+        self.complete = not is_lazy(known)
+        self._sums = np.zeros(0, np.uint32) if self.complete else _checksums(path, known)
+        self._compared = np.zeros(len(self._sums), np.bool_)
+
+    def check(self, starts: Any, stops: Any) -> None:
+        """Check all blocks that overlap the given byte ranges, and raise an error if one is damaged."""
+        if self.complete:
+            return
+        starts, stops = np.atleast_1d(starts), np.atleast_1d(stops)
+        filled = stops > starts
+        begins, ends = starts[filled] // BLOCK, (stops[filled] - 1) // BLOCK
+        if len(begins) and (begins.min() < 0 or ends.max() >= len(self._sums)):
+            raise StoreError(f"{self.path}: another file refers to bytes outside this file; {remedy(self.path)}")
+        open_ranges = np.zeros(len(self._sums) + 1, np.int64)
+        np.add.at(open_ranges, begins, 1)
+        np.subtract.at(open_ranges, ends + 1, 1)
+        needed = (np.cumsum(open_ranges)[:-1] > 0) & ~self._compared
+        for number in np.flatnonzero(needed).tolist():
+            _compare(self.path, number, self._data[number * BLOCK : (number + 1) * BLOCK], self._sums)
+            self._compared[number] = True
+        # A counter would be wrong here: two threads may check the same block at the same time.
+        self.complete = bool(self._compared.all())
+
+
+class CheckedArray:
+    """A memory-mapped array that checks its blocks before it returns elements.
+
+    ``raw`` is the unchecked array for compiled loops; call ``check`` for the ranges that they read first. With
+    ``width``, the array has rows of that many numbers.
+    """
+
+    def __init__(self, path: Path, dtype: Any, known: Known, width: int | None = None) -> None:
+        check_size(path, known)
+        flat: Any = np.memmap(path, dtype, "r").view(np.ndarray) if known["size"] else np.zeros(0, dtype)
+        self.raw: Any = flat if width is None else flat.reshape(-1, width)
+        self._row = flat.itemsize * (width or 1)
+        self._guard = BlockChecker(path, memoryview(flat.view(np.uint8)), known)
+
+    def check(self, starts: Any, stops: Any) -> None:
+        """Verify the checksums of the blocks that hold the given ranges of elements or rows."""
+        if not self._guard.complete:
+            self._guard.check(np.asarray(starts, np.int64) * self._row, np.asarray(stops, np.int64) * self._row)
+
+    def whole(self) -> Any:
+        """The whole array, after checking every block."""
+        self._guard.check(0, self.raw.nbytes)
+        return self.raw
+
+    def __getitem__(self, key: Any) -> Any:
+        if not self._guard.complete:
+            if isinstance(key, slice) and key.step in (None, 1):
+                self.check(*key.indices(len(self.raw))[:2])
+            elif not isinstance(key, slice) and (places := np.asarray(key)).dtype.kind in "iu" and (places >= 0).all():
+                self.check(places.ravel(), places.ravel() + 1)
+            else:
+                self._guard.check(0, self.raw.nbytes)
+        return self.raw[key]
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.whole(), dtype, copy=copy)
+
+
+FORMAT = 2
+TEXTS = "texts.arrow"
+_TEXTS_BATCH = 1 << 13
+
+
+def flat(column: pa.ChunkedArray) -> pa.Array:
+    """Convert a chunked column to one array."""
+    chunks = column.combine_chunks()
+    return pa.concat_arrays(chunks.chunks) if isinstance(chunks, pa.ChunkedArray) else chunks
+
+
+def write_strings(path: Path, values: pa.Array) -> None:
+    """Write strings as an Arrow file that can be memory-mapped."""
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, pa.schema([("value", values.type)])) as writer:
+        writer.write_batch(pa.record_batch([values], names=["value"]))
+
+
+def read_strings(path: Path) -> pa.Array:
+    """Read strings as a memory-mapped array."""
+    try:
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise StoreError(f"{path}: the file is damaged ({error}); {remedy(path)}") from None
+    return flat(table["value"])
+
+
+def read_doc_ids(folder: Path) -> pa.Array:
+    """Read and check the document ids of an index of any kind, without opening the index."""
+    path = folder / "doc_ids.arrow"
+    check_file(path, read_header(folder)["files"].get(path.name, {}))
+    return read_strings(path)
+
+
+def new_folder(folder: Path) -> Path:
+    """Create a folder for an index. A folder that already has an index is refused."""
+    if (folder / "header.json").exists():
+        raise StoreError(f"index {folder}: it already has an index; give another folder or delete this one")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def write_header(
+    folder: Path, kind: str, files: Iterable[str], facts: dict[str, Any], known: Mapping[str, Known] | None = None
+) -> None:
+    """Write the header, which makes the folder an index. Files that are not ``known`` are read for their checksums."""
+    names = [*files, *([TEXTS] if (folder / TEXTS).exists() else [])]
+    all_known = {name: (known or {}).get(name) or describe_file(folder / name) for name in names}
+    write_sealed(folder / "header.json", {**facts, "kind": kind, "format": FORMAT, "files": all_known})
+
+
+def write_sealed(path: Path, header: dict[str, Any]) -> None:
+    """Write a header with a checksum of its content, completely or not at all."""
+    write_whole(path, json.dumps({**header, "checksum": _checksum(header)}, indent=1, sort_keys=True))
+
+
+def _checksum(header: dict[str, Any]) -> int:
+    facts = {name: value for name, value in header.items() if name != "checksum"}
+    return zlib.crc32(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode())
+
+
+def read_sealed(path: Path, what: str) -> dict[str, Any]:
+    """Read and check a header that names files. Error messages name ``what``."""
+    try:
+        header = json.loads(path.read_text(encoding="utf-8"))
+        number, is_whole = header["format"], header["checksum"] == _checksum(header)
+        dict(header["files"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise StoreError(f"{what}: the header is damaged; {remedy(path)}") from None
+    if number != FORMAT:
+        raise StoreError(f"{what}: format {number}, this askew reads format {FORMAT}; {remedy(path)}")
+    if not is_whole:
+        raise StoreError(f"{what}: the header is damaged; {remedy(path)}")
+    return dict(header)
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """Read the header of an index of any kind."""
+    path = folder / "header.json"
+    if not path.exists():
+        raise DataError(f"index {folder}: there is no index (no header.json); make one with askew index")
+    return {"kind": "bm25", **read_sealed(path, f"index {folder}")}
+
+
+def open_header(folder: Path, kind: str, lazily: Collection[str] = ()) -> dict[str, Any]:
+    """Read the header of an index of the given kind, and check its files.
+
+    Large files named in ``lazily`` are not checked here: their readers (``CheckedArray``, ``StoredTexts``) check each
+    block.
+    """
+    header = read_header(folder)
+    if header["kind"] != kind:
+        raise ConfigError(
+            f"index {folder}: made for the ranker {header['kind']!r}, not {kind!r}; build an index for {kind!r}"
+        )
+    check_files(folder, header, lazily)
+    return header
+
+
+def check_files(folder: Path, header: dict[str, Any], lazily: Collection[str] = ()) -> None:
+    """Compare the files that a header names with their sizes and checksums."""
+    for name, known in header["files"].items():
+        check = check_size if name in (*lazily, TEXTS) and is_lazy(known) else check_file
+        check(folder / name, known)
+
+
+def refuse_repeats(doc_ids: pa.Array) -> None:
+    """Raise an error if a document id occurs more than once."""
+    if pc.count_distinct(doc_ids).as_py() < len(doc_ids):
+        counts = pc.value_counts(doc_ids)
+        twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"].as_py()
+        raise DataError(f"documents: the document id {twice!r} occurs more than once")
+
+
+def batches_of(documents: Iterable[pa.Table], ids: list[pa.Array]) -> Iterator[list[str]]:
+    """The texts of each batch of documents. Their ids are appended to ``ids``."""
+    for batch in documents:
+        ids.append(flat(batch["doc_id"]).cast(pa.string()))
+        yield flat(batch["text"]).fill_null("").to_pylist()
+
+
+def finish_index(
+    folder: Path, kind: str, files: Iterable[str], ids: list[pa.Array], facts: dict[str, Any]
+) -> dict[str, Any]:
+    """Write the document ids and the header of an index, and return its facts."""
+    doc_ids = pa.concat_arrays(ids) if ids else pa.array([], pa.string())
+    refuse_repeats(doc_ids)
+    write_strings(folder / "doc_ids.arrow", doc_ids)
+    facts = {"documents": len(doc_ids), **facts}
+    write_header(folder, kind, [*files, "doc_ids.arrow"], facts)
+    return facts
+
+
+def keeping_texts(batches: Iterable[pa.Table], folder: Path) -> Iterator[pa.Table]:
+    """Yield documents and write their texts beside the index, for rerankers, feedback and display."""
+    with written_whole(folder / TEXTS) as temporary, TextsWriter(temporary) as writer:
+        for batch in batches:
+            writer.write(flat(batch["text"]))
+            yield batch
+
+
+class TextsWriter:
+    """Writes texts in batches of a fixed size, so that the file does not depend on the batches of the input."""
+
+    def __init__(self, path: Path) -> None:
+        self._schema = pa.schema([("value", pa.large_string())])
+        self._sink = pa.OSFile(str(path), "wb")
+        self._writer = pa.ipc.new_file(self._sink, self._schema)
+        self._waiting: list[pa.Array] = []
+        self._rows = 0
+
+    def write(self, texts: pa.Array) -> None:
+        """Append texts. A null becomes an empty text."""
+        self._waiting.append(texts.cast(pa.large_string()).fill_null(""))
+        self._rows += len(texts)
+        if self._rows >= _TEXTS_BATCH:
+            rest = self._rows % _TEXTS_BATCH
+            self._write_waiting(self._rows - rest)
+
+    def _write_waiting(self, rows: int) -> None:
+        texts = pa.concat_arrays(self._waiting)
+        for start in range(0, rows, _TEXTS_BATCH):
+            part = texts.slice(start, min(_TEXTS_BATCH, rows - start))
+            self._writer.write_batch(pa.record_batch([part], schema=self._schema))
+        self._waiting, self._rows = [texts.slice(rows)], len(texts) - rows
+
+    def __enter__(self) -> TextsWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._rows:
+            self._write_waiting(self._rows)
+        self._writer.close()
+        self._sink.close()
+
+
+class StoredTexts:
+    """The texts of an index by document ordinal. Each text is checked and read from disk on access."""
+
+    def __init__(self, folder: Path | str, documents: int) -> None:
+        self._path = path = Path(folder) / TEXTS
+        if not path.exists():
+            raise DataError(f"index {folder}: it has no texts of documents; build the index again with texts")
+        known = _known_texts(path)
+        if not is_lazy(known):
+            check_file(path, known)
+        try:
+            self._file = pa.memory_map(str(path)).read_buffer()
+            self._guard, size = BlockChecker(path, memoryview(self._file), known), self._file.size
+            # The end of the file: the footer with the positions of the batches, its length and Arrow's mark.
+            self._guard.check(size - 10, size)
+            self._guard.check(size - 10 - int.from_bytes(self._file[-10:-6].to_pybytes(), "little"), size)
+            reader = pa.ipc.open_file(pa.BufferReader(self._file))
+            self._batches = [reader.get_batch(i).column(0) for i in range(reader.num_record_batches)]
+        except (pa.ArrowException, OSError) as error:
+            raise StoreError(f"{path}: the file is damaged ({error}); {remedy(path)}") from None
+        self._starts = np.concatenate([[0], np.cumsum([len(batch) for batch in self._batches])]).astype(np.int64)
+        # All bytes except texts and their offsets, which are checked on access.
+        spans = sorted(self._span(batch.buffers()[i]) for batch in self._batches for i in (1, 2) if batch.buffers()[i])
+        begins = [*(start for start, _ in spans), self._file.size]
+        self._guard.check(np.array([0, *(stop for _, stop in spans)]), np.array(begins))
+        if int(self._starts[-1]) != documents:
+            raise StoreError(f"{path}: {int(self._starts[-1])} texts for {documents} documents; {remedy(path)}")
+
+    def _span(self, buffer: pa.Buffer) -> tuple[int, int]:
+        start = buffer.address - self._file.address
+        return start, start + buffer.size
+
+    def __getitem__(self, doc: int) -> str:
+        number = int(np.searchsorted(self._starts, doc, side="right")) - 1
+        batch, row = self._batches[number], doc - int(self._starts[number])
+        if not self._guard.complete:
+            _, offsets, data = batch.buffers()
+            first = self._span(offsets)[0] + 8 * (batch.offset + row)
+            self._guard.check(first, first + 16)
+            ends = np.frombuffer(offsets, np.int64)[batch.offset + row : batch.offset + row + 2]
+            if data is not None:
+                self._guard.check(*(self._span(data)[0] + ends)[:, None])
+        return str(batch[row].as_py())
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+
+def _known_texts(path: Path) -> dict[str, Any]:
+    """The size and checksums of the texts in the index header. Texts without an index are not checked."""
+    if not (path.parent / "header.json").exists():
+        return describe_file(path)
+    known = read_header(path.parent)["files"].get(TEXTS)
+    if known is None:
+        raise StoreError(f"{path}: not a file of this index; {remedy(path)}")
+    check_size(path, known)
+    return dict(known)
+
+
+def places_of(wanted: pa.Array, known: pa.Array, what: str) -> Any:
+    """The position of each wanted document id among the known ids. A missing id is an error."""
+    found = pc.index_in(wanted.cast(pa.string()), value_set=known.cast(pa.string()))
+    if found.null_count:
+        missing = wanted.filter(pc.is_null(found))
+        raise DataError(f"{what}: {len(missing)} documents are not in it, the first is {missing[0].as_py()!r}")
+    return found.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+SOURCE = "source.json"
+# These files identify the documents of an index of any kind: equal files mean equal documents.
+_DOCUMENTS = ("doc_ids.arrow", TEXTS)
+
+
+@dataclass
+class IndexCheck:
+    """The result of a check. ``damaged`` has a message for each damaged file, by the folder of its header."""
+
+    kind: str = "unknown"
+    files: int = 0
+    damaged: dict[Path, list[str]] = field(default_factory=dict)
+
+    @property
+    def messages(self) -> list[str]:
+        """One message for each damaged file."""
+        return [line for lines in self.damaged.values() for line in lines]
+
+
+def check_index(folder: Path) -> IndexCheck:
+    """Compare every file of an index and of its weights with its checksums."""
+    found = IndexCheck()
+    for path in sorted(folder.rglob("header.json")):
+        try:
+            header = read_header(folder) if path.parent == folder else read_sealed(path, f"weights {path.parent}")
+        except AskewError as error:
+            found.damaged.setdefault(path.parent, []).append(str(error))
+            continue
+        if path.parent == folder:
+            found.kind = str(header["kind"])
+        for name, known in header["files"].items():
+            found.files += 1
+            try:
+                check_file(path.parent / name, known)
+            except StoreError as error:
+                found.damaged.setdefault(path.parent, []).append(str(error))
+    return found
+
+
+def write_source(folder: Path, source: dict[str, Any]) -> None:
+    """Save the source and the settings of an index, so that it can be rebuilt."""
+    write_sealed(folder / SOURCE, {**source, "format": FORMAT, "files": {}})
+
+
+def read_source(folder: Path) -> dict[str, Any] | None:
+    """The source and the settings of an index; None if they are not known."""
+    try:
+        return read_sealed(folder / SOURCE, f"index {folder}")
+    except StoreError:
+        return None
+
+
+def rebuild_command(folder: Path, kind: str) -> str:
+    """The command that rebuilds an index, as far as its source is known."""
+    source = read_source(folder)
+    if source is None:
+        more = "" if kind in ("bm25", "unknown") else f" --ranker {kind}"
+        return f"askew index DOCS --out {shlex.quote(str(folder))}{more}"
+    words = ["askew", "index", source["docs"], "--out", str(folder), "--ranker", source["ranker"]]
+    words += ["--fields", ",".join(source["fields"])] if source["fields"] else []
+    words += [] if source["texts"] else ["--no-texts"]
+    for name, value in source["settings"].items():
+        words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    return shlex.join(words)
+
+
+def same_documents(one: Path, other: Path) -> bool:
+    """Whether two indexes have the same documents; True if a header cannot be read."""
+    try:
+        files = [read_header(folder)["files"] for folder in (one, other)]
+    except AskewError:
+        return True
+    return all(files[0].get(name) == files[1].get(name) for name in _DOCUMENTS)
+
+
+def put_in_place(made: Path, folder: Path) -> None:
+    """Replace a damaged index by a new one."""
+    retired = folder.with_name(f".{folder.name}.damaged")
+    shutil.rmtree(retired, ignore_errors=True)
+    folder.rename(retired)
+    made.rename(folder)
+    shutil.rmtree(retired)

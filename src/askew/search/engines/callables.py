@@ -1,0 +1,163 @@
+"""Use any Python function or retriever object as an engine."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import ConfigError
+from askew.search.engines.client import Answer, EngineError, Found
+from askew.search.engines.ranker import EnginePlugin
+
+_IDS = ("doc_id", "id", "_id", "docid", "docno")
+_TEXTS = ("text", "page_content", "content", "contents")
+
+
+class CallableEngine:
+    """Any Python function, or a retriever of LangChain or LlamaIndex.
+
+    ``function`` is the object itself, or its location: ``module:name`` or ``path/to/file.py:name``. A function is
+    called with a query and k, or with the query alone, and returns ids, texts, (id, score), (id, score, text),
+    dictionaries with id, score and text, or documents of LangChain or LlamaIndex. A retriever is an object with
+    ``invoke`` or ``retrieve``; its own settings determine how many documents it returns. ``id_field`` is the field or
+    metadata with the document id. A document without an id is named by a hash of its text.
+    """
+
+    # A function may change while it is developed, so answers are cached only if a cache file is named.
+    keeps_answers = False
+
+    def __init__(self, function: Any, id_field: str | None = None) -> None:
+        target, self._name = function, function
+        if isinstance(function, str):
+            target = load_object(function)
+        else:
+            named = target if hasattr(target, "__qualname__") else type(target)
+            self._name = f"{named.__module__}:{named.__qualname__}"
+        self._call, self._field = _as_search(target), id_field
+        self.id = f"callable-{self._name.rpartition('/')[2]}"
+
+    def settings(self) -> Mapping[str, Any]:
+        """The name of the function and the field of the id."""
+        return {"function": self._name, "id_field": self._field}
+
+    def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
+        """The documents that the function returns for each query."""
+        return [self._found(self._call(query, k))[:k] for query in queries]
+
+    def _found(self, given: Any) -> list[Found]:
+        if given is None or isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+            raise EngineError(f"{self.id}: expected a list of documents, found {type(given).__name__}")
+        return [as_found(one, self._field, self.id) for one in given]
+
+    def __repr__(self) -> str:
+        return f"CallableEngine({self.id!r})"
+
+
+def as_found(document: Any, id_field: str | None = None, where: str = "callable") -> Found:
+    """Convert a document from any of the forms that a function may return."""
+    if isinstance(document, str | int) and not isinstance(document, bool):
+        # A text with white space is a passage, otherwise an id. Messages may quote ids but not passages.
+        whole = str(document)
+        return Found(_id(None, whole, None, ""), None, whole) if any(map(str.isspace, whole.strip())) else Found(whole)
+    if isinstance(document, Mapping):
+        text = next((document[name] for name in _TEXTS if isinstance(document.get(name), str)), None)
+        own = _first(document, (id_field,) if id_field else _IDS)
+        return Found(_id(own, text, id_field, where), _number(document.get("score")), text)
+    if isinstance(document, tuple | list) and 1 <= len(document) <= 3:
+        first, score, text = [*document, None, None][:3]
+        found = Found(first) if isinstance(first, str) and text is not None else as_found(first, id_field, where)
+        score = found.score if score is None else _number(score)
+        return Found(found.doc_id, score, found.text if text is None else str(text))
+    if hasattr(document, "node"):
+        return as_found(document.node, id_field, where)._replace(score=_number(getattr(document, "score", None)))
+    if hasattr(document, "page_content") or hasattr(document, "get_content"):
+        # A document of LangChain (page_content, metadata, id) or a node of LlamaIndex (get_content, metadata, node_id).
+        text = document.page_content if hasattr(document, "page_content") else document.get_content()
+        metadata = getattr(document, "metadata", None) or {}
+        if id_field:
+            own = metadata.get(id_field, getattr(document, id_field, None))
+        else:
+            own = getattr(document, "node_id", None) or getattr(document, "id", None) or _first(metadata, _IDS)
+        return Found(_id(own, text, id_field, where), _number(metadata.get("score")), str(text))
+    raise EngineError(
+        f"{where}: expected an id, (id, score, text), a dictionary or a document, found {type(document).__name__}"
+    )
+
+
+def _first(values: Mapping[str, Any], names: Iterable[str]) -> Any:
+    return next((values[name] for name in names if values.get(name) not in (None, "")), None)
+
+
+def _id(found: Any, text: str | None, id_field: str | None, where: str) -> str:
+    if found is not None:
+        return str(found)
+    if id_field or text is None:
+        raise EngineError(f"{where}: a document has no {id_field or 'id'}; give the field of the id in id_field=")
+    return f"text-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:20]}"
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return None if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _as_search(target: Any) -> Callable[[str, int], Any]:
+    """Convert a function or retriever to a function of a query and k."""
+    method = next((getattr(target, name) for name in ("invoke", "retrieve") if hasattr(target, name)), None)
+    if method is not None:
+        return lambda query, _: method(query)
+    if not callable(target):
+        raise ConfigError(
+            "callable: function= should be a function of a query (and k), or an object with 'invoke' or 'retrieve'; "
+            f"found {type(target).__name__}"
+        )
+    search: Callable[[str, int], Any] = target
+    try:
+        inspect.signature(target).bind("", 1)
+    except TypeError:
+        return lambda query, _: target(query)
+    except ValueError:
+        pass
+    return search
+
+
+def load_object(path: str) -> Any:
+    """The object at ``module:name`` or ``file.py:name``."""
+    place, colon, name = path.rpartition(":")
+    if not colon or not place or not name:
+        raise ConfigError(f"callable: function= should be like 'module:name' or 'file.py:name', found {path!r}")
+    try:
+        value: Any = _of_file(Path(place).expanduser()) if place.endswith(".py") else importlib.import_module(place)
+        for part in name.split("."):
+            value = getattr(value, part)
+    except (ImportError, AttributeError, OSError) as error:
+        raise ConfigError(f"callable: function= {path}: cannot be loaded ({error})") from None
+    return value
+
+
+def _of_file(path: Path) -> Any:
+    name = f"askew_callable_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ImportError(f"there is no file {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+callable_ranker = EnginePlugin(CallableEngine)

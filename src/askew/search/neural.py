@@ -1,0 +1,430 @@
+"""Neural rankers on models of sentence-transformers: dense, sparse, late interaction, and cross-encoders.
+
+A dense model is ``all-MiniLM-L6-v2`` by default. Other models are given by their hub id, for instance
+``sentence-transformers/msmarco-distilbert-base-tas-b``,
+``sentence-transformers/msmarco-roberta-base-ance-firstp`` (ANCE),
+``castorini/tct_colbert-v2-hnp-msmarco`` (TCT-ColBERT; mean pooling is added) or ``BAAI/bge-base-en-v1.5``. By default
+the prompts of the model are used; ``query_prompt`` and ``doc_prompt`` replace them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+
+from askew.core.costs import count_model_calls
+from askew.core.errors import ConfigError, DataError, MissingExtra
+from askew.core.plugins import Count, OneOf
+from askew.core.protocols import RankerPlugin
+from askew.core.ranking import Hits
+from askew.models import MINILM, halving, identify, load_model
+from askew.search.bm25.postings import read_weights, write_weights
+from askew.search.bm25.search import MOST, BagSearcher, distinct_bags
+from askew.search.common import TopK, check_k, join_hits, one_word, query_texts, ranked
+from askew.search.disk import (
+    CheckedArray,
+    StoredTexts,
+    batches_of,
+    finish_index,
+    new_folder,
+    open_header,
+    places_of,
+    read_doc_ids,
+    read_header,
+    read_strings,
+)
+
+
+def _encode(encoder: Any, side: str, texts: list[str], batch_size: int, **options: Any) -> Any:
+    """The vectors of texts, in batches that are halved as long as they do not fit the memory."""
+    encode = partial(getattr(encoder, f"encode_{side}"), texts, show_progress_bar=False, **options)
+    return halving(encoder, batch_size, lambda size: encode(batch_size=size))
+
+
+class _Encoded:
+    """An index that a model made. Its files named in ``lazily`` are checked as they are read."""
+
+    def __init__(self, index: Path | str, ranker: str, kind: str, lazily: Collection[str], device: str | None) -> None:
+        self.folder = Path(index)
+        self.header = open_header(self.folder, ranker, lazily)
+        self.doc_ids = read_strings(self.folder / "doc_ids.arrow")
+        self._encoder = load_model(kind, self.header["model"], self.header["revision"], device)
+        weights = identify(self.header["model"], self.header["revision"])
+        if weights != self.header["weights"]:
+            raise ConfigError(
+                f"index {index}: the index was built with the model {self.header['weights']}, but the installed model "
+                f"is {weights}; build the index again"
+            )
+        self.id = f"{ranker}-{one_word(weights)}"
+
+    def _array(self, name: str, dtype: Any, width: int | None = None) -> CheckedArray:
+        return CheckedArray(self.folder / name, dtype, self.header["files"].get(name, {}), width)
+
+
+# A cross-encoder reads a query and a document together. It is too slow for a collection, so it reranks other results.
+
+DEFAULT = "cross-encoder/ms-marco-MiniLM-L6-v2"
+
+
+class CrossEncoderRanker:
+    """Reranks the top-ranked documents of another ranker, as many as the setting depth, and leaves out all others.
+
+    The texts are stored in an index, or given as a mapping from document id to text.
+    """
+
+    def __init__(
+        self,
+        first: RankerPlugin,
+        index: Path | str | None = None,
+        texts: Mapping[str, str] | None = None,
+        model: str = DEFAULT,
+        revision: str | None = None,
+        depth: Count = 100,
+        batch_size: Count = 32,
+        device: str | None = None,
+    ) -> None:
+        if (index is None) == (texts is None):
+            raise ConfigError("crossencoder: give either index= (an index with stored texts) or texts=")
+        self._first, self._depth, self._batch = first, depth, batch_size
+        self.doc_ids = first.doc_ids
+        if texts is not None:
+            places_of(first.doc_ids, pa.array(list(texts), pa.string()), "crossencoder: the texts")
+            listed = [texts[doc_id] for doc_id in first.doc_ids.to_pylist()]
+            self._text_of: Callable[[int], str] = listed.__getitem__
+        else:
+            folder = Path(str(index))
+            stored = StoredTexts(folder, read_header(folder)["documents"])
+            places = places_of(first.doc_ids, read_doc_ids(folder), f"index {folder}")
+            self._text_of = lambda doc: stored[int(places[doc])]
+        self._model = load_model("cross", model, revision, device)
+        self.id = f"crossencoder-{one_word(identify(model, revision))}-{first.id}"
+
+    def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
+        """The k best of the first ranker's documents for each text."""
+        check_k(k)
+        queries = query_texts(texts)
+        found = self._first.search(queries, self._depth)
+        rows = found.rows()
+        pairs = [
+            (queries[row], self._text_of(doc)) for row, doc in zip(rows.tolist(), found.docs.tolist(), strict=True)
+        ]
+        if not pairs:
+            return found
+        return ranked(rows, found.docs, score_pairs(self._model, pairs, self._batch), len(queries), k)
+
+
+def score_pairs(model: Any, pairs: Sequence[tuple[str, str]], batch_size: int) -> Any:
+    """The scores of pairs of query and document by a cross-encoder."""
+    count_model_calls(len(pairs))
+    predict = partial(model.predict, pairs, show_progress_bar=False)
+    scores = np.asarray(halving(model, batch_size, lambda size: predict(batch_size=size)))
+    if scores.ndim != 1:
+        raise ConfigError(
+            "crossencoder: expected a model with one score for each pair of query and document, found "
+            f"{scores.shape[1]} scores"
+        )
+    return scores
+
+
+# Late interaction as in ColBERT: tokens have vectors, and each query token is matched with the best document token.
+
+_TOKENS, _TOKEN_OFFSETS = "tokens.bin", "token_offsets.i64"
+_TOKEN_BLOCK = 2048
+
+
+def make_late_index(
+    documents: Iterable[pa.Table],
+    folder: Path,
+    model: str = MINILM,
+    revision: str | None = None,
+    precision: Annotated[str, OneOf(("float16", "float32"))] = "float16",
+    batch_size: Count = 32,
+    device: str | None = None,
+) -> dict[str, Any]:
+    """Encode the tokens of documents. ``precision="float16"`` halves the disk space. Scores are computed in 32 bits."""
+    new_folder(folder)
+    encoder = load_model("multivector", model, revision, device)
+    ids: list[pa.Array] = []
+    sizes, width = [0], 0
+    with (folder / _TOKENS).open("wb") as file:
+        for texts in batches_of(documents, ids):
+            for vectors in _encode_tokens(encoder, "document", texts, batch_size):
+                sizes.append(len(vectors))
+                width = vectors.shape[1]
+                vectors.astype(precision).tofile(file)
+    np.cumsum(sizes).astype(np.int64).tofile(folder / _TOKEN_OFFSETS)
+    facts = {"tokens": sum(sizes), "width": width, "precision": precision, "model": model, "revision": revision}
+    facts["weights"] = identify(model, revision)
+    return finish_index(folder, "lateinteraction", [_TOKENS, _TOKEN_OFFSETS], ids, facts)
+
+
+class LateInteractionRanker(_Encoded):
+    """Late interaction (MaxSim): exact search, or a reranker of another ranker's top-ranked documents."""
+
+    def __init__(
+        self,
+        index: Path | str,
+        first: RankerPlugin | None = None,
+        depth: Count = 1000,
+        batch_size: Count = 32,
+        device: str | None = None,
+    ) -> None:
+        super().__init__(index, "lateinteraction", "multivector", [_TOKENS], device)
+        self._offsets = np.fromfile(self.folder / _TOKEN_OFFSETS, np.int64)
+        self._tokens = self._array(_TOKENS, np.dtype(self.header["precision"]), max(self.header["width"], 1))
+        self._mean = str(self._encoder.similarity_fn_name) == "meanmaxsim"
+        self._first, self._depth, self._batch = first, depth, batch_size
+        self._places = None if first is None else places_of(first.doc_ids, self.doc_ids, f"index {index}")
+        self.id += f"-{first.id}" if first else ""
+
+    def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
+        """The k best documents of each text."""
+        check_k(k)
+        queries = query_texts(texts)
+        vectors = _encode_tokens(self._encoder, "query", queries, self._batch)
+        if self._first is None or self._places is None:
+            return self._search_all(vectors, k)
+        found = self._first.search(queries, max(k, self._depth))
+        places, rows = self._places[found.docs], found.rows()
+        scores = np.zeros(len(places), np.float32)
+        for i, query in enumerate(vectors):
+            part = slice(int(found.offsets[i]), int(found.offsets[i + 1]))
+            scores[part] = [self._score(query, int(doc), int(doc) + 1)[0] for doc in places[part]]
+        return ranked(rows, places, scores, len(queries), k)
+
+    def _search_all(self, vectors: list[Any], k: int) -> Hits:
+        best = TopK(len(vectors), k)
+        documents = len(self.doc_ids)
+        for first in range(0, documents if vectors else 0, _TOKEN_BLOCK):
+            last = min(first + _TOKEN_BLOCK, documents)
+            best.offer(np.stack([self._score(query, first, last) for query in vectors]), first)
+        return best.hits()
+
+    def _score(self, query: Any, first: int, last: int) -> Any:
+        """MaxSim of a query with the documents from ``first`` up to ``last``. A document without tokens scores zero."""
+        offsets = self._offsets[first : last + 1] - self._offsets[first]
+        scores = np.zeros(last - first, np.float32)
+        filled = np.diff(offsets) > 0
+        if not filled.any() or not len(query):
+            return scores
+        tokens = self._tokens[self._offsets[first] : self._offsets[last]].astype(np.float32)
+        best = np.maximum.reduceat(query @ tokens.T, offsets[:-1][filled], axis=1)
+        scores[filled] = best.sum(axis=0, dtype=np.float32) / (len(query) if self._mean else 1)
+        return scores
+
+
+def _encode_tokens(encoder: Any, side: str, texts: list[str], batch_size: int) -> list[Any]:
+    count_model_calls(len(texts))
+    vectors = _encode(encoder, side, texts, batch_size, convert_to_numpy=True) if texts else []
+    return [np.ascontiguousarray(tokens, np.float32) for tokens in vectors]
+
+
+# Learned sparse retrieval: SPLADE and similar models of sentence-transformers' SparseEncoder, on askew's postings.
+
+_WEIGHTS = "weights-model"
+_ARRAYS = {"offsets.i64": np.int64, "docs.i32": np.int32}
+
+
+def make_sparse_index(
+    documents: Iterable[pa.Table],
+    folder: Path,
+    model: str,
+    revision: str | None = None,
+    batch_size: Count = 32,
+    most_terms: Count | None = None,
+    device: str | None = None,
+) -> dict[str, Any]:
+    """Encode documents into postings. ``most_terms`` limits each document to its terms with the highest weights."""
+    new_folder(folder)
+    encoder = load_model("sparse", model, revision, device)
+    ids: list[pa.Array] = []
+    parts, count = list(_encode_sparse(encoder, "document", [], batch_size, most_terms)), 0
+    for texts in batches_of(documents, ids):
+        for rows, terms, weights in _encode_sparse(encoder, "document", texts, batch_size, most_terms):
+            parts.append((rows + count, terms, weights))
+        count += len(texts)
+    docs, terms, impacts = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    order = np.lexsort((docs, terms))
+    width = int(encoder.get_embedding_dimension())
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(terms, minlength=width))]).astype(np.int64)
+    docs, impacts = docs[order].astype(np.int32), impacts[order].astype(np.float32)
+    offsets.tofile(folder / "offsets.i64")
+    docs.tofile(folder / "docs.i32")
+    write_weights(folder / _WEIGHTS, "model", offsets, docs, impacts, count)
+    facts = {"terms": width, "postings": len(docs), "model": model, "revision": revision}
+    facts |= {"weights": identify(model, revision), "most_terms": most_terms}
+    return finish_index(folder, "sparse", _ARRAYS, ids, facts)
+
+
+class SparseRanker(_Encoded):
+    """Learned sparse retrieval, such as SPLADE: exact search on postings."""
+
+    most = MOST
+
+    def __init__(
+        self,
+        index: Path | str,
+        most_terms: Count | None = None,
+        batch_size: Count = 32,
+        threads: Count | None = None,
+        device: str | None = None,
+    ) -> None:
+        super().__init__(index, "sparse", "sparse", _ARRAYS, device)
+        offsets, docs = (self._array(name, dtype) for name, dtype in _ARRAYS.items())
+        self._searcher = BagSearcher(offsets, docs, read_weights(self.folder / _WEIGHTS), len(self.doc_ids), threads)
+        self._batch, self._most = batch_size, most_terms
+
+    def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
+        """The k best documents of each text."""
+        queries = query_texts(texts)
+        parts = list(_encode_sparse(self._encoder, "query", queries, self._batch, self._most))
+        rows, terms, weights = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        order = np.lexsort((terms, rows))
+        sizes = np.bincount(rows, minlength=len(queries))
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return self._searcher.search(distinct_bags(offsets, terms[order], weights[order].astype(np.float64)), k)
+
+
+def _encode_sparse(
+    encoder: Any, side: str, texts: list[str], batch_size: int, most_terms: int | None
+) -> Iterator[tuple[Any, Any, Any]]:
+    """Rows, terms and weights of texts, one batch at a time, because the dense form of many texts is large."""
+    count_model_calls(len(texts))
+    yield np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
+    for start in range(0, len(texts), batch_size):
+        part = texts[start : start + batch_size]
+        found = _encode(encoder, side, part, batch_size, save_to_cpu=True, max_active_dims=most_terms).coalesce()
+        (rows, terms), weights = found.indices().numpy(), found.values().float().numpy()
+        if len(weights) and not weights.min() >= 0:
+            raise DataError(f"sparse: expected term weights of zero or more from the model, found {weights.min()}")
+        positive = weights > 0
+        yield rows[positive] + start, terms[positive], weights[positive]
+
+
+# Dense retrieval: one vector for each text.
+
+_VECTORS, _FAISS = "vectors.f32", "faiss.index"
+# The numbers of documents and of queries that are compared at a time.
+_BLOCK, _QUERIES = 1 << 14, 256
+
+
+def make_dense_index(
+    documents: Iterable[pa.Table],
+    folder: Path,
+    model: str = MINILM,
+    revision: str | None = None,
+    query_prompt: str = "",
+    doc_prompt: str = "",
+    faiss: str = "",
+    batch_size: Count = 64,
+    device: str | None = None,
+) -> dict[str, Any]:
+    """Encode documents into a folder. ``faiss`` is a factory string, such as HNSW32, to also make a FAISS index."""
+    new_folder(folder)
+    encoder = load_model("dense", model, revision, device)
+    ids: list[pa.Array] = []
+    with (folder / _VECTORS).open("wb") as file:
+        for texts in batches_of(documents, ids):
+            _encode_dense(encoder, "document", texts, doc_prompt, batch_size).tofile(file)
+    width = int(encoder.get_embedding_dimension())
+    if faiss:
+        _make_faiss(np.fromfile(folder / _VECTORS, np.float32).reshape(-1, width), faiss, folder / _FAISS)
+    facts = {"model": model, "revision": revision, "weights": identify(model, revision), "width": width}
+    facts |= {"similarity": _similarity(encoder), "query_prompt": query_prompt, "doc_prompt": doc_prompt}
+    files = [_VECTORS, _FAISS] if faiss else [_VECTORS]
+    return finish_index(folder, "dense", files, ids, facts | {"faiss": faiss})
+
+
+class DenseRanker(_Encoded):
+    """Dense retrieval, exact (search = 'exact') or with FAISS (search = 'faiss')."""
+
+    def __init__(
+        self,
+        index: Path | str,
+        search: Annotated[str, OneOf(("exact", "faiss"))] = "exact",
+        nprobe: Count = 32,
+        batch_size: Count = 64,
+        device: str | None = None,
+    ) -> None:
+        super().__init__(index, "dense", "dense", [_VECTORS], device)
+        self._vectors = self._array(_VECTORS, np.float32, self.header["width"])
+        self._batch = batch_size
+        self._faiss = _open_faiss(self.folder, self.header, nprobe) if search == "faiss" else None
+        self.id += "-faiss" if search == "faiss" else ""
+
+    def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
+        """The k nearest documents of each text."""
+        check_k(k)
+        queries = query_texts(texts)
+        if not queries or not len(self.doc_ids):
+            return TopK(len(queries), k).hits()
+        vectors = _encode_dense(self._encoder, "query", queries, self.header["query_prompt"], self._batch)
+        if self._faiss is not None:
+            return _search_faiss(self._faiss, vectors, min(k, len(self.doc_ids)))
+        parts = []
+        for start in range(0, len(vectors), _QUERIES):
+            part = vectors[start : start + _QUERIES]
+            best = TopK(len(part), k)
+            for first in range(0, len(self._vectors), _BLOCK):
+                best.offer(part @ self._vectors[first : first + _BLOCK].T, first)
+            parts.append(best.hits())
+        return join_hits(parts)
+
+
+def _encode_dense(encoder: Any, side: str, texts: list[str], prompt: str, batch_size: int) -> Any:
+    count_model_calls(len(texts))
+    how = {"normalize_embeddings": _similarity(encoder) == "cosine", **({"prompt": prompt} if prompt else {})}
+    return np.ascontiguousarray(_encode(encoder, side, texts, batch_size, convert_to_numpy=True, **how), np.float32)
+
+
+def _similarity(encoder: Any) -> str:
+    name = str(getattr(encoder.similarity_fn_name, "value", encoder.similarity_fn_name))
+    if name not in ("cosine", "dot"):
+        raise ConfigError(f"dense: expected a model with cosine or dot similarity, found {name!r}")
+    return name
+
+
+def _faiss_library() -> Any:
+    if find_spec("faiss") is None:
+        raise MissingExtra("searching with FAISS", "faiss")
+    import faiss
+
+    return faiss
+
+
+def _make_faiss(vectors: Any, factory: str, path: Path) -> None:
+    faiss = _faiss_library()
+    try:
+        index = faiss.index_factory(vectors.shape[1], factory, faiss.METRIC_INNER_PRODUCT)
+        index.train(vectors)
+    except RuntimeError as error:
+        raise ConfigError(f"faiss: the index {factory!r} cannot be made ({str(error).splitlines()[-1]})") from None
+    index.add(vectors)
+    faiss.write_index(index, str(path))
+
+
+def _open_faiss(folder: Path, header: dict[str, Any], nprobe: int) -> Any:
+    if not header["faiss"]:
+        raise ConfigError(f"index {folder}: built without FAISS; build it again with faiss='HNSW32', or search exactly")
+    index = _faiss_library().read_index(str(folder / _FAISS))
+    if hasattr(index, "nprobe"):
+        index.nprobe = nprobe
+    if hasattr(index, "hnsw"):
+        index.hnsw.efSearch = max(nprobe, index.hnsw.efSearch)
+    return index
+
+
+def _search_faiss(index: Any, vectors: Any, k: int) -> Hits:
+    scores, docs = index.search(vectors, k)
+    found = docs >= 0
+    # FAISS returns equal scores in any order. Here they follow the order of the collection.
+    order = np.lexsort((docs, -scores), axis=1)
+    scores, docs, found = (np.take_along_axis(a, order, axis=1) for a in (scores, docs, found))
+    offsets = np.concatenate([[0], np.cumsum(found.sum(axis=1))]).astype(np.int64)
+    return Hits(offsets, docs[found].astype(np.int32), scores[found].astype(np.float32))

@@ -1,1 +1,0 @@
-"""Selectors choose which variants to keep; they combine pure functions over columns."""

@@ -1,0 +1,184 @@
+"""Audit a live engine: search, measure, show the worst queries, try reformulations, and recommend what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from askew.core.errors import DataError
+from askew.core.groups import Groups, GroupsLike
+from askew.core.measure import Measure
+from askew.measures.catalogue import MeasureRequest
+from askew.measures.decompose import has_parts
+from askew.measures.lists import QrelsLike
+from askew.measures.requested import BETTER, MeasuresLike, sign_of
+from askew.measures.statistics.intervals import Mean
+from askew.report.page import check_out
+from askew.search.retrieve import as_queries
+from askew.study.audit.engine import (
+    AuditedEngine,
+    AuditedRun,
+    EngineScores,
+    Progress,
+    answers_place,
+    choose_measures,
+    open_engine,
+    tell,
+    toward,
+)
+from askew.study.audit.findings import (
+    Reformulating,
+    reranking_of,
+    sensitivity_of,
+    times_less,
+    words_per_query,
+    worst_queries,
+)
+from askew.study.audit.gate import against_baseline, check_conditions, coverage_notes, failures
+from askew.study.audit.page import write_audit
+from askew.study.audit.report import AuditedMean, AuditReport, next_steps, read_audit
+from askew.study.audit.settings import AuditSettings
+from askew.study.gate import OF_AUDIT, read_conditions
+
+__all__ = ["AuditReport", "AuditSettings", "audit"]
+
+
+def audit(
+    engine: object,
+    queries: object,
+    *,
+    engine_settings: Mapping[str, Any] | None = None,
+    groups: GroupsLike | None = None,
+    measures: MeasuresLike | None = None,
+    docs: object = None,
+    qrels: QrelsLike | None = None,
+    baseline: str | Path | None = None,
+    fail_if: str | Sequence[str] = (),
+    settings: AuditSettings | None = None,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Audit a search engine: measure the bias (lean) of its results, find the worst queries, and try what reduces it.
+
+    - ``engine``: one of these: a ranker by name with ``engine_settings`` (``"opensearch"``), a name with a file of
+      settings (``"http:engine.toml"``), an address of a JSON interface, a function of a query and k, a retriever of
+      LangChain or LlamaIndex, or any ranker.
+    - ``queries``: a file, ``{id: text}``, a list of texts or a data frame.
+    - ``engine_settings``: the settings of an engine that is given by name.
+    - ``groups``: the groups whose words are counted.
+    - ``measures``: as in ``measure``. The first measure of lean decides which queries are worst.
+    - ``docs``: the texts of documents that the engine returns without a text.
+    - ``qrels``: judgements, which are optional.
+    - ``baseline``: the file audit.json of an earlier audit to compare with.
+    - ``fail_if``: one condition or several. ``"ARaB(tf)@10 > 0.2"`` and ``"NFaiRR@10 < 0.8"`` compare the mean with a
+      number; for a measure whose best value is zero, the absolute mean is compared. ``"ARaB(tf)@10 > +10%"`` and
+      ``"nDCG@10 < -5%"`` compare the mean with the mean of the baseline. ``"ARaB(tf)@10 worse"`` holds if the measure
+      is significantly worse than in the baseline. The attribute ``failures`` of the report lists the conditions that
+      hold.
+    - ``settings``: the settings of the audit.
+    - ``progress``: a function that is called with the number of queries that are done, their total and the name of the
+      step.
+    """
+    how = settings or AuditSettings()
+    if how.out is not None:
+        check_out(Path(how.out))
+    chosen = choose_measures(measures, None if groups is None else Groups.of(groups), how, qrels is not None)
+    conditions = [replace(one, measure=Measure.parse(one.measure).text) for one in read_conditions(fail_if, OF_AUDIT)]
+    earlier = None if baseline is None else read_audit(baseline)
+    table = as_queries(queries)
+    texts = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    check_conditions(conditions, chosen.asked, earlier, texts)
+    trial = Reformulating(how, chosen.named)
+    opened = _opened(engine, engine_settings, table, docs, how)
+    started = datetime.now(UTC)
+    lines = opened.search(table, how.k, "searching", progress)
+    if not lines.height:
+        raise DataError(
+            f"engine {opened.id}: none of the {len(texts):,} queries finds a document. Check the settings of the "
+            "engine: for example, join= may require that a document has every word of the query"
+        )
+    run = AuditedRun(opened.id, lines, opened.texts, texts, chosen, how.missing)
+    tell(progress, 0, 0, "measuring")
+    parts = any(has_parts(one) for one in chosen.asked)
+    measured = run.measured(qrels=qrels, missing=how.missing, decompose=parts, resolver=how.resolver)
+    report = _report(run, measured, trial, opened, how, qrels, progress)
+    report.audited = started.isoformat(timespec="seconds")
+    report.failures = failures(conditions, measured, earlier)
+    if earlier is not None:
+        report.against_baseline = against_baseline(measured, earlier)
+        report.notes += coverage_notes(conditions, measured, earlier)
+    report.notes += opened.all_notes()
+    if how.out is not None:
+        write_audit(report, Path(how.out), how.keep_queries)
+    opened.finish()
+    return report
+
+
+def _opened(
+    engine: object, settings: Mapping[str, Any] | None, queries: pa.Table, docs: object, how: AuditSettings
+) -> AuditedEngine:
+    ranker = open_engine(engine, settings, queries)
+    opened = AuditedEngine(ranker, docs, how.missing)
+    # An engine object of the caller keeps its answers as its own settings say.
+    place = answers_place(ranker, how.out, how.store) if isinstance(engine, str) else None
+    if place is not None:
+        opened.keep_answers(place)
+    return opened
+
+
+def _report(
+    run: AuditedRun, measured: EngineScores, trial: Reformulating, engine: AuditedEngine, how: AuditSettings,
+    qrels: QrelsLike | None, progress: Progress | None,
+) -> AuditReport:  # fmt: skip
+    """Find the worst queries, try reformulations and other choices, and return the report."""
+    lean, effect = run.measures.lean, run.measures.effectiveness
+    worst = worst_queries(run, measured, how.worst)
+    tried = trial.run(engine, run, measured, worst, qrels, progress)
+    tell(progress, 0, 0, "checking sensitivity")
+    verdict = toward(lean, measured.mean(lean.text))
+    sensitive, notes = sensitivity_of(run, verdict)
+    if tried.lines is not None and tried.lines.height:
+        try:
+            less, compared = times_less(run, tried.lines)
+            sensitive = replace(sensitive, reformulations_lean_less=less, reformulations_compared=compared)
+        except DataError as error:
+            # A measure that is defined for some queries of the audit may be undefined for the few with a suggestion.
+            notes.append(
+                "not measured: whether the suggested reformulations also lean less with other measures, word lists and "
+                f"tokenizers ({error})"
+            )
+    words, values = words_per_query(run), {text: measured.of_query(text) for text in measured.values}
+    report = AuditReport(
+        engine=run.name, k=how.k, queries=len(run.queries), unanswered=len(run.queries) - len(values[lean.text]),
+        groups=tuple(lean.groups), deciding=lean.text, verdict=verdict,
+        measures={one.text: _mean(one, measured.mean(one.text)) for one in measured.report.asked},
+        scores={
+            query: {text: found[query] for text, found in values.items() if query in found}
+            for query in measured.query_ids
+        },
+        parts=measured.report.parts, worst=worst, reformulations=tried.tried, dropped_reformulations=tried.dropped,
+        sensitivity=sensitive, reranking=reranking_of(run, measured), words_per_query=words,
+        reading=_reading(measured.report.asked, lean, words, run.measures.cutoff or how.k),
+        effectiveness=None if effect is None else effect.text, agree=how.agree, reduction=how.reduction,
+        model=tried.model, notes=[*measured.notes, *notes],
+    )  # fmt: skip
+    report.next_steps = next_steps(report)
+    return report
+
+
+def _mean(asked: MeasureRequest, mean: Mean) -> AuditedMean:
+    return AuditedMean(mean.mean, mean.low, mean.high, mean.n, mean.method, BETTER[asked.direction], asked.signature)
+
+
+def _reading(asked: Sequence[MeasureRequest], lean: MeasureRequest, words: Mapping[str, float], depth: int) -> str:
+    """Say how to read a value of the deciding measure, and the mean number of counted words."""
+    counts = " and ".join(f"{count:,.1f} words for {group}" for group, count in words.items())
+    said = f"{sign_of(lean)} On average the top {depth} results of a query have {counts}."
+    own = [one.text for one in asked if one.measure.param("background") == "self"]
+    if own:
+        said += f" {', '.join(own)}: the background run is the run of the engine itself."
+    return said.strip()

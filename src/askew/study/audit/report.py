@@ -1,0 +1,410 @@
+"""The results of an audit: what ``audit`` returns, audit.json holds, and the page, the gate and the explorer read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import polars as pl
+
+from askew.core.errors import DataError
+from askew.core.measure import Direction, Measure
+from askew.core.tables import html_table, text_table, with_interval
+from askew.core.version import __version__
+from askew.measures.decompose import Decomposition
+from askew.measures.requested import BETTER
+from askew.measures.statistics.intervals import Mean
+from askew.measures.statistics.significance import Paired
+from askew.study.audit.engine import NEITHER
+
+FILE = "audit.json"
+
+
+@dataclass(frozen=True)
+class AuditedMean:
+    """The mean of a measure over queries. ``interval`` is the method of the interval, ``better`` the best value."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+    interval: str
+    better: str
+    signature: str
+
+
+@dataclass(frozen=True)
+class MarkedResult:
+    """A result: ``pieces`` of its text with the groups that each names, and the ``mentions`` of the whole text."""
+
+    rank: int
+    doc_id: str
+    pieces: tuple[tuple[str, tuple[str, ...]], ...]
+    mentions: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class WorstQuery:
+    """A query with a large lean, the groups that it names, and how often its results mention each group.
+
+    ``in_names`` is the estimated number of counted words that are part of a name, such as "Man" in "Spider-Man"; None
+    for groups that the resolver was not trained on. ``text`` is in a file only if the audit kept it, ``results`` never.
+    """
+
+    query_id: str
+    lean: float
+    named: tuple[str, ...]
+    mentions: Mapping[str, int]
+    in_names: int | None = None
+    text: str | None = None
+    results: tuple[MarkedResult, ...] = field(default=(), metadata={"key": None})
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A reformulation, and how it changes the results of the engine.
+
+    ``same`` is the probability that the reformulation asks for the same thing as the original query. ``kept`` is the
+    share of the original query's top results that the reformulation also retrieves. ``lean_verdict`` is less, same or
+    more. ``outcome`` is None if the query has no judgements. ``suggested`` is true for at most one reformulation of a
+    query. ``text`` is in a file only if the audit kept it.
+    """
+
+    query_id: str
+    method: str
+    same: float
+    natural: float
+    kept: float
+    lean_before: float
+    lean_after: float | None
+    lean_verdict: str | None
+    effectiveness_before: float | None
+    effectiveness_after: float | None
+    outcome: str | None
+    gain: float | None
+    suggested: bool = False
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class Reranking:
+    """The mean of the measure of lean before and after reranking; of absolute values if zero is the best value."""
+
+    method: str
+    before: float
+    after: float
+
+    @property
+    def reduction(self) -> float | None:
+        """The share by which the lean is reduced; None if it was zero."""
+        return None if self.before == 0 else 1 - self.after / self.before
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """The mean with one measure, word list and tokenizer, with its interval and the group that it leans toward."""
+
+    label: str
+    measure: str
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+    toward: str | None
+
+
+@dataclass(frozen=True)
+class AuditSensitivity:
+    """The same results by other combinations of measure, word list and tokenizer.
+
+    The verdict of the audit is the same in ``holds`` of the ``of`` combinations that have a verdict. The suggested
+    reformulations lean less in ``reformulations_lean_less`` of ``reformulations_compared`` combinations.
+    """
+
+    holds: int = 0
+    of: int = 0
+    reformulations_lean_less: int = 0
+    reformulations_compared: int = 0
+    combinations: tuple[Alternative, ...] = ()
+
+
+@dataclass(repr=False)
+class AuditReport:
+    """The result of ``audit``.
+
+    ``deciding`` is the measure of lean that decides which queries are worst. ``verdict`` is the group that its mean
+    leans toward by the interval, or ``neither``; None without a sign or an interval. ``scores`` has the values of each
+    measure by query. ``words_per_query`` has, for each group, how many words in the results of a query name the group,
+    as a mean over the queries. ``worst`` has the queries with the largest lean, with their results. ``reformulations``
+    were tried on the engine. ``audited`` is the time of the audit. ``failures`` has the conditions of ``fail_if`` that
+    are true. ``reading`` says how to read the deciding measure, and ``next_steps`` recommends what to do.
+    """
+
+    engine: str
+    k: int
+    queries: int
+    unanswered: int
+    groups: tuple[str, ...]
+    deciding: str
+    verdict: str | None
+    measures: Mapping[str, AuditedMean]
+    scores: Mapping[str, Mapping[str, float]] = field(metadata={"key": "per_query"})
+    parts: list[Decomposition]
+    worst: list[WorstQuery]
+    reformulations: list[Tried]
+    dropped_reformulations: Mapping[str, int]
+    sensitivity: AuditSensitivity
+    # Files of earlier versions lack some of the following.
+    reranking: Reranking | None = None
+    words_per_query: Mapping[str, float] = field(default_factory=dict)
+    reading: str = ""
+    effectiveness: str | None = None
+    agree: float | None = None
+    reduction: float | None = None
+    model: str = ""
+    next_steps: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    against_baseline: Mapping[str, Paired] = field(default_factory=dict)
+    audited: str = ""
+    askew: str = __version__
+
+    @property
+    def suggested(self) -> list[Tried]:
+        """The suggested reformulation of each query that has one."""
+        return [one for one in self.reformulations if one.suggested]
+
+    def mean(self, measure: str | Measure) -> Mean:
+        """Return the mean of a measure over queries, with its 95% interval."""
+        found = self.measures[measure.text if isinstance(measure, Measure) else measure]
+        return Mean(found.mean, found.low, found.high, found.n, found.interval)
+
+    __getitem__ = mean
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return one row for each measure: mean, bounds of the 95% interval, n, signature."""
+        rows = [{"measure": text, **vars(one)} for text, one in self.measures.items()]
+        return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64}).drop("better")
+
+    def to_pandas(self) -> Any:
+        """Return the table of ``to_polars`` as a pandas data frame; pandas must be installed."""
+        return self.to_polars().to_pandas()
+
+    def per_query(self) -> pl.DataFrame:
+        """Return one row for each query and one column for each measure; null where a measure is not defined."""
+        rows = [{"query_id": query, **values} for query, values in self.scores.items()]
+        return pl.DataFrame(rows, schema={"query_id": pl.String, **dict.fromkeys(self.measures, pl.Float64)})
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        rows = [
+            [text, with_interval(one.mean, one.low, one.high), one.better, str(one.n)]
+            for text, one in self.measures.items()
+        ]
+        return ["measure", "mean [95%]", "better", "n"], rows
+
+    def __repr__(self) -> str:
+        return "\n".join([text_table(*self._rows()), *self.next_steps])
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._rows())
+
+    def to_dict(self, keep_queries: bool = False) -> dict[str, Any]:
+        """Return the numbers as JSON values, with query ids; ``keep_queries`` adds the texts of the queries."""
+        made: dict[str, Any] = _to_json(self)
+        if not keep_queries:
+            for one in (*made["worst"], *made["reformulations"]):
+                del one["text"]
+        return made
+
+    @classmethod
+    def from_dict(cls, values: Any) -> AuditReport:
+        """Convert the values of audit.json; KeyError, TypeError or OverflowError if they are not those of an audit."""
+        made: AuditReport = _from_json(cls, values)
+        return made
+
+
+def read_audit(place: str | Path) -> AuditReport:
+    """Read the file audit.json of an audit; ``place`` is the file, or the folder that ``askew audit --out`` wrote."""
+    path = Path(place) / FILE if Path(place).is_dir() else Path(place)
+    try:
+        return AuditReport.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        why = error.strerror or str(error)
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        why = str(error).partition("\n")[0][:200] or type(error).__name__
+    raise DataError(f"audit {path}: cannot be read ({why}); expected a file {FILE} that askew audit --out wrote")
+
+
+def audits_of(folder: Path) -> dict[str, Path]:
+    """Return the audit folders by name: the folder itself if it has an audit, else its subfolders that have one."""
+    if (folder / FILE).is_file():
+        return {folder.resolve().name: folder}
+    if not folder.is_dir():
+        raise DataError(f"audit= {folder}: there is no such folder; expected a folder that askew audit --out wrote")
+    found = {path.name: path for path in sorted(folder.iterdir()) if (path / FILE).is_file()}
+    if not found:
+        raise DataError(
+            f"audit= {folder}: expected a folder that askew audit --out wrote, or a folder of such folders; found no "
+            f"{FILE}"
+        )
+    return found
+
+
+def _keys(kind: Any) -> dict[str, str]:
+    """The fields of a dataclass that are written, and their keys."""
+    keys = {one.name: one.metadata.get("key", one.name) for one in fields(kind)}
+    return {name: key for name, key in keys.items() if key is not None}
+
+
+def _to_json(value: Any) -> Any:
+    if is_dataclass(value):
+        return {key: _to_json(getattr(value, name)) for name, key in _keys(value).items()}
+    if isinstance(value, Mapping):
+        return {key: _to_json(one) for key, one in value.items()}
+    return [_to_json(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _from_json(kind: Any, value: Any) -> Any:
+    """Read JSON values as a type: a dataclass by its fields, a container by its items; a wrong type is an error."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints, keys = get_type_hints(kind), _keys(kind)
+        optional = {
+            one.name for one in fields(kind) if one.default is not MISSING or one.default_factory is not MISSING
+        }
+        return kind(**{
+            name: _from_json(hints[name], value[key])
+            for name, key in keys.items()
+            if name not in optional or key in value
+        })  # fmt: skip
+    if NoneType in inner:
+        return None if value is None else _from_json(inner[0], value)
+    if origin in (list, tuple) and isinstance(value, list):
+        return origin(_from_json(inner[0], one) for one in value)
+    if origin in (dict, Mapping) and isinstance(value, dict):
+        return {key: _from_json(inner[1], one) for key, one in value.items()}
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise TypeError(f"expected {getattr(kind, '__name__', kind)}, found {type(value).__name__}")
+    return value
+
+
+# Recommend what to do next: short rules on the numbers of an audit.
+
+# A part of the lean above this share is most of the lean.
+_MOST = 0.5
+# A mean over fewer queries than this is too uncertain.
+_FEW = 30
+
+
+def next_steps(report: AuditReport) -> list[str]:
+    """Return recommendations for a search team, the most important first."""
+    said = []
+    if report.unanswered:
+        said.append(f"{report.unanswered:,} of {report.queries:,} queries find nothing: look at these first.")
+    if report.verdict == NEITHER:
+        said.append(
+            f"The mean of {report.deciding} does not differ significantly from zero, but the results of some "
+            "queries lean. Look at the worst queries."
+        )
+    elif report.verdict is not None:
+        said.append(f"On average, the results lean toward {report.verdict} (measured by {report.deciding}).")
+    if report.parts and report.parts[0].parts:
+        said += _of_parts(report.parts[0])
+    # The best value of the other measures is not zero, so a share of their size has no meaning.
+    at_zero = report.measures[report.deciding].better == BETTER[Direction.ZERO]
+    if report.reformulations:
+        said.append(_of_reformulations(report, at_zero))
+    order = report.reranking
+    if order is not None and at_zero and order.reduction is not None:
+        said.append(
+            f"Another order of the same results ({order.method}) would not reduce the lean."
+            if order.reduction <= 0
+            else f"Another order of the same {report.k} results ({order.method}) would reduce the mean distance of "
+            f"{report.deciding} from zero by {order.reduction:.0%}, from {order.before:.4f} to {order.after:.4f}. To "
+            "measure the cost in effectiveness, run askew bench."
+        )
+    return [*said, *_of_trust(report)]
+
+
+def _of_parts(found: Decomposition) -> list[str]:
+    def total(value: str, kind: str, *names: str) -> float:
+        return float(sum(getattr(one, value) for one in found.parts if one.kind == kind and one.name in names))
+
+    said = []
+    related = total("share", "why", "asked", "warranted", "ontopic")
+    if total("low", "why", "offtopic") > _MOST:
+        said.append(
+            f"{total('share', 'why', 'offtopic'):.0%} of the counted mentions (weighted by rank) are estimated to be "
+            "off topic. Read some of these results: if they are off topic indeed, improve the relevance of the results "
+            f"first. The off-topic mentions of both groups together add {total('net', 'why', 'offtopic'):+.4f} to the "
+            f"mean of {found.measure}, which is {found.value:+.4f}."
+        )
+    elif related > _MOST:
+        said.append(
+            f"{related:.0%} of the counted mentions (weighted by rank) are estimated to be on topic or asked for: "
+            "no general action is needed; look at the worst queries one by one."
+        )
+    if (real := total("share", "who", "real")) > _MOST:
+        said.append(
+            f"{real:.0%} of the counted mentions (weighted by rank) are estimated to refer to real people: such words "
+            "are expected for a query about a person. Look at the worst queries that are not about a person."
+        )
+    return said
+
+
+def _of_reformulations(report: AuditReport, at_zero: bool) -> str:
+    found, worst = report.suggested, len(report.worst)
+    if not found:
+        methods = ", ".join(dict.fromkeys(one.method for one in report.reformulations))
+        return (
+            f"No reformulation is suggested. The audit tried {len(report.reformulations):,} reformulations (made by "
+            f"{methods}) of the {worst:,} queries with the largest lean. None of them meets all of these conditions: "
+            f"it leans at least {report.reduction:.0%} less than the original query, it keeps at least "
+            f"{report.agree:.0%} of the top results of the original query, and, if there are judgements, it loses no "
+            "effectiveness."
+        )
+    said = (
+        f"For {len(found):,} of the {worst:,} queries with the largest lean (measured by {report.deciding}), a "
+        f"reformulation leans at least {report.reduction:.0%} less than the original query and keeps at least "
+        f"{report.agree:.0%} of the top results of the original query."
+    )
+    if at_zero:
+        share = sum(one.gain or 0.0 for one in found) / sum(abs(one.lean_before) for one in found)
+        of = "this query" if len(found) == 1 else f"these {len(found):,} queries"
+        said += (
+            f" With the suggested reformulation, the total lean of {of} falls by {share:.0%}. This figure is "
+            "optimistic, because the best of several reformulations of each query was chosen by the same measure."
+        )
+    said += " Offer the reformulation to users as a suggestion, after a person has read it."
+    if judged := sum(one.outcome is not None for one in found):
+        said += (
+            f" Judgements are known for {judged:,} of these queries. By these judgements, the reformulation is at "
+            "least as effective as the original query."
+        )
+    return said
+
+
+def _of_trust(report: AuditReport) -> list[str]:
+    said, found = [], report.sensitivity
+    if found.holds < found.of:
+        said.append(
+            f"The verdict (toward which group the results lean) is the same in {found.holds} of {found.of} "
+            "combinations of measure, word list and tokenizer. Do not rely on the sign of one measure alone."
+        )
+    if found.reformulations_lean_less < found.reformulations_compared:
+        said.append(
+            f"The suggested reformulations lean less than the original queries in {found.reformulations_lean_less} of "
+            f"{found.reformulations_compared} combinations of measure, word list, tokenizer and sign (signed or "
+            "absolute values). Choose the measure that matters to you before you adopt these reformulations."
+        )
+    measured = report.measures[report.deciding].n
+    if measured < _FEW:
+        few = "1 query is too few to decide" if measured == 1 else f"{measured} queries are too few to decide"
+        said.append(f"{few}: audit at least {_FEW} queries.")
+    return said

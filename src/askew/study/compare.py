@@ -1,0 +1,447 @@
+"""Compare two runs query by query: gains with intervals, corrected tests, and tests of non-inferiority."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any, TypeAlias, Unpack
+
+import numpy as np
+import polars as pl
+
+from askew.core import defaults
+from askew.core.errors import ConfigError, DataError, check_name
+from askew.core.measure import Direction, Measure
+from askew.core.ranking import Floats
+from askew.core.tables import html_table, text_table, with_interval
+from askew.data.runs import Run
+from askew.measures.catalogue import MeasureRequest
+from askew.measures.counts import Progress
+from askew.measures.lists import RunLike, named_runs
+from askew.measures.measure import MeasureOptions, MeasureReport, measure
+from askew.measures.requested import MeasuresLike, is_signed
+from askew.measures.statistics.intervals import STUDENTIZED, gain_bounds, is_bounded
+from askew.measures.statistics.significance import ALPHA, MEAN, NULLS, SAME, TESTS, Paired, holm, paired, rounded_gains
+from askew.report.charts import About, sorted_gains
+from askew.report.markup import p_value
+from askew.report.page import slug
+from askew.report.table import CODE, Column, Estimate, Table, columns, table
+from askew.study.gate import LOSES, MAY_LOSE, OF_COMPARE, Condition, check_measures, read_conditions
+from askew.study.tables import interval_notes, measure_notes
+
+_REACH = (
+    "smallest margin: the smallest mean loss that n queries can rule out with 95% confidence if both runs have the "
+    "same value for every query. If the new run is better for many queries, a smaller loss can be ruled out. No "
+    "value: the measure has no upper bound.",
+    "loss not ruled out: the upper end of the one-sided 95% confidence interval of the mean loss.",
+    "detectable gain: a true mean gain of this size gives p < 0.05 with a probability of 80%.",
+)
+# The keys of a signed change in a dictionary.
+SHIFT = {"shift": "gain", "shift_low": "low", "shift_high": "high", "p_shift": "p"}
+_p = partial(Column, digits=3, least=0.001)
+Margin: TypeAlias = float | Mapping[str, float] | None
+
+
+@dataclass(repr=False)
+class CompareReport:
+    """The result of ``compare``: one comparison per measure.
+
+    ``p_holm`` has p-values that are Holm-corrected for the number of measures. ``p_no_loss_holm`` and
+    ``p_equivalent_holm`` have the p-values of the tests of non-inferiority and of equivalence, for each measure with a
+    margin (the argument ``margin`` of ``compare``). They are Holm-corrected for the number of these measures. ``nulls``
+    has the null hypothesis of each p-value. ``shifts`` has the change of the mean with its sign, for each measure whose
+    sign shows toward which group results lean. In each entry of ``shifts``, ``gain`` is the new mean minus the old
+    mean, and ``p`` is not Holm-corrected. ``tests`` is the number of tests that ``p_holm`` is corrected for. ``gains``
+    has the gain of each query with a value in both runs.
+    """
+
+    old: str
+    new: str
+    asked: list[MeasureRequest]
+    results: dict[str, Paired]
+    p_holm: dict[str, float]
+    p_no_loss_holm: dict[str, float]
+    p_equivalent_holm: dict[str, float]
+    test: str = MEAN
+    notes: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    shifts: dict[str, Paired] = field(default_factory=dict)
+    tests: int = 0
+    gains: dict[str, Floats] = field(default_factory=dict)
+
+    @property
+    def nulls(self) -> dict[str, str]:
+        """The null hypothesis of each p that is reported."""
+        stated = {"p": NULLS[self.test]}
+        if self.p_no_loss_holm:
+            stated |= {f"p_{name}": NULLS[name] for name in ("no_loss", "equivalent")}
+        return stated
+
+    def __getitem__(self, key: str | Measure) -> Paired:
+        """The comparison by one measure: ``report["nDCG@10"].gain``."""
+        text = key.text if isinstance(key, Measure) else key
+        check_name("measure", text, self.results, "the report")
+        return self.results[text]
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row per measure, with all values of the comparison."""
+        rows = [{"measure": text, **found} for text, found in self.to_dict()["measures"].items()]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def to_pandas(self) -> Any:
+        """As ``to_polars``, for pandas, which must be installed."""
+        return self.to_polars().to_pandas()
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        head = ["measure", self.old, self.new, "gain [95%]", "p (Holm)", "n"]
+        rows = []
+        for one in self.asked:
+            found, p = self.results[one.text], self.p_holm.get(one.text)
+            gain = with_interval(found.gain, found.low, found.high, "+")
+            shown = "-" if p is None else f"{p:.3f}"
+            rows.append([one.text, f"{found.old:.4f}", f"{found.new:.4f}", gain, shown, str(found.n)])
+        return head, rows
+
+    def __repr__(self) -> str:
+        return f"{text_table(*self._rows())}\np: null hypothesis: {self.nulls['p']}"
+
+    def _repr_html_(self) -> str:
+        return f"{html_table(*self._rows())}<p>p: null hypothesis: {self.nulls['p']}</p>"
+
+    def tables(self) -> list[Table]:
+        """The gains, what this number of queries can rule out, and the tests against a margin if there is one."""
+        rows = [(one, self.results[one.text]) for one in self.asked]
+        # A percentage of a mean in which signed values cancel has no meaning.
+        changes = [
+            None if found.relative is None or one.direction is Direction.ZERO else 100 * found.relative
+            for one, found in rows
+        ]
+        head = [Column("measure", CODE), Column("old"), Column("new"),
+                Column("change", digits=1, signed=True, unit="%"), Column("gain [95%]", signed=True),
+                _p("p (Holm)"), Column("d_z", digits=2), Column("improved"), Column("worsened"), Column("unchanged"),
+                Column("n")]  # fmt: skip
+        gains = [
+            [one.text, found.old, found.new, change, Estimate(found.gain, found.low, found.high),
+             self.p_holm.get(one.text), found.d_z, found.improved, found.worsened, found.unchanged, found.n]
+            for (one, found), change in zip(rows, changes, strict=True)
+        ]  # fmt: skip
+        reach = [[one.text, found.smallest_margin, found.not_ruled_out, found.detectable] for one, found in rows]
+        tables = [
+            table("gains", f"old: {self.old}   new: {self.new}", head, gains, *self._gain_notes()),
+            table(
+                "reach", "mean losses that n queries can rule out, and mean gains that n queries can detect",
+                columns("measure", "smallest margin", "loss not ruled out", "detectable gain", kind=CODE), reach,
+                *_REACH,
+            ),
+        ]  # fmt: skip
+        if self.p_no_loss_holm:
+            margins = [
+                [text, self.results[text].margin, p, self.p_equivalent_holm[text]]
+                for text, p in self.p_no_loss_holm.items()
+            ]
+            head = [Column("measure", CODE), Column("margin"), _p("no loss: p (Holm)"), _p("equivalent: p (Holm)")]
+            nulls = [
+                f"Column '{name}': p-value of the null hypothesis that {self.nulls[key]}."
+                for name, key in (("no loss", "p_no_loss"), ("equivalent", "p_equivalent"))
+            ]
+            caption = "can a mean loss as large as the margin be ruled out?"
+            tables.append(table("margins", caption, head, margins, *nulls))
+        return tables
+
+    def _gain_notes(self) -> list[str]:
+        notes = ["gain: how much better the new run is, as a mean over queries. For every measure, positive is better."]
+        if any(one.direction is Direction.ZERO for one in self.asked):
+            notes.append(
+                "If the best value of a measure is 0, the gain is the mean decrease of the distance from 0. For such a "
+                "measure, no change in percent is shown: positive and negative values cancel in the mean."
+            )
+        tests = f", corrected by Holm's method over {self.tests} tests" if self.tests > 1 else ""
+        intervals = " The intervals of the gains are not corrected." if tests else ""
+        notes.append(f"p: p-value of the null hypothesis that {self.nulls['p']}{tests}.{intervals}")
+        notes.append("d_z: mean gain / standard deviation of the gains.")
+        notes.append("improved, worsened, unchanged: numbers of queries.")
+        notes += interval_notes([text for text, found in self.results.items() if found.method == STUDENTIZED])
+        if any(found.low is None for found in self.results.values()):
+            notes.append("No interval: all gains are equal, and their spread is not known.")
+        notes += measure_notes(self.asked)
+        for one in self.asked:
+            found = self.shifts.get(one.text)
+            if found is not None and found.gain:
+                ends = "" if found.low is None else f" [{found.low:+.3f}, {found.high:+.3f}]"
+                notes.append(
+                    f"{one.text}: with its sign, the mean changes by {found.gain:+.4f}{ends}, toward "
+                    f"{one.groups[0] if found.gain > 0 else one.groups[1]} (p {p_value(found.p)}, not corrected)."
+                )
+        return notes
+
+    def charts(self) -> dict[str, str]:
+        """A chart of each measure: the gains of the queries, from the highest to the lowest."""
+        drawn: dict[str, str] = {}
+        for text, gains in self.gains.items():
+            found = self.results[text]
+            about = About(
+                slug(text, drawn, before="gains"), f"Gain of each query by {text}",
+                "An area above zero for improved queries, and one below zero for worsened ones.",
+            )  # fmt: skip
+            keys = [f"{found.improved:,} improved", f"{found.worsened:,} worsened"]
+            drawn[about.name] = sorted_gains(about, gains, "gain", keys)
+        return drawn
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        measures = {
+            a.text: {
+                **asdict(self.results[a.text]),
+                "p_holm": self.p_holm.get(a.text),
+                "p_no_loss_holm": self.p_no_loss_holm.get(a.text),
+                "p_equivalent_holm": self.p_equivalent_holm.get(a.text),
+                **{key: getattr(self.shifts.get(a.text), name, None) for key, name in SHIFT.items()},
+                "signature": a.signature,
+            }
+            for a in self.asked
+        }
+        whole = {"old": self.old, "new": self.new, "null_hypotheses": self.nulls, "measures": measures}
+        return {**whole, "failures": self.failures}
+
+
+def _failure(one: Condition, found: Paired, p_no_loss: float | None, missing: int) -> str:
+    """Why the comparison fails, or an empty text. ``missing`` is the number of queries without a value in a run."""
+    if missing:
+        return f"{one.measure} lacks a value in one or both runs for {missing} of {found.n + missing} queries"
+    if one.verb == LOSES:
+        lost = found.gain <= -one.amount + SAME
+        return f"{one.measure} loses {-found.gain:.4f}, which is {one.amount:g} or more" if lost else ""
+    if p_no_loss is not None and p_no_loss < ALPHA:
+        return ""
+    why = f"the test cannot rule out a mean loss of {one.amount:g} or more (p = {p_no_loss:.3f}, Holm-corrected)"
+    return f"{one.measure} may lose {one.amount:g}: {why}"
+
+
+def _with_margins(conditions: Sequence[Condition], margin: Margin) -> Margin:
+    """The margins of a comparison, with the margins of the 'may lose' conditions added."""
+    wanted: dict[str, float] = {}
+    for one in conditions:
+        if one.verb == MAY_LOSE and wanted.setdefault(one.measure, one.amount) != one.amount:
+            raise ConfigError(
+                f"fail_if=: two 'may lose' conditions for {one.measure}, with the amounts {wanted[one.measure]:g} and "
+                f"{one.amount:g}; keep only the condition with the smaller amount"
+            )
+    if not wanted:
+        return margin
+    if margin is not None and not isinstance(margin, Mapping):
+        raise ConfigError(
+            f"a 'may lose' condition of fail_if= already gives a margin for {next(iter(wanted))}, so margin= cannot be "
+            "one number for all measures. Give margin= a number for each measure, as in 'RR@10=0.01'"
+        )
+    for name, amount in wanted.items():
+        if margin is not None and margin.get(name, amount) != amount:
+            raise ConfigError(
+                f"fail_if= and margin= give different margins for {name}: {amount:g} and {margin[name]:g}. Give "
+                "the same margin in both, or leave out margin="
+            )
+    return {**(margin or {}), **wanted}
+
+
+def compare(
+    old: RunLike,
+    new: RunLike,
+    collection: object = None,
+    measures: MeasuresLike | None = None,
+    *,
+    test: str = defaults.TEST,
+    margin: Margin = None,
+    fail_if: str | Sequence[str] = (),
+    unpaired: str = defaults.UNPAIRED,
+    seed: int = 0,
+    names: tuple[str, str] | None = None,
+    testing: Progress | None = None,
+    **options: Unpack[MeasureOptions],
+) -> CompareReport:
+    """Compare the run ``new`` with the run ``old``, query by query.
+
+    - ``old``, ``new``: the two runs, each in a form that ``measure`` accepts.
+    - ``collection``, ``measures``: as in ``measure``.
+    - ``test``: ``"mean"`` (null hypothesis: the mean gain is 0) or ``"randomization"`` (null hypothesis: the two values
+      of each query are exchangeable).
+    - ``margin``: the largest acceptable loss: one number for all bounded measures of effectiveness, or a
+      dict from the text of a measure to a number. With a margin, the report also has tests of non-inferiority ("no
+      loss beyond the margin") and of equivalence.
+    - ``fail_if``: one or several conditions under which the comparison fails. The attribute ``failures`` of the report
+      lists the conditions that hold. ``"nDCG@10 loses 0.01"`` holds if the mean loss is 0.01 or more.
+      ``"nDCG@10 may lose 0.01"`` holds if the test of non-inferiority does not rule out a mean loss of 0.01 or more at
+      the 5% level. Such a condition needs a bounded measure. A condition on a measure of lean also holds if, in at
+      least one of the two runs, one or more queries have no value of this measure.
+    - ``unpaired``: how to treat a query that is in only one of the runs: ``"error"`` (stop) or ``"drop"`` (leave it
+      out).
+    - ``seed``: the seed of the test ``"randomization"``.
+    - ``names``: the names of the two runs in the report. By default, the names of the files or of the ``Run`` objects.
+    - ``testing``: a function that is called before each measure is compared, with the number of measures compared so
+      far and the total number of measures.
+    - ``options``: further arguments of ``measure``, such as ``qrels`` and ``groups``.
+    """
+    _check_settings(test, seed, unpaired)
+    conditions = read_conditions(fail_if, OF_COMPARE)
+    margin = _with_margins(conditions, margin)
+    _refuse_meaningless(margin)
+
+    def check(asked: list[MeasureRequest]) -> None:
+        check_measures(conditions, [one.text for one in asked])
+        _refuse_unused(asked, margin, [one.measure for one in conditions if one.verb == MAY_LOSE])
+
+    report = measure(_named(old, new, names), collection, measures, before_scoring=check, **options)
+    rows_a, rows_b, notes = _pair(report, unpaired)
+    results: dict[str, Paired] = {}
+    # Measures with the same gains are one test, as ARaB with and without ``sign=abs``.
+    alike: dict[tuple[str, bytes], list[str]] = {}
+    shifts: dict[str, Paired] = {}
+    gains: dict[str, Floats] = {}
+    missing: dict[str, int] = {}
+    for number, asked in enumerate(report.asked):
+        if testing:
+            testing(number, len(report.asked))
+        a, b = report.runs[0].values[asked.text][rows_a], report.runs[1].values[asked.text][rows_b]
+        there = ~np.isnan(a) & ~np.isnan(b)
+        if not there.any():
+            raise DataError(f"{asked.text}: none of the shared queries has a value in both runs")
+        if not there.all():
+            notes.append(f"{asked.text}: over the {int(there.sum())} of {len(there)} queries with a value in both runs")
+            # A measure of effectiveness leaves out the same queries in both runs, because only judgements decide which.
+            missing[asked.text] = 0 if asked.judged else int((~there).sum())
+        limit = _margin_for(asked, margin)
+        results[asked.text] = paired(
+            a[there], b[there], asked.direction, asked.bounds, test=test, margin=limit, seed=seed
+        )
+        same = asked.measure.name, rounded_gains(a, b, asked.direction).tobytes()
+        alike.setdefault(same, []).append(asked.text)
+        gains[asked.text] = rounded_gains(a[there], b[there], asked.direction)
+        if is_signed(asked):
+            shifts[asked.text] = paired(a[there], b[there], Direction.UP, asked.bounds)
+    old_name, new_name = (run.name for run in report.runs)
+    by_test = _corrected({texts[0]: results[texts[0]] for texts in alike.values()}, "p")
+    by_p = {text: by_test[texts[0]] for texts in alike.values() if texts[0] in by_test for text in texts}
+    by_no_loss, by_equivalent = (_corrected(results, name) for name in ("p_no_loss", "p_equivalent"))
+    failed = [
+        _failure(one, results[one.measure], by_no_loss.get(one.measure), missing.get(one.measure, 0))
+        for one in conditions
+    ]
+    notes += _disagreement(report.asked, results, by_p)
+    notes += [
+        f"{' and '.join(texts)} have the same gain for every query; Holm's method counts them as one test"
+        for texts in alike.values()
+        if len(texts) > 1
+    ]
+    return CompareReport(
+        old_name, new_name, report.asked, results, by_p, by_no_loss, by_equivalent, test, [*report.notes, *notes],
+        [text for text in failed if text], shifts, len(by_test), gains,
+    )  # fmt: skip
+
+
+def _disagreement(
+    asked: Sequence[MeasureRequest], results: Mapping[str, Paired], p_holm: Mapping[str, float]
+) -> list[str]:
+    """A note if the new run is significantly better by one measure of lean and significantly worse by another."""
+    leans = [one.text for one in asked if one.groups and p_holm.get(one.text, 1.0) < ALPHA]
+    better, worse = ([text for text in leans if sign * results[text].gain > 0] for sign in (1, -1))
+    if not better or not worse:
+        return []
+    return [
+        f"measures of lean disagree: the new run is significantly better by {', '.join(better)} and significantly "
+        f"worse by {', '.join(worse)}; report both, or choose the measure that matters to you before you compare"
+    ]
+
+
+def _check_settings(test: str, seed: int, unpaired: str) -> None:
+    if test not in TESTS:
+        raise ConfigError(f"test=: expected {' or '.join(map(repr, TESTS))}, found {test!r}")
+    if seed < 0:
+        raise ConfigError(f"seed=: expected 0 or a positive whole number, found {seed}")
+    if unpaired not in ("error", "drop"):
+        raise ConfigError(f"unpaired=: expected 'error' or 'drop', found {unpaired!r}")
+
+
+def _named(old: RunLike, new: RunLike, names: tuple[str, str] | None) -> dict[str, RunLike]:
+    if names is None and isinstance(old, Run) and isinstance(new, Run) and old.name == new.name:
+        # Two searches by the same ranker have the same name.
+        names = f"{old.name} (old)", f"{new.name} (new)"
+    if names is None:
+        return named_runs([old, new], others=("old", "new"))
+    if names[0] == names[1]:
+        raise ConfigError(f"both runs are called {names[0]!r}: give them different names")
+    return {names[0]: old, names[1]: new}
+
+
+def _corrected(results: Mapping[str, Paired], name: str) -> dict[str, float]:
+    """Holm-corrected p-values, over the measures that have this p."""
+    ps = {text: getattr(found, name) for text, found in results.items() if getattr(found, name) is not None}
+    return dict(zip(ps, holm(list(ps.values())), strict=True))
+
+
+def _pair(report: MeasureReport, unpaired: str) -> tuple[Floats, Floats, list[str]]:
+    """The rows of the shared queries in both runs, and notes on queries of one run only."""
+    a, b = report.runs
+    where = {query: row for row, query in enumerate(b.query_ids)}
+    shared = [(row, where[query]) for row, query in enumerate(a.query_ids) if query in where]
+    alone = len(a.query_ids) + len(b.query_ids) - 2 * len(shared)
+    if not shared:
+        raise DataError(f"{a.name} and {b.name} have no query in common")
+    notes = []
+    if alone:
+        # The first in the order of the runs.
+        single = set(a.query_ids) ^ set(b.query_ids)
+        only = next(query for query in [*a.query_ids, *b.query_ids] if query in single)
+        message = f"{alone} queries are in one run only, such as {only!r}"
+        if unpaired == "error":
+            raise DataError(f"{message}; compare only the shared queries with unpaired='drop'")
+        notes.append(f"{message}; left out")
+    rows = np.array(shared)
+    return rows[:, 0], rows[:, 1], notes
+
+
+def _margin_for(asked: MeasureRequest, margin: Margin) -> float | None:
+    if isinstance(margin, Mapping):
+        return margin.get(asked.text)
+    return margin if asked.judged and is_bounded(asked.bounds) else None
+
+
+def _refuse_meaningless(margin: Margin) -> None:
+    values = margin.values() if isinstance(margin, Mapping) else [] if margin is None else [margin]
+    for value in values:
+        if not (math.isfinite(value) and value > 0):
+            raise ConfigError(f"margin=: expected a number above 0 (the largest acceptable loss), found {value!r}")
+
+
+def _refuse_unused(asked: list[MeasureRequest], margin: Margin, may_lose: Sequence[str]) -> None:
+    """Raise an error for a margin that no measure uses or that is too large to have a meaning.
+
+    ``may_lose`` are the measures of conditions of ``fail_if``, which give margins too.
+    """
+    known = {one.text: one for one in asked}
+    for text in margin if isinstance(margin, Mapping) else ():
+        if text not in known:
+            raise ConfigError(
+                f"margin= names the measure {text!r}, which is not compared; the compared measures are "
+                f"{', '.join(known)}"
+            )
+        if not is_bounded(known[text].bounds):
+            where = "a condition 'may lose' of fail_if=" if text in may_lose else "margin="
+            remedy = "Use 'loses' instead of 'may lose'" if text in may_lose else "Leave out this margin"
+            raise ConfigError(
+                f"{where} names the measure {text!r}, which has no upper bound. A single query can change the mean of "
+                f"such a measure by any amount, so no test can rule out a loss. {remedy}, or compare the runs by a "
+                "bounded measure such as ARaB(bool)@10 or FaiRR@10"
+            )
+    limits = {one.text: limit for one in asked if (limit := _margin_for(one, margin)) is not None}
+    for text, limit in limits.items():
+        most = gain_bounds(known[text].bounds, known[text].direction is Direction.ZERO)[1]
+        if limit >= most:
+            raise ConfigError(
+                f"margin=: {text} cannot lose more than {most:g}, so a margin of {limit:g} is never exceeded; give a "
+                "smaller margin"
+            )
+    if margin is not None and not limits:
+        raise ConfigError(
+            "margin= without the name of a measure applies only to bounded measures of effectiveness, but no such "
+            "measure is compared. For another bounded measure, give the name and the margin, as in 'FaiRR@10=0.05'"
+        )

@@ -1,0 +1,1 @@
+"""Train models, one module for each: settings, data, fit."""

@@ -1,0 +1,440 @@
+"""Train cross-encoders: models that read two texts together and return one score.
+
+An example is a group: a text on the left (a query), texts on the right (its relevant document first, then negatives),
+and their labels. Each text is tokenized once. The losses, where s+ is the score of the relevant document and s- the
+score of a negative:
+
+    bce         binary cross-entropy of each score against its label
+    hinge       mean of max(0, margin - s+ + s-)
+    bias-aware  mean of max(0, margin - s+ + s- + lean_weight * lean of the negative); published by Seyedsalehi et al.
+                (2022) with the boolean lean and a weight of 1
+    lean-list   bce, plus lean_weight times the mean lean of the group, weighted by the softmax of the scores
+
+The models are trained with the trainer of transformers. They are saved as folders that the class CrossEncoder of
+sentence-transformers can open.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from askew.core.errors import ConfigError, DataError, one_of
+from askew.models.encode import LOADING
+from askew.models.find import MINILM, cannot_load, identify, locate, need
+from askew.models.relevance import room
+from askew.train.common import Progress, Schedule, choose_device, run, seed_all
+
+if TYPE_CHECKING:
+    from askew.core.ranking import Floats, Ints
+
+
+_STEEPNESS = 10.0
+
+
+def ramp(done: float) -> float:
+    """The strength of the reversal after a share of the training; it rises from 0 to 1 (Ganin et al. 2016)."""
+    return 2.0 / (1.0 + math.exp(-_STEEPNESS * done)) - 1.0
+
+
+def with_adversary(ranker: Any, classes: int, strength: float) -> Any:
+    """The ranker with an adversary, after Rekabsaz, Kopeinik and Schedl (2021).
+
+    ``forward`` is that of the ranker and also returns its hidden states.
+    """
+    import torch
+    from torch import nn
+
+    class Reversed(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
+        @staticmethod
+        def forward(ctx: Any, vectors: Any, scale: float) -> Any:
+            ctx.scale = scale
+            return vectors.view_as(vectors)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:  # type: ignore[override, unused-ignore]
+            return -ctx.scale * gradient, None
+
+    class WithAdversary(nn.Module):  # type: ignore[misc, unused-ignore]
+        def __init__(self) -> None:
+            super().__init__()
+            self.ranker = ranker
+            width = int(ranker.config.hidden_size)
+            layers = nn.Linear(width, width), nn.ReLU(), nn.Dropout(0.1), nn.Linear(width, classes)
+            self.adversary = nn.Sequential(*layers)
+
+        def forward(self, **inputs: Any) -> Any:
+            return self.ranker(**inputs, output_hidden_states=True)
+
+        def adversary_loss(self, answer: Any, group: Any, there: Any, done: float) -> Any:
+            """The loss of the head, over the documents that are not padding."""
+            first = answer.hidden_states[-1][:, 0]
+            found = self.adversary(Reversed.apply(first, strength * ramp(done))).float()
+            each = nn.functional.cross_entropy(found, group, reduction="none")
+            return (each * there).sum() / there.sum()
+
+    return WithAdversary()
+
+
+LOSSES = ("bce", "hinge", "bias-aware", "lean-list")
+_CHUNK = 20_000
+# Batches are padded to a multiple of this width, which is faster on the matrix units of a GPU.
+_ALIGNED = 8
+
+
+@dataclass(frozen=True)
+class RankerSettings:
+    """The model and the loss. ``adversary`` above 0 is the strength of an adversary that predicts the lean."""
+
+    model: str = MINILM
+    loss: str = "bce"
+    margin: float = 1.0
+    lean_weight: float = 1.0
+    adversary: float = 0.0
+    most_tokens: int = 256
+    most_left_tokens: int = 64
+
+    def __post_init__(self) -> None:
+        one_of(self.loss, LOSSES, "loss")
+        for name in ("margin", "lean_weight", "adversary"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name}=: expected a number of 0 or more, found {getattr(self, name)}")
+        if not 8 <= self.most_left_tokens <= self.most_tokens - 8:
+            raise ConfigError(
+                "most_left_tokens= (the largest number of tokens of the query): expected a number from 8 to "
+                f"{self.most_tokens - 8}, because most_tokens= is {self.most_tokens}; found {self.most_left_tokens}"
+            )
+
+
+# The published cross-encoder script: batches of 32 pairs, one epoch, learning rate 2e-5, 20 million pairs, a warm-up of
+# 5,000 steps. With less data, the warm-up is a share of the steps. Groups of five documents give the script's ratio of
+# 1 relevant document to 4 negatives.
+PACE = Schedule(epochs=1.0, batch_size=8, learning_rate=2e-5, warmup=0.1, weight_decay=0.01, save_every=2000)
+
+
+@dataclass(frozen=True)
+class TokenTexts:
+    """Texts as token ids without special tokens: text i is ``ids[offsets[i]:offsets[i + 1]]``."""
+
+    ids: npt.NDArray[np.int32]
+    offsets: Ints
+
+    @classmethod
+    def of(cls, tokenizer: Any, texts: Sequence[str], most: int) -> TokenTexts:
+        """Tokenize texts, each cut at ``most`` tokens."""
+        rows: list[list[int]] = []
+        for start in range(0, len(texts), _CHUNK):
+            made = tokenizer(
+                list(texts[start : start + _CHUNK]), add_special_tokens=False, truncation=True, max_length=most,
+                return_attention_mask=False, return_token_type_ids=False,
+            )  # fmt: skip
+            rows += made["input_ids"]
+        lengths = np.array([len(row) for row in rows], np.int64)
+        ids = np.fromiter((one for row in rows for one in row), np.int32, int(lengths.sum()))
+        return cls(ids, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+    @property
+    def lengths(self) -> Ints:
+        """The number of tokens of each text."""
+        return np.diff(self.offsets)
+
+    def joined(self, mark: int, other: TokenTexts, rows: Ints, other_rows: Ints) -> TokenTexts:
+        """Texts of this list, each followed by the token ``mark`` and a text of another list."""
+        sizes = self.lengths[rows] + 1 + other.lengths[other_rows]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        ids = np.full(int(offsets[-1]), mark, np.int32)
+        for part, places, starts in (
+            (self, rows, offsets[:-1]),
+            (other, other_rows, offsets[:-1] + self.lengths[rows] + 1),
+        ):
+            lengths = part.lengths[places]
+            within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            ids[np.repeat(starts, lengths) + within] = part.ids[np.repeat(part.offsets[:-1][places], lengths) + within]
+        return TokenTexts(ids, offsets)
+
+
+@dataclass(frozen=True)
+class Template:
+    """The special tokens of a tokenizer before, between and after two texts, and the token type of each side."""
+
+    before: tuple[int, ...]
+    between: tuple[int, ...]
+    after: tuple[int, ...]
+    types: tuple[int, int] | None
+    pad: int
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> Template:
+        """Read the template from the tokens of a pair of one-word texts."""
+        made = tokenizer("a", "a", return_special_tokens_mask=True)
+        marks, ids = np.array(made["special_tokens_mask"], bool), made["input_ids"]
+        inside = np.flatnonzero(~marks)
+        # The second text begins after the only gap between tokens that are not special.
+        gap = np.flatnonzero(np.diff(inside) > 1)
+        if len(gap) != 1:
+            raise ConfigError(
+                "tokenizer: expected a tokenizer that puts special tokens between the two texts of a pair, found no "
+                "such tokens"
+            )
+        first, last = int(inside[gap[0]]) + 1, int(inside[gap[0] + 1])
+        types = made.get("token_type_ids")
+        return cls(
+            tuple(ids[: inside[0]]),
+            tuple(ids[first:last]),
+            tuple(ids[inside[-1] + 1 :]),
+            None if types is None else (types[inside[0]], types[last]),
+            int(tokenizer.pad_token_id or 0),
+        )
+
+    def batch(self, left: TokenTexts, right: TokenTexts, rows: tuple[Ints, Ints], most: int) -> dict[str, Any]:
+        """A padded batch with two texts in each row; the right text is cut if both together exceed ``most`` tokens."""
+        marks = len(self.before) + len(self.between) + len(self.after)
+        sizes = [left.lengths[rows[0]], right.lengths[rows[1]]]
+        sizes[1] = np.minimum(sizes[1], np.maximum(0, most - marks - sizes[0]))
+        total = sizes[0] + sizes[1] + marks
+        width = -(-int(total.max()) // _ALIGNED) * _ALIGNED
+        ids = np.full((len(total), width), self.pad, np.int64)
+        starts = [np.full(len(total), len(self.before)), len(self.before) + sizes[0] + len(self.between)]
+        columns = np.arange(width)
+        for tokens, row, start, size in zip((left, right), rows, starts, sizes, strict=True):
+            place = columns - start[:, None]
+            inside = (place >= 0) & (place < size[:, None])
+            ids[inside] = tokens.ids[(tokens.offsets[:-1][row][:, None] + place)[inside]]
+        for number, mark in enumerate(self.before):
+            ids[:, number] = mark
+        every = np.arange(len(total))
+        for number, mark in enumerate(self.between):
+            ids[every, starts[1] - len(self.between) + number] = mark
+        for number, mark in enumerate(self.after):
+            ids[every, total - len(self.after) + number] = mark
+        made = {"input_ids": ids, "attention_mask": (columns < total[:, None]).astype(np.int64)}
+        if self.types is not None:
+            second = (columns >= starts[1][:, None]) & (columns < total[:, None])
+            made["token_type_ids"] = np.where(second, self.types[1], self.types[0]).astype(np.int64)
+        return made
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Groups: the left text of each, its right texts (padded with -1) and their labels."""
+
+    left: Ints
+    right: Ints
+    labels: Floats
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+
+@dataclass(frozen=True)
+class RankerTexts:
+    """The texts of both sides; ``lean`` and ``group`` have a value for each right text, if the loss needs them."""
+
+    left: Sequence[str]
+    right: Sequence[str]
+    lean: Floats | None = None
+    group: Ints | None = None
+
+
+class CrossEncoder:
+    """A model that returns one score for two texts, with its tokenizer."""
+
+    def __init__(self, model: Any, tokenizer: Any, settings: RankerSettings, device: str) -> None:
+        self.model, self.tokenizer, self.settings, self.device = model, tokenizer, settings, device
+        self.template = Template.of(tokenizer)
+
+    @classmethod
+    def load(cls, settings: RankerSettings, device: str | None = None) -> CrossEncoder:
+        """Load an encoder, with a new head that depends on the current seed, or a trained cross-encoder."""
+        need("transformers", f"the model {settings.model!r}", "train")
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+        from transformers.utils import logging
+
+        place, where = locate(settings.model), choose_device(device)
+        logging.disable_progress_bar()
+        said = logging.get_verbosity()
+        logging.set_verbosity_error()  # no warning about the new head, which is intended
+        try:
+            # In 32 bits, whatever the file has: in fewer bits, small updates of the weights would be lost.
+            model = AutoModelForSequenceClassification.from_pretrained(
+                place, num_labels=1, dtype="float32", trust_remote_code=False
+            )
+            tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+        except LOADING as error:
+            raise cannot_load(settings.model, "cross", error) from error
+        finally:
+            logging.set_verbosity(said)
+        # Scores are logits: after a sigmoid, high scores would round to the same value.
+        model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
+        return cls(model.to(where), tokenizer, settings, where)
+
+    def tokens(self, texts: Sequence[str], is_left: bool = False) -> TokenTexts:
+        """Tokenize the texts of one side."""
+        most = self.settings.most_left_tokens if is_left else self.settings.most_tokens
+        return TokenTexts.of(self.tokenizer, texts, most)
+
+    def batch(self, left: TokenTexts, right: TokenTexts, rows: tuple[Ints, Ints]) -> dict[str, Any]:
+        """The input of the model for rows of two texts."""
+        import torch
+
+        made = self.template.batch(left, right, rows, self.settings.most_tokens)
+        width = made["input_ids"].shape[1]
+        places = room(self.model, self.tokenizer, width)
+        if places < width:
+            raise ConfigError(
+                f"model {self.settings.model!r}: the model reads at most {places} tokens, but an input has {width} "
+                "tokens; use another model, or set a smaller most_tokens= (for a selector: smaller text_tokens= and "
+                "passage_tokens=)"
+            )
+        return {name: torch.from_numpy(values) for name, values in made.items()}
+
+    def score(
+        self, left: TokenTexts, right: TokenTexts, rows: tuple[Ints, Ints], batch_size: int = 256
+    ) -> npt.NDArray[Any]:
+        """One score for each row of two texts. The longest texts come first, so that a lack of memory shows early.
+
+        Scores are computed in 32 bits, because in 16 bits many near scores would be ties.
+        """
+        import torch
+
+        self.model.eval()
+        order = np.argsort(-(left.lengths[rows[0]] + right.lengths[rows[1]]), kind="stable")
+        scores = np.zeros(len(order), np.float32)
+        with torch.inference_mode():
+            for start in range(0, len(order), batch_size):
+                some = order[start : start + batch_size]
+                given = self.batch(left, right, (rows[0][some], rows[1][some]))
+                answer = self.model(**{name: values.to(self.device) for name, values in given.items()})
+                scores[some] = answer.logits.float().reshape(-1).cpu().numpy()
+        return scores
+
+    def save(self, folder: Path) -> None:
+        """Write a folder that sentence-transformers can open as a CrossEncoder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+
+def fit(
+    texts: RankerTexts, examples: Examples, settings: RankerSettings, pace: Schedule, work: Path,
+    device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
+    tokens: Callable[[Any], tuple[TokenTexts, TokenTexts]] | None = None,
+) -> CrossEncoder:  # fmt: skip
+    """Train a cross-encoder. ``tokens`` returns the tokens of both sides if they are not just those of the texts."""
+    _check(texts, examples, settings)
+    seed_all(pace.seed)
+    encoder = CrossEncoder.load(settings, device)
+    if tokens is None:
+        left, right = encoder.tokens(texts.left, is_left=True), encoder.tokens(texts.right)
+    else:
+        left, right = tokens(encoder.tokenizer)
+    network = encoder.model
+    if settings.adversary:
+        assert texts.group is not None
+        network = with_adversary(encoder.model, int(texts.group.max()) + 1, settings.adversary).to(encoder.device)
+    trainer = _trainer(encoder, network, _RankerRows(encoder, left, right, texts, examples), settings, pace, work)
+    about = {**asdict(settings), "model": identify(settings.model), **(identity or {})}
+    run(trainer, pace, about, progress)
+    # The trainer replaces forward by a version in 16 bits; scores are computed in 32 bits.
+    trainer.accelerator.unwrap_model(network, keep_fp32_wrapper=False)
+    return encoder
+
+
+def _check(texts: RankerTexts, examples: Examples, settings: RankerSettings) -> None:
+    if not len(examples):
+        why = ", ".join(f"{count} queries with {reason}" for reason, count in examples.left_out.items())
+        raise DataError(f"training: expected examples, found none ({why or 'there are no queries'})")
+    if not (examples.labels > 0).any() or (examples.labels[examples.right >= 0] > 0).all():
+        found = "negative" if not (examples.labels > 0).any() else "positive"
+        raise DataError(f"training: expected positive and negative examples, found only {found} examples")
+    if settings.loss in ("bias-aware", "lean-list") and texts.lean is None:
+        raise ConfigError(f"loss {settings.loss!r}: it needs the lean of the documents, found none")
+    if settings.loss in ("hinge", "bias-aware") and examples.right.shape[1] < 2:
+        raise ConfigError(
+            f"loss {settings.loss!r}: expected examples of one relevant document and several other documents, found "
+            "pairs of a query and one document"
+        )
+    if settings.adversary and texts.group is None:
+        raise ConfigError("adversary: expected the group that each document leans toward, found none")
+
+
+class _RankerRows:
+    """A dataset of example numbers; ``collate`` makes batches from them."""
+
+    def __init__(
+        self, encoder: CrossEncoder, left: TokenTexts, right: TokenTexts, texts: RankerTexts, examples: Examples
+    ) -> None:
+        self._encoder, self._left, self._right, self._examples = encoder, left, right, examples
+        nothing = np.zeros(len(right.lengths))
+        self._lean = nothing if texts.lean is None else texts.lean
+        self._group = nothing.astype(np.int64) if texts.group is None else texts.group
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def __getitem__(self, number: int) -> int:
+        return number
+
+    def collate(self, numbers: list[int]) -> dict[str, Any]:
+        """The batch of some examples: every right text with its left text, and the inputs of the losses."""
+        import torch
+
+        some = np.asarray(numbers)
+        right = self._examples.right[some]
+        docs = np.maximum(right, 0).reshape(-1)
+        left = np.repeat(self._examples.left[some], right.shape[1])
+        batch = self._encoder.batch(self._left, self._right, (left, docs))
+        batch["labels"] = torch.from_numpy(self._examples.labels[some].astype(np.float32))
+        batch["there"] = torch.from_numpy((right >= 0).astype(np.float32))
+        batch["lean"] = torch.from_numpy(self._lean[docs].reshape(right.shape).astype(np.float32))
+        batch["group"] = torch.from_numpy(self._group[docs])
+        return batch
+
+
+def loss_of(settings: RankerSettings, scores: Any, labels: Any, there: Any, lean: Any) -> Any:
+    """The loss of groups of scores; padding does not count."""
+    import torch
+    from torch.nn.functional import binary_cross_entropy_with_logits
+
+    if settings.loss in ("hinge", "bias-aware"):
+        more = settings.lean_weight * lean[:, 1:] if settings.loss == "bias-aware" else 0.0
+        short = torch.relu(settings.margin - scores[:, :1] + scores[:, 1:] + more)
+        return (short * there[:, 1:]).sum() / there[:, 1:].sum().clamp(min=1.0)
+    each = binary_cross_entropy_with_logits(scores, labels, reduction="none")
+    loss = (each * there).sum() / there.sum()
+    if settings.loss == "lean-list":
+        shown = torch.softmax(scores.masked_fill(there == 0, -torch.inf), dim=1)
+        loss = loss + settings.lean_weight * (shown * lean).sum(dim=1).mean()
+    return loss
+
+
+def _trainer(
+    encoder: CrossEncoder, network: Any, rows: _RankerRows, settings: RankerSettings, pace: Schedule, work: Path
+) -> Any:
+    from transformers import Trainer, TrainingArguments
+
+    class Ranks(Trainer):  # type: ignore[misc, unused-ignore]
+        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **_: Any) -> Any:
+            labels, there, lean, group = (inputs.pop(name) for name in ("labels", "there", "lean", "group"))
+            answer = model(**inputs)
+            scores = answer.logits.float().reshape(labels.shape)
+            loss = loss_of(settings, scores, labels, there, lean)
+            if settings.adversary:
+                done = float(self.state.global_step / max(1, self.state.max_steps))
+                loss = loss + model.adversary_loss(answer, group, there.reshape(-1), done)
+            return (loss, answer) if return_outputs else loss
+
+    # Training steps on a GPU are computed in 16 bits; the weights are stored in 32 bits.
+    half = encoder.device.startswith("cuda")
+    arguments = TrainingArguments(**pace.arguments(work, encoder.device), bf16=half, remove_unused_columns=False)
+    trainer = Ranks(model=network, args=arguments, train_dataset=rows, data_collator=rows.collate)
+    # The loss is already a mean over the batch, whatever arguments the forward of the model accepts.
+    trainer.model_accepts_loss_kwargs = False
+    return trainer

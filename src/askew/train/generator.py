@@ -1,0 +1,401 @@
+"""train generator: train a model that writes queries on a judged collection. This is ``askew train generator``."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from askew.core.address import public_text
+from askew.core.errors import ConfigError, DataError, one_of
+from askew.core.files import fingerprint
+from askew.core.ranking import Floats, Ints
+from askew.core.tables import SHARES, part_of
+from askew.core.text import word
+from askew.data.collection import Collection, open_collection
+from askew.measures.statistics.intervals import mean_with_interval
+from askew.models.prompts import from_passage
+from askew.train.card import WORK, Card, CardTable, claim
+from askew.train.common import Progress, Schedule, Trained, finished, found_before, known_source, left_out_notes
+from askew.train.finetune import TextModel, TextSettings, bounds_of, fit_texts, kind_of, pair_scores
+
+DIRECTIONS, JOINS, SPLITS = ("passage-query", "query-passage"), ("replicate", "concatenate"), ("apart", "query", "none")
+DOMAIN = "{domain}"
+NO_QUERY, NO_PASSAGE = "a query that is too short", "a passage that is too short"
+_MOST_QUERY_WORDS = 40
+
+
+@dataclass(frozen=True)
+class GeneratorSettings:
+    """How pairs become examples. ``context`` puts the user of the query before the input ("USER: "), if it is known.
+
+    ``prefix`` is put before the input of sequence-to-sequence models; ``{domain}`` in it is replaced by the name of the
+    collection. Queries with fewer than ``least_query`` characters and passages with fewer than ``least_passage``
+    characters are left out.
+    """
+
+    direction: str = "passage-query"
+    join: str = "replicate"
+    split: str = "apart"
+    context: bool = False
+    lower: bool = False
+    prefix: str = ""
+    least_query: int = 1
+    least_passage: int = 1
+
+    def __post_init__(self) -> None:
+        one_of(self.direction, DIRECTIONS, "generator, direction")
+        one_of(self.join, JOINS, "generator, join")
+        one_of(self.split, SPLITS, "generator, split")
+
+
+PACE = Schedule(3.0, 16, 1e-4, 1, 0.05, 0.01, "linear", 1000)
+ADAPTER_PACE = Schedule(1.5, 16, 4e-4, 1, 0.05, 0.0, "cosine", 1000)
+# RePair (CIKM 2023) as released: T5-base, from all passages of a query to the query, lower-cased, 4,000 steps (the
+# paper calls them epochs) in batches of 128 at a constant 0.001. Its files cut the input to 32 tokens and the output to
+# 256. One of its scripts has 512 and 64 for this direction; the limits 512 and 64 are the defaults of docquery.
+_REPAIR = GeneratorSettings("passage-query", "concatenate", lower=True, prefix=f"{DOMAIN}_cf question: ")
+_T5 = TextSettings("google-t5/t5-base", "seq2seq", 32, 256, optimizer="adafactor", steps=4000)
+_REPAIR_PACE = Schedule(1.0, 128, 1e-3, 1, 0.0, 0.0, "constant", 500)
+PRESETS: dict[str, tuple[GeneratorSettings, TextSettings, Schedule]] = {
+    "repair2023": (_REPAIR, _T5, _REPAIR_PACE),
+    # For AOL, queries of one character and documents of fewer than ten are dropped; the user precedes the document.
+    "repair2023-aol": (replace(_REPAIR, context=True, least_query=2, least_passage=10), _T5, _REPAIR_PACE),
+}
+
+
+@dataclass(frozen=True)
+class RelevantPassages:
+    """Relevant passages of queries: pair i is query ``query[i]`` and passage ``doc[i]``."""
+
+    query_ids: Sequence[str]
+    queries: Sequence[str]
+    contexts: Sequence[str | None]
+    doc_ids: Sequence[str]
+    passages: Sequence[str]
+    query: Ints
+    doc: Ints
+
+
+@dataclass(frozen=True)
+class TextPairs:
+    """Input texts, target texts and the part of each pair, and the number of omitted pairs by reason."""
+
+    read: list[str]
+    written: list[str]
+    part: npt.NDArray[np.str_]
+    left_out: Counter[str]
+
+    def of(self, part: str) -> tuple[list[str], list[str]]:
+        """The pairs of a part; without a split, every part has all pairs."""
+        rows = np.flatnonzero((self.part == part) | (self.part == "")).tolist()
+        return [self.read[row] for row in rows], [self.written[row] for row in rows]
+
+    def data(self) -> str:
+        """A fingerprint of the content."""
+        return fingerprint([self.read, self.written, self.part.tolist()])
+
+
+def make_pairs(
+    judged: RelevantPassages, settings: GeneratorSettings, shares: Mapping[str, float] | None = None
+) -> TextPairs:
+    """The examples of a collection, without prompts or prefixes."""
+    left_out: Counter[str] = Counter()
+    long_query = np.array([len(text.strip()) >= settings.least_query for text in judged.queries], np.bool_)
+    long_passage = np.array([len(text.strip()) >= settings.least_passage for text in judged.passages], np.bool_)
+    good = long_query[judged.query] & long_passage[judged.doc]
+    left_out[NO_QUERY] = int((~long_query[judged.query]).sum())
+    left_out[NO_PASSAGE] = int((long_query[judged.query] & ~long_passage[judged.doc]).sum())
+    if not good.any():
+        raise DataError(
+            f"generator: each of the {len(good)} pairs has a query of fewer than {settings.least_query} characters or "
+            f"a passage of fewer than {settings.least_passage}; give longer texts"
+        )
+    query, doc = judged.query[good], judged.doc[good]
+    names = _part_names(judged, query, doc, settings.split)
+    read, written, part = [], [], []
+    examples: dict[int, list[int]] = {}  # the rows of each example, in the order of their first row
+    for row, number in enumerate(query.tolist()):
+        examples.setdefault(row if settings.join == "replicate" else number, []).append(row)
+    for rows in examples.values():
+        asked = judged.queries[query[rows[0]]]
+        passage = " ".join(judged.passages[doc[row]].strip() for row in rows)
+        who = judged.contexts[query[rows[0]]] if settings.context else None
+        left, right = (passage, asked) if settings.direction == "passage-query" else (asked, passage)
+        left, right = (f"{who}: {left}" if who else left), right.strip()
+        read.append(left.lower() if settings.lower else left)
+        written.append(right.lower() if settings.lower else right)
+        name = names[rows[0]]
+        part.append("" if name is None else part_of(name, shares or SHARES))
+    return TextPairs(read, written, np.array(part), Counter({why: count for why, count in left_out.items() if count}))
+
+
+def _part_names(judged: RelevantPassages, query: Ints, doc: Ints, split: str) -> list[str | None]:
+    """The name that determines the part of each row; rows that must be in the same part have the same name."""
+    if split == "none":
+        return [None] * len(query)
+    words = [question(text) for text in judged.queries]
+    if split == "query":
+        return [words[one] for one in query.tolist()]
+    _, same = np.unique(np.array(words, dtype=object).astype(str), return_inverse=True)
+    together = components(same[query], doc)
+    first: dict[int, str] = {}
+    for one, passage in zip(together.tolist(), doc.tolist(), strict=True):
+        name = judged.doc_ids[passage]
+        first[one] = min(first.get(one, name), name)
+    return [first[one] for one in together.tolist()]
+
+
+def question(text: str) -> str:
+    """The normalized words of a query; queries that differ only in case, blanks or punctuation become equal."""
+    return " ".join(word(text.casefold())) or " ".join(text.split())
+
+
+def components(left: Ints, right: Ints) -> Ints:
+    """The connected component of each row; rows with the same left or the same right value are connected."""
+    label = np.arange(len(left))
+    while True:
+        lower = _least(right, _least(left, label))
+        if (lower == label).all():
+            return label
+        label = lower
+
+
+def _least(group: Ints, label: Ints) -> Ints:
+    """The least label of each row's group."""
+    least = np.full(int(group.max()) + 1, len(label))
+    np.minimum.at(least, group, label)
+    return np.asarray(least[group])
+
+
+def prompts_for(read: Sequence[str], kind: str, settings: GeneratorSettings, domain: str = "") -> list[str]:
+    """The prompts of the model: the same as in ``docquery`` (with this prefix) and ``local``."""
+    if kind == "seq2seq":
+        before = settings.prefix.replace(DOMAIN, domain)
+        return [before + text for text in read]
+    if settings.direction == "passage-query":
+        return [from_passage(text) for text in read]
+    return [f"Question: {' '.join(text.split()[:_MOST_QUERY_WORDS])}\nPassage:" for text in read]
+
+
+def check_settings(settings: GeneratorSettings, text: TextSettings) -> str:
+    """Return seq2seq or causal; raise before training if the model could not be used later with these settings."""
+    kind = kind_of(text)
+    for name in ("context", "prefix"):
+        if kind == "causal" and getattr(settings, name):
+            raise ConfigError(
+                f"generator: the setting {name!r} needs a sequence-to-sequence model; a causal model has a fixed prompt"
+            )
+    return kind
+
+
+def fit_generator(
+    pairs: TextPairs, settings: GeneratorSettings, text: TextSettings, pace: Schedule, work: Path, domain: str = "",
+    device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
+) -> TextModel:  # fmt: skip
+    """Train on the pairs of the train part."""
+    kind = check_settings(settings, text)
+    read, written = pairs.of("train")
+    if not read:
+        raise DataError(f"generator: expected pairs in the part 'train', found none among {len(pairs.read)} pairs")
+    about = {"pairs": pairs.data(), **asdict(settings), "domain": domain, **(identity or {})}
+    prompts = prompts_for(read, kind, settings, domain)
+    return fit_texts(prompts, written, replace(text, kind=kind), pace, work, device, about, progress)
+
+
+SHOWN = ("rougeL", "bleu_sentence", "f1")
+NO_TEXT_OF_QUERY, NO_TEXT_OF_PASSAGE = "the query has no text", "the passage has no text"
+HELD_OUT = "Measured on held-out pairs"
+SEEN = "Measured on the training pairs, as in RePair (these values show memorization, not generalization)"
+
+
+@dataclass(frozen=True)
+class GeneratorJob:
+    """How a generator is trained.
+
+    The text of a passage is made of ``fields``. At most ``most_pairs`` pairs are trained on (0: all), and at most
+    ``most_test`` held-out pairs are measured.
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        name: {"settings": how, "text": text, "pace": pace} for name, (how, text, pace) in PRESETS.items()
+    }
+    settings: GeneratorSettings = field(default_factory=GeneratorSettings)
+    text: TextSettings = field(default_factory=TextSettings)
+    pace: Schedule = ADAPTER_PACE
+    fields: tuple[str, ...] = ()
+    most_pairs: int = 0
+    most_test: int = 200
+
+    @classmethod
+    def begin(cls, given: Mapping[str, Any]) -> GeneratorJob:
+        """The job with the default schedule of the model: an adapter has another learning rate than a whole model."""
+        text = TextSettings(**{name: given[name] for name in ("model", "kind") if name in given})
+        return cls(pace=PACE if kind_of(text) == "seq2seq" else ADAPTER_PACE)
+
+
+def train_generator(
+    data: object, out: Path, settings: GeneratorJob | None = None, device: str | None = None, command: str = "",
+    progress: Progress | None = None,
+) -> Trained:  # fmt: skip
+    """Train on the judged passages of a collection, measure on held-out pairs, and write the model with its card."""
+    given = settings or GeneratorJob()
+    kind = check_settings(given.settings, given.text)
+    collection = open_collection(data, given.fields)
+    domain = Path(collection.id.removeprefix("irds:")).name
+    judged, left_out = read_judged(collection)
+    pairs = _cut(make_pairs(judged, given.settings), given.most_pairs)
+    left_out += pairs.left_out
+    identity = {"pairs": pairs.data(), "domain": domain, **_plain(given)}
+    found = claim(out, identity)
+    if found is not None:
+        return _usable_here(found_before(out, found, left_out_notes(left_out)), given)
+    test_read, wanted = (side[: given.most_test] for side in pairs.of("test"))
+    if not test_read:
+        raise DataError(
+            "generator: expected held-out pairs of a query and a passage, found none; give a collection with more "
+            "judged queries, or set split='query'"
+        )
+    prompts = prompts_for(test_read, kind, given.settings, domain)
+    before = TextModel.load(given.text, device).losses(prompts, wanted)
+    made = fit_generator(pairs, given.settings, given.text, given.pace, out / WORK, domain, device, identity, progress)
+    measured = {
+        "pairs": {part: len(pairs.of(part)[0]) for part in ("train", "test")}, "left_out": dict(left_out),
+        "test": _measure(made, prompts, test_read, wanted, before, given.settings),
+    }  # fmt: skip
+    made.save(out)
+    card = _card(given, identity, made, command, measured, collection, domain)
+    return _usable_here(finished(out, card, left_out_notes(left_out)), given)
+
+
+def _usable_here(done: Trained, job: GeneratorJob) -> Trained:
+    """Replace the public name of a local model in ``use`` by its path, so that the options work as they are."""
+    model = job.text.model
+    named, here = f"local.model={public_text(model)}", f"local.model={model}"
+    return replace(done, use=shlex.join(here if word == named else word for word in shlex.split(done.use)))
+
+
+def read_judged(collection: Collection) -> tuple[RelevantPassages, Counter[str]]:
+    """The relevant passages of each query, without duplicates, and the number of pairs without a text."""
+    queries, qrels = collection.queries, collection.judgements
+    relevant = qrels.filter(pc.greater(qrels["relevance"], 0))
+    relevant = relevant.group_by(["query_id", "doc_id"], use_threads=False).aggregate([])
+    left_out: Counter[str] = Counter()
+    asked = pc.index_in(relevant["query_id"], value_set=queries["query_id"].combine_chunks())
+    left_out[NO_TEXT_OF_QUERY] = asked.null_count
+    relevant = relevant.filter(pc.is_valid(asked))
+    ids, texts = _passages(collection, relevant["doc_id"].unique())
+    found = pc.index_in(relevant["doc_id"], value_set=ids)
+    left_out[NO_TEXT_OF_PASSAGE] = found.null_count
+    relevant = relevant.filter(pc.is_valid(found))
+    if not relevant.num_rows:
+        raise DataError(f"collection {collection.id}: expected queries with relevant passages, found none")
+    query = pc.index_in(relevant["query_id"], value_set=queries["query_id"].combine_chunks()).to_numpy()
+    doc = pc.index_in(relevant["doc_id"], value_set=ids).to_numpy()
+    contexts = queries["context"].to_pylist() if "context" in queries.column_names else [None] * queries.num_rows
+    judged = RelevantPassages(
+        queries["query_id"].to_pylist(), queries["text"].to_pylist(), contexts, ids.to_pylist(), texts.to_pylist(),
+        query.astype(np.int64), doc.astype(np.int64),
+    )  # fmt: skip
+    return judged, Counter({why: count for why, count in left_out.items() if count})
+
+
+def _passages(collection: Collection, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The ids and texts of some documents, streamed."""
+    parts = []
+    for batch in collection.documents():
+        rows = batch.filter(pc.is_in(batch["doc_id"], value_set=wanted))
+        if rows.num_rows:
+            parts.append(rows.select(["doc_id", "text"]))
+    if not parts:
+        raise DataError(f"collection {collection.id}: none of the judged documents is in the collection")
+    table = pa.concat_tables(parts).combine_chunks()
+    return table["doc_id"].combine_chunks(), pc.fill_null(table["text"], "").combine_chunks()
+
+
+def _cut(pairs: TextPairs, most: int) -> TextPairs:
+    """Keep at most ``most`` training pairs (0: all). Other parts are unchanged."""
+    train = np.flatnonzero((pairs.part == "train") | (pairs.part == ""))
+    if not most or len(train) <= most:
+        return pairs
+    # A random sample with a fixed seed, because consecutive documents of a collection are often similar.
+    drawn = np.sort(np.random.default_rng(len(train)).permutation(train)[:most])
+    keep = np.sort(np.concatenate([drawn, np.setdiff1d(np.arange(len(pairs.part)), train)])).tolist()
+    left_out = pairs.left_out + Counter({"beyond most_pairs": len(train) - most})
+    return TextPairs([pairs.read[i] for i in keep], [pairs.written[i] for i in keep], pairs.part[keep], left_out)
+
+
+def _measure(
+    made: TextModel, prompts: Sequence[str], read: Sequence[str], wanted: Sequence[str], before: Sequence[float],
+    settings: GeneratorSettings,
+) -> dict[str, Any]:  # fmt: skip
+    """The loss per target token before and after training, and the similarity of the outputs to the targets.
+
+    Pairs of one query are not independent, so means, intervals and n are over queries.
+    """
+    scores = pair_scores(wanted, made.write(prompts), read)
+    losses = {"loss before": np.array(before), "loss": np.array(made.losses(prompts, wanted))}
+    asked = wanted if settings.direction == "passage-query" else read
+    values = {**losses, **{name: scores[name] for name in SHOWN}}
+    return {name: asdict(mean_with_interval(by_question(one, asked), bounds_of(name))) for name, one in values.items()}
+
+
+def by_question(values: Floats, asked: Sequence[str]) -> Floats:
+    """The mean of the values of each query. Queries with the same words count as one."""
+    _, group = np.unique(np.array([question(text) for text in asked], np.str_), return_inverse=True)
+    return np.asarray(np.bincount(group, values) / np.bincount(group), np.float64)
+
+
+def _plain(job: GeneratorJob) -> dict[str, Any]:
+    return {
+        "settings": asdict(job.settings), "text": asdict(job.text), "pace": asdict(job.pace),
+        "fields": list(job.fields), "most_pairs": job.most_pairs, "most_test": job.most_test,
+    }  # fmt: skip
+
+
+def use_with(made: TextModel, settings: GeneratorSettings, domain: str, out: str = "FOLDER") -> str:
+    """The options of ``askew reformulate`` that write queries with the model and its settings."""
+    if settings.direction != "passage-query":
+        return ""
+    prefix = settings.prefix.replace(DOMAIN, domain)
+    options = {"model": out, "prefix": prefix, "context": "true" if settings.context else ""}
+    if made.kind == "causal":
+        options = {"model": made.settings.model, "adapter": out}
+    given = [part for name, value in options.items() if value for part in ("--set", f"docquery.{name}={value}")]
+    return shlex.join(["--method", "docquery", *given])
+
+
+def _card(
+    job: GeneratorJob, identity: Mapping[str, Any], made: TextModel, command: str, measured: Mapping[str, Any],
+    collection: Collection, domain: str,
+) -> Card:  # fmt: skip
+    rows = tuple(
+        (name, f"{one['mean']:.3f} [{one['low']:.3f}, {one['high']:.3f}]", one["n"])
+        for name, one in measured["test"].items()
+    )
+    title = SEEN if job.settings.split == "none" else HELD_OUT
+    use = use_with(made, job.settings, domain)
+    return Card(
+        title=f"A generator of {'queries' if job.settings.direction == 'passage-query' else 'passages'} ({made.kind})",
+        about="The model was trained on pairs of a query and a passage that answers the query, as in the toolkit "
+        "RePair.",
+        command=command, base=made.settings.model, seed=job.pace.seed, device=made.device,
+        data=({**known_source(collection.id), "collection": domain, "pairs": identity["pairs"], **measured["pairs"]},),
+        settings={**_plain(job)["settings"], **_plain(job)["text"], **_plain(job)["pace"], "fields": list(job.fields)},
+        measured=measured,
+        tables=(
+            CardTable(title, ("measure", "mean over queries [95% interval]", "queries"), rows),
+            CardTable("Use: askew reformulate QUERIES --docs DOCS --out FILE", ("with these options",), (
+                (use or "this model cannot reformulate queries, because it writes passages",),)),
+        ),
+        limits=("The model invents facts and repeats the lean of its training data. Filter and measure its texts.",),
+        extra={"identity": dict(identity), "use": use},
+    )  # fmt: skip

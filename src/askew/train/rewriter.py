@@ -1,0 +1,357 @@
+"""train rewriter: train a model that rewrites queries from pairs. This is ``askew train rewriter`` as a function.
+
+Pairs come from the store of a build, a published dataset, or files of RePair: an aggregated table (``Q.r.m.agg.*.tsv``:
+qid, order, query, value), a box (``BOX.tsv``: qid, query, value, query_, value_), or two columns (query, better query).
+Queries are split by their words, so that no query is used for both training and testing.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from askew.core.errors import ConfigError, DataError, one_of, place
+from askew.core.expression import CRITERIA, Criterion
+from askew.core.files import fingerprint
+from askew.core.store.store import Store
+from askew.core.tables import part_of
+from askew.core.text import SALT, normal
+from askew.data.files import read_text
+from askew.measures.statistics.intervals import bca_interval, mean_and_interval, mean_with_interval
+from askew.models.rewrite import KINDS, TextRewriter, shown_to, write_about
+from askew.pairs.dataset.layouts import ORIGINAL, read_agg
+from askew.pairs.dataset.splits import no_texts
+from askew.train.card import WORK, Card, CardTable, claim
+from askew.train.common import Progress, Schedule, Trained, finished, found_before, left_out_notes
+from askew.train.finetune import (
+    TABLE_6,
+    TextModel,
+    TextSettings,
+    bleu_counts,
+    bleu_mean,
+    bounds_of,
+    fit_texts,
+    pair_scores,
+)
+from askew.train.selector import published_pairs
+
+T5 = "google-t5/t5-base"
+
+
+@dataclass(frozen=True)
+class Rewrites:
+    """Queries and their target rewrites."""
+
+    query_ids: Sequence[str]
+    originals: Sequence[str]
+    targets: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    def take(self, rows: Sequence[int]) -> Rewrites:
+        """The queries of some rows."""
+        return Rewrites(*([column[row] for row in rows] for column in (self.query_ids, self.originals, self.targets)))
+
+    def data(self) -> str:
+        """A fingerprint of the content."""
+        return fingerprint([list(self.originals), list(self.targets)])
+
+
+@dataclass(frozen=True)
+class RewriterSettings:
+    """The kind of model and its fine-tuning; ``prefix`` is put before each query that a seq2seq model reads."""
+
+    kind: str = "causal"
+    text: TextSettings = field(default_factory=TextSettings)
+    prefix: str = ""
+
+    def __post_init__(self) -> None:
+        one_of(self.kind, KINDS, "rewriter, kind")
+
+    def own(self) -> dict[str, Any]:
+        """The settings by name."""
+        return {**asdict(self.text), "kind": self.kind, "prefix": self.prefix}
+
+
+# RePair fine-tunes its T5 like the T5 that generates candidates: batches of 128, Adafactor at a constant 0.001.
+_TEXT_PACE = Schedule(100.0, 128, 1e-3, 1, 0.0, 0.0, "constant", 2000)
+PRESETS: dict[str, tuple[RewriterSettings, Schedule]] = {
+    "seq2seq": (RewriterSettings("seq2seq", text=TextSettings(T5, "seq2seq", optimizer="adafactor")), _TEXT_PACE),
+    "causal": (RewriterSettings("causal", text=TextSettings(kind="causal")), Schedule(3.0, 16, 4e-4, save_every=500)),
+}
+
+
+@dataclass(frozen=True)
+class Taught:
+    """A trained rewriter that is not saved yet."""
+
+    rewriter: TextRewriter
+    model: TextModel
+
+    def save(self, folder: Path) -> None:
+        """Write a folder that the reformulator ``rewrite`` can read."""
+        self.model.save(folder)
+        base = self.model.settings.model
+        write_about(folder, {"kind": self.rewriter.kind, "prefix": self.rewriter.prefix, "model": base})
+
+
+def fit_rewriter(
+    pairs: Rewrites, settings: RewriterSettings, pace: Schedule, work: Path, device: str | None = None,
+    identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
+) -> Taught:  # fmt: skip
+    """Train on pairs. If the training was stopped, the same call resumes it."""
+    if not len(pairs):
+        raise DataError("rewriter: expected pairs of queries to train on, found none")
+    about = {"data": pairs.data(), "kind": settings.kind, "prefix": settings.prefix, **(identity or {})}
+    prompts = [shown_to(settings.kind, text, settings.prefix) for text in pairs.originals]
+    chosen = replace(settings.text, kind=settings.kind)
+    model = fit_texts(prompts, pairs.targets, chosen, pace, work, device, about, progress)
+    return Taught(TextRewriter(settings.kind, model.generator(), settings.prefix), model)
+
+
+SHARES = {"train": 0.7, "test": 0.3}  # as in RePair
+WRITTEN = "test.tsv"
+_EMPTY = "an empty text"
+_AGG_HEAD = "qid\torder\tquery\t"
+_NEEDED = ("query_id", "original_text", "text")
+KEEP = "the original query"
+
+
+@dataclass(frozen=True)
+class RewriterJob:
+    """How a rewriter is trained and measured.
+
+    ``box`` is the name of a subset of pairs, or a criterion if the file has values.
+
+    ``every``: use all candidates of an aggregated table that meet the criterion, not only the best of each query.
+    ``most_test``: the largest number of test queries (0: all).
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        name: {"settings": settings, "pace": pace} for name, (settings, pace) in PRESETS.items()
+    }
+    preset_name: ClassVar[str] = "kind"
+    settings: RewriterSettings = field(default_factory=RewriterSettings)
+    pace: Schedule = field(default_factory=lambda: PRESETS["causal"][1])
+    box: str = "platinum"
+    every: bool = False
+    shares: Mapping[str, float] = field(default_factory=lambda: dict(SHARES))
+    beams: int = 1
+    most_test: int = 0
+
+    def __post_init__(self) -> None:
+        if set(self.shares) != set(SHARES):
+            raise ConfigError(f"shares: expected the names 'train' and 'test', found {', '.join(self.shares)}")
+        if self.beams < 1 or self.most_test < 0:
+            raise ConfigError("rewriter: expected 'beams' to be 1 or more and 'most_test' to be 0 or more")
+
+
+def train_rewriter(
+    data: str | Path, out: Path, settings: RewriterJob | None = None, device: str | None = None, command: str = "",
+    progress: Progress | None = None,
+) -> Trained:  # fmt: skip
+    """Train a rewriter, measure it on held-out queries, and write the model with its card."""
+    given, source = settings or RewriterJob(), Path(data)
+    pairs, left_out = read_pairs(source, given.box, given.every)
+    parts = split_pairs(pairs, given.shares)
+    identity = _identity(pairs, given)
+    found = claim(out, identity)
+    if found is not None:
+        return found_before(out, found, left_out_notes(left_out))
+    taught = fit_rewriter(parts["train"], given.settings, given.pace, out / WORK, device, identity, progress)
+    test = first_of_each(parts["test"], given.most_test)
+    written = [lines[0] for lines in taught.rewriter.write(test.originals, given.beams)]
+    measured: dict[str, Any] = {"pairs": {name: len(part) for name, part in parts.items()}, "left_out": dict(left_out)}
+    measured["test"] = {"this model": score_rewrites(test, written), KEEP: score_rewrites(test, test.originals)}
+    taught.save(out)
+    _write_written(out / WRITTEN, test, written)
+    return finished(out, _card(source, given, identity, taught, command, measured), left_out_notes(left_out))
+
+
+def read_pairs(source: Path, box: str = RewriterJob.box, every: bool = False) -> tuple[Rewrites, Counter[str]]:
+    """The pairs of a box (a subset of pairs), and the number of left-out pairs by reason."""
+    if source.is_dir():
+        table = _from_folder(source, box)
+    else:
+        text = read_text(source, "pairs")
+        table = _from_agg(text, source, box, every) if text.startswith(_AGG_HEAD) else _from_lines(text, source, box)
+    if table.height and (table["original_text"].fill_null("").str.strip_chars() == "").all():
+        raise no_texts(source)
+    blank = pl.any_horizontal(pl.col("original_text", "text").str.strip_chars() == "")
+    kept = table.filter(~blank)
+    left_out: Counter[str] = Counter()
+    if table.height > kept.height:
+        left_out[_EMPTY] = table.height - kept.height
+    if not kept.height:
+        raise DataError(f"{source}: expected pairs of the box {box!r}, found none; make pairs with askew run repair")
+    return Rewrites(*(kept[name].to_list() for name in _NEEDED)), left_out
+
+
+def _from_folder(source: Path, box: str) -> pl.DataFrame:
+    """The pairs of a published dataset or of a store."""
+    if (source / "askew.json").is_file():
+        table = published_pairs(source)
+    else:
+        store = Store(source)
+        steps = [one for one in store.steps() if one.step == "pairs"]
+        if len(steps) != 1:
+            raise DataError(
+                f"{source}: expected a published dataset, or a store with one finished step 'pairs', found "
+                f"{len(steps)}; make one with askew run repair --store FOLDER"
+            )
+        table = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(steps[0]))))
+    missing = [name for name in (*_NEEDED, box) if name not in table.columns]
+    if missing or table.schema[box] != pl.Boolean:
+        boxes = ", ".join(name for name, kind in table.schema.items() if kind == pl.Boolean)
+        raise DataError(
+            f"{source}: expected pairs with the box {box!r}; found {boxes or 'no box'}: choose another box with box="
+        )
+    # The order of rows must not depend on how the dataset is split into files.
+    return table.filter(box).select(_NEEDED).sort("query_id", maintain_order=True)
+
+
+def _from_agg(text: str, source: Path, box: str, every: bool) -> pl.DataFrame:
+    """Pairs of an aggregated table of RePair: each original query is followed by its candidates, best first."""
+    value = text.split("\n", 1)[0].split("\t")[3]
+    table = read_agg(text, str(source), value)
+    is_original = pl.col("order") == ORIGINAL
+    named = table.with_columns(
+        original_text=pl.when(is_original).then("query").forward_fill(),
+        original=pl.when(is_original).then("value").forward_fill(),
+    ).filter(~is_original)
+    if not every:
+        named = named.group_by("qid", maintain_order=True).first()
+    met = Criterion.parse(CRITERIA.get(box, box)).met(named["value"].to_numpy(), named["original"].to_numpy())
+    return named.filter(pl.Series(met, dtype=pl.Boolean)).select(
+        query_id="qid", original_text="original_text", text="query"
+    )
+
+
+def _from_lines(text: str, source: Path, box: str) -> pl.DataFrame:
+    """Pairs of a RePair box (five columns), or of lines with a query and a better query (two columns)."""
+    if text.partition("\n")[0].count("\t") == 1:
+        lines = [(number, line.split("\t")) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+        rows = [(str(number), *_fields(row, 2, place(source, number))) for number, row in lines]
+        return pl.DataFrame(rows, schema=dict.fromkeys(_NEEDED, pl.String), orient="row")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True)
+    found, values = [], []
+    try:
+        for row in reader:
+            if row:
+                found.append(_fields(row, 5, place(source, reader.line_num)))
+                values.append((float(row[4]), float(row[2])))
+    except (csv.Error, ValueError) as error:
+        where = place(source, reader.line_num)
+        raise DataError(
+            f"{where}: expected qid, query, value, query_, value_ with numbers as values ({error})"
+        ) from None
+    refined, original = np.array(values, np.float64).reshape(-1, 2).T
+    met = Criterion.parse(CRITERIA.get(box, box)).met(refined, original)
+    rows = [(row[0], row[1], row[3]) for row, is_in in zip(found, met.tolist(), strict=True) if is_in]
+    return pl.DataFrame(rows, schema=dict.fromkeys(_NEEDED, pl.String), orient="row")
+
+
+def _fields(row: list[str], wanted: int, where: str) -> list[str]:
+    if len(row) != wanted:
+        raise DataError(
+            f"{where}: expected 5 columns (qid, query, value, query_, value_) in all lines, or 2 columns (query, "
+            f"better query) in all lines; found {len(row)}"
+        )
+    return row
+
+
+def split_pairs(pairs: Rewrites, shares: Mapping[str, float]) -> dict[str, Rewrites]:
+    """Split pairs into train and test by the words of the query: the same query is never in two parts."""
+    parts = np.array([part_of(normal(text), shares, SALT) for text in pairs.originals])
+    found = {name: pairs.take(np.flatnonzero(parts == name).tolist()) for name in shares}
+    for name, part in found.items():
+        if not len(part):
+            raise DataError(
+                f"rewriter: none of the {len(pairs)} pairs of queries is in the split {name!r}; build the pairs from "
+                "more queries"
+            )
+    return found
+
+
+def first_of_each(pairs: Rewrites, most: int = 0) -> Rewrites:
+    """The first pair of each query, which is its best one, for at most ``most`` queries (0: all)."""
+    first = list({query: row for row, query in reversed(list(enumerate(pairs.query_ids)))}.values())
+    rows = sorted(first)
+    return pairs.take(rows[:most] if most else rows)
+
+
+def score_rewrites(test: Rewrites, written: Sequence[str], seed: int = 0) -> dict[str, dict[str, float | None]]:
+    """The mean over queries of every measure, with its interval and n."""
+    values = pair_scores(test.targets, written, test.originals)
+    found: dict[str, dict[str, float | None]] = {
+        name: asdict(mean_with_interval(one, bounds_of(name))) for name, one in values.items()
+    }
+    counts = bleu_counts(test.targets, written)
+    # Sort the counts, so that the bootstrap does not depend on the order of the lines.
+    counts = counts[np.lexsort(counts.T)]
+    mean, low, high = bca_interval(lambda weights: bleu_mean(weights @ counts), len(counts), seed)
+    found["bleu_mean"] = {"mean": mean, "low": low, "high": high, "n": len(counts)}
+    return found
+
+
+def _identity(pairs: Rewrites, job: RewriterJob) -> dict[str, Any]:
+    return {
+        "pairs": pairs.data(), "box": job.box, "every": job.every, "shares": dict(job.shares), "beams": job.beams,
+        "most_test": job.most_test, "settings": job.settings.own(), "pace": asdict(job.pace),
+    }  # fmt: skip
+
+
+def _write_written(file: Path, test: Rewrites, written: Sequence[str]) -> None:
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        lines = csv.writer(opened, delimiter="\t", lineterminator="\n")
+        lines.writerow(("query_id", "original", "wanted", "written"))
+        lines.writerows(zip(test.query_ids, test.originals, test.targets, written, strict=True))
+
+
+def measured_table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> CardTable:
+    """A table of models and measures: each mean with its interval."""
+    names = list(next(iter(rows.values())))
+    n = next(iter(rows.values()))[names[0]]["n"]
+    cells = tuple((what, *(mean_and_interval(one[name]) for name in names)) for what, one in rows.items())
+    return CardTable(f"Held-out queries: n = {n}", ("output", *names), cells)
+
+
+def _card(
+    source: Path, job: RewriterJob, identity: Mapping[str, Any], taught: Taught, command: str,
+    measured: Mapping[str, Any],
+) -> Card:  # fmt: skip
+    data = [{"pairs": source.name, "hash": identity["pairs"], "box": job.box, **measured["pairs"]}]
+    published = CardTable(
+        "For comparison: values from Table 6 of the RePair paper (the models of the paper were tested on other data)",
+        ("data", "model", "rouge-1 (rougeL)", "bleu", "f1"),
+        TABLE_6,
+    )  # fmt: skip
+    return Card(
+        title=f"A query rewriter ({job.settings.kind})",
+        about="Reads a query and writes a reformulation. The model learned from pairs of an original query and a "
+        "reformulation that retrieved better results.",
+        command=command, base=job.settings.text.model, data=tuple(data), seed=job.pace.seed, device=taught.model.device,
+        settings={**job.settings.own(), **asdict(job.pace), "beams": job.beams, "shares": dict(job.shares)},
+        measured=measured, tables=(measured_table(measured["test"]), published),
+        limits=(
+            "The measures show how similar the rewritten queries are to the target queries. They do not show how "
+            "effective the rewritten queries are. To measure effectiveness, search with the rewritten queries and "
+            "measure the run.",
+            "The values that RePair publishes as 'rouge-1' are in fact ROUGE-L. They are for pairs that RePair calls "
+            "'platinum': the reformulation retrieves better results than the original query. RePair computes 'bleu' "
+            "like our measure 'bleu_sentence' for T5, and like our measure 'bleu_mean' for other models.",
+            "Words are stemmed as in Lucene. The published evaluation scripts use the stemmer of NLTK, which gives "
+            "other stems for a few words.",
+        ),
+        extra={"identity": dict(identity)},
+    )  # fmt: skip

@@ -1,0 +1,84 @@
+"""Evaluate a classifier on held-out texts: accuracy, F1 of each class and calibration, each with an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from askew.core.errors import DataError
+from askew.core.ranking import Flags, Floats, Ints
+from askew.measures.statistics.intervals import RESAMPLES, bca_interval, mean_with_interval
+
+BINS = 15
+
+
+@dataclass(frozen=True)
+class ScoreInterval:
+    """A value with its 95% interval over texts."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
+
+
+@dataclass(frozen=True)
+class ClassifierScores:
+    """The scores of a classifier on n texts. ``ece`` is the expected calibration error: the highest probability of a
+    text is assigned to one of 15 bins of equal width.
+
+    The interval of the accuracy is exact. The intervals of F1 and calibration are from a BCa bootstrap.
+    """
+
+    n: int
+    accuracy: ScoreInterval
+    f1: dict[str, ScoreInterval]
+    macro_f1: ScoreInterval
+    ece: ScoreInterval
+
+
+def classifier_scores(
+    probabilities: Floats, labels: Ints, classes: Sequence[str], seed: int = 0, resamples: int = RESAMPLES
+) -> ClassifierScores:
+    """All scores of probabilities (texts by classes) against the true classes; text order has no effect."""
+    if probabilities.shape != (len(labels), len(classes)) or not len(labels):
+        raise DataError(
+            f"scores: expected {len(labels)} rows of {len(classes)} probabilities, found shape {probabilities.shape}"
+        )
+    order = np.lexsort((*probabilities.T, labels))
+    probabilities, labels = probabilities[order], labels[order]
+    chosen, sure = probabilities.argmax(1), probabilities.max(1)
+    right = mean_with_interval((chosen == labels).astype(np.float64), (0.0, 1.0))
+
+    def estimate(statistic: Callable[[Floats], Floats]) -> ScoreInterval:
+        return ScoreInterval(*bca_interval(statistic, len(labels), seed, resamples=resamples))
+
+    def f1(weights: Floats, c: int) -> Floats:
+        return _f1(chosen == c, labels == c, weights)
+
+    return ClassifierScores(
+        len(labels),
+        ScoreInterval(right.mean, right.low or 0.0, 1.0 if right.high is None else right.high),
+        {name: estimate(partial(f1, c=c)) for c, name in enumerate(classes)},
+        estimate(lambda weights: np.stack([f1(weights, c) for c in range(len(classes))]).mean(0)),
+        estimate(lambda weights: _ece(sure, chosen == labels, weights)),
+    )
+
+
+def _f1(said: Flags, true: Flags, weights: Floats) -> Floats:
+    """2 TP / (predicted + true) for each row of weights; 0 if both are zero."""
+    both, total = weights @ (said & true), weights @ (said.astype(np.float64) + true)
+    return np.asarray(2 * both / np.where(total > 0, total, 1.0))
+
+
+def _ece(sure: Floats, right: Flags, weights: Floats) -> Floats:
+    """The weighted mean over bins of |accuracy - mean probability|."""
+    bins = np.minimum((sure * BINS).astype(np.int64), BINS - 1)
+    gaps = np.zeros((len(sure), BINS))
+    gaps[np.arange(len(sure)), bins] = right - sure
+    return np.asarray(np.abs(weights @ gaps).sum(1) / weights.sum(1))

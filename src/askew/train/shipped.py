@@ -1,0 +1,276 @@
+"""The models that askew ships. Each has a description file next to its weights.
+
+``data/adapters/NAME/model.json`` describes an adapter, ``STEM.model.json`` a model of one or a few files. The
+description has no measured values, only paths of values in a file of measures (``measured.json``).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from askew.core.errors import DataError, check_name
+from askew.core.files import DATA
+
+ABOUT, CARD, MEASURED, TRAINING = "model.json", "README.md", "measured.json", "training.json"
+ADAPTERS = "adapters"
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A source of training data. ``rows`` is None if the number was not recorded."""
+
+    name: str
+    license: str
+    rows: int | None
+    by: str = ""
+    hub: str | None = None
+
+
+@dataclass(frozen=True)
+class HeadlineMeasure:
+    """The main measure of a model, with its 95% interval if there is one."""
+
+    measure: str
+    on: str
+    value: float
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        interval = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.measure} {self.value:.3f}{interval} on {self.on}"
+
+
+@dataclass(frozen=True)
+class ShippedModel:
+    """A trained model that askew ships.
+
+    If the trained model is an adapter, ``base`` is the name of its base model, and otherwise None.
+
+    ``used_by`` names the plugins that load the model, such as ``filter equivalence``. ``extra`` is the optional
+    dependency group (extra) of askew that these plugins need.
+    ``trained_by`` and ``measured_by`` are the paths of the programs that train and measure the model, relative to the
+    root of the repository of askew. A path is None if the repository does not contain the program. ``headline`` is the
+    main measured value of the model, or None if the model is not measured yet. ``size`` is in bytes.
+    """
+
+    name: str
+    task: str
+    base: str | None
+    base_license: str | None
+    license: str
+    size: int
+    data: tuple[TrainingData, ...]
+    used_by: tuple[str, ...]
+    extra: str | None
+    trained_by: str | None
+    measured_by: str | None
+    headline: HeadlineMeasure | None
+    about: Path
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the weights."""
+        return self.about.parent
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The content of ``model.json``, including the prose of the card."""
+        return _read(self.about)
+
+    @property
+    def measured(self) -> Mapping[str, Any] | None:
+        """The content of the file of measures; None if the model is not measured yet."""
+        return _read_if_there(self.folder / self.facts["headline"].get("file", MEASURED))
+
+    @property
+    def training(self) -> Mapping[str, Any]:
+        """The training settings that the training program wrote; empty if it wrote none."""
+        kept = _read_if_there(self.folder / TRAINING)
+        return kept if kept is not None else (self.measured or {}).get("training", {})
+
+    def card(self) -> str:
+        """The card in Markdown: task, license, training data, measures, limits.
+
+        If ``model.json`` has no prose for it, the card is the README.md that the measuring program wrote.
+        """
+        return render_card(self) if "card" in self.facts else (self.folder / CARD).read_text(encoding="utf-8")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        found = {key: value for key, value in asdict(self).items() if key != "about"}
+        return found | {key: list(value) for key, value in found.items() if isinstance(value, tuple)}
+
+    def __repr__(self) -> str:
+        return f"ShippedModel({self.name!r}: {self.task})"
+
+
+def shipped_models() -> tuple[ShippedModel, ...]:
+    """The trained models that askew ships: first the adapters of base models, then all other models."""
+    files = [*sorted((DATA / ADAPTERS).glob(f"*/{ABOUT}")), *sorted(DATA.rglob(f"*.{ABOUT}"))]
+    return tuple(map(_model, files))
+
+
+def shipped_model(name: str) -> ShippedModel:
+    """The shipped model with this name."""
+    known = {one.name: one for one in shipped_models()}
+    check_name("model", name, known)
+    return known[name]
+
+
+def follow(found: Any, path: str) -> Any:
+    """The value at a path such as ``test/by class/real``. Items of a list are numbered from 0."""
+    for key in path.split("/") if path else ():
+        found = found[int(key)] if isinstance(found, list) else found[key]
+    return found
+
+
+def _model(file: Path) -> ShippedModel:
+    facts = _read(file)
+    try:
+        return ShippedModel(
+            facts["name"], facts["task"], facts["base"], facts["base_license"], facts["license"],
+            sum((file.parent / one).stat().st_size for one in facts["files"]),
+            tuple(TrainingData(**one) for one in facts["data"]), tuple(facts["used_by"]), facts["extra"],
+            facts["trained_by"], facts["measured_by"], _headline(file.parent, facts["headline"]), file,
+        )  # fmt: skip
+    except (KeyError, TypeError, IndexError, ValueError, OSError) as error:
+        raise DataError(f"{file}: not the description of a shipped model ({error!r}); install askew again") from None
+
+
+def _headline(folder: Path, reference: Mapping[str, str]) -> HeadlineMeasure | None:
+    found = _read_if_there(folder / reference.get("file", MEASURED))
+    if found is None or "at" not in reference:
+        return None
+    node = follow(found, reference["at"])
+    value = float(node[reference["measure"]])
+    if not math.isfinite(value):
+        raise ValueError(f"{reference['at']}: expected a finite number, found {value}")
+    title = reference.get("title", reference["measure"])
+    return HeadlineMeasure(title, reference["on"], value, node.get("low"), node.get("high"))
+
+
+def _read_if_there(file: Path) -> Mapping[str, Any] | None:
+    return _read(file) if file.is_file() else None
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: expected JSON ({error}); install askew again") from None
+    if not isinstance(found, dict):
+        raise DataError(f"{file}: expected a JSON object, found {type(found).__name__}; install askew again")
+    return found
+
+
+# Render the card of a shipped model from its description and its file of measures. No number is typed by hand.
+
+NOT_MEASURED = "Not measured yet."
+NOT_KEPT = "not kept"
+_WIDTH = 120
+_LICENSES = {
+    "Apache-2.0": ("Apache-2.0", "https://www.apache.org/licenses/LICENSE-2.0"),
+    "CC-BY-SA-4.0": ("CC BY-SA 4.0", "https://creativecommons.org/licenses/by-sa/4.0/"),
+}
+
+
+def render_card(model: ShippedModel) -> str:
+    """The card as Markdown, with the front matter that model hubs read."""
+    prose = model.facts["card"]
+    front = [f"license: {model.license.lower()}", *([f"base_model: {model.base}"] if model.base else [])]
+    hubs = [f"- {one.hub}" for one in model.data if one.hub]
+    front += ["datasets:", *hubs] if hubs else []
+    parts = ["\n".join(["---", *front, "---"]), f"# {model.name}", _wrapped(f"{model.task} {prose.get('about', '')}")]
+    parts.append(_table_of(model))
+    parts += ["## Training data", *_wrapped_all(prose.get("labels")), _data(model.data)]
+    parts += [*_wrapped_all(prose.get("data")), "## Training", *_wrapped_all(_training(model))]
+    parts += ["## Measures", *_measures(model), "## Limits", _wrapped(prose["limits"])]
+    return "\n\n".join(parts) + "\n"
+
+
+def megabytes(size: int) -> str:
+    """A size in bytes as text, in MB or kB."""
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
+
+
+def _table_of(model: ShippedModel) -> str:
+    name, link = _LICENSES.get(model.license, (model.license, ""))
+    extra = f" (extra `{model.extra}`)" if model.extra else ""
+    absent = "a program that is not part of this version of askew"
+    measured = f"`{model.measured_by}`" if model.measured_by else absent
+    rows = {
+        "used by": ", ".join(f"`{one}`" for one in model.used_by) + extra,
+        "base model": f"{model.base} ({model.base_license}), not part of askew" if model.base else "none",
+        "license": f"[{name}]({link})" if link else name,
+        "size": megabytes(model.size),
+        "trained by": f"`{model.trained_by}`" if model.trained_by else absent,
+        "measured by": measured if model.measured else "not measured yet",
+    }
+    return _table(["property", "value"], [list(row) for row in rows.items()])
+
+
+def _data(data: Sequence[TrainingData]) -> str:
+    rows = [[one.name, one.by or "-", one.license, NOT_KEPT if one.rows is None else f"{one.rows:,}"] for one in data]
+    return _table(["data", "by", "license", "rows"], rows)
+
+
+def _training(model: ShippedModel) -> str:
+    found, prose = model.training, model.facts["card"].get("training", "")
+    if not found:
+        return str(prose)
+    settings = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found["settings"].items())
+    return f"Settings: {settings}; seed {found['seed']}; {found['hardware']}. {prose}"
+
+
+def _measures(model: ShippedModel) -> list[str]:
+    found, prose = model.measured, model.facts["card"]
+    if found is None:
+        return [NOT_MEASURED]
+    parts = _wrapped_all(prose.get("measures"))
+    for table in prose.get("tables", ()):
+        columns = table["columns"]
+        named = _rows(follow(found, table["at"]), table["rows"])
+        rows = [[label, *(_cell(node, column) for column in columns)] for label, node in named]
+        parts.append(_table([table["first"], *(column["name"] for column in columns)], rows))
+    return parts
+
+
+def _rows(node: Any, rows: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """A row is a path, a path (``at``) with a label, or ``each`` child of a node."""
+    for one in rows:
+        if isinstance(one, str):
+            yield one, follow(node, one)
+        elif "at" in one:
+            yield one["label"], follow(node, one["at"])
+        else:
+            children = follow(node, one["each"])
+            yield from ((f"{one['label']} {name}".strip(), child) for name, child in children.items())
+
+
+def _cell(node: Any, column: Mapping[str, str]) -> str:
+    value, form = follow(node, column.get("at", "")), column["as"]
+    if form == "interval":
+        return f"{value['low']:.3f} to {value['high']:.3f}" if math.isfinite(value["low"]) else "-"
+    if not math.isfinite(value):
+        return "-"
+    return {"number": f"{value:.3f}", "share": f"{value:.1%}", "count": f"{value:,.0f}"}[form]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head), *(f"| {' | '.join(row)} |" for row in rows)]
+    return "\n".join(lines)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(" ".join(text.split()), _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _wrapped_all(text: str | None) -> list[str]:
+    return [_wrapped(text)] if text and text.strip() else []

@@ -1,1 +1,0 @@
-"""Train models on the data of askew: classifiers, selectors, rankers, rewriters and query generators."""

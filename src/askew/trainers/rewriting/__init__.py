@@ -1,1 +1,0 @@
-"""Train text-to-text models and compare their output with the target texts."""

@@ -1,0 +1,162 @@
+"""``askew audit``: how far do the results of a live engine lean, why, and what reduces the lean?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from askew.core.groups import Groups
+from askew.study.audit.settings import AuditSettings
+from askew.ui.cli import options as o
+from askew.ui.cli.render import Waiting, end_gate, note, print_table, say, say_json, say_wrapped
+
+if TYPE_CHECKING:
+    from askew.study.audit.report import AuditReport
+
+
+DEFAULTS = AuditSettings()
+# The number of worst queries and of reformulations shown in a terminal.
+_MOST_SHOWN = 5
+
+
+def command(
+    engine: Annotated[
+        str,
+        typer.Argument(
+            help="The engine: a URL that contains '{query}' and '{k}'; 'http:SETTINGS.toml'; "
+            "'callable:FILE.py:FUNCTION'; or a ranker (see 'askew list rankers'), such as 'opensearch' or 'bm25', with "
+            "its settings in --set."
+        ),
+    ],
+    queries: Annotated[str, typer.Option(help="A file of queries (id TAB text, or JSON Lines), 'irds:ID', or 'demo'.")],
+    method_settings: o.EngineSettings = None,
+    docs: Annotated[
+        Path | None,
+        typer.Option(
+            help="The texts of the documents; needed if the engine returns only ids. The file formats are those of "
+            "'askew measure --docs'."
+        ),
+    ] = None,
+    qrels: o.Qrels = None,
+    measures: o.Measures = None,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
+    k: Annotated[
+        int, typer.Option("-k", "--k", help="The number of results to request and measure per query.")
+    ] = DEFAULTS.k,
+    worst: Annotated[
+        int, typer.Option(help="How many of the queries with the largest lean to show and reformulate.")
+    ] = (DEFAULTS.worst),
+    tries: Annotated[int, typer.Option(help="The maximum number of reformulations to try per query.")] = DEFAULTS.tries,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method",
+            "-m",
+            help="A reformulator; may be repeated. Default: 'reduce', and 'rewrite' if its packages are installed.",
+        ),
+    ] = None,
+    missing: o.Missing = None,
+    resolver: Annotated[
+        str,
+        typer.Option(
+            help="The model that estimates why a result mentions a group and who is mentioned: 'light' or 'neural' "
+            "(slow)."
+        ),
+    ] = (DEFAULTS.resolver),
+    baseline: Annotated[
+        Path | None, typer.Option(help="The file audit.json of an earlier audit, to compare this audit with.")
+    ] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Exit with code 1 if this condition holds: 'ARaB(tf)@10 > 0.2', 'ARaB(tf,sign=abs)@10 > +10%' (more "
+            "than 10% above --baseline) or 'NFaiRR@10 worse' (significantly worse than --baseline); may be repeated."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write report.html, audit.json and tables to this folder. report.html shows the texts of queries."
+        ),
+    ] = None,
+    keep_queries: Annotated[
+        bool,
+        typer.Option(
+            "--keep-queries", help="Also write the texts of queries to audit.json, the tables and the JSON output."
+        ),
+    ] = False,
+    store: Annotated[
+        str,
+        typer.Option(
+            "--store",
+            help="The folder in which the answers of the engine are kept until the audit is complete. Used only if "
+            "--out is not given.",
+        ),
+    ] = o.DEFAULT_STORE,
+    as_json: o.AsJson = False,
+) -> None:
+    """Audit a live engine: measure the bias (lean) of its results, and reformulate the queries that lean most.
+
+    The report also estimates how much of the lean comes from documents that are not about the query, and suggests next
+    steps. If an audit was stopped, the same command resumes it. Queries that the engine has already answered are not
+    sent again.
+    Example: askew audit http:engine.toml --queries queries.tsv --out audit
+    """
+    from askew.measures.effectiveness import quiet_programs
+    from askew.study.audit.audit import audit
+
+    own, of_methods = _split(o.read_settings(method_settings))
+    how = AuditSettings(
+        k=k, worst=worst, tries=tries, methods=methods, method_settings=of_methods, missing=missing, resolver=resolver,
+        out=out, store=store, keep_queries=keep_queries,
+    )  # fmt: skip
+    with quiet_programs(), Waiting("searching") as progress:
+        report = audit(
+            engine, queries, engine_settings=own, groups=Groups.resolve(groups, lexicon), measures=measures, docs=docs,
+            qrels=qrels, baseline=baseline, fail_if=fail_if or (), settings=how, progress=progress,
+        )  # fmt: skip
+    note(report.notes)
+    if as_json:
+        say_json(report.to_dict(keep_queries))
+    else:
+        _print_report(report, keep_queries)
+        if out is not None:
+            say(f"written to {out / 'report.html'}")
+    end_gate(fail_if or (), report.failures)
+
+
+def _split(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Separate the settings of the engine from those of a method or filter, which have a dot: ``reduce.shortest``."""
+    own, others = dict[str, Any](), dict[str, dict[str, Any]]()
+    for name, value in given.items():
+        owner, dot, inner = name.rpartition(".")
+        if dot:
+            others.setdefault(owner, {})[inner] = value
+        else:
+            own[name] = value
+    return own, others
+
+
+def _print_report(report: AuditReport, keep_queries: bool) -> None:
+    from askew.study.audit import page
+    from askew.study.tables import parts_table
+
+    # Texts of queries are printed only if they are to be kept, as in audit.json.
+    shown = report if keep_queries else type(report).from_dict(report.to_dict())
+    worst, suggested = shown.worst[:_MOST_SHOWN], shown.suggested[:_MOST_SHOWN]
+    say(f"{report.engine}: {report.queries:,} queries, up to {report.k:,} results each")
+    tables = [page.means_table(shown)]
+    tables += [page.baseline_table(shown.against_baseline)] if shown.against_baseline else []
+    tables += [parts_table(one, place) for place, one in enumerate(shown.parts, start=1)]
+    tables += [page.worst_table(replace(shown, worst=worst))] if worst else []
+    tables += [page.tried_table(replace(shown, reformulations=suggested))] if suggested else []
+    for one in tables:
+        print_table(one)
+        say("")
+    say("what to do next")
+    for sentence in report.next_steps:
+        say_wrapped(f"- {sentence}")

@@ -1,0 +1,472 @@
+"""``askew plan``, ``run``, ``publish``, ``report`` and ``verify``: run a recipe, write its results, and check them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from askew.core import defaults
+from askew.core.address import Address
+from askew.core.defaults import FEWEST, HELD_OUT, counted, size_of
+from askew.core.errors import ConfigError, DataError
+from askew.core.groups import Groups
+from askew.ui.cli import options as o
+from askew.ui.cli.render import (
+    Waiting,
+    note,
+    number,
+    print_records,
+    print_rows,
+    reasons,
+    safe,
+    say,
+    say_json,
+    say_wrapped,
+)
+
+if TYPE_CHECKING:
+    from askew.pairs.build import Pairs
+
+
+# The tables of ``askew run``: the means of each subset of pairs, held out and in-sample, and what they mean.
+
+
+def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = (), judged: Sequence[str] = ()) -> None:
+    """Print a block for each subset of pairs, with the means of the original queries and of the reformulations.
+
+    A block with the same numbers as an earlier block is not repeated.
+
+    ``others`` has the changes with other rankers. Each of these rankers has a line below the block. ``judged`` are the
+    measures of effectiveness.
+    """
+    known: dict[str, str] = {}
+    shown = []
+    for subset in dict.fromkeys(row["subset"] for row in rows):
+        chosen = [row for row in rows if row["subset"] == subset]
+        first = known.setdefault(repr([{**row, "subset": ""} for row in chosen]), subset)
+        again = f"; the same figures as {first}" if first != subset and chosen[0]["pairs"] else ""
+        say("")
+        say(f"{size_of(subset, chosen[0]['pairs'], chosen[0]['queries'])}{again}")
+        if again or not chosen[0]["pairs"]:
+            continue
+        shown += chosen
+        for line in (*_zero_pairs([row for row in chosen if row["measure"] in judged]), *_held_out_queries(chosen)):
+            say(line)
+        is_held_out = any(row["figures"] == HELD_OUT for row in chosen)
+        labels = [_label(row) for row in chosen]
+        means = [(side, [number(row[f"{side}_mean"]) for row in chosen]) for side in ("old", "new")]
+        print_rows("measure", labels, [*means, *(_held_out_columns if is_held_out else _in_sample_columns)(chosen)])
+        for line in _under([row for row in others if row["subset"] == subset]):
+            say(line)
+    _explain(shown, others)
+
+
+def _under(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield a line for each other ranker: the changes of the pairs of a subset with this ranker."""
+    for ranker in dict.fromkeys(row["ranker"] for row in rows):
+        found = [row for row in rows if row["ranker"] == ranker]
+        changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in found if row["pairs"])
+        part = " (also used to select the pairs)" if found[0]["took_part"] else ""
+        said = changes or "unknown, because no pair has a score for both of its queries"
+        yield f"change from the original queries to the reformulations, both searched with {ranker}{part}: {said}"
+
+
+def baseline(rows: list[dict[str, Any]]) -> str:
+    """Say how the measures change for all candidates: the mean change of a random selection."""
+    changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in rows)
+    size = f"{counted(rows[0]['pairs'], 'pair', 'pairs')} of {counted(rows[0]['queries'], 'query', 'queries')}"
+    return f"baseline, all candidates ({size}, in-sample), which is what a random selection has on average: {changes}"
+
+
+def _zero_pairs(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield how many pairs find no relevant document, neither with the original query nor with the reformulation."""
+    counts = {_label(row): row["zero_pairs"] for row in rows if row["zero_pairs"]}
+    said = [
+        f"{count:,} for {', '.join(name for name, one in counts.items() if one == count)}"
+        for count in sorted(set(counts.values()), reverse=True)
+    ]
+    if said:
+        yield f"pairs in which the measure is 0 for both queries: {'; '.join(said)}"
+
+
+def _held_out_queries(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the number of queries of the held-out values, and the measures for which fewer queries have a value."""
+    counts = {_label(row): int(row["held_out_queries"]) for row in rows if row["figures"] == HELD_OUT}
+    if counts:
+        most = max(counts.values())
+        yield f"held-out queries: {most:,}"
+        for fewer in sorted({count for count in counts.values() if count < most}, reverse=True):
+            yield f"  of which {fewer:,} for {', '.join(name for name, count in counts.items() if count == fewer)}"
+
+
+def _label(row: dict[str, Any]) -> str:
+    return f"|{row['measure']}|" if row["of"] == "distance from zero" else str(row["measure"])
+
+
+def _held_out_columns(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    """Columns of a subset with held-out values. A measure without a held-out value is marked in-sample."""
+    held_out = [_percent(row) if row["figures"] == HELD_OUT else f"in-sample{_interval(row)}" for row in rows]
+    return [
+        ("held out [95%]", held_out),
+        ("words", [_change(row["words_change"]) for row in rows]),
+        ("in-sample", [_change(row["in_sample_change"]) for row in rows]),
+    ]
+
+
+def _in_sample_columns(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    return [
+        ("in-sample [95%]", [_percent(row) for row in rows]),
+        ("improved", [f"{row['improved_pairs']:,}" for row in rows]),
+        ("worsened", [f"{row['worsened_pairs']:,}" for row in rows]),
+    ]
+
+
+def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> None:
+    """Print what the columns of the shown blocks mean."""
+    figures = {row["figures"] for row in rows}
+    said = []
+    if HELD_OUT in figures:
+        said += [
+            "old, new: the mean of the measure over the original queries (old) and over the reformulations (new). In "
+            "a row with a held-out change, both means are computed with half of the documents and half the cutoff.",
+            "held out: the change from old to new for pairs that are selected with one half of the documents and "
+            "measured with the other half. These pairs differ from the pairs of the subset, which are selected with "
+            "all documents. The number of held-out queries can therefore differ from the number of queries of the "
+            "subset, and two subsets with the same pairs can have different held-out changes.",
+            "words: the change from the original queries to the reformulations if the pairs are selected with one half "
+            "of the group words and measured with the other half. This change is too optimistic on average, because "
+            "both halves of the words are counted in the same passages.",
+        ]
+    if figures:
+        said.append(
+            "in-sample: the change from the original queries to the reformulations, measured on the data with which "
+            "the pairs were selected. In a row that also has a held-out change, the in-sample change is not computed "
+            "from the columns old and new, because these are the means of the held-out pairs."
+        )
+    if any(row["change"] is None or not _interval(row) for row in rows):
+        said.append(
+            f"A change without an interval in brackets has fewer than {FEWEST} queries, or its interval cannot be "
+            "computed."
+        )
+    held_out = {row["subset"] for row in rows if row["figures"] == HELD_OUT}
+    if any(None in (row["change"], row["words_change"] if row["subset"] in held_out else 0) for row in rows):
+        said.append(
+            "A dash in place of a change: it cannot be computed, because no query has a value of the measure or the "
+            "mean of the original queries is 0."
+        )
+    if any(row["subset"] not in held_out for row in rows):
+        said.append(
+            "improved, worsened: the number of pairs in which the measure is better or worse for the reformulation "
+            "than for the original query."
+        )
+    if any(row["subset"] == "fair" and row["pairs"] > row["queries"] for row in rows):
+        said.append(
+            "fair: all pairs of the subsets 'optimal' and 'effective'. A query can have a pair in each of them."
+        )
+    if figures and others:
+        said.append(
+            "both searched with R: the change of each measure for the pairs of the subset, if the ranker R searches "
+            "both queries of each pair. This change is not held out, because R may retrieve the same passages that "
+            "were used to select the pairs."
+        )
+    if said:
+        say("")
+    for line in said:
+        say_wrapped(line, "  ")
+
+
+def _percent(row: dict[str, Any]) -> str:
+    return f"{_change(row['change'])}{_interval(row)}"
+
+
+def _interval(row: dict[str, Any]) -> str:
+    """Format the interval of a change; empty if there are too few queries or no interval can be computed."""
+    queries = row["held_out_queries"] if row.get("figures") == HELD_OUT else row["queries"]
+    if queries < FEWEST or row["low"] is None or row["high"] is None:
+        return ""
+    return f" [{_end(row['low'])}, {_end(row['high'])}]"
+
+
+def _end(percent: float) -> str:
+    """Format an end of an interval without decimals, unless its sign would be lost."""
+    return f"{percent:+.0f}" if abs(percent) >= 0.5 else f"{percent:+.1f}"
+
+
+def _change(percent: float | None) -> str:
+    return "-" if percent is None else f"{percent:+.1f}%"
+
+
+RecipeName = Annotated[str, typer.Argument(help="A recipe by name (see 'askew list recipes'), or a .toml file.")]
+Until = Annotated[str | None, typer.Option(help="Stop after this step; 'askew plan' lists the steps.")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="Where the shards of a step are processed: 'local' (processes on this machine) or 'ray' (a Ray cluster)."
+    ),
+]
+WorkerCount = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        help="The number of processes or Ray actors. With '--engine local', the value 1 starts no other process.",
+    ),
+]
+GpuShare = Annotated[
+    float | None,
+    typer.Option(
+        help="With '--engine ray', give this share of a GPU to each actor that runs a neural model. The default is 1. "
+        "With 0.5, two actors share a GPU. With 0, no GPU is used."
+    ),
+]
+RayAddress = Annotated[
+    str | None, typer.Option(help="The address of a Ray cluster. Default: start Ray on this machine.")
+]
+Out = Annotated[
+    Path,
+    typer.Option(
+        help="The folder to write to. An earlier report in this folder is replaced; other files in it are kept."
+    ),
+]
+Figures = Annotated[str, typer.Option(help="Also write the figures as files: 'svg', 'png' or 'svg,png'.")]
+License = Annotated[
+    str | None,
+    typer.Option(
+        help="The license of the dataset as an SPDX identifier, such as CC-BY-4.0. It replaces publish.license of the "
+        "recipe."
+    ),
+]
+Latex = Annotated[bool, typer.Option("--latex", help="Also write the tables in LaTeX.")]
+
+
+def plan_command(
+    recipe: RecipeName, settings: o.SectionSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
+    until: Until = None, store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
+) -> None:  # fmt: skip
+    """Show the steps of a recipe: the input of each step, its key, and whether it is finished. Nothing is run."""
+    from askew.pairs.build import plan
+
+    counted = Groups.resolve(groups, lexicon)
+    build, held = plan(recipe, groups=counted, settings=o.settings_by_section(settings), store=store, until=until)
+    note(build.notes)
+    rows = []
+    for step in build.plan.steps:
+        key = build.plan.keys()[step.name]
+        done = held.finished(step.name, key)
+        rows.append({"step": step.name, "stage": step.stage.name, "reads": step.reads, "key": key,
+                     "done": f"{done.rows_out:,} rows" if done else "-"})  # fmt: skip
+    if as_json:
+        say_json(rows)
+    else:
+        print_records(rows)
+
+
+def built(
+    recipe: str, settings: list[str] | None, groups: str | None, lexicon: str | None, store: str, **more: Any
+) -> Pairs:
+    """Call ``askew.build`` with the options of a command, and show its progress and notes."""
+    from askew.pairs.build import build
+
+    counted = Groups.resolve(groups, lexicon)
+    with Waiting("running") as progress:
+        pairs = build(
+            recipe, groups=counted, settings=o.settings_by_section(settings), store=store,
+            progress=lambda step, done, total: progress(done, total, step), **more,
+        )  # fmt: skip
+    note(pairs.notes)
+    return pairs
+
+
+def _built_before(
+    recipe: str, settings: list[str] | None, groups: str | None, lexicon: str | None, store: str
+) -> Pairs:
+    """Return the pairs of a finished build. If the recipe was not built before, say so and build."""
+    from askew.pairs.build import check_not_forgotten, plan
+
+    counted = Groups.resolve(groups, lexicon)
+    ready, held = plan(recipe, groups=counted, settings=o.settings_by_section(settings), store=store)
+    check_not_forgotten(ready, held)
+    keys = ready.plan.keys()
+    if not all(held.finished(step.name, keys[step.name]) for step in ready.plan.steps):
+        note([
+            f"{store} has no finished build of {recipe}, so it is built now on the collection "
+            f"{ready.resources.collection.id}"
+        ])  # fmt: skip
+    return built(recipe, settings, groups, lexicon, store)
+
+
+def run_command(
+    recipe: RecipeName, settings: o.SectionSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
+    until: Until = None, store: o.StorePath = o.DEFAULT_STORE, engine: Engine = defaults.ENGINE,
+    workers: WorkerCount = None, address: RayAddress = None, gpus: GpuShare = None, as_json: o.AsJson = False,
+) -> None:  # fmt: skip
+    """Run a recipe. Finished steps are reused, interrupted steps resume. Dropped rows are counted by reason."""
+    more = {"until": until, "engine": engine, "workers": workers, "address": address, "gpus": gpus}
+    pairs = built(recipe, settings, groups, lexicon, store, **more)
+    names = ("summary", "held_out", "all_candidates", "other_rankers")
+    tables = {name: [] if (found := getattr(pairs, name)) is None else found.to_dicts() for name in names}
+    if as_json:
+        say_json({"store": str(Address(store)), "steps": pairs.steps, **tables, "cautions": pairs.cautions})
+        return
+    show_steps(pairs.steps)
+    if pairs.summary is not None:
+        show_summary(tables["summary"], tables["other_rankers"], pairs.build.evaluate.judged)
+        say("")
+        if pairs.all_candidates is not None:
+            say_wrapped(baseline(tables["all_candidates"]), "  ")
+        for caution in pairs.cautions:
+            say_wrapped(caution, "  ")
+    last = next((row for row in pairs.steps if row["step"] == "pairs"), pairs.steps[-1])
+    typer.echo(f"stored in {pairs.store.where(last['step'], last['key'])}")
+
+
+def show_steps(rows: list[dict[str, Any]]) -> None:
+    """Print the steps with their numbers of rows in, out and dropped."""
+    print_records([
+        {"step": row["step"], "in": row["in"], "out": row["out"], "dropped": reasons(row["dropped"]),
+         "": "" if row["ran"] else "found"}
+        for row in rows
+    ])  # fmt: skip
+
+
+def publish_command(
+    recipe: RecipeName, out: Annotated[Path, typer.Option(help="The new folder to write the dataset to.")],
+    settings: o.SectionSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
+    license: License = None, store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
+) -> None:  # fmt: skip
+    """Run a recipe if needed, and write its pairs as a dataset: Parquet splits, card, Croissant, checksums."""
+    pairs = _built_before(recipe, settings, groups, lexicon, store)
+    with Waiting("writing"):
+        done = pairs.publish(out, license=license)
+    if as_json:
+        say_json({"out": str(out), "splits": done.splits, "subsets": done.subsets, "left_out": done.left_out,
+                  "unselected": done.unselected, "notes": done.notes})  # fmt: skip
+        return
+    note(done.notes)
+    say("splits: " + ", ".join(f"{name} {count:,}" for name, count in done.splits.items()))
+    say("subsets: " + ", ".join(f"{name} {count:,}" for name, count in done.subsets.items()))
+    if done.left_out:
+        say(
+            f"left out, because publish.query_text is false: {done.left_out:,} pairs whose reformulation has the same "
+            "words as an original query"
+        )
+    if done.unselected:
+        unselected = counted(done.unselected, "pair of the build is", "pairs of the build are")
+        say(f"not published: {unselected} in no subset")
+    typer.echo(f"written to {safe(str(out))}; to check it: askew verify {safe(str(out))}")
+
+
+def report_command(
+    recipe: RecipeName, out: Out, settings: o.SectionSettings = None, groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None, figures: Figures = "", latex: Latex = False, store: o.StorePath = o.DEFAULT_STORE,
+    seed: o.Seed = 0, as_json: o.AsJson = False,
+) -> None:  # fmt: skip
+    """Run a recipe if needed, and write its report: one self-contained HTML file, and its tables as CSV."""
+    from askew.report.page import check_formats, check_out
+
+    formats = o.split_fields(figures)
+    check_formats(formats)
+    check_out(out)
+    pairs = _built_before(recipe, settings, groups, lexicon, store)
+    with Waiting("writing"):
+        done = pairs.report(out, figures=formats, latex=latex, seed=seed)
+    if as_json:
+        say_json({"html": str(done.html), "files": [str(path) for path in done.files]})
+        return
+    for path in done.files:
+        say(str(path))
+
+
+def verify_command(
+    path: Annotated[str, typer.Argument(help="The folder of a published dataset, a store or an index.")],
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Compute the damaged parts of a store or an index again.")
+    ] = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Check a dataset, a store, an index or a report: its checksums, and the contents of a dataset.
+
+    Exit code 3 on any error.
+
+    With --repair, damaged steps of a store are computed again from its recipe, and a damaged index is built again from
+    its documents, if their location is known. For other damage, the command that makes the files again is printed.
+    """
+    from askew.pairs.verify import verify
+
+    found = verify(path, repair)
+    if as_json:
+        say_json({"ok": found.ok, "kind": found.kind, "wrong": found.wrong, "notes": found.notes,
+                  "repaired": found.repaired, **found.counts, **found.facts})  # fmt: skip
+    else:
+        for line in found.lines():
+            say(line)
+    if not found.ok:
+        raise typer.Exit(3)
+
+
+# ``askew demo``: a complete build on the embedded collection, as a first example.
+
+DEFAULT_OUT = Path("askew-demo")
+
+
+def demo_command(
+    out: Annotated[Path, typer.Option(help="The folder for the dataset, the report and the store.")] = DEFAULT_OUT,
+    copy: Annotated[
+        Path | None, typer.Option(help="Copy the files of the demo to this new folder, and do not run it.")
+    ] = None,
+    seed: o.Seed = 0,
+    as_json: o.AsJson = False,
+) -> None:
+    """Run the recipe 'demo' on the embedded collection: from queries to a dataset of selected reformulations.
+
+    No download is needed.
+    """
+    from askew.data.collection import demo_files
+    from askew.report.page import check_out
+
+    files = demo_files()
+    if copy is not None:
+        if copy.exists():
+            raise ConfigError(f"--copy {copy}: it exists already; give the name of a new folder")
+        shutil.copytree(files.docs.parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        say(f"copied to {copy}: {', '.join(sorted(path.name for path in copy.iterdir()))}")
+        return
+    check_out(out / "report")
+    pairs = built("demo", None, None, None, str(out / "store"))
+    with Waiting("writing"):
+        dataset = _dataset(pairs, out / "dataset")
+        report = pairs.report(out / "report", seed=seed).html
+    rows = [] if pairs.summary is None else pairs.summary.to_dicts()
+    if as_json:
+        say_json({"dataset": str(dataset), "report": str(report), "store": str(out / "store"),
+                  "steps": pairs.steps, "summary": rows})  # fmt: skip
+        return
+    say(f"{files.documents} passages, {files.queries} judged queries")
+    show_steps(pairs.steps)
+    show_summary([row for row in rows if row["subset"] == "effective"])
+    say_wrapped(
+        "The subset 'effective' has at most one reformulation per query. On the documents that were used to select "
+        "this reformulation, its results lean less than the results of the query and are not less effective. The "
+        "changes in the column 'held out' are measured on documents that were not used to select reformulations."
+    )
+    say("|ARaB|: bias (lean) of the results; 0 is balanced. NFaiRR: 1 is the most neutral value.")
+    say("")
+    typer.echo(f"dataset  {dataset}")
+    typer.echo(f"report   {report}")
+    say("To measure a run of the demo:")
+    say("  askew demo --copy demo")
+    say("  askew measure demo/bm25.run --docs demo/docs.tsv")
+
+
+def _dataset(pairs: Pairs, folder: Path) -> Path:
+    """Write the dataset. A dataset that exists is kept, because the same build gives the same files."""
+    from askew.pairs.dataset.checking import verify
+
+    if not folder.exists():
+        pairs.publish(folder)
+    elif not verify(folder).ok:
+        raise DataError(f"{folder}: it exists already and is not a valid dataset of askew; give another --out")
+    return folder

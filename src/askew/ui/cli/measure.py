@@ -1,0 +1,104 @@
+"""``askew measure``: how far do these rankings lean, and how well do they retrieve?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from askew.core import defaults
+from askew.core.errors import ConfigError
+from askew.core.groups import Groups
+from askew.ui.cli import options as o
+from askew.ui.cli.render import Waiting, note, print_table, say, say_frame, say_json, say_wrapped
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from askew.measures.measure import MeasureReport
+
+
+def command(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="One or more run files in TREC, TSV, JSON Lines or Parquet format; may be gzipped."),
+    ],
+    docs: o.Docs = None,
+    qrels: o.Qrels = None,
+    queries: o.Queries = None,
+    label: o.Label = None,
+    background: o.Background = None,
+    measures: o.Measures = None,
+    preset: o.PresetName = None,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
+    tokens: o.Tokens = None,
+    missing: o.Missing = None,
+    unjudged: o.Unjudged = None,
+    unanswered: o.Unanswered = None,
+    no_relevant: o.NoRelevant = None,
+    order: o.Order = None,
+    fields: o.Fields = None,
+    run_format: o.RunFormat = defaults.RUN_FORMAT,
+    store: o.StorePath = o.DEFAULT_STORE,
+    per_query: Annotated[bool, typer.Option(help="Also show the value of every query.")] = False,
+    signature: Annotated[bool, typer.Option(help="Show the signature of each measure: all of its parameters.")] = False,
+    decompose: Annotated[
+        bool,
+        typer.Option(
+            help="Also divide the value of ARaB into parts, in two ways: by the reason why a document names the group "
+            "(off topic, on topic, asked for by the query), and by the kind of person that a word refers to."
+        ),
+    ] = False,
+    resolver: Annotated[
+        str, typer.Option(help="Estimate the parts of --decompose with this model: 'light' or 'neural' (slow).")
+    ] = defaults.RESOLVER,
+    as_json: o.AsJson = False,
+    as_tsv: o.AsTsv = False,
+    latex: o.LatexFile = None,
+    csv: o.CsvFile = None,
+    figures: o.FigureFolder = None,
+) -> None:
+    """Measure one or more runs: the mean of each measure over the queries, with a 95% interval.
+
+    Example: askew measure bm25.run bert.run --docs docs.tsv --qrels qrels.txt --measures 'RR@10 ARaB(tf)@10 NFaiRR@10'
+    """
+    from askew.measures.effectiveness import quiet_programs
+    from askew.measures.measure import measure
+    from askew.study.tables import means_charts, means_table, parts_table, query_tables
+
+    o.one_form(as_json, as_tsv)
+    if decompose and as_tsv:
+        raise ConfigError("--decompose and --tsv exclude each other: parts have other columns; give --json instead")
+    with quiet_programs(), Waiting("counting words") as progress:
+        report = measure(
+            list(runs), docs=docs, qrels=qrels, queries=queries, label=label, background=background, measures=measures,
+            preset=preset, groups=Groups.resolve(groups, lexicon), tokens=tokens, missing=missing, unjudged=unjudged,
+            unanswered=unanswered, no_relevant=no_relevant, order=order, fields=o.split_fields(fields),
+            run_format=run_format, store=store, decompose=decompose, resolver=resolver, progress=progress,
+        )  # fmt: skip
+    note(report.notes)
+    if as_json:
+        say_json(report.to_dict(per_query))
+    elif as_tsv:
+        say_frame(_long(report) if per_query else report.to_polars().drop("interval"))
+    tables = [means_table(report), *(parts_table(one, place) for place, one in enumerate(report.parts, start=1))]
+    tables += query_tables(report) if per_query else []
+    if not as_json and not as_tsv:
+        for one in tables:
+            print_table(one)
+        if preset:
+            say_wrapped(f"preset: {preset} (details: 'askew show preset {preset}')")
+    o.write_tables(tables, latex, csv, {} if figures is None else means_charts(report), figures)
+    if signature and not as_json:
+        for asked in report.asked:
+            say(f"{asked.text} = {asked.signature}", err=as_tsv)
+
+
+def _long(report: MeasureReport) -> pl.DataFrame:
+    """One row for each run, measure and query with a value."""
+    texts = [one.text for one in report.asked]
+    names = {run.name: place for place, run in enumerate(report.runs)}
+    long = report.per_query().unpivot(texts, index=["run", "query_id"], variable_name="measure").drop_nulls("value")
+    return long.sort(long["run"].replace_strict(names), maintain_order=True)

@@ -1,0 +1,315 @@
+"""Output to the terminal: tables, notes and progress. Control characters in untrusted text have no effect."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from askew.core.address import without_secrets
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from askew.report.table import Table
+
+# Some 200 messages of the library name parameters, as in ``docs=``, because the same message reaches callers in Python.
+# Only the command line knows the name of the option, as in ``--docs``, so it replaces the names here.
+# Parameters inside a measure do not match: NFaiRR(background='self') stays as it is.
+_PARAMETER = re.compile(r"(?:(?<=^)|(?<=[\s/])|(?<=\s\())([a-z][a-z_]*)=(?:'([^']*)'|(?=[\s,;:.)/]|$))")
+_known: dict[str, str] = {}
+
+
+def know_command(command: Any, arguments: Sequence[str]) -> None:
+    """Remember the names of the options of the called command."""
+    _known.clear()
+    for word in arguments:
+        inner = getattr(command, "commands", None)
+        if inner is None or word not in inner:
+            break
+        command = inner[word]
+    for parameter in command.params:
+        shown = next((text for text in parameter.opts if text.startswith("--")), parameter.opts[0].upper())
+        _known[parameter.name] = shown
+        _known[shown.lstrip("-").replace("-", "_").lower()] = shown
+
+
+def as_options(text: str, known: Mapping[str, str] = _known) -> str:
+    """Replace the parameters in a message that are options of the called command."""
+
+    def named(found: re.Match[str]) -> str:
+        if found[1] not in known:
+            return found[0]
+        return known[found[1]] if found[2] is None else f"{known[found[1]]} {found[2]}"
+
+    return _PARAMETER.sub(named, text)
+
+
+# Control characters, line and paragraph separators, bidirectional controls, and surrogates.
+_STEERING = (
+    *range(32), *range(127, 160), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A),
+    *range(0xD800, 0xE000),
+)  # fmt: skip
+_SHOWN = dict.fromkeys(_STEERING, "\ufffd")
+_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_SLOW = 1.0
+# Seconds between the lines that replace the progress bar if stderr is not a terminal.
+_EVERY = 10.0
+_WIDEST_LABEL = 28
+# A heading of several words is not wrapped to fewer characters.
+_NARROW = 12
+
+
+def safe(text: str) -> str:
+    """Make text safe to print on one line: without credentials, and with control characters replaced."""
+    return without_secrets(text).translate(_SHOWN)
+
+
+def say(text: str, err: bool = False) -> None:
+    """Print one line."""
+    typer.echo(safe(text), err=err)
+
+
+def say_tsv(*cells: str) -> None:
+    """Print one line of columns."""
+    typer.echo("\t".join(safe(cell) for cell in cells))
+
+
+def say_json(value: Any) -> None:
+    """Print a value as one line of JSON. Control characters are escaped, so they have no effect on a terminal."""
+    plain = not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    text = without_secrets(json.dumps(value, ensure_ascii=plain, allow_nan=False))
+    typer.echo(_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def note(messages: Sequence[str]) -> None:
+    """Print notes on stderr."""
+    for message in messages:
+        say(f"note: {as_options(message)}", err=True)
+
+
+def say_wrapped(text: str, indent: str = "") -> None:
+    """Print a text in as many lines as the terminal needs; ``indent`` comes before the lines after the first."""
+    from rich.console import Console
+    from rich.text import Text
+
+    width = _screen_width()
+    room = width - len(indent)
+    for place, line in enumerate(Text(safe(text)).wrap(Console(width=width), room, overflow="fold")):
+        say(f"{indent if place else ''}{line.plain.rstrip()}")
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Format a score."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def signed(value: float, digits: int = 4) -> str:
+    """Format a value with its sign; a value that rounds to zero has no minus sign."""
+    return f"{value:+z.{digits}f}"
+
+
+def end_gate(conditions: Sequence[str], failures: Sequence[str]) -> None:
+    """Print the outcome of the conditions of ``--fail-if`` on stderr, and exit with code 1 if one of them holds."""
+    for failure in failures:
+        say(f"askew: failed: {failure}", err=True)
+    if failures:
+        if len(conditions) > len(failures):
+            say(f"askew: passed: {len(conditions) - len(failures)} of {len(conditions)} conditions", err=True)
+        raise typer.Exit(1)
+    if conditions:
+        say(f"askew: passed: none of these conditions holds: {'; '.join(conditions)}", err=True)
+
+
+def interval(low: float | None, high: float | None, form: str) -> str:
+    """Format an interval; ``form`` is the format of its ends, such as ``+.3f``."""
+    return "-" if low is None or high is None else f"[{low:{form}}, {high:{form}}]"
+
+
+def p_value(value: float | None) -> str:
+    """Format a p-value."""
+    if value is None:
+        return "-"
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def print_rows(first: str, labels: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """Print a table. Its cells wrap if the terminal is too narrow."""
+    table = _table()
+    for heading in (first, *(heading for heading, _ in columns)):
+        table.add_column(heading, overflow="fold")
+    _fill(table, labels, [cells for _, cells in columns])
+    _print(table, _screen_width())
+
+
+def print_records(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print a table with a line for each of the records, which have the same keys; the first key names the line."""
+    first, *others = rows[0] if rows else [""]
+    texts = {key: [f"{row[key]:,}" if isinstance(row[key], int) else str(row[key]) for row in rows] for key in others}
+    print_rows(first, [str(row[first]) for row in rows], list(texts.items()))
+
+
+def reasons(dropped: Mapping[str, int]) -> str:
+    """Format numbers of dropped rows by reason."""
+    return "; ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "-"
+
+
+def print_tables(title: str, first: str, labels: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """Print one table if it fits the terminal, otherwise several tables with the same first column.
+
+    Headings and cells may have several lines. Lines that are wider than the screen wrap; nothing is cut.
+    """
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    room = _screen_width()
+    widest = max(cell_len(text) for text in (first, *map(safe, labels)))
+    left = min(widest, _WIDEST_LABEL, max(room // 2, 1))
+    free = max(room - left - 6, 1)
+    rest = list(columns)
+    _print(Text(safe(title), style="italic", overflow="fold"), room)
+    while rest:
+        table, used = _table(), 0
+        chosen: list[Sequence[str]] = []
+        table.add_column(first, width=left, overflow="fold")
+        while rest and (not chosen or used + _width(rest[0]) + 3 <= free):
+            heading, cells = rest.pop(0)
+            width = min(_width((heading, cells)), free)
+            used += width + 3
+            chosen.append(cells)
+            table.add_column(Text(_lines(heading)), justify="right", width=width, overflow="fold")
+        _fill(table, labels, chosen)
+        _print(table, room)
+
+
+def print_table(table: Table) -> None:
+    """Print a table with its notes; each group of rows is a table of its own."""
+    from askew.report.table import cell_text
+
+    first, *others = table.columns
+    for group in table.groups:
+        labels = [cell_text(row[0], first) for row in group.rows]
+        columns = []
+        for place, column in enumerate(others, start=1):
+            cells = [cell_text(row[place], column, "\n", "-") for row in group.rows]
+            width = max(_NARROW, _width(("", cells)))
+            columns.append(("\n".join(textwrap.wrap(column.label, width, break_long_words=False)), cells))
+        print_tables(group.label or table.caption, first.label, labels, columns)
+    for note in table.notes:
+        say_wrapped(as_options(note))
+
+
+def say_frame(frame: pl.DataFrame) -> None:
+    """Print a data frame as tab-separated columns; a missing value is empty."""
+    say_tsv(*frame.columns)
+    for row in frame.iter_rows():
+        say_tsv(*("" if value is None else str(value) for value in row))
+
+
+def _table() -> Any:
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+
+
+def _fill(table: Any, labels: Sequence[str], columns: Sequence[Sequence[str]]) -> None:
+    from rich.text import Text
+
+    for row, label in enumerate(labels):
+        table.add_row(Text(safe(label)), *(Text(_lines(cells[row])) for cells in columns))
+
+
+def _lines(text: str) -> str:
+    return "\n".join(safe(line) for line in text.split("\n"))
+
+
+def _width(column: tuple[str, Sequence[str]]) -> int:
+    from rich.cells import cell_len
+
+    heading, cells = column
+    return max(cell_len(line) for text in (heading, *cells) for line in _lines(text).split("\n"))
+
+
+def _screen_width() -> int:
+    return shutil.get_terminal_size((100, 24)).columns
+
+
+def _print(thing: Any, width: int) -> None:
+    """Print as wide as the terminal; when piped, plain and without trailing blanks."""
+    from rich.console import Console
+
+    out = Console(highlight=False, markup=False, emoji=False, width=width)
+    with out.capture() as captured:
+        out.print(thing)
+    text = captured.get()
+    if sys.stdout is None or not sys.stdout.isatty():
+        text = "\n".join(line.rstrip() for line in text.split("\n"))
+    typer.echo(text, nl=False)
+
+
+class Waiting:
+    """Show progress on stderr: on a terminal a bar after one second, otherwise a line every ten seconds.
+
+    A thread prints the lines, because a step such as loading a model or compiling may take long without a report.
+    """
+
+    def __init__(self, label: str) -> None:
+        self.label, self.started = label, time.monotonic()
+        self.bar: Any = None
+        self.task: Any = None
+        self._now = (0, 0, label)
+        self._ended = threading.Event()
+        self._teller: threading.Thread | None = None
+
+    def __enter__(self) -> Callable[..., None]:
+        if sys.stderr is not None and not sys.stderr.isatty() and os.environ.get("ASKEW_PROGRESS") != "off":
+            self._teller = threading.Thread(target=self._tell, daemon=True)
+            self._teller.start()
+        return self.advance
+
+    def advance(self, done: int, total: int, label: str | None = None) -> None:
+        """Report that ``done`` of ``total`` (0 if the total is unknown) is done; ``label`` names the current work."""
+        self._now = (done, total, label or self.label)
+        if self.bar is None:
+            if time.monotonic() - self.started < _SLOW or sys.stderr is None or not sys.stderr.isatty():
+                return
+            self._show()
+        amount = f"{100 * done // total:>3}%" if total else f"{done:,}"
+        self.bar.update(self.task, completed=done, total=total or None, description=label or self.label, amount=amount)
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        bar: Any = Progress(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[amount]}"), TimeRemainingColumn(),
+            console=Console(stderr=True), transient=True,
+        )  # fmt: skip
+        bar.start()
+        self.bar, self.task = bar, bar.add_task(self.label, total=None, amount="")
+
+    def _tell(self) -> None:
+        while not self._ended.wait(_EVERY):
+            done, total, label = self._now
+            amount = f": {done:,} of {total:,}" if total else f": {done:,}" if done else ""
+            # The work goes on even if nobody can read the progress.
+            with contextlib.suppress(OSError, ValueError):
+                say(f"askew: {label}{amount} ({time.monotonic() - self.started:,.0f} s)", err=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+        if self._teller is not None:
+            self._ended.set()
+            self._teller.join()

@@ -1,0 +1,110 @@
+"""``askew sensitivity``: does the order of systems depend on the word list or on another choice?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from askew.core import defaults
+from askew.core.groups import Groups
+from askew.ui.cli import options as o
+from askew.ui.cli.render import Waiting, note, print_table, say, say_frame, say_json, say_wrapped
+
+# The number of pairs of systems shown in a terminal.
+_MOST_SHOWN = 10
+
+
+def command(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Two or more run files in TREC, TSV, JSON Lines or Parquet format; may be gzipped."),
+    ],
+    docs: o.Docs = None,
+    queries: o.Queries = None,
+    label: o.Label = None,
+    background: o.Background = None,
+    measures: Annotated[
+        str | None,
+        typer.Option(
+            help="Measures of lean, such as 'ARaB(tf) NFaiRR'. Give no cutoffs here, because --cutoffs sets them. "
+            "Default: ARaB (tc, tf and bool), NFaiRR and LexiconShare."
+        ),
+    ] = None,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
+    lexicons: Annotated[
+        str | None,
+        typer.Option(
+            help="Lexicons to compare, by name or file, such as 'gender,my.csv'. Default: all shipped lexicons that "
+            "have the groups of --groups (by default 'female' and 'male')."
+        ),
+    ] = None,
+    tokens: Annotated[
+        str | None, typer.Option(help=f"Tokenizers to compare. Default: {','.join(defaults.SENSITIVITY_TOKENS)}.")
+    ] = None,
+    signs: Annotated[
+        str | None, typer.Option(help=f"Signs to compare. Default: {','.join(defaults.SENSITIVITY_SIGNS)}.")
+    ] = None,
+    cutoffs: Annotated[
+        str | None,
+        typer.Option(help=f"Cutoffs to compare. Default: {','.join(map(str, defaults.SENSITIVITY_CUTOFFS))}."),
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            help="How to treat a ranked document without text: 'zero' (it names no group), 'drop' (remove it before "
+            "the cutoff) or 'skip' (remove it after the cutoff). If all documents have a text, this choice is not "
+            f"varied. Default: {','.join(defaults.SENSITIVITY_MISSING)}."
+        ),
+    ] = None,
+    who: Annotated[
+        str | None,
+        typer.Option(
+            help="Count only the words that refer to one class: 'real' (a real person), 'fictional' (a character), "
+            "'generic' (people in general), 'name' (a title, brand or place) or 'other' (no person). With '+', the "
+            "words of several classes are counted together, as in 'real+fictional'; 'any' counts all words. Default: "
+            f"{','.join(defaults.SENSITIVITY_WHO)}."
+        ),
+    ] = None,
+    order: o.Order = None,
+    fields: o.Fields = None,
+    run_format: o.RunFormat = defaults.RUN_FORMAT,
+    store: o.StorePath = o.DEFAULT_STORE,
+    html: Annotated[Path | None, typer.Option(help="Write an HTML page with a heat map to this file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write report.html and all tables to this folder.")] = None,
+    as_json: o.AsJson = False,
+    as_tsv: o.AsTsv = False,
+) -> None:
+    """Measure the lean of runs with different measures, lexicons and settings; report if the order of runs changes.
+
+    All combinations of --measures, --lexicons, --tokens, --signs, --cutoffs, --missing and --who are measured. Separate
+    the values of an option with commas.
+    Example: askew sensitivity bm25.run bert.run tk.run --docs docs.tsv --html sensitivity.html
+    """
+    from askew.study.sensitivity import axes_table, pairs_table, sensitivity, systems_table
+
+    o.one_form(as_json, as_tsv)
+    with Waiting("counting words") as progress:
+        report = sensitivity(
+            list(runs), measures=measures, groups=Groups.resolve(groups, lexicon), docs=docs, lexicons=lexicons,
+            tokens=tokens, signs=signs, cutoffs=cutoffs, missing=missing, who=who, queries=queries, label=label,
+            background=background, order=order, fields=o.split_fields(fields), run_format=run_format, store=store,
+            html=html, out=out, progress=progress,
+        )  # fmt: skip
+    note(report.notes)
+    if as_json:
+        say_json(report.to_dict())
+    elif as_tsv:
+        say_frame(report.to_polars())
+    else:
+        for sentence in report.sentences():
+            say_wrapped(sentence)
+        say("")
+        tables = [axes_table(report), systems_table(report)]
+        for one in [*tables, *([pairs_table(report, _MOST_SHOWN)] if report.flips else [])]:
+            print_table(one)
+            say("")
+        for place in [*([] if html is None else [html]), *([] if out is None else [out / "report.html"])]:
+            say(f"written to {place}")

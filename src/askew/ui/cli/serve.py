@@ -1,0 +1,142 @@
+"""``askew serve`` and ``askew mcp``: the explorer in a browser, and as tools for a language model."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from askew.core import defaults
+from askew.core.errors import ConfigError, MissingExtra
+from askew.core.groups import Groups
+from askew.core.measure import split_measures
+from askew.ui.cli import options as o
+from askew.ui.cli.render import note
+
+if TYPE_CHECKING:
+    from askew.ui.explorer.opening import Sources
+
+
+StoreFolder = Annotated[
+    Path | None, typer.Argument(help="The folder of a store that 'askew run' wrote. Default: the embedded demo.")
+]
+Index = Annotated[
+    Path | None,
+    typer.Option(
+        help="An index, written by 'askew index', with the texts of the documents. Default: the index of the store."
+    ),
+]
+CollectionName = Annotated[
+    str | None,
+    typer.Option("--collection", help="The collection of queries and judgements: a folder, 'irds:ID', or 'demo'."),
+]
+RecipeName = Annotated[
+    str | None,
+    typer.Option(
+        "--recipe",
+        help="The recipe whose methods and filters make the reformulations. Default: the recipe of the store, or "
+        "the shipped recipe 'refairmulate'.",
+    ),
+]
+Logs = Annotated[Path | None, typer.Option(help="A folder that 'askew logs --out' wrote.")]
+Runs = Annotated[Path | None, typer.Option(help="A folder of TREC runs that the explorer can compare.")]
+Audit = Annotated[
+    Path | None, typer.Option(help="A folder that 'askew audit --out' wrote, or a folder of several such folders.")
+]
+Host = Annotated[
+    str, typer.Option(help="The address to listen on. If other machines can reach the address, a token is needed.")
+]
+Port = Annotated[int, typer.Option(help="The port to listen on; 0 chooses a free port.")]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file with the token that clients must send. Without this option, the token is the value of the "
+        "environment variable ASKEW_TOKEN."
+    ),
+]
+AllowedHost = Annotated[
+    list[str] | None,
+    typer.Option(help="Also answer requests for this host name, such as search.example.org; may be repeated."),
+]
+BehindProxy = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="The address or network of a TLS proxy in front of this service, such as 127.0.0.1; may be repeated. "
+        "With this option, the service trusts the X-Forwarded-For header of the proxy, sends cookies over TLS only, "
+        "and needs a token."
+    ),
+]
+RateLimit = Annotated[float, typer.Option("--rate", help="The number of requests per second that a client may send.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request on stderr, without the text of queries.")]
+
+
+def serve_command(
+    store: StoreFolder = None, index: Index = None, collection: CollectionName = None, recipe: RecipeName = None,
+    groups: o.GroupNames = None, lexicon: o.LexiconName = None, measures: o.Measures = None, logs: Logs = None,
+    runs: Runs = None, audit: Audit = None, host: Host = defaults.HOST, port: Port = defaults.PORT,
+    token_file: TokenFile = None, allowed_host: AllowedHost = None, behind_proxy: BehindProxy = None,
+    rate: RateLimit = defaults.RATE, verbose: Verbose = False,
+) -> None:  # fmt: skip
+    """Serve the explorer: search, measure the bias (lean) of the results, reformulate. Also a REST service.
+
+    A store is opened with the collection, ranker, groups and measures that it was built with, unless you give others.
+    """
+    _need("askew serve", "fastapi", "uvicorn", "python_multipart")
+    from askew.ui.web.server import serve
+    from askew.ui.web.settings import ServerLimits, Settings
+
+    limits = ServerLimits.at_rate(rate)
+    sources = _sources(store, index, collection, recipe, groups, lexicon, measures)
+    shown = replace(sources, logs=logs, runs=runs, audit=audit)
+    token, hosts, proxies = _token(token_file), tuple(allowed_host or ()), tuple(behind_proxy or ())
+    settings = Settings(shown, host, port, token, limits, hosts, proxies)
+    serve(settings, lambda address: typer.echo(f"askew: {address}", color=False), verbose)
+
+
+def mcp_command(
+    store: StoreFolder = None, index: Index = None, collection: CollectionName = None, recipe: RecipeName = None,
+    groups: o.GroupNames = None, lexicon: o.LexiconName = None, measures: o.Measures = None,
+) -> None:  # fmt: skip
+    """Offer search, reformulate, compare, measure and measure_text to a language model, over standard input (MCP)."""
+    _need("askew mcp", "mcp")
+    from askew.ui.web.mcp import run_stdio
+
+    run_stdio(_sources(store, index, collection, recipe, groups, lexicon, measures))
+
+
+def _sources(
+    store: Path | None, index: Path | None, collection: str | None, recipe: str | None, groups: str | None,
+    lexicon: str | None, measures: str | None,
+) -> Sources:  # fmt: skip
+    from askew.data.collection import open_collection
+    from askew.ui.explorer.opening import Sources
+
+    if collection is not None:
+        note(open_collection(collection).notes("queries", "judgements"))
+    wanted = None if measures is None else tuple(split_measures(measures))
+    return Sources(store, index, collection, recipe, groups=Groups.resolve(groups, lexicon), measures=wanted)
+
+
+def _need(what: str, *modules: str) -> None:
+    """Raise an error that names the missing extra before anything else is done."""
+    if any(find_spec(name) is None for name in modules):
+        raise MissingExtra(what, "web")
+
+
+def _token(file: Path | None) -> str | None:
+    """Read the token from a file or the environment. On the command line, other users could read it."""
+    if file is None:
+        return os.environ.get("ASKEW_TOKEN") or None
+    try:
+        found = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"--token-file {file}: cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8'})"
+        ) from None
+    if not found:
+        raise ConfigError(f"--token-file {file}: the file is empty")
+    return found

@@ -1,0 +1,637 @@
+"""``askew train``: train your own models. Each command also measures the model and writes a card beside it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from askew.core.groups import Groups
+from askew.ui.cli import options as o
+from askew.ui.cli.render import Waiting, interval, note, p_value, print_tables, safe, say, say_json, say_wrapped
+from askew.ui.cli.settings_help import WithDefaults
+
+if TYPE_CHECKING:
+    from askew.train.card import CardTable
+    from askew.train.common import Trained
+
+
+train_app = typer.Typer(
+    name="train",
+    help="Train a model, measure it on held-out data, and write the model and the values to a folder.\n\n"
+    "If a command was stopped, the same command resumes from the last checkpoint.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+Out = Annotated[Path, typer.Option(help="A new folder for the model, its model card and its measured values.")]
+Seed = Annotated[int | None, typer.Option(help="The random seed for the folds, the sampling and the training.")]
+Device = Annotated[str | None, typer.Option(help="The device: 'auto' (a GPU if there is one), 'cpu' or 'cuda'.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="A setting of the training, such as --set epochs=3; may be repeated.",
+        metavar="NAME=VALUE",
+    ),
+]
+
+
+def fit(
+    kind: str, data: tuple[object, ...], out: Path, settings: list[str] | None, device: str | None, /,
+    **options: object,
+) -> Trained:  # fmt: skip
+    """Train a model with the given options and the settings of --set, and print its notes."""
+    from askew.train.facade import Trainer
+
+    given = {name: value for name, value in options.items() if value is not None}
+    trainer = Trainer(kind, **{**o.read_settings(settings), **given})
+    with Waiting("training") as progress:
+        command = shlex.join(["askew", *sys.argv[1:]])
+        done = trainer.fit(*data, out=out, device=device, command=command, progress=progress)
+    note(done.notes)
+    return done
+
+
+def say_trained(done: Trained) -> None:
+    """Print the result of a training as JSON."""
+    use = {"use": done.use} if done.use else {}
+    say_json({"out": str(done.folder), "new": done.new, **done.measured, **use})
+
+
+@train_app.command(
+    "classifier", short_help="Train a classifier that predicts which group a query asks about.", cls=WithDefaults
+)
+def classifier_command(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="A CSV, JSON Lines or Parquet file of labeled queries, each with an id, a text and a label."
+        ),
+    ],
+    out: Out,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
+    folds: Annotated[int | None, typer.Option(help="The number of folds of the cross-validation.")] = None,
+    seed: Seed = None,
+    device: Device = None,
+    settings: Settings = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Train a classifier that predicts which group a query asks about, or none.
+
+    The classes are neutral and the groups; without groups, they are the labels of the data (f, m and n in the published
+    queries). A label is the name of a class or the beginning of it. Accuracy, F1 of each class and calibration are
+    measured by cross-validation; the final model is then trained on all queries. Settings: model, words, names, marks,
+    most_tokens; epochs, batch_size, learning_rate, accumulate, warmup, weight_decay, save_every; classes and drop, as
+    texts with commas.
+
+    Use the model with 'askew classify QUERIES --classifier transformer --set model=FOLDER'.
+    """
+    counted = Groups.resolve(groups, lexicon)
+    done = fit("classifier", (data,), out, settings, device, groups=counted, folds=folds, seed=seed)
+    if as_json:
+        return say_trained(done)
+    _print_table(*turned(done.tables[0]))
+    typer.echo(
+        f"calibration temperature {done.measured['temperature']:.3f}; "
+        f"the model and its model card are in {safe(str(out))}"
+    )
+    typer.echo("to classify other queries with this model:")
+    typer.echo(f"  askew classify QUERIES --classifier transformer --set {safe(shlex.quote(f'model={out}'))}")
+    return None
+
+
+@train_app.command(
+    "adapter", short_help="Train a relevance model without gender preference (GrepBiasIR).", cls=WithDefaults
+)
+def adapter_command(
+    data: Annotated[
+        Path, typer.Argument(help="The folder of the dataset GrepBiasIR (queries-documents_CATEGORY.csv).")
+    ],
+    out: Out,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="Which weights are trained: 'head' (only a head on a frozen encoder), 'lora' (low-rank adapters, with "
+            "PEFT) or 'full' (all weights)."
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            help="Train and measure this many models, each with another random seed. Only the model with the first "
+            "seed is written."
+        ),
+    ] = None,
+    seed: Seed = None,
+    device: Device = None,
+    settings: Settings = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Train a relevance model without a gender preference, and measure it on held-out categories.
+
+    Settings of a head: model, layout (apart or joint), with_title, penalty, most_loss; epochs, learning_rate,
+    batch_size, ridge, start, pairs (query or batch), decay. The alphas of its penalty are chosen by folds of the
+    training queries. Settings of lora and full: model, with_title, alpha_mf, alpha_mn, alpha_fn, pairs, rank; epochs,
+    batch_size, learning_rate, accumulate, warmup, weight_decay, save_every.
+    """
+    done = fit("adapter", (data,), out, settings, device, method=method, seeds=seeds, seed=seed)
+    if as_json:
+        return say_trained(done)
+    for table in done.tables:
+        _print_table(table.title, table.columns, table.rows)
+    typer.echo(f"the model and its model card are in {safe(str(out))}")
+    return None
+
+
+def turned(table: CardTable) -> tuple[str, list[str], list[list[Any]]]:
+    """Transpose a table to one row per measure and one column per model, without models that have empty cells."""
+    rows = [row for row in table.rows if None not in row[1:-1]]
+    columns = ["measure", *(str(row[0]).replace(" (", "\n(") for row in rows)]
+    return table.title, columns, [[name, *(row[at] for row in rows)] for at, name in enumerate(table.columns) if at]
+
+
+def _print_table(title: str, names: Any, rows: Any) -> None:
+    columns = [(name, ["-" if row[at] is None else str(row[at]) for row in rows]) for at, name in enumerate(names)]
+    print_tables(title, names[0], columns[0][1], columns[1:])
+
+
+# ``askew train generator`` and ``askew train rewriter``: models that write queries.
+
+Model = Annotated[
+    str | None, typer.Option(help="The model to start from: a folder or a hub id, such as google-t5/t5-base.")
+]
+
+
+def generator_command(
+    collection: Annotated[str, typer.Argument(help="Judged passages: a folder, 'irds:ID', or 'demo'.")],
+    out: Out,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="A published training setup: 'repair2023' or 'repair2023-aol'.", show_default=False),
+    ] = None,
+    model: Model = None,
+    direction: Annotated[
+        str | None,
+        typer.Option(
+            help="'passage-query': the model reads a passage and writes a query. 'query-passage': the reverse."
+        ),
+    ] = None,
+    join: Annotated[
+        str | None,
+        typer.Option(
+            help="How to use several passages of a query: 'replicate' (a training pair for each passage) or "
+            "'concatenate' (one pair with all passages)."
+        ),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="How to separate the test data from the training data: 'apart' (no query and no passage is in both), "
+            "'query' (no query is in both) or 'none' (both have all pairs, as in RePair; discouraged)."
+        ),
+    ] = None,
+    context: Annotated[
+        bool | None,
+        typer.Option(
+            "--context/--no-context", help="Put the id of the user who typed the query before the input of the model."
+        ),
+    ] = None,
+    fields: Annotated[
+        str | None, typer.Option(help="The fields of a passage to read, such as 'title,url,text'.")
+    ] = None,
+    settings: Settings = None,
+    device: Device = None,
+    seed: Seed = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Train a model that writes the query that a passage answers, for the reformulator 'docquery'.
+
+    A sequence-to-sequence model (T5) is fine-tuned; a causal model (by default SmolLM2) gets an adapter. If stopped,
+    the same command resumes from the last checkpoint. Next: 'askew reformulate', with the options that are printed.
+    """
+    from askew.data.collection import open_collection
+    from askew.measures.statistics.intervals import mean_and_interval
+
+    note(open_collection(collection, o.split_fields(fields)).notes("queries", "judgements"))
+    done = fit(
+        "generator", (collection,), out, settings, device, preset=preset, model=model, direction=direction, join=join,
+        split=split, context=context, fields=fields, seed=seed,
+    )  # fmt: skip
+    if as_json:
+        return say_trained(done)
+    say(f"trained on {done.measured['pairs']['train']:,} pairs of a passage and a query; written to {out}")
+    for name, one in done.measured["test"].items():
+        say(f"{name:14} {mean_and_interval(one)}  n = {one['n']} queries")
+    if done.use:
+        _say_next_text("--docs DOCS", done.use.replace("FOLDER", shlex.quote(str(out))))
+    return None
+
+
+def rewriter_command(
+    pairs: Annotated[
+        Path,
+        typer.Argument(
+            help="Pairs of a query and a more effective reformulation: a store that 'askew run repair' wrote, a "
+            "published dataset, or a file of RePair."
+        ),
+    ],
+    out: Out,
+    kind: Annotated[
+        str | None,
+        typer.Option(help="The kind of model: 'seq2seq' (T5) or 'causal' (a language model with an adapter)."),
+    ] = None,
+    box: Annotated[
+        str | None,
+        typer.Option(
+            help="The subset of pairs to train on: 'gold', 'platinum' or 'diamond'. If the file of pairs has values of "
+            "a measure, a criterion such as 'refined > original' is also allowed."
+        ),
+    ] = None,
+    model: Model = None,
+    beams: Annotated[int | None, typer.Option(help="The number of beams for rewriting held-out queries.")] = None,
+    settings: Settings = None,
+    device: Device = None,
+    seed: Seed = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Train a model that rewrites queries, on pairs (a query, a better one), and measure it on held-out queries.
+
+    For T5, batches and epochs are those of RePair unless --set changes them. If stopped, the same command resumes from
+    the last checkpoint. Next: 'askew reformulate' with '--method rewrite --set rewrite.model=OUT'.
+    """
+    done = fit("rewriter", (pairs,), out, settings, device, kind=kind, box=box, model=model, beams=beams, seed=seed)
+    if as_json:
+        return say_trained(done)
+    sizes = done.measured["pairs"]
+    say(f"trained on {sizes['train']:,} pairs of queries ({sizes['test']:,} test); written to {out}")
+    _print(done.tables[0].title, done.measured["test"])
+    _say_next_text("", f"--method rewrite --set {shlex.quote(f'rewrite.model={out}')}")
+    return None
+
+
+def _say_next_text(needs: str, use: str) -> None:
+    """Print the command that uses the trained model, one option per line."""
+    say("to reformulate other queries:")
+    first = " ".join(["askew reformulate QUERIES --out FILE", needs]).rstrip()
+    *lines, last = [f"  {first}", *(f"    {line}" for line in use.replace(" --set ", "\n--set ").splitlines())]
+    for line in lines:
+        say(f"{line} \\")
+    say(last)
+
+
+def _print(title: str, rows: Mapping[str, Any]) -> None:
+    from askew.measures.statistics.intervals import mean_and_interval
+
+    columns = [(what, [mean_and_interval(one) for one in values.values()]) for what, values in rows.items()]
+    print_tables(title, "measure", list(next(iter(rows.values()))), columns)
+
+
+# ``askew negatives``, ``askew train ranker``, ``askew train selector``, ``askew rerank``: rankers that lean less.
+
+Run = Annotated[Path, typer.Argument(help="The run to read, in any format that 'askew measure' reads.")]
+Docs = Annotated[Path, typer.Option(help="The documents: a file or folder.")]
+Queries = Annotated[Path, typer.Option(help="The texts of the queries: id TAB text, or JSON Lines.")]
+Qrels = Annotated[Path, typer.Option(help="The judgements.")]
+LeanKind = Annotated[
+    str | None,
+    typer.Option(
+        help="How to measure the bias (lean) of a document: 'tc', 'tf' or 'bool' (as in the measure ARaB), or "
+        "'neutrality' (as in the measure NFaiRR)."
+    ),
+]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        help="How to choose the negatives of a query: 'bigdeli2022' (some are the documents that lean most, the others "
+        "are random) or 'original' (all are random)."
+    ),
+]
+Encoder = Annotated[
+    str | None, typer.Option(help="The pretrained encoder to train further: a name, a folder or a hub id.")
+]
+
+
+def negatives_command(
+    run: Run,
+    docs: Docs,
+    queries: Queries,
+    qrels: Qrels,
+    out: Annotated[Path, typer.Option(help="The JSON Lines file to write.")],
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            help="Format of the file: 'st-pairs' or 'st-triples' (pairs or triples for sentence-transformers), "
+            "'tevatron' or 'flagembedding' (for the libraries with these names)."
+        ),
+    ] = None,
+    preset: Preset = None,
+    count: Annotated[int | None, typer.Option(help="The number of negatives per query.")] = None,
+    share: Annotated[
+        float | None,
+        typer.Option(
+            help="Choose this share of a query's negatives by lean: the documents that lean most among the query's "
+            "top-ranked documents. The other negatives are random."
+        ),
+    ] = None,
+    depth: Annotated[
+        int | None, typer.Option(help="Choose negatives among this number of top-ranked documents per query.")
+    ] = None,
+    exclude: Annotated[
+        str | None,
+        typer.Option(
+            help="Documents that are never negatives: 'judged' (all judged documents) or 'relevant' (only documents "
+            "that are judged relevant)."
+        ),
+    ] = None,
+    lean: LeanKind = None,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
+    seed: Seed = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Sample training negatives from a run, some of them the documents that lean most, and write them for a trainer.
+
+    A ranker that is trained with leaning documents as negatives ranks such documents lower (Bigdeli et al. 2022).
+    """
+    from askew.train.common import from_names
+    from askew.train.negatives import NegativesJob, RankerData, negatives
+
+    given = {
+        "preset": preset, "count": count, "share": share, "depth": depth, "exclude": exclude, "seed": seed,
+        "lean": lean, "groups": Groups.resolve(groups, lexicon), "layout": layout,
+    }  # fmt: skip
+    job = from_names(NegativesJob, given, "askew negatives")
+    with Waiting("counting") as progress:
+        made = negatives(RankerData(run, docs, queries, qrels), out, job, progress)
+    note(made.notes)
+    if as_json:
+        facts = {"queries": made.queries, "negatives": made.negatives, "leaning": made.leaning, "lean": made.lean}
+        say_json({**facts, "dropped": dict(made.dropped), "short": dict(made.short), "out": str(out)})
+        return
+    note([f"{number:,} queries: {reason}" for reason, number in (made.dropped + made.short).items()])
+    typer.echo(
+        f"{made.queries:,} queries, {made.negatives:,} negatives ({made.leaning:,} of them chosen by lean): "
+        f"{safe(str(out))}"
+    )
+    typer.echo(
+        f"mean lean ({job.counting.lean}) of a document: {made.lean[0]:.3f} among the negatives, {made.lean[1]:.3f} in "
+        "the whole run"
+    )
+
+
+def ranker_command(
+    run: Run,
+    docs: Docs,
+    queries: Queries,
+    qrels: Qrels,
+    out: Out,
+    preset: Preset = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="The training loss: 'bce' (binary cross-entropy), 'hinge' (a margin between the scores of relevant "
+            "documents and negatives), 'bias-aware' ('hinge' with a larger margin for negatives that lean more) or "
+            "'lean-list' ('bce', plus a penalty for high scores of documents that lean)."
+        ),
+    ] = None,
+    adversary: Annotated[
+        float | None,
+        typer.Option(
+            help="The strength of adversarial training, 0 or more. Adversarial training makes it hard to predict from "
+            "the encoder's vectors which group a document leans toward. 0 turns it off."
+        ),
+    ] = None,
+    model: Encoder = None,
+    lean: LeanKind = None,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
+    part: Annotated[
+        str | None,
+        typer.Option(
+            help="The part of the queries to train on: 'train', 'dev', 'test', or '' for all queries. The text of a "
+            "query determines its part."
+        ),
+    ] = None,
+    settings: Settings = None,
+    device: Device = None,
+    seed: Seed = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Train a cross-encoder with negatives from a run. If stopped, the same command resumes from the last checkpoint.
+
+    '--preset original' is standard training; '--preset bigdeli2022' takes the documents that lean most as negatives.
+    '--loss bias-aware' increases the margin by the lean of a negative. --adversary removes information about the group
+    from the encoder.
+    Next: 'askew rerank RUN --model OUT', then 'askew compare'.
+    """
+    from askew.train.common import HELD_OUT
+
+    done = fit(
+        "ranker", (run, docs, queries, qrels), out, settings, device, preset=preset, loss=loss, adversary=adversary,
+        model=model, lean=lean, groups=Groups.resolve(groups, lexicon), part=part, seed=seed,
+    )  # fmt: skip
+    if as_json:
+        return say_trained(done)
+    found = done.measured
+    was = "trained on" if done.new else "already trained on"
+    typer.echo(f"{was} {found['pairs']:,} pairs of {found['queries']:,} queries: {safe(str(out))}")
+    if found["held_out"]:
+        typer.echo(f"{found['held_out']:,} queries of the run are held out; to rerank them:")
+        _say_next("askew rerank RUN --docs DOCS --out NEW.run --model", out, out / HELD_OUT)
+    return None
+
+
+def selector_command(
+    source: Annotated[
+        Path, typer.Argument(help="The folder of a store that 'askew run' wrote, or of a published dataset.")
+    ],
+    out: Out,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="The input of the model: 'refairmulate2025' (the texts of the query and of the reformulation) or "
+            "'refairmulate2025-code' (also the top-ranked passage that each of these texts retrieves)."
+        ),
+    ] = None,
+    learns: Annotated[
+        str | None,
+        typer.Option(
+            help="Which reformulations the model learns to prefer: 'refairmulate' (those selected for the dataset), "
+            "'effectiveness' (those that improve effectiveness) or 'no-loss' (those that do not worsen effectiveness). "
+            "For 'refairmulate', the negative examples are the reformulations in the subset 'negative' of the dataset. "
+            "For 'effectiveness' and 'no-loss', the negative examples are reformulations that worsen effectiveness."
+        ),
+    ] = None,
+    passages: Annotated[
+        str | None,
+        typer.Option(
+            help="How to append the top-ranked passage to the text that retrieved it: 'none' (no passage), 'separator' "
+            "(after the separator token of the tokenizer) or 'literal' (after the characters [SEP])."
+        ),
+    ] = None,
+    model: Encoder = None,
+    lean_aware: Annotated[
+        bool | None,
+        typer.Option(
+            help="Also learn the rule 'lean-aware': among the reformulations with a low risk of losing effectiveness, "
+            "select the one whose results lean least. By default, the rule is learned if the source is a store with "
+            "the results of all reformulations."
+        ),
+    ] = None,
+    similar: Annotated[
+        str | None,
+        typer.Option(
+            help="The sentence encoder that measures how similar retrieved documents are to the query; '' for no "
+            "encoder."
+        ),
+    ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            help="The acceptable loss of mean RR@10, compared with the original queries. A test on held-out queries "
+            "checks whether the actual loss is smaller than this value."
+        ),
+    ] = None,
+    slack: Annotated[
+        float | None,
+        typer.Option(
+            help="Set the largest mean loss of effectiveness that the rule 'lean-aware' may have on the dev queries, "
+            "by the upper end of its 95% interval. To stay below it, askew raises the probability of no loss that a "
+            "reformulation must reach."
+        ),
+    ] = None,
+    settings: Settings = None,
+    device: Device = None,
+    seed: Seed = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Train a selector: a model that chooses among reformulations of a query, without judgements at query time.
+
+    A cross-encoder is trained on the pairs of a build. If the source is a store, a lean-aware rule is trained too. On
+    held-out queries, their choices are compared with the original query, a random candidate, the most similar
+    candidate, and the choice of an oracle. If stopped, the same command resumes from the last checkpoint.
+    """
+    from askew.train.common import HELD_OUT
+
+    done = fit(
+        "selector", (source,), out, settings, device, preset=preset, learns=learns, passages=passages, model=model,
+        lean_aware=lean_aware, similar=similar, margin=margin, slack=slack, seed=seed,
+    )  # fmt: skip
+    if as_json:
+        return say_trained(done)
+    _tell(done.measured)
+    was = "trained on" if done.new else "already trained on"
+    typer.echo(f"{was} {done.measured['examples']:,} pairs: {safe(str(out))}")
+    typer.echo("to evaluate the selector on queries that it was not trained on:")
+    _say_next("askew bench COLLECTION --method", f"reformulate:METHOD:{out}", out / HELD_OUT)
+    return None
+
+
+def _tell(measured: Mapping[str, Any]) -> None:
+    """Print what was measured on held-out queries and pairs."""
+    if "choices" in measured:
+        _print_choices(measured["choices"], measured["margin"])
+    apart = measured["told apart"]
+    say_wrapped(
+        "average precision of the cross-encoder on pairs of a held-out query and a reformulation. A pair is positive "
+        "if its reformulation is one that the cross-encoder learns to prefer (see --learns):"
+    )
+    say(f"  {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]; random guessing: {apart['positive']:.4f}")
+    say(f"  {apart['pairs']:,} pairs of {apart['queries']:,} queries")
+
+
+def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
+    """Print for each rule that chooses reformulations: changed queries, tests of effectiveness, values and gains."""
+    from askew.train.selector import EFFECTIVENESS, as_measured
+
+    main = [one[EFFECTIVENESS] for one in choices.values()]
+    columns = [
+        ("changed", [f"{one['changed']:,}" for one in choices.values()]),
+        ("improved\nworsened", [f"{one['improved']:,}\n{one['worsened']:,}" for one in main]),
+        ("p", [p_value(one["p"]) for one in main]),
+        (f"p, loss\n< {margin:g}", [p_value(one["p_no_loss"]) for one in main]),
+    ]
+    for measure in [name for name in next(iter(choices.values())) if name != "changed"]:
+        found = [one[measure] for one in choices.values()]
+        cells = [f"{one['new']:.4f}\n{one['gain']:+.4f}\n{interval(one['low'], one['high'], '+.4f')}" for one in found]
+        columns.append((f"{as_measured(measure)}\ngain, 95%", cells))
+    print_tables(
+        f"results of each selection rule on {main[0]['n']:,} held-out queries", "choice", list(choices), columns
+    )
+    say_wrapped(f"Null hypothesis of column 'p': the mean gain in {EFFECTIVENESS} over the original queries is 0.")
+    say_wrapped(f"Null hypothesis of column 'p, loss < {margin:g}': the mean loss is {margin:g} or more.")
+
+
+def _say_next(begin: str, model: object, queries: Path) -> None:
+    """Print a shell command that uses the trained model."""
+    first, second = (safe(shlex.quote(str(one))) for one in (model, queries))
+    typer.echo(f"  {begin} {first} \\\n    --queries {second}")
+
+
+def rerank_command(
+    run: Run,
+    docs: Docs,
+    out: Annotated[
+        Path,
+        typer.Option(help="The run file to write, in TREC format, or in Parquet format if its name ends in .parquet."),
+    ],
+    model: Annotated[str | None, typer.Option(help="A cross-encoder: a folder or a hub id.")] = None,
+    queries: Annotated[Path | None, typer.Option(help="The texts of the queries; needed for a cross-encoder.")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help="The reranking method: 'crossencoder', 'greedy', 'mmr', 'detconstsort' or 'fairtopk'."),
+    ] = None,
+    k: Annotated[int | None, typer.Option("-k", "--k", help="The number of documents to write per query.")] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            help="The number of top-ranked documents to rerank per query; lower-ranked documents are not written."
+        ),
+    ] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(
+            help="For the methods 'detconstsort' and 'fairtopk': the target shares of neutral documents and of each "
+            "group, such as 'neutral:0.5,GROUP:0.5'. With 'even', neutral documents keep the share that they have in "
+            "the original list, and all groups get equal shares of the rest."
+        ),
+    ] = None,
+    strength: Annotated[
+        float | None,
+        typer.Option(
+            help="For 'greedy': how many of the remaining top-ranked documents are candidates for the next rank (1: "
+            "the order does not change). For 'mmr', 'detconstsort' and 'fairtopk': the strength of the reranking, from "
+            "0 (weakest) to 1 (strongest)."
+        ),
+    ] = None,
+    groups: o.GroupNames = None,
+    lexicon: o.LexiconName = None,
+    batch_size: Annotated[int | None, typer.Option(help="The number of query-document pairs per batch.")] = None,
+    device: Device = None,
+) -> None:
+    """Rerank the documents of a run with a cross-encoder, or by the groups that the documents name.
+
+    From the next few documents, 'greedy' takes the one that brings the lean of the ranks so far closest to zero.
+    'detconstsort' and 'fairtopk' give each group a share of the top ranks. A document belongs to the group that it
+    names most.
+    """
+    from askew.search.rerank import RerankSettings, rerank
+    from askew.train.common import from_names
+
+    given = {
+        "model": model, "method": method, "k": k, "depth": depth, "targets": targets, "strength": strength,
+        "batch_size": batch_size, "groups": Groups.resolve(groups, lexicon), "device": device,
+    }  # fmt: skip
+    how = from_names(RerankSettings, given, "askew rerank")
+    with Waiting("reranking") as progress:
+        done = rerank(run, docs, out, queries, how, progress)
+    note(done.notes)
+    typer.echo(f"{done.queries:,} queries, {done.lines:,} lines, {safe(done.tag)}: {safe(str(out))}")
+    typer.echo(f"queries whose top 10 documents changed: {done.moved:,}")

@@ -1,0 +1,167 @@
+"""The drawing of one measure of lean: how each result changes its value, on the same scale for every query.
+
+The drawing also shows the range of typical queries: the original queries of the store, or queries of the collection.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from askew.core.groups import ANY, classes_of
+from askew.core.measure import Direction, column_of
+from askew.core.ranking import Floats
+from askew.measures.catalogue import MeasureRequest
+from askew.measures.requested import is_signed
+
+# Results do not lean if the deciding measure is at most this far from its best value.
+LEAST_LEAN = 0.01
+# The fewest queries from which a typical range is computed, and the most that are searched for it.
+FEWEST, MOST = 20, 200
+# The most ranks that are drawn, and the number for a measure without a cutoff.
+_LONGEST, _USUAL = 20, 10
+_NICE = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+_WHO = {
+    "real": "real people", "fictional": "fictional characters", "generic": "people in general",
+    "name": "a work, brand, place or team", "other": "no person",
+}  # fmt: skip
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class Typical:
+    """The 5%, 25%, 50%, 75% and 95% quantiles of a measure over queries of the collection."""
+
+    queries: int
+    quantiles: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LeanPicture:
+    """The deciding measure of a result list. ``running`` has its values for the top 1, 2, 3, ... results.
+
+    ``leans`` is false if the value is at most ``threshold`` from ``best``; null if there is no value. ``scale`` has the
+    ends of the scale, which is the same for every query of the collection. ``farther`` is the share of typical queries
+    with a value nearer to ``best``. ``toward`` is the group that the list leans toward, if the measure has a sign.
+    ``scope`` says which mentions the measure counts if it does not count all, and how all mentions lean.
+    """
+
+    measure: str
+    value: float | None
+    best: float
+    leans: bool | None
+    threshold: float
+    running: tuple[float | None, ...]
+    scale: tuple[float, float]
+    typical: Typical | None
+    farther: float | None
+    toward: str | None
+    meaning: str
+    scope: str = ""
+
+
+class LeanDrawing:
+    """Draws one measure; ``values`` returns its values for typical queries, and is called once."""
+
+    def __init__(
+        self, measure: MeasureRequest, values: Callable[[], Floats], every: MeasureRequest | None = None
+    ) -> None:
+        self.measure, self._values = measure, values
+        self.every = every if every is not None and _counts_some_of(measure, every) else None
+        self._known: Floats | None = None
+        cutoff = min(measure.measure.cutoff or _USUAL, _LONGEST)
+        self.steps = [
+            replace(measure, text=f"running {rank}", measure=measure.measure @ rank) for rank in range(1, cutoff + 1)
+        ]
+
+    @property
+    def best(self) -> float:
+        """The value of a list that does not lean."""
+        low, high = self.measure.bounds
+        way = self.measure.direction
+        found = 0.0 if way is Direction.ZERO else high if way is Direction.UP else low
+        return found if math.isfinite(found) else 0.0
+
+    @property
+    def known(self) -> Floats:
+        """The values of typical queries, in ascending order."""
+        if self._known is None:
+            found = self._values()
+            self._known = np.sort(found[np.isfinite(found)])
+        return self._known
+
+    def typical(self) -> Typical | None:
+        """Return the quantiles of typical queries; None if there are too few."""
+        if len(self.known) < FEWEST:
+            return None
+        return Typical(len(self.known), tuple(float(one) for one in np.quantile(self.known, _QUANTILES)))
+
+    def scale(self) -> tuple[float, float]:
+        """Return the bounds of the measure; without bounds, ends that include 99% of typical queries."""
+        low, high = self.measure.bounds
+        if math.isfinite(low) and math.isfinite(high):
+            return low, high
+        widest = float(np.quantile(np.abs(self.known), 0.99)) if len(self.known) >= FEWEST else 0.5
+        end = next((one for one in _NICE if one >= max(widest, 0.5)), math.ceil(widest))
+        return (-end if self.measure.direction is Direction.ZERO else 0.0), end
+
+    def leans(self, value: float | None) -> bool | None:
+        """Return whether a value is further than the threshold from the best value; None without a value."""
+        return None if value is None else abs(value - self.best) > LEAST_LEAN
+
+    def picture(
+        self, value: float | None, running: Sequence[float | None], of_every: float | None = None
+    ) -> LeanPicture:
+        """Return the data of the drawing for a result list. ``of_every`` is the value with all mentions."""
+        farther = toward = None
+        if value is not None and len(self.known) >= FEWEST:
+            farther = float((np.abs(self.known - self.best) < abs(value - self.best)).mean())
+        if value is not None and is_signed(self.measure) and self.leans(value):
+            toward = self.measure.groups[0 if value > 0 else 1]
+        meaning = self._meaning(value, toward, farther)
+        return LeanPicture(
+            self.measure.text, value, self.best, self.leans(value), LEAST_LEAN, tuple(running), self.scale(),
+            self.typical(), farther, toward, meaning, self._scope(of_every),
+        )  # fmt: skip
+
+    def _meaning(self, value: float | None, toward: str | None, farther: float | None) -> str:
+        if value is None:
+            return f"{self.measure.text} is not defined for these results."
+        cutoff = self.measure.measure.cutoff
+        top = f"The top {cutoff}" if cutoff else "The results"
+        if not self.leans(value):
+            return f"{top} do not lean: {self.measure.text} is within {LEAST_LEAN:g} of {self.best:g}."
+        found = f"{top} lean toward {toward}" if toward else f"{top} lean"
+        if farther is None:
+            return f"{found}."
+        return f"{found}, more than the results of {farther:.0%} of the queries of this collection."
+
+    def _scope(self, of_every: float | None) -> str:
+        """Say which mentions are counted, so that nobody takes the value for that of all marked words."""
+        if self.every is None or of_every is None:
+            return ""
+        whom = " or ".join(_WHO[one] for one in classes_of(str(self.measure.measure.param("who"))))
+        counted = f"{self.measure.text} counts only words that refer to {whom}."
+        group = self.every.groups[0 if of_every > 0 else 1]
+        lean = f"lean toward {group}" if abs(of_every) > LEAST_LEAN else "do not lean"
+        return f"{counted} All marked words together {lean}: {self.every.text} is {of_every:.3f}."
+
+
+def _counts_some_of(one: MeasureRequest, every: MeasureRequest) -> bool:
+    """Whether a measure is another one, restricted to some kinds of mentions."""
+    names = [name for name, _ in every.measure.params if name != "who"]
+    same = all(one.measure.param(name) == every.measure.param(name) for name in names)
+    restricted = one.measure.param("who", ANY) != ANY and every.measure.param("who", ANY) == ANY
+    return restricted and same and one.family.name == every.family.name and is_signed(every)
+
+
+def originals_values(originals: pl.DataFrame, measure: str) -> Floats:
+    """Return the values of a measure for the original queries of a store."""
+    name = column_of(measure)
+    if name not in originals.columns:
+        return np.zeros(0)
+    return originals[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()

@@ -1,0 +1,322 @@
+"""Open what the explorer shows: the embedded demo, the store of a build, or an index."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from askew.core.errors import DataError, StoreError
+from askew.core.files import fingerprint
+from askew.core.groups import Groups
+from askew.core.machine import cache_folders
+from askew.core.measure import split_measures
+from askew.core.store.store import Store
+from askew.data.collection import demo_files, open_collection
+from askew.measures.requested import comparable
+from askew.models.find import has_smollm
+from askew.pairs.plan import prepare, reformulate_methods, with_all_mentions
+from askew.pairs.recipe import Recipe, groups_of, read_recipe, with_groups
+from askew.pairs.resources import Resources
+from askew.search.disk import TEXTS, read_header
+from askew.study.audit.report import audits_of
+from askew.ui.explorer.counting import ExplorerCounts, counting_of
+from askew.ui.explorer.explorer import Explorer
+from askew.ui.explorer.plan import RecordedPlan, recorded_plan
+from askew.ui.explorer.searched import (
+    OTHER_FILES,
+    SearchedCollection,
+    place_of,
+    searched_by_plan,
+    searched_index,
+    with_methods,
+)
+
+# Choose the methods and filters for reformulations in the explorer.
+
+USUAL = "refairmulate"
+# This method reads reformulations of known queries from a file, so it has none for a query that a user types.
+_ONLY_KNOWN = "replay"
+DEMO = "demo"
+# The user waits, so fewer texts are sampled than for a dataset.
+_WRITER, _QUICK = "rewrite", {"samples": 3}
+
+
+def suggesting_recipe(given: str | None, plan: RecordedPlan | None) -> Recipe:
+    """Return the given recipe, else that of the store if it can reformulate any query, else the default."""
+    if given is not None:
+        return read_recipe(given)
+    if plan is not None and plan.recipe.name != DEMO:
+        methods = [one for one in plan.recipe.tables("reformulate") if one.get("method") != _ONLY_KNOWN]
+        if methods:
+            return Recipe(plan.recipe.name, {**plan.recipe.sections, "reformulate": methods})
+    return usual_recipe()
+
+
+def usual_recipe() -> Recipe:
+    """Return the default recipe; methods that need a language model are left out if it is not installed.
+
+    The filter equivalence uses the best installed model.
+    """
+    recipe = read_recipe(USUAL)
+    methods = [
+        {**one, **_QUICK} if one["method"] == _WRITER else one
+        for one in recipe.tables("reformulate") if one["method"] != _WRITER or has_smollm()
+    ]  # fmt: skip
+    filters = [{key: value for key, value in one.items() if key != "model"} for one in recipe.tables("filter")]
+    return Recipe(recipe.name, {**recipe.sections, "reformulate": methods, "filter": filters})
+
+
+NO_INDEX = "this store has no index with texts; give an index with index=, as in 'askew serve STORE --index INDEX'"
+NO_PLAN = "This store has no record of its recipe, so its index is searched with the default settings."
+GIVEN = "the values on the pages Search and Compare may differ from the values in the dataset"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What to open: a store, an index, the collection with queries and judgements, the recipe with the methods.
+
+    With neither a store nor an index, the embedded demo is opened. ``logs`` is an output folder of ``askew logs``,
+    ``runs`` a folder of runs, ``audit`` an output folder of ``askew audit`` or a folder of several. ``groups`` and
+    ``measures`` replace those of the recipe of the store; ``recipe`` has methods that replace its methods.
+    """
+
+    store: Path | None = None
+    index: Path | None = None
+    collection: str | None = None
+    recipe: str | None = None
+    logs: Path | None = None
+    runs: Path | None = None
+    audit: Path | None = None
+    groups: Groups | None = None
+    measures: tuple[str, ...] | None = None
+
+    @property
+    def is_demo(self) -> bool:
+        """Whether the embedded demo is opened."""
+        return self.store is None and self.index is None and self.collection in (None, DEMO)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What was opened. If ``explorer`` is None, ``reason`` says why nothing can be searched.
+
+    ``runs`` are the available runs, by their names in links. ``notes`` say what was left out. ``built_by`` is the name
+    of the recipe of the store. ``dataset`` is the step of the pairs with the same values as the explorer shows; empty
+    if the explorer searches or counts something else than the build.
+    """
+
+    store: Store
+    explorer: Explorer | None
+    reason: str = ""
+    demo: bool = False
+    runs: Mapping[str, Path] = field(default_factory=dict)
+    logs: Path | None = None
+    groups: Groups | None = None
+    notes: tuple[str, ...] = ()
+    audits: Mapping[str, Path] = field(default_factory=dict)
+    built_by: str = ""
+    dataset: str = ""
+
+    def can_compare(self, dataset: str) -> bool:
+        """Whether the results of the pairs of a dataset can be compared: not if another plan of the store made them."""
+        return self.explorer is not None and dataset == (self.dataset or dataset)
+
+
+def check_sources(sources: Sources) -> None:
+    """Refuse missing or invalid sources, without opening anything slow."""
+    _runs(sources.runs)
+    _audits(sources.audit)
+    _check_store(sources.store)
+    plan = _plan_of(sources)
+    counting = _counting(sources, plan)
+    reformulate_methods(suggesting_recipe(sources.recipe, plan), counting.named)
+    if sources.index is not None:
+        read_header(sources.index)
+    if sources.collection is not None:
+        open_collection(sources.collection)
+    if sources.logs is not None and not (sources.logs / "report.json").is_file():
+        raise DataError(f"logs= {sources.logs}: expected a folder that 'askew logs --out' wrote, found no report.json")
+
+
+def _check_store(folder: Path | None) -> None:
+    if folder is not None and not folder.is_dir():
+        raise DataError(
+            f"store {folder}: there is no such folder; make a store with 'askew run', or leave the store out to open "
+            "the demo"
+        )
+
+
+def _plan_of(sources: Sources) -> RecordedPlan | None:
+    """Return the plan recorded in the store, or that of the demo recipe; None if there is none."""
+    if sources.is_demo:
+        recipe = demo_recipe(sources.groups)
+        return RecordedPlan(recipe, DEMO, groups_of(recipe), {})
+    return None if sources.store is None else recorded_plan(Store(sources.store))
+
+
+def open_sources(sources: Sources) -> Opening:
+    """Open the sources; the index of the demo is built if it does not exist."""
+    runs = _runs(sources.runs)
+    _check_store(sources.store)
+    plan = _plan_of(sources)
+    counting = _counting(sources, plan)
+    store = _store_of(sources, counting)
+    found = _find(sources, store, plan)
+    audits = _audits(sources.audit)
+    if found.searched is None:
+        return Opening(store, None, found.reason, runs=runs, logs=sources.logs, audits=audits)
+    searched = with_methods(found.searched, suggesting_recipe(sources.recipe, plan), counting.named)
+    explorer = Explorer(searched, counting)
+    is_demo = searched.name == DEMO and found.exact
+    shipped = {f"demo:{path.name}": path for path in demo_files().runs} if is_demo else {}
+    notes = (*found.notes, *counting.notes, *explorer.notes, *_given(sources, plan))
+    pairs = plan.keys.get("pairs") if plan is not None and found.exact and not _given(sources, plan) else None
+    return Opening(
+        store, explorer, demo=is_demo, runs={**shipped, **runs}, logs=sources.logs, groups=counting.named,
+        notes=notes, audits=audits, built_by=plan.recipe.name if plan is not None and sources.store is not None else "",
+        dataset=f"pairs-{pairs}" if pairs else "",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Searchable:
+    """What is searched; ``exact`` if it is the collection of the store with the ranker of the build."""
+
+    searched: SearchedCollection | None
+    notes: Sequence[str] = ()
+    exact: bool = False
+    reason: str = ""
+
+
+def _find(sources: Sources, store: Store, plan: RecordedPlan | None) -> _Searchable:
+    """Return the collection of the store, or the one that was given instead."""
+    retrieve = {"ranker": "bm25"} if plan is None else plan.recipe.table("retrieve")
+    if sources.index is not None:
+        notes = (
+            [f"The index {sources.index.name} replaces the index of the store, so {GIVEN}."] if sources.store else []
+        )
+        return _Searchable(searched_index(sources.index, sources.collection, retrieve), notes)
+    if plan is not None:
+        place = place_of(plan, store, sources.collection)
+        if sources.collection is None or place.same_documents:
+            try:
+                return _Searchable(*searched_by_plan(place), exact=True)
+            except StoreError as error:
+                return _Searchable(None, reason=str(error))
+    if sources.collection is not None:
+        index = Resources(sources.collection, store).index()
+        notes = [] if plan is None else [f"{OTHER_FILES}, or another collection was given, so {GIVEN}."]
+        return _Searchable(searched_index(index, sources.collection, retrieve), notes)
+    return _without_plan(store, retrieve)
+
+
+def _without_plan(store: Store, retrieve: Mapping[str, str]) -> _Searchable:
+    """Return an index of a store without a recorded plan."""
+    known = [path for path in sorted(store.local.glob("index-*")) if (path / TEXTS).exists()]
+    # A BM25 index comes first, because methods read its term statistics.
+    found = [path for path in known if (path / "header.json").exists()]
+    found.sort(key=lambda path: not path.name.startswith("index-bm25-"))
+    if not found:
+        return _Searchable(None, reason=NO_INDEX)
+    return _Searchable(searched_index(found[0], None, retrieve), [NO_PLAN])
+
+
+def _given(sources: Sources, plan: RecordedPlan | None) -> list[str]:
+    """Return a note if groups or measures were given that may differ from those of the build."""
+    if plan is None or sources.store is None:
+        return []
+    given = [name for name, value in (("groups", sources.groups), ("measures", sources.measures)) if value is not None]
+    what = " and ".join(given)
+    return [f"You gave {what}, so the {what} of the store are not used. As a result, {GIVEN}."] if given else []
+
+
+def _counting(sources: Sources, plan: RecordedPlan | None) -> ExplorerCounts:
+    """Return what to count: given values first, then those of the store, then the groups of the given recipe."""
+    groups = sources.groups
+    if groups is None and sources.recipe is not None and plan is None:
+        groups = groups_of(read_recipe(sources.recipe))
+    if plan is None:
+        return counting_of(groups, sources.measures)
+    return counting_of(groups, sources.measures, plan.recipe, plan.groups)
+
+
+def demo_recipe(groups: Groups | None) -> Recipe:
+    """Return the recipe of the demo for these groups, with measures that can compare them."""
+    shipped = read_recipe(DEMO)
+    if groups is None:
+        return shipped
+    recipe = Recipe(DEMO, with_all_mentions(shipped.sections, groups)[0])
+    measures, select = comparable(recipe.table("evaluate")["measures"], groups), recipe.table("select")
+    if bias := [text for text in split_measures(select["bias"]) if text in measures]:
+        select["bias"] = " ".join(bias)
+    else:  # not two groups: the Pareto front uses any measure of lean
+        counting = counting_of(groups, measures)
+        select = {"selector": "pareto", "effectiveness": select["effectiveness"], "bias": counting.lean}
+    changed = {"evaluate": {"measures": measures}, "select": select}
+    return with_groups(Recipe(DEMO, {**recipe.sections, **changed}), groups)
+
+
+def _runs(folder: Path | None) -> dict[str, Path]:
+    """Return the files of a folder; a file is read when it is chosen."""
+    if folder is None:
+        return {}
+    if not folder.is_dir():
+        raise DataError(f"runs= {folder}: there is no such folder; expected a folder of TREC runs")
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
+    return {f"file:{path.name}": path for path in files}
+
+
+def _audits(folder: Path | None) -> dict[str, Path]:
+    """Return the audits of a folder; an audit is read when it is opened."""
+    return {} if folder is None else audits_of(folder)
+
+
+def _store_of(sources: Sources, counting: ExplorerCounts) -> Store:
+    """Return the given store, a store in the cache (for the demo or a collection), or an empty temporary store."""
+    if sources.store is not None:
+        return Store(sources.store)
+    if sources.is_demo:
+        return demo_store(counting.named)
+    if sources.index is None and sources.collection is not None:
+        return _cached(f"explorer-{fingerprint(sources.collection)}")
+    return _temporary()
+
+
+def demo_store(groups: Groups | None = None) -> Store:
+    """Return a store in the cache for the demo; a temporary store if no cache is writable."""
+    return _cached(
+        "explorer" if groups is None else f"explorer-{fingerprint([groups.as_section(), groups.difference])}"
+    )
+
+
+def _cached(name: str) -> Store:
+    for folder in [folder / name for folder in cache_folders()]:
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return Store(folder)
+    return _temporary()
+
+
+def _temporary() -> Store:
+    temporary = tempfile.mkdtemp(prefix="askew-explorer-")
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    return Store(temporary)
+
+
+def demo_queries() -> list[str]:
+    """Return the texts of the demo queries, read directly from their file."""
+    lines = demo_files().queries_file.read_text(encoding="utf-8").splitlines()
+    return [line.split("\t")[1] for line in lines]
+
+
+def build_demo(store: Store, groups: Groups | None = None) -> None:
+    """Run the recipe of the demo in a store, so that it has pairs; finished steps are not run again."""
+    with store.lock("explorer-demo"):
+        prepare(demo_recipe(groups), store).plan.run(store)

@@ -1,0 +1,444 @@
+"""Filter, search and sort the pairs of a dataset, and read them a page at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from askew.core.defaults import FEWEST, HELD_OUT
+from askew.core.errors import AskewError, DataError, StoreError, UnknownName
+from askew.core.files import digest_file
+from askew.core.measure import (
+    Direction,
+    Measure,
+    gain_column,
+    held_out_gain_column,
+    new_column,
+    old_column,
+    pair_columns,
+)
+from askew.core.outcome import Signs, signs, verdict
+from askew.core.ranking import Floats, Ints
+from askew.core.store.files import LocalFiles
+from askew.core.store.manifest import Manifest
+from askew.core.store.store import Store
+from askew.measures.catalogue import Catalogue
+from askew.pairs.figures import headline, held_out_gains
+from askew.pairs.held_out import DOCUMENTS, HeldOut
+from askew.pairs.recipe import groups_of
+from askew.pairs.stages import Select, finished_pairs, measures_of
+from askew.pairs.summary import summarize
+from askew.ui.explorer.plan import made_at, recorded_recipe, rows_of
+
+# Compute the held-out gains of the chosen pairs of a store.
+
+Gains = Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class HeldOutPairs:
+    """``rows`` has the values of each chosen subset and measure (see ``headline``) and the ``verdict`` on the mean.
+
+    ``gains`` has the gains of single pairs in the half of the documents that did not choose them, by query and variant.
+    """
+
+    rows: tuple[dict[str, Any], ...]
+    gains: Mapping[tuple[str, str], Gains]
+
+
+def held_out_pairs(
+    store: Store, pairs: Manifest, frame: pl.LazyFrame, measures: Sequence[str], subsets: Sequence[str]
+) -> HeldOutPairs | None:
+    """Return the held-out values of a dataset by some of its measures; None if the store has none."""
+    step = _step_of(store, pairs)
+    if step is None or not subsets or not measures:
+        return None
+    try:
+        recipe = recorded_recipe(store)
+        asked = Catalogue(groups=None if recipe is None else groups_of(recipe)).complete(list(measures))
+    except AskewError:  # a word list does not exist any more, so directions are unknown
+        return None
+    directions = {one.text: one.direction for one in asked}
+    bounds = {one.text: one.bounds for one in asked}
+    rows = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(step))))
+    subsets = [name for name in subsets if name in rows.columns]
+    columns = [side(name) for name in directions for side in (old_column, new_column)]
+    whole = summarize(frame.select("query_id", *subsets, *columns).collect(), directions, subsets, bounds)
+    part = rows.filter(pl.col("scheme") == DOCUMENTS)
+    told = summarize(part, directions, subsets, bounds).select(pl.lit(DOCUMENTS).alias("scheme"), pl.all())
+    figures = [
+        {**row, "verdict": _verdict(row, directions[row["measure"]])} for row in headline(whole, told).to_dicts()
+    ]
+    gains = {
+        (row["query_id"], row["variant_id"]): {name: row[held_out_gain_column(name)] for name in directions}
+        for row in held_out_gains(rows, directions).iter_rows(named=True)
+    }
+    return HeldOutPairs(tuple(figures), gains)
+
+
+def _verdict(row: Mapping[str, Any], direction: Direction) -> str | None:
+    """Return better or worse if the interval of the change excludes zero; signed measures count by absolute value."""
+    ends = row["low"], row["high"]
+    queries = row["held_out_queries"] if row["figures"] == HELD_OUT else row["queries"]
+    if None in ends or queries < FEWEST or ends[0] <= 0 <= ends[1]:
+        return None
+    found = verdict(row["old_mean"], row["new_mean"], direction)
+    return None if found is None else found.value
+
+
+def _step_of(store: Store, pairs: Manifest) -> Manifest | None:
+    """Return the finished held-out step for the same result lists and the same selector."""
+    steps = store.steps()
+    scores = next((one for one in steps if one.key == pairs.input_key), None)
+    wanted = [Select.version, dict(pairs.settings)]
+    found = (
+        one for one in steps
+        if one.stage == HeldOut.name and scores is not None and one.input_key == scores.input_key
+        and list(one.settings.get("select", ())) == wanted and one.parts
+    )  # fmt: skip
+    return next(found, None)
+
+
+PAGE_ROWS, MOST_ROWS = 25, 200
+# A spreadsheet program would read a cell with this beginning as a formula.
+_FORMULA = r"^([=+\-@\t\r])"
+FACETS = ("outcome", "method", "kind", "group", "label")
+# Special names of subsets: all chosen pairs, and all pairs.
+CHOSEN, EVERY = "chosen", "all"
+# Flags of a pair that are not subsets of chosen pairs.
+_FACTS = frozenset(["accepted", "is_best", "negative", "perfect", "source_judged", "valid"])
+# The sort keys of pairs and their columns; a leading hyphen reverses the order.
+SORTS = {
+    "text": "text", "original": "original_text", "kind": "kind", "method": "method", "outcome": "outcome",
+    "same": "p_same", "natural": "p_natural",
+}  # fmt: skip
+SIDES = ("effectiveness", "lean")
+_SHOWN = (
+    "query_id", "variant_id", "original_text", "text", "method", "kind", "p_same", "p_natural", "outcome", "group",
+    "label",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Filters and order of pairs; by default all pairs in the order of the table.
+
+    ``text`` is searched in both queries. ``least`` is the minimum gain of ``measure``; with ``sort`` "gain" or "loss"
+    the pairs with the largest gain or loss by it come first. ``lean_min`` to ``effectiveness_max`` bound the gains of
+    the first measures of lean and effectiveness of the selector. ``sort`` may also be one of ``SORTS`` or ``SIDES``,
+    with a leading hyphen for the reverse. ``subset`` may also be ``chosen`` (the pairs of any subset) or ``all``.
+    """
+
+    text: str = ""
+    subset: str = ""
+    outcome: str = ""
+    method: str = ""
+    kind: str = ""
+    group: str = ""
+    label: str = ""
+    measure: str = ""
+    least: float | None = None
+    lean_min: float | None = None
+    lean_max: float | None = None
+    effectiveness_min: float | None = None
+    effectiveness_max: float | None = None
+    sort: str = ""
+
+
+@dataclass(frozen=True)
+class PairPage:
+    """A page of pairs. ``total`` counts all pairs that match; ``next`` is the next page, null on the last."""
+
+    dataset: str
+    total: int
+    page: int
+    pages: int
+    size: int
+    next: int | None
+    rows: list[dict[str, Any]]
+
+
+def datasets(store: Store) -> list[Manifest]:
+    """Return the finished steps with pairs, the most recent first if times are known."""
+    found = [one for one in finished_pairs(store) if one.parts]
+    return sorted(found, key=lambda one: (-made_at(store, one), one.step, one.key))
+
+
+def find_pairs(store: Store, name: str = "") -> Manifest:
+    """Return a dataset by ``step-key``; by default the most recent one."""
+    found = datasets(store)
+    if not found:
+        raise DataError("there are no pairs in this store; use 'askew run' with a recipe that has a section [select]")
+    known = {f"{one.step}-{one.key}": one for one in found}
+    if name and name not in known:
+        raise UnknownName("dataset", name, known)
+    return known[name or next(iter(known))]
+
+
+def open_pairs(store: Store, name: str = "") -> ShownPairs:
+    """Find a dataset as ``find_pairs`` does, and verify the checksums of its parts."""
+    manifest = find_pairs(store, name)
+    return ShownPairs(f"{manifest.step}-{manifest.key}", _checked(store, manifest), manifest, store)
+
+
+def _checked(store: Store, manifest: Manifest) -> pl.LazyFrame:
+    """Verify the checksums of the parts, and return their rows; parts in a folder are read lazily."""
+    for part in manifest.parts if isinstance(store.files, LocalFiles) else ():
+        try:
+            digest = digest_file(store.folder(manifest.step, manifest.key) / part.file)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise StoreError(f"{part.file}: a part of a finished step cannot be read ({why})") from None
+        if digest != part.sha256:
+            raise StoreError(f"{part.file}: the part is damaged (its digest differs from the manifest)")
+    return rows_of(store, manifest)
+
+
+class ShownPairs:
+    """The pairs of one dataset."""
+
+    def __init__(self, name: str, frame: pl.LazyFrame, manifest: Manifest, store: Store) -> None:
+        self.name, self.manifest, self._frame, self.measures = name, manifest, frame, measures_of(manifest)
+        self._store = store
+        # The manifest lists columns in alphabetical order, the parts have them in the order of the recipe.
+        columns = frame.collect_schema()
+        self.subsets = [one for one, kind in columns.items() if kind == pl.Boolean]
+        self.columns = list(columns)
+
+    @cached_property
+    def chosen(self) -> list[str]:
+        """The subsets of chosen pairs; empty if the selector marks none."""
+        named = [name for name in self.subsets if name not in _FACTS]
+        return named or [name for name in self.subsets if name == "is_best"]
+
+    @cached_property
+    def held_out(self) -> HeldOutPairs | None:
+        """The held-out gains of the chosen pairs; None if the store does not have them."""
+        measures = [name for name in self.sides if name is not None]
+        return held_out_pairs(self._store, self.manifest, self._frame, measures, self.chosen)
+
+    @cached_property
+    def sides(self) -> tuple[str | None, str | None]:
+        """The first measures of effectiveness and of lean of the selector; None for a side without one."""
+        given = self.manifest.settings
+        named = given.get("effectiveness", given.get("measure")), given.get("bias")
+        return self._first(named[0]), self._first(named[1])
+
+    def _first(self, named: Any) -> str | None:
+        """Return the measure of the table that a setting names first, even if it is spelled differently."""
+        texts = [named] if isinstance(named, str) else list(named or ())
+        wanted = Measure.parse(texts[0]) if texts else None
+        return next((one for one in self.measures if Measure.parse(one) == wanted), None)
+
+    @cached_property
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """The number of pairs with each value of each facet."""
+        return self.counted(self._frame)
+
+    def counted(self, frame: pl.LazyFrame) -> dict[str, dict[str, int]]:
+        """Count the pairs with each value of each facet."""
+        facets = [name for name in FACETS if name in self.columns]
+        lazy = [frame.group_by(pl.col(name).cast(pl.String)).len().sort(name) for name in facets]
+        flags = [pl.len().alias(f"@{EVERY}"), *(pl.col(name).sum() for name in self.subsets)]
+        if self.chosen:
+            flags.append(pl.any_horizontal(self.chosen).sum().alias(f"@{CHOSEN}"))
+        *found, marked = pl.collect_all([*lazy, frame.select(flags)])
+        told = {name: {str(value): int(count) for value, count in table.iter_rows() if value is not None}
+                for name, table in zip(facets, found, strict=True)}  # fmt: skip
+        flagged = {name: int(count) for name, count in marked.row(0, named=True).items()}
+        order = (f"@{CHOSEN}", *self.chosen, "negative", f"@{EVERY}")
+        known = [name for name in dict.fromkeys([*order, *flagged]) if name in flagged]
+        # The special names take precedence over a subset with the same name.
+        told["subset"] = {}
+        for name in known:
+            told["subset"].setdefault(name.removeprefix("@"), flagged[name])
+        return told
+
+    def facets(self, wanted: Wanted) -> dict[str, dict[str, int]]:
+        """Count for each facet the pairs with each value, if this value replaced the selected one."""
+        free = replace(wanted, sort="")
+        found = self.counted(self.selection(free))
+        for name in ("subset", *FACETS):
+            if getattr(wanted, name) not in ("", EVERY):
+                others: dict[str, Any] = {name: ""}
+                found[name] = self.counted(self.selection(replace(free, **others))).get(name, {})
+        # Values without pairs are kept, so that a user can deselect them.
+        return {name: {value: found.get(name, {}).get(value, 0) for value in values}
+                for name, values in self.counts.items()}  # fmt: skip
+
+    def check(self, wanted: Wanted) -> None:
+        """Refuse a filter with a name or value that this dataset does not have."""
+        for name, value in (("subset", wanted.subset), *((name, getattr(wanted, name)) for name in FACETS)):
+            if value and value not in (*self.counts.get(name, {}), *((CHOSEN,) if name == "subset" else ())):
+                raise UnknownName(name, value, self.counts.get(name, {}), self.name)
+        if wanted.measure and wanted.measure not in self.measures:
+            raise UnknownName("measure", wanted.measure, self.measures, self.name)
+        orders = ("gain", "loss", *SORTS, *SIDES)
+        if wanted.sort and wanted.sort.removeprefix("-") not in orders:
+            raise UnknownName("order", wanted.sort, orders)
+
+    def selection(self, wanted: Wanted) -> pl.LazyFrame:
+        """Return the pairs that match the filters, in order, with all columns."""
+        self.check(wanted)
+        frame = self._frame
+        if wanted.text.strip():
+            text = " ".join(wanted.text.split()).lower()
+            names = [name for name in ("original_text", "text", "query_id") if name in self.columns]
+            held = [pl.col(name).str.to_lowercase().str.contains(text, literal=True) for name in names]
+            frame = frame.filter(pl.any_horizontal(*held))
+        if wanted.subset == CHOSEN and self.chosen:
+            frame = frame.filter(pl.any_horizontal(self.chosen))
+        elif wanted.subset not in ("", CHOSEN, EVERY):
+            frame = frame.filter(pl.col(wanted.subset))
+        for name in FACETS:
+            if getattr(wanted, name):
+                frame = frame.filter(pl.col(name).cast(pl.String) == getattr(wanted, name))
+        if wanted.least is not None:
+            frame = frame.filter(self._gain(wanted.measure) >= wanted.least)
+        for side, measure in zip(SIDES, self.sides, strict=True):
+            low, high = getattr(wanted, f"{side}_min"), getattr(wanted, f"{side}_max")
+            if low is not None and measure is not None:
+                frame = frame.filter(self._gain(measure) >= low)
+            if high is not None and measure is not None:
+                frame = frame.filter(self._gain(measure) <= high)
+        return self._sorted(frame, wanted)
+
+    def _gain(self, measure: str | None) -> pl.Expr:
+        """Return the gain of a measure, by default of the first one; null if it is not defined."""
+        name = measure or (self.measures[0] if self.measures else None)
+        return pl.lit(0.0) if name is None else pl.col(gain_column(name)).fill_nan(None)
+
+    def _sorted(self, frame: pl.LazyFrame, wanted: Wanted) -> pl.LazyFrame:
+        name, down = wanted.sort.removeprefix("-"), wanted.sort.startswith("-")
+        if not name:
+            return frame
+        if name in SIDES:
+            by = self._gain(self.sides[SIDES.index(name)])
+        elif name in SORTS:
+            by = pl.col(SORTS[name]) if SORTS[name] in self.columns else pl.lit(0)
+        else:
+            by, down = self._gain(wanted.measure), (name == "gain") != down
+        return frame.sort(by, descending=down, nulls_last=True, maintain_order=True)
+
+    def page(self, wanted: Wanted, page: int = 1, size: int = PAGE_ROWS) -> PairPage:
+        """Return one page of the pairs that match the filters; a page after the last one is empty."""
+        frame = self.selection(wanted)
+        size = min(size, MOST_ROWS)
+        count, rows = pl.collect_all([frame.select(pl.len()), frame.slice((page - 1) * size, size)])
+        total = int(count.item())
+        pages = max(1, -(-total // size))
+        rows_shown = [self._row(row) for row in rows.iter_rows(named=True)]
+        return PairPage(self.name, total, page, pages, size, page + 1 if page < pages else None, rows_shown)
+
+    def _row(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a pair for a page: its texts, its subsets, and the old value, new value and gain of each measure."""
+        kept = {name: row[name] for name in _SHOWN if name in row}
+        sides = {name: zip(("old", "new", "gain"), pair_columns(name), strict=True) for name in self.measures}
+        values = {name: {side: _number(row.get(column)) for side, column in each} for name, each in sides.items()}
+        told = {} if self.held_out is None else self.held_out.gains.get((row["query_id"], row["variant_id"]), {})
+        marked = [name for name in self.subsets if row[name]]
+        return {**kept, "subsets": marked, "measures": values, "held_out_gains": told}
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def as_tsv(frame: pl.LazyFrame, path: Path) -> None:
+    """Write the pairs as tab-separated values; cells that a spreadsheet would read as formulas are escaped."""
+    frame.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'$1")).sink_csv(path, separator="\t")
+
+
+def as_parquet(frame: pl.LazyFrame, path: Path) -> None:
+    """Write the pairs as Parquet."""
+    frame.sink_parquet(path)
+
+
+# Bin the gains of pairs in lean and effectiveness into cells of a chart, for any number of pairs.
+
+# The numbers of cells along lean and effectiveness; two more on each axis, because signs next to zero are separate.
+ACROSS, UPRIGHT = 46, 30
+MOST_CELLS = (ACROSS + 2) * (UPRIGHT + 2)
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class PairCells:
+    """Cells of pairs: mean gains, numbers of pairs, and the signs of the gains by the tolerance of the selector."""
+
+    x: Floats
+    y: Floats
+    counts: Ints
+    x_signs: Signs
+    y_signs: Signs
+
+
+@dataclass(frozen=True)
+class GainCells:
+    """The cells of the matching pairs (``fitting``) and of all pairs (``every``); ``span`` has the ends of the axes.
+
+    ``span`` is that of all pairs, so that the axes do not depend on the filters. ``lean`` (horizontal) and
+    ``effectiveness`` (vertical) are the measures. ``unknown`` is the number of matching pairs without a gain.
+    """
+
+    lean: str
+    effectiveness: str
+    fitting: PairCells
+    every: PairCells
+    span: tuple[Ends, Ends]
+    unknown: int
+
+
+def gain_cells(table: ShownPairs, wanted: Wanted) -> GainCells | None:
+    """Bin the pairs that match the filters, ignoring bounds on gains.
+
+    None if the selector does not have measures of both effectiveness and lean.
+    """
+    effectiveness, lean = table.sides
+    if effectiveness is None or lean is None:
+        return None
+    columns = [pl.col(gain_column(name)).fill_null(np.nan) for name in (lean, effectiveness)]
+    free = replace(wanted, sort="", lean_min=None, lean_max=None, effectiveness_min=None, effectiveness_max=None)
+    frames = [one.select(columns) for one in (table.selection(Wanted()), table.selection(free))]
+    (every, _), (fitting, unknown) = (_known(one) for one in pl.collect_all(frames))
+    span = _ends(every[0]), _ends(every[1])
+    tolerance = float(table.manifest.settings.get("tolerance", 0.0))
+    made = [_cells(x, y, span, tolerance) for x, y in (fitting, every)]
+    return GainCells(lean, effectiveness, made[0], made[1], span, unknown)
+
+
+def _known(frame: pl.DataFrame) -> tuple[tuple[Floats, Floats], int]:
+    """Return the gains of the pairs that have both, and the number of the other pairs."""
+    x, y = (frame.to_series(side).to_numpy() for side in (0, 1))
+    known = ~(np.isnan(x) | np.isnan(y))
+    return (x[known], y[known]), int((~known).sum())
+
+
+def _ends(values: Floats) -> Ends:
+    return (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+
+
+def _cells(x: Floats, y: Floats, span: tuple[Ends, Ends], tolerance: float) -> PairCells:
+    # One number for each cell: its bin and sign on the horizontal axis, then on the vertical axis.
+    keys = 3 * UPRIGHT * _places(x, span[0], ACROSS, tolerance) + _places(y, span[1], UPRIGHT, tolerance)
+    every = np.bincount(keys, minlength=9 * ACROSS * UPRIGHT)
+    found = np.flatnonzero(every)
+    counts = every[found]
+    means = [np.bincount(keys, values, len(every))[found] / counts for values in (x, y)]
+    x_signs, y_signs = found // (3 * UPRIGHT) % 3 - 1, found % 3 - 1
+    return PairCells(means[0], means[1], counts, x_signs.astype(np.int8), y_signs.astype(np.int8))
+
+
+def _places(values: Floats, ends: Ends, count: int, tolerance: float) -> Ints:
+    """Return the bin of each value; each of the ``count`` equal bins is split by sign into three."""
+    wide = (ends[1] - ends[0]) / count or 1.0
+    bins = np.clip(((values - ends[0]) / wide).astype(np.int64), 0, count - 1)
+    return 3 * bins + signs(values, tolerance).astype(np.int64) + 1

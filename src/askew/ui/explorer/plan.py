@@ -1,0 +1,143 @@
+"""Read the steps of a store: which step reads which, how many rows each has, and what was dropped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from askew.core.errors import check_name
+from askew.core.groups import Groups
+from askew.core.store.files import LocalFiles
+from askew.core.store.manifest import Manifest
+from askew.core.store.store import Store
+from askew.pairs.plan import remembered_groups
+from askew.pairs.recipe import Recipe, groups_of
+
+
+@dataclass(frozen=True)
+class StepNode:
+    """A finished step; ``reads`` is the step before it, None for a source, and ``depth`` its level of indentation."""
+
+    name: str
+    step: str
+    stage: str
+    rows_in: int
+    rows_out: int
+    dropped: Mapping[str, int]
+    reads: str | None
+    depth: int
+
+
+def name_of(manifest: Manifest) -> str:
+    """Return the name of a step in a store."""
+    return f"{manifest.step}-{manifest.key}"
+
+
+def plan_of(store: Store) -> list[StepNode]:
+    """Return the finished steps, each after the step that it reads; steps that read the same step are adjacent."""
+    steps = sorted(store.steps(), key=name_of)
+    by_key = {one.key: one for one in steps}
+    readers: dict[str | None, list[Manifest]] = {}
+    for one in steps:
+        source = one.input_key if one.input_key in by_key and one.input_key != one.key else None
+        readers.setdefault(source, []).append(one)
+    nodes: list[StepNode] = []
+
+    def follow(one: Manifest, reads: str | None, depth: int) -> None:
+        nodes.append(StepNode(name_of(one), one.step, one.stage, one.rows_in, one.rows_out, one.dropped, reads, depth))
+        for number, reader in enumerate(_longest_first(readers.get(one.key, []), readers)):
+            # The longest chain stays at the same depth; other chains are indented.
+            follow(reader, name_of(one), depth + min(number, 1))
+
+    for root in _longest_first(readers.get(None, []), readers):
+        follow(root, None, 0)
+    return nodes
+
+
+def _longest_first(found: list[Manifest], readers: Mapping[str | None, list[Manifest]]) -> list[Manifest]:
+    def length(one: Manifest) -> int:
+        return 1 + max((length(reader) for reader in readers.get(one.key, [])), default=0)
+
+    return sorted(found, key=lambda one: (-length(one), name_of(one)))
+
+
+def made_at(store: Store, manifest: Manifest) -> float:
+    """Return the time at which a step was finished, in seconds; 0 if the store is not local."""
+    if not isinstance(store.files, LocalFiles):
+        return 0.0
+    return (store.folder(manifest.step, manifest.key) / "manifest.json").stat().st_mtime
+
+
+def rows_of(store: Store, manifest: Manifest) -> pl.LazyFrame:
+    """Return the rows of a step; the parts of a local store are read lazily."""
+    if not isinstance(store.files, LocalFiles):
+        return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(manifest)))).lazy()
+    folder = store.folder(manifest.step, manifest.key)
+    return pl.scan_parquet([folder / part.file for part in manifest.parts])
+
+
+@dataclass(frozen=True)
+class RecordedPlan:
+    """The recorded plan of a store: the recipe, the path of its collection, its groups, and the key of each step.
+
+    ``groups`` are None if the recipe uses the published defaults.
+    """
+
+    recipe: Recipe
+    source: str
+    groups: Groups | None
+    keys: Mapping[str, str]
+
+    def manifest(self, store: Store, step: str) -> Manifest | None:
+        """Return the manifest of a step of the plan; None if it is not finished."""
+        wanted = step, self.keys.get(step)
+        return next((one for one in store.steps() if (one.step, one.key) == wanted), None)
+
+
+def recorded_plan(store: Store) -> RecordedPlan | None:
+    """Return the plan with the most recently finished steps; None if the store has recorded no plan."""
+    times = {(one.step, one.key): made_at(store, one) for one in store.steps()}
+
+    def finished(plan: Mapping[str, Any]) -> tuple[list[float], bool]:
+        ends = (times[step, key] for step, key in plan["steps"] if (step, key) in times)
+        return sorted(ends, reverse=True), "collection" in plan
+
+    plans = [one for one in store.plans() if {"recipe", "sections", "steps"} <= one.keys()]
+    last = max(plans, key=finished, default=None)
+    if last is None:
+        return None
+    recipe = Recipe(str(last["recipe"]), last["sections"])
+    # A plan of an earlier version has neither; then both are read from the recipe.
+    source = str(last.get("collection", recipe.table("collection").get("source")))
+    groups = remembered_groups(last["groups"]) if "groups" in last else groups_of(recipe)
+    return RecordedPlan(recipe, source, groups, {str(step): str(key) for step, key in last["steps"]})
+
+
+def recorded_recipe(store: Store) -> Recipe | None:
+    """Return the recipe of the recorded plan; None if there is no plan."""
+    found = recorded_plan(store)
+    return None if found is None else found.recipe
+
+
+@dataclass(frozen=True)
+class StepFile:
+    """The manifest of a step, and its provenance (time, machine) if it is known."""
+
+    manifest: Manifest
+    made: Mapping[str, Any]
+
+
+def step_of(store: Store, name: str) -> StepFile:
+    """Return a finished step by name; only names that the store lists are accepted."""
+    known = {name_of(one): one for one in store.steps()}
+    check_name("step", name, known)
+    try:
+        made = json.loads(store.files.read(f"{name}/provenance.json"))
+    except (OSError, ValueError):
+        made = {}
+    return StepFile(known[name], made if isinstance(made, dict) else {})

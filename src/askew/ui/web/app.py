@@ -1,0 +1,93 @@
+"""The web application, made from settings by one function."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from askew.core.errors import AskewError
+from askew.core.version import __version__
+from askew.ui.web import api
+from askew.ui.web.guard import Guard
+from askew.ui.web.pages import routes, store_routes
+from askew.ui.web.replies import Problem, problem_of, show_problem, too_many
+from askew.ui.web.settings import Settings
+from askew.ui.web.site import Site
+from askew.ui.web.work import Busy
+
+_ABOUT = (
+    "Search a collection and measure the bias (lean) of the results toward the groups that `setting.groups` names. "
+    "Find reformulations of a query that lean less and are as effective as the original query. An error "
+    "response has the form `{error: {code, message}}`. Counts of lexicon words are not bias by themselves."
+)
+
+
+def create_app(settings: Settings | None = None, failed: Callable[[BaseException], None] | None = None) -> FastAPI:
+    """Make a service. ``failed`` is called with the error if the collection cannot be opened."""
+    chosen = settings or Settings()
+    site = Site(chosen)
+
+    @asynccontextmanager
+    async def living(_: FastAPI) -> AsyncIterator[None]:
+        site.start(failed)
+        yield
+        site.close()
+
+    # FastAPI's own documentation pages load scripts from other sites, so /api has a page of its own.
+    app = FastAPI(
+        title="askew", version=__version__, description=_ABOUT, lifespan=living, docs_url=None, redoc_url=None,
+        openapi_url="/openapi.json",
+    )  # fmt: skip
+    app.state.site = site
+    app.include_router(api.router)
+    app.include_router(routes.router)
+    app.include_router(store_routes.router)
+    _handle_errors(app)
+    app.add_middleware(cast(Any, Guard), settings=chosen, access=site.access, rate=site.rate, show=show_problem)
+    if chosen.token is not None:
+        _document_token(app)
+    return app
+
+
+def _handle_errors(app: FastAPI) -> None:
+    kinds = {
+        Problem: lambda error: error,
+        AskewError: problem_of,
+        Busy: lambda error: too_many(error.seconds),
+        RequestValidationError: lambda error: Problem(422, _words(error)),
+        # The details of other errors may name internals; those of too large requests state the limit.
+        HTTPException: lambda error: Problem(
+            error.status_code, error.detail if error.status_code == 413 else "", headers=error.headers
+        ),
+    }
+    for kind, problem in kinds.items():
+
+        async def handle(request: Request, error: Any, problem: Callable[[Any], Problem] = problem) -> Response:
+            return show_problem(request.scope, problem(error))
+
+        app.add_exception_handler(kind, handle)
+
+
+def _words(error: RequestValidationError) -> str:
+    """Describe the first error, without the data that was sent."""
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first.get("loc", ()) if part not in ("query", "body"))
+    return f"{place or 'the request'}: {first.get('msg', 'not as expected')}"
+
+
+def _document_token(app: FastAPI) -> None:
+    """Say in the OpenAPI document that a token is needed."""
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        found = plain()
+        found.setdefault("components", {})["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        found["security"] = [{"token": []}]
+        return found
+
+    app.openapi = described  # type: ignore[method-assign]

@@ -1,0 +1,398 @@
+"""Dataset: the pairs of a build with their gains. Users filter them by facets and a chart, and download them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from askew.core.defaults import HELD_OUT
+from askew.core.measure import gain_column, held_out_gain_column
+from askew.core.store.manifest import Manifest
+from askew.report import markup as n
+from askew.report.charts import UNDER, WIDTH, About, Plot, axis, numeric_frame, numeric_plot, picture, zero_lines
+from askew.report.markup import number
+from askew.ui.explorer.pairs import CHOSEN, EVERY, SIDES, GainCells, PairPage, ShownPairs
+from askew.ui.web.markup import Markup, address, below, element, join, shown, tag
+from askew.ui.web.pages import parts as p
+from askew.ui.web.pages.shell import Page
+from askew.ui.web.schemas import PairFilter
+
+# The chart of a dataset: gain in lean against gain in effectiveness. Users select pairs by drawing a rectangle.
+
+_HIGH = 250
+# The smallest and largest radius of a circle, and the share of all pairs at which a circle has the largest radius.
+_LEAST, _MOST, _FULL = 2.2, 11.0, 0.25
+BOUNDS = ("lean_min", "lean_max", "effectiveness_min", "effectiveness_max")
+
+
+def gain_chart(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
+    """Draw the chart with its caption. ``clear`` is the link to the same pairs without bounds."""
+    across = axis("gain in lean (right: less lean)", cells.span[0], zero=True)
+    upright = axis("gain in effectiveness (up: retrieves better)", cells.span[1], zero=True, most=5)
+    plot = numeric_plot(across, upright, _HIGH)
+    found = cells.fitting
+    less, more = (n.count(int(found.counts[found.x_signs == sign].sum())) for sign in (1, -1))
+    told = (
+        f"{n.count(int(found.counts.sum()))} pairs by gain in {cells.lean} and in {cells.effectiveness}: {less} lean "
+        f"less, {more} lean more."
+    )
+    about = About("gains", "Gain in lean (less lean) against gain in effectiveness", told)
+    # A ring for each cell of the whole dataset.
+    xs, ys = (np.round(places, 1) for places in (plot.x.places(cells.every.x), plot.y.places(cells.every.y)))
+    rings = [tag("circle", cx=x, cy=y, r=_LEAST) for x, y in zip(xs.tolist(), ys.tolist(), strict=True)]
+    drawn = [numeric_frame(plot, across, upright), *zero_lines(plot), tag("g", *rings, class_="cells-every")]
+    drawn += [*_circles(cells, plot), *_chosen(plot, asked)]
+    svg = picture(about, WIDTH, plot.bottom + UNDER, *drawn)
+    places = {
+        "left": plot.left, "right": plot.right, "top": plot.top, "bottom": plot.bottom, "x_low": plot.x.low,
+        "x_high": plot.x.high, "y_low": plot.y.low, "y_high": plot.y.high,
+    }  # fmt: skip
+    data = {f"data_{name}": f"{value:.6g}" for name, value in places.items()}
+    box = tag("div", svg, class_="chart", data_brush="pairs", **data)
+    return tag("figure", box, _caption(cells, asked, clear), class_="gains")
+
+
+def _caption(cells: GainCells, asked: PairFilter, clear: str) -> Markup:
+    kinds = {
+        "better": "the reformulation is better than the original query in lean or effectiveness, and worse in neither",
+        "worse": "the reformulation is worse than the original query in lean or effectiveness, and better in neither",
+        "mixed": "one of the two queries is better in lean and the other in effectiveness, or they are equal in both",
+    }
+    dots = {kind: tag("span", "●", class_=f"dot-{kind}", aria_hidden="true") for kind in kinds}
+    signs = [join([dots[kind], f" {words}"]) for kind, words in kinds.items()]
+    words: list[object] = [
+        "Filled circles show the in-sample gains of the pairs that match the filters. Larger circles stand for more "
+        "pairs. Rings show the gains of all pairs of the dataset. ",
+        join(signs, "; "),
+        ". ",
+    ]
+    if cells.unknown:
+        words.append(f"{n.count(cells.unknown)} pairs that lack a gain in lean or effectiveness are not drawn. ")
+    words.append(tag("span", "Drag a rectangle to select pairs. ", class_="with-script"))
+    if any(getattr(asked, name) is not None for name in BOUNDS):
+        words.append(element("a", "Clear the rectangle", href=clear))
+    return tag("figcaption", *words)
+
+
+def _circles(cells: GainCells, plot: Plot) -> list[Markup]:
+    """Draw a circle for each cell. Its area shows the share of pairs, on the same scale for every selection."""
+    found = cells.fitting
+    shares = found.counts / max(int(found.counts.sum()), 1)
+    sizes = np.round(np.clip(_MOST * np.sqrt(shares / _FULL), _LEAST, _MOST), 1)
+    xs, ys = np.round(plot.x.places(found.x), 1), np.round(plot.y.places(found.y), 1)
+    groups: dict[str, list[Markup]] = {"mixed": [], "worse": [], "better": []}
+    for place in np.argsort(-found.counts, kind="stable").tolist():
+        signs = frozenset({int(found.x_signs[place]), int(found.y_signs[place])}) - {0}
+        kind = {frozenset({1}): "better", frozenset({-1}): "worse"}.get(signs, "mixed")
+        words = (
+            f"{n.count(int(found.counts[place]))} pairs: lean {p.signed(float(found.x[place]))}, "
+            f"effectiveness {p.signed(float(found.y[place]))}"
+        )
+        circle = tag("circle", cx=xs[place], cy=ys[place], r=sizes[place])
+        groups[kind].append(tag("g", tag("title", words), circle))
+    return [tag("g", *drawn, class_=f"cells-{kind}") for kind, drawn in groups.items() if drawn]
+
+
+def _chosen(plot: Plot, asked: PairFilter) -> list[Markup]:
+    """Draw the rectangle of the given bounds. A side without a bound is at the edge."""
+    given = [getattr(asked, name) for name in BOUNDS]
+    if all(value is None for value in given):
+        return []
+    ends = (plot.x.low, plot.x.high, plot.y.low, plot.y.high)
+    x0, x1, y0, y1 = (edge if value is None else value for value, edge in zip(given, ends, strict=True))
+    left, right = (min(max(plot.x(value), plot.left), plot.right) for value in (x0, x1))
+    bottom, top = (min(max(plot.y(value), plot.top), plot.bottom) for value in (y0, y1))
+    path = f"M{number(left)} {number(top)}H{number(right)}V{number(bottom)}H{number(left)}Z"
+    return [tag("path", d=path, class_="brushed")]
+
+
+# Filters of a dataset: facets as links with counts, and a form for words and bounds.
+
+SIZES = ("25", "50", "100", "200")
+_LABELS = {
+    "subset": "Subset", "outcome": "Outcome", "method": "Method", "kind": "Kind of reformulation",
+    "group": "Original query",
+}  # fmt: skip
+# The groups of original queries, by the numbers that the selector gives them.
+GROUPS = {
+    "1": "the results of the original query are effective and do not lean",
+    "2": "the results of the original query are effective and lean toward a group",
+    "3": "the results of the original query are not effective and do not lean",
+    "4": "the results of the original query are not effective and lean toward a group",
+}
+_SUBSETS = {
+    CHOSEN: "pairs that were selected for at least one subset",
+    EVERY: "all pairs",
+    "source_judged": "pairs whose reformulation was made from a relevant document",
+}
+# The number of values of a facet that are shown; others are folded.
+_MORE = 6
+
+
+def facets(counts: Mapping[str, Mapping[str, int]], asked: PairFilter, given: dict[str, Any]) -> Markup:
+    """Make a list for each facet. Its values are links with the number of pairs that each would show."""
+    shown = [name for name in _LABELS if any(counts.get(name, {}).values()) or getattr(asked, name)]
+    lists = [_facet(name, counts[name], getattr(asked, name), given) for name in shown]
+    return tag("nav", *lists, class_="facets", aria_label="Filters")
+
+
+def _facet(name: str, counts: Mapping[str, int], chosen: str, given: dict[str, Any]) -> Markup:
+    there = {value: count for value, count in counts.items() if count or value == chosen}
+    items = [_value(name, value, count, chosen, given) for value, count in there.items()]
+    first, rest = items[:_MORE], items[_MORE:]
+    more = [tag("details", tag("summary", f"{len(rest)} more"), tag("ul", *rest))] if rest else []
+    title = tag("h2", _LABELS[name], id=f"facet-{name}", title=name)
+    return tag("section", title, tag("ul", *first), *more, aria_labelledby=f"facet-{name}")
+
+
+def _value(name: str, value: str, count: int, chosen: str, given: dict[str, Any]) -> Markup:
+    here = value == chosen
+    words = [tag("span", "✓ " if here else "", value_words(name, value)), tag("span", n.count(count), class_="count")]
+    # The link of a chosen value removes it. For subsets, one value is always chosen.
+    to = EVERY if here and name == "subset" else None if here else value
+    link = address("/pairs", {**given, name: to, "page": None})
+    current = "true" if here else None
+    return tag("li", element("a", *words, href=link, class_="value", title=f"{name}={value}", aria_current=current))
+
+
+def value_words(name: str, value: str) -> str:
+    """Describe a value of a facet in plain words."""
+    if name == "outcome":
+        return p.outcome_words(value, None)
+    known = {"group": GROUPS, "subset": _SUBSETS}.get(name, {})
+    return known.get(value, value.replace("_", " "))
+
+
+def search_form(table: ShownPairs, asked: PairFilter, given: Mapping[str, Any]) -> Markup:
+    """A form for words, the bounds of the chart and the number of rows. It keeps facets and order."""
+    typed = {"text", "size", "page", "least", "measure", *BOUNDS}
+    kept = p.kept(**{key: value for key, value in given.items() if key not in typed})
+    words = p.text_input("text", "Words in the original query or in the reformulation", asked.text, "wide")
+    size = p.choice("size", "Rows", [(one, one) for one in SIZES], str(asked.size))
+    bounds = []
+    if all(table.sides):
+        bounds = [_bounds("lean", "Gain in lean", asked), _bounds("effectiveness", "Gain in effectiveness", asked)]
+    clear = element("a", "Clear all", href=address("/pairs", {"dataset": asked.dataset}))
+    show = element("button", "Show", type="submit")
+    return element("form", *kept, words, *bounds, size, show, clear, _more(table, asked), action="/pairs", method="get",
+                   class_="ask filters", id="pairs-form", aria_label="Search pairs")  # fmt: skip
+
+
+def _bounds(side: str, label: str, asked: PairFilter) -> Markup:
+    fields: list[Markup] = []
+    for end, words in (("min", "at least"), ("max", "at most")):
+        name = f"{side}_{end}"
+        box = element("input", type="text", inputmode="decimal", id=f"f-{name}", name=name, maxlength=40,
+                      value=_number(getattr(asked, name)), size=6)  # fmt: skip
+        fields.append(tag("span", element("label", f"{label}, {words}", for_=f"f-{name}", class_="hidden"), box))
+    title = tag("span", label, class_="label", aria_hidden="true")
+    both = tag("span", fields[0], tag("span", "to", aria_hidden="true"), fields[1], class_="span")
+    return tag("div", title, both, class_="field")
+
+
+def _more(table: ShownPairs, asked: PairFilter) -> Markup:
+    options = [("", "none"), *((one, one) for one in table.measures)]
+    measure = p.choice("measure", "Another measure", options, asked.measure)
+    label = "Minimum gain in the measure that is selected in the field 'Another measure'"
+    least = p.text_input("least", label, _number(asked.least), "short", inputmode="decimal")
+    opened = "" if asked.measure or asked.least is not None else None
+    parts = tag("summary", "More filters"), tag("div", measure, least, class_="filters")
+    return tag("details", *parts, open=opened)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+_LEAD = (
+    "Pairs of an original query and a reformulation, with the gains of the reformulation in effectiveness and lean. A "
+    "positive gain in lean means less lean."
+)
+
+
+@dataclass(frozen=True)
+class PairsView:
+    """The content of a page: the dataset, the pairs that match, and the counts of each facet."""
+
+    table: ShownPairs
+    found: PairPage
+    counts: Mapping[str, Mapping[str, int]]
+    cells: GainCells | None
+    known: Sequence[Manifest]
+    can_open: bool
+
+
+def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
+    """Show one page of the pairs that match."""
+    given, table, found = asked.model_dump(exclude_defaults=True), view.table, view.found
+    body: list[Markup] = [tag("h1", "Dataset"), tag("p", _LEAD, class_="lead"), _choose(table, view.known)]
+    body += [_figures(table), search_form(table, asked, given), _overview(view, asked, given)]
+    told = tag("strong", f"{n.count(found.total)} of {n.count(table.manifest.rows_out)} pairs")
+    body.append(tag("p", tag("span", told), _downloads(given), class_="downloads", role="status", id="pairs"))
+    if found.rows:
+        words = (
+            "The outcome compares a reformulation with its original query, by the measures that selected the pairs. "
+            "Effectiveness counts as better only if no measure of effectiveness is worse. Lean counts as "
+            "better only if no measure of lean is worse."
+        )
+        body += [_table(view, asked, given), tag("p", words, class_="note")]
+        body.append(p.pager("/pairs", given, found.page, found.pages))
+    else:
+        words = "No pair matches these filters. Remove a filter to see pairs. "
+        if found.total:
+            words = "This list of pairs has no page with this number. "
+        clear = element("a", "Show all selected pairs", href=address("/pairs", {"dataset": asked.dataset}))
+        body.append(p.notice(tag("p", words, clear, "."), role="status"))
+    return Page("Dataset", tuple(body), "/pairs", note)
+
+
+def _choose(table: ShownPairs, known: Sequence[Manifest]) -> Markup:
+    selector = tag("code", shown(table.manifest.settings.get("selector", "unknown")))
+    plan = element("a", "How these pairs were computed", href=below("/plan", table.name))
+    words = ["These pairs were chosen by the selector ", selector, " from ", tag("code", table.name), ". ", plan]
+    facts = tag("p", *words, class_="note")
+    names = [f"{one.step}-{one.key}" for one in known]
+    if len(names) < 2:
+        return facts
+    links = p.link_list(((name, address("/pairs", {"dataset": name})) for name in names), table.name)
+    return tag("div", facts, tag("p", "Datasets: ", *(tag("span", link, " ") for link in links), class_="sorting"))
+
+
+def _figures(table: ShownPairs) -> Markup:
+    """Show the held-out change of each chosen subset, and beside it the in-sample change."""
+    if table.held_out is None or not table.held_out.rows:
+        words = (
+            "These pairs were not measured on held-out data. All gains below are in-sample: measured on the same data "
+            "that selected the pairs."
+        )
+        return tag("p", words, class_="note") if table.chosen else Markup()
+    # The union of the other subsets is last in the list of subsets, and shown first here.
+    subsets = [name for name in reversed(table.chosen) if any(row["subset"] == name for row in table.held_out.rows)]
+    first, *rest = (_subset_figures(table, name, table.held_out.rows) for name in subsets)
+    note = (
+        "Held out: one half of the documents of the collection is used to select the pairs, the other half to measure "
+        "their gains. In-sample: the gains of the pairs are measured on the same data that selected the pairs, which "
+        "overestimates the gains. A change is called better or worse "
+        "if its interval excludes zero."
+    )
+    parts = [first, tag("p", note, class_="note")]
+    if rest:
+        parts.append(tag("details", tag("summary", "The other subsets"), *rest))
+    return tag("section", *parts, aria_label="Change of the means from original queries to reformulations")
+
+
+def _subset_figures(table: ShownPairs, subset: str, every: Sequence[Mapping[str, Any]]) -> Markup:
+    effectiveness, lean = table.sides
+    names = {lean: "lean", effectiveness: "effectiveness"}
+    rows = sorted((row for row in every if row["subset"] == subset), key=lambda row: row["measure"] != lean)
+    head = {"mean of": "words", **dict.fromkeys(("change, held out", "95% interval", "in-sample"), "number")}
+    pairs = n.count(rows[0]["pairs"])
+    caption = (
+        f"Subset {value_words('subset', subset)}, {pairs} pairs: change of the means from original queries to "
+        "reformulations"
+    )
+    drawn = [_figure(row, names.get(row["measure"], "")) for row in rows]
+    slug = "".join(char if char.isascii() and char.isalnum() else "-" for char in subset)
+    return p.data_table(caption, head, drawn, f"figures-{slug}")
+
+
+def _figure(row: Mapping[str, Any], side: str) -> list[object]:
+    measure = tag("span", side, " ", tag("code", row["measure"]))
+    held = row["figures"] == HELD_OUT
+    ends = n.interval_of(row, "held_out_queries") if held else n.NONE
+    change = p.change_cell(row["change"], row["verdict"]) if held else n.NONE
+    return [measure, change, ends, n.change(row["in_sample_change"])]
+
+
+def _overview(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Markup:
+    parts = [facets(view.counts, asked, given)]
+    if view.cells is not None:
+        free = {key: value for key, value in given.items() if key not in (*BOUNDS, "page")}
+        parts.append(gain_chart(view.cells, asked, address("/pairs", free)))
+    return tag("div", *parts, class_="faceted")
+
+
+def _downloads(given: Mapping[str, Any]) -> Markup:
+    chosen = {key: value for key, value in given.items() if key not in ("page", "size")}
+    files = [(kind, address(f"/pairs/selection.{kind.lower()}", chosen)) for kind in ("Parquet", "TSV")]
+    return tag("span", "Download these pairs: ", join(p.link_list(files, "", download=True), " or "))
+
+
+def _table(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Markup:
+    table, found = view.table, view.found
+    others = [asked.measure] if asked.measure and asked.measure not in table.sides else []
+    head = _heads(table, others, asked, given)
+    rows = [_row(row, view, others) for row in found.rows]
+    first = (found.page - 1) * found.size + 1
+    return p.data_table(f"Pairs {first:,} to {first + len(rows) - 1:,}", head, rows, "pairs")
+
+
+def _heads(table: ShownPairs, others: Sequence[str], asked: PairFilter, given: dict[str, Any]) -> list[p.Head]:
+    """Make column heads with plain names. The tooltip has the name of the column in the file; a click sorts."""
+    heads = [
+        _sorted("Reformulation", "quote", "text", "text", asked, given),
+        _sorted("Original query", "quote", "original", "original_text", asked, given),
+    ]
+    for side in reversed(SIDES):
+        measure = table.sides[SIDES.index(side)]
+        if measure is not None:
+            names = f"{held_out_gain_column(measure)}, {gain_column(measure)}"
+            heads.append(_sorted(f"Gain in {side}", "gains", f"-{side}", f"{measure}: {names}", asked, given))
+    heads += [p.Head(tag("span", name, title=gain_column(name)), "gains") for name in others]
+    for label, sort, column in (("P(same)", "-same", "p_same"), ("P(natural)", "-natural", "p_natural")):
+        if column in table.columns:
+            heads.append(_sorted(label, "number", sort, f"{column}: {_MEANS[column]}", asked, given))
+    for label, sort in (("Kind", "kind"), ("Method", "method"), ("Outcome", "outcome")):
+        if sort in table.columns and (sort != "kind" or table.counts.get("kind")):
+            heads.append(_sorted(label, "words" if sort == "outcome" else "name", sort, sort, asked, given))
+    return [*heads, p.Head("Subsets", "words")]
+
+
+_MEANS = {
+    "p_same": "the probability that the reformulation has the same meaning as the original query",
+    "p_natural": "the probability that a person could type the reformulation as a query",
+}
+
+
+def _sorted(label: str, kind: str, sort: str, title: str, asked: PairFilter, given: dict[str, Any]) -> p.Head:
+    """Make a head that sorts. A second click reverses the order."""
+    name = sort.removeprefix("-")
+    turned = name if sort.startswith("-") else f"-{name}"
+    here = asked.sort.removeprefix("-") == name
+    arrow, way = ("▼", "descending") if asked.sort.startswith("-") else ("▲", "ascending")
+    link = address("/pairs", {**given, "sort": turned if asked.sort == sort else sort, "page": None}, "pairs")
+    words = tag("span", f" {arrow}" if here else "", aria_hidden="true")
+    return p.Head(element("a", label, words, href=link), kind, title, way if here else None)
+
+
+def _row(row: Mapping[str, Any], view: PairsView, others: Sequence[str]) -> list[object]:
+    table = view.table
+    text, original = (tag("bdi", shown(row.get(name, "")), dir="auto") for name in ("text", "original_text"))
+    if view.can_open:
+        named = {"q": row.get("original_text", ""), "to": row.get("text", ""), "query_id": row.get("query_id", "")}
+        link = address("/compare", named)
+        text = element("a", text, href=link, aria_label=f"Compare {shown(row.get('text', ''))}")
+    measures = [name for name in (*reversed(table.sides), *others) if name is not None]
+    cells: list[object] = [_values(row, name) for name in measures]
+    cells += [n.share(row[name], 0) for name in ("p_same", "p_natural") if name in table.columns]
+    if table.counts.get("kind"):
+        cells.append(shown(row.get("kind") or n.NONE))
+    cells += [shown(row[name] or n.NONE) for name in ("method",) if name in table.columns]
+    if "outcome" in table.columns:
+        first, lean = ((name, row["measures"][name]["gain"] if name else None) for name in table.sides)
+        tolerance = float(table.manifest.settings.get("tolerance", 0.0))
+        cells.append(p.outcome_beside(row.get("outcome"), first, lean, tolerance))
+    marks = [name for name in row["subsets"] if name in (*table.chosen, "negative")]
+    marked = [tag("span", value_words("subset", name), class_="chip") for name in marks]
+    return [text, original, *cells, tag("span", *marked, class_="marked")]
+
+
+def _values(row: Mapping[str, Any], measure: str) -> Markup:
+    """Show the held-out gain, if there is one, then the in-sample gain with the values before and after."""
+    values, told = row["measures"][measure], row["held_out_gains"].get(measure)
+    held = [tag("span", "held out ", p.gain_cell(told)), tag("br")] if told is not None else []
+    both = tag("br"), f"{n.mean(values['old'], 3)} → {n.mean(values['new'], 3)}"
+    return tag("span", *held, tag("span", "in-sample ", p.gain_cell(values["gain"]), *both, class_="in-sample"))

