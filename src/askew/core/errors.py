@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable
+from typing import Self
 
 from askew.core.address import without_secrets
 
@@ -28,6 +29,24 @@ class AskewError(Exception):
         self.values = {
             key: without_secrets(value) if isinstance(value, str) else value for key, value in values.items()
         }
+
+
+class Note(str):
+    """A remark on a result: a sentence for people, with a ``code`` and ``values`` for programs."""
+
+    __slots__ = ("code", "values")
+    code: str
+    values: dict[str, object]
+
+    def __new__(cls, text: str, /, *, code: str, **values: object) -> Self:
+        """Word the note."""
+        note = super().__new__(cls, text)
+        note.code, note.values = code, values
+        return note
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, object]]:
+        """Pickle the code and the values too."""
+        return (str(self),), {"code": self.code, **self.values}
 
 
 class ConfigError(AskewError):
