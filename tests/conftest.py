@@ -1,6 +1,7 @@
 """What tests of all folders share. No test is timed: the first use of a compiled loop takes as long as it takes."""
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -35,3 +36,18 @@ def bert_tokenizer():
         )  # fmt: skip
 
     return make
+
+
+@pytest.fixture
+def snapshot(request):
+    """Compares a text with the file that holds its wording; ``UPDATE_SNAPSHOTS=1 pytest TEST`` writes the file."""
+
+    def same(text, name=""):
+        folder = Path(__file__).parent / "snapshots" / request.path.stem.removeprefix("test_")
+        path = folder / f"{name or request.node.originalname.removeprefix('test_')[:80]}.txt"
+        if os.environ.get("UPDATE_SNAPSHOTS"):
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8")
+
+    return same
