@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
@@ -16,46 +14,28 @@ if TYPE_CHECKING:
     from askew.measures.counts import Needs
 
 
+@o.options("""
+DOCS: Documents: a file or a folder of files. A file is TSV, JSON Lines or Parquet, and may be gzipped.
+--measures: Count the words that these measures need; see 'askew list measures'.
+--preset: Use the lexicons and tokenizers of this preset, and its rule for malformed lines of the input.
+--groups: The groups whose words are counted. 'age' counts all groups of the lexicon 'age'; 'age:old,young' counts two
+    of its groups. Instead of the name of a lexicon, you can give the path of a lexicon file. Cannot be combined with
+    --lexicon, --tokens or --overlap.
+--lexicon: Count the words of this lexicon: a name or a file.
+--tokens: Split texts into words with this tokenizer, such as 'unclipped' or 'word'.
+--overlap: Count a term of several groups for all of these groups ('all') or only for the first of them ('first').
+""")
 def command(
-    docs: Annotated[
-        Path,
-        typer.Argument(
-            help="Documents: a file or a folder of files. A file is TSV, JSON Lines or Parquet, and may be gzipped."
-        ),
-    ],
-    measures: Annotated[
-        str | None, typer.Option(help="Count the words that these measures need; see 'askew list measures'.")
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            "--preset",
-            help="Use the lexicons and tokenizers of this preset, and its rule for malformed lines of the input.",
-        ),
-    ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            "--groups",
-            help="The groups whose words are counted. 'age' counts all groups of the lexicon 'age'; 'age:old,young' "
-            "counts two of its groups. Instead of the name of a lexicon, you can give the path of a lexicon file. "
-            "Cannot be combined with --lexicon, --tokens or --overlap.",
-        ),
-    ] = None,
-    lexicon: Annotated[str | None, typer.Option(help="Count the words of this lexicon: a name or a file.")] = None,
-    tokens: Annotated[
-        str | None, typer.Option(help="Split texts into words with this tokenizer, such as 'unclipped' or 'word'.")
-    ] = None,
-    overlap: Annotated[
-        str | None,
-        typer.Option(
-            help="Count a term of several groups for all of these groups ('all') or only for the first of them "
-            "('first')."
-        ),
-    ] = None,
-    fields: o.Fields = None,
-    store: o.StorePath = o.DEFAULT_STORE,
-    as_json: o.AsJson = False,
+    docs: Path,
+    measures: str | None = None,
+    preset: str | None = None,
+    groups: str | None = None,
+    lexicon: str | None = None,
+    tokens: str | None = None,
+    overlap: str | None = None,
+    fields: str | None = None,
+    store: str = o.DEFAULT_STORE,
+    as_json: bool = False,
 ) -> None:
     """Count how often each document names each group, and keep the counts in the store.
 

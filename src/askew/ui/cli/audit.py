@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from askew.core.groups import Groups
 from askew.study.audit.settings import AuditSettings
@@ -22,82 +20,49 @@ DEFAULTS = AuditSettings()
 _MOST_SHOWN = 5
 
 
+@o.options("""
+ENGINE: The engine: a URL that contains '{query}' and '{k}'; 'http:SETTINGS.toml'; 'callable:FILE.py:FUNCTION'; or a
+    ranker (see 'askew list rankers'), such as 'opensearch' or 'bm25', with its settings in --set.
+--queries: A file of queries (id TAB text, or JSON Lines), 'irds:ID', or 'demo'.
+--docs: The texts of the documents; needed if the engine returns only ids. The file formats are those of 'askew measure
+    --docs'.
+-k --k: The number of results to request and measure per query.
+--worst: How many of the queries with the largest lean to show and reformulate.
+--tries: The maximum number of reformulations to try per query.
+-m --method (methods): A reformulator; may be repeated. Default: 'reduce', and 'rewrite' if its packages are installed.
+--resolver: The model that estimates why a result mentions a group and who is mentioned: 'light' or 'neural' (slow).
+--baseline: The file audit.json of an earlier audit, to compare this audit with.
+--fail-if: Exit with code 1 if this condition holds: 'ARaB(tf)@10 > 0.2', 'ARaB(tf,sign=abs)@10 > +10%' (more than 10%
+    above --baseline) or 'NFaiRR@10 worse' (significantly worse than --baseline); may be repeated.
+--out: Write report.html, audit.json and tables to this folder. report.html shows the texts of queries.
+--keep-queries: Also write the texts of queries to audit.json, the tables and the JSON output.
+--store: The folder in which the answers of the engine are kept until the audit is complete. Used only if --out is not
+    given.
+--set [METHOD.]NAME=VALUE (method_settings): A setting of the engine, such as --set concurrency=2, or of a reformulator
+    or filter, such as --set reduce.shortest=2; may be repeated. 'askew show ranker NAME' and 'askew show reformulator
+    NAME' list the settings.
+""")
 def command(
-    engine: Annotated[
-        str,
-        typer.Argument(
-            help="The engine: a URL that contains '{query}' and '{k}'; 'http:SETTINGS.toml'; "
-            "'callable:FILE.py:FUNCTION'; or a ranker (see 'askew list rankers'), such as 'opensearch' or 'bm25', with "
-            "its settings in --set."
-        ),
-    ],
-    queries: Annotated[str, typer.Option(help="A file of queries (id TAB text, or JSON Lines), 'irds:ID', or 'demo'.")],
-    method_settings: o.EngineSettings = None,
-    docs: Annotated[
-        Path | None,
-        typer.Option(
-            help="The texts of the documents; needed if the engine returns only ids. The file formats are those of "
-            "'askew measure --docs'."
-        ),
-    ] = None,
-    qrels: o.Qrels = None,
-    measures: o.Measures = None,
-    groups: o.GroupNames = None,
-    lexicon: o.LexiconName = None,
-    k: Annotated[
-        int, typer.Option("-k", "--k", help="The number of results to request and measure per query.")
-    ] = DEFAULTS.k,
-    worst: Annotated[
-        int, typer.Option(help="How many of the queries with the largest lean to show and reformulate.")
-    ] = (DEFAULTS.worst),
-    tries: Annotated[int, typer.Option(help="The maximum number of reformulations to try per query.")] = DEFAULTS.tries,
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--method",
-            "-m",
-            help="A reformulator; may be repeated. Default: 'reduce', and 'rewrite' if its packages are installed.",
-        ),
-    ] = None,
-    missing: o.Missing = None,
-    resolver: Annotated[
-        str,
-        typer.Option(
-            help="The model that estimates why a result mentions a group and who is mentioned: 'light' or 'neural' "
-            "(slow)."
-        ),
-    ] = (DEFAULTS.resolver),
-    baseline: Annotated[
-        Path | None, typer.Option(help="The file audit.json of an earlier audit, to compare this audit with.")
-    ] = None,
-    fail_if: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Exit with code 1 if this condition holds: 'ARaB(tf)@10 > 0.2', 'ARaB(tf,sign=abs)@10 > +10%' (more "
-            "than 10% above --baseline) or 'NFaiRR@10 worse' (significantly worse than --baseline); may be repeated."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write report.html, audit.json and tables to this folder. report.html shows the texts of queries."
-        ),
-    ] = None,
-    keep_queries: Annotated[
-        bool,
-        typer.Option(
-            "--keep-queries", help="Also write the texts of queries to audit.json, the tables and the JSON output."
-        ),
-    ] = False,
-    store: Annotated[
-        str,
-        typer.Option(
-            "--store",
-            help="The folder in which the answers of the engine are kept until the audit is complete. Used only if "
-            "--out is not given.",
-        ),
-    ] = o.DEFAULT_STORE,
-    as_json: o.AsJson = False,
+    engine: str,
+    queries: str,
+    method_settings: list[str] | None = None,
+    docs: Path | None = None,
+    qrels: Path | None = None,
+    measures: str | None = None,
+    groups: str | None = None,
+    lexicon: str | None = None,
+    k: int = DEFAULTS.k,
+    worst: int = DEFAULTS.worst,
+    tries: int = DEFAULTS.tries,
+    methods: list[str] | None = None,
+    missing: str | None = None,
+    resolver: str = DEFAULTS.resolver,
+    baseline: Path | None = None,
+    fail_if: list[str] | None = None,
+    out: Path | None = None,
+    keep_queries: bool = False,
+    store: str = o.DEFAULT_STORE,
+    as_json: bool = False,
 ) -> None:
     """Audit a live engine: measure the bias (lean) of its results, and reformulate the queries that lean most.
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
@@ -14,87 +11,52 @@ from askew.ui.cli import options as o
 from askew.ui.cli.render import Waiting, note, print_table, say, say_json, say_wrapped
 
 DEFAULTS = BenchSettings()
-Methods = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--method", "-m",
-        help="A method to compare; may be repeated. 'qld', 'dense' and 'fusion:bm25,dense' are other rankers. "
-        "'greedy', 'mmr', 'detconstsort', 'fairtopk' and 'rerank:MODEL' rerank the results of the base ranker. "
-        "'reformulate:NAME' searches with the reformulations of the method NAME, and chooses one of them. To choose "
-        "in another way, add ':one-search', ':oracle' or ':SELECTOR'. 'run:FILE' and 'FILE.py:CLASS' are methods of "
-        "your own. 'METHOD@3' sets the strength of METHOD to 3. 'METHOD@1,2,3' runs METHOD with three strengths. "
-        "'METHOD+greedy' reranks the results of METHOD.",
-    ),
-]  # fmt: skip
 
 
+@o.options("""
+COLLECTION: The collection: 'demo', 'irds:ID', a recipe, a store, or a folder with documents, queries and qrels.
+-m --method (methods): A method to compare; may be repeated. 'qld', 'dense' and 'fusion:bm25,dense' are other rankers.
+    'greedy', 'mmr', 'detconstsort', 'fairtopk' and 'rerank:MODEL' rerank the results of the base ranker.
+    'reformulate:NAME' searches with the reformulations of the method NAME, and chooses one of them. To choose in
+    another way, add ':one-search', ':oracle' or ':SELECTOR'. 'run:FILE' and 'FILE.py:CLASS' are methods of your own.
+    'METHOD@3' sets the strength of METHOD to 3. 'METHOD@1,2,3' runs METHOD with three strengths. 'METHOD+greedy'
+    reranks the results of METHOD.
+--base: The base ranker. Each method is compared with this ranker.
+-k --k: The number of documents to retrieve per query.
+--agree: For methods 'reformulate:NAME': use only reformulations whose top 10 results contain at least this share of the
+    original query's top 10 results.
+--equivalence: For methods 'reformulate:NAME': drop reformulations whose meaning differs from the original query. The
+    model that compares the meanings is 'auto', 'light', 'minilm', 'neural' or 'off' (no model).
+--sweep: For methods with a strength (3 in 'greedy@3'): run the method once for each strength in its built-in list.
+--queries: Use only the queries of this file, for example queries that no model was trained on.
+--set METHOD.NAME=VALUE (method_settings): A setting of a method, such as --set reformulate:extract.count=5; may be
+    repeated.
+--out: Write report.html, tables, the scores of every query and the runs to this folder.
+--from (from_scores): Show the report of an earlier bench from its folder, without searching. Repeat it to show several
+    collections on one page.
+--seconds/--no-seconds: Show how long each method takes.
+""")
 def bench_command(
-    collection: Annotated[
-        str | None,
-        typer.Argument(
-            help="The collection: 'demo', 'irds:ID', a recipe, a store, or a folder with documents, queries and qrels."
-        ),
-    ] = None,
-    methods: Methods = None,
-    base: Annotated[
-        str, typer.Option(help="The base ranker. Each method is compared with this ranker.")
-    ] = DEFAULTS.base,
-    measures: o.Measures = None,
-    groups: o.GroupNames = None,
-    lexicon: o.LexiconName = None,
-    k: Annotated[int, typer.Option("-k", "--k", help="The number of documents to retrieve per query.")] = DEFAULTS.k,
-    agree: Annotated[
-        float,
-        typer.Option(
-            help="For methods 'reformulate:NAME': use only reformulations whose top 10 results contain at least this "
-            "share of the original query's top 10 results."
-        ),
-    ] = DEFAULTS.agree,
-    equivalence: Annotated[
-        str,
-        typer.Option(
-            help="For methods 'reformulate:NAME': drop reformulations whose meaning differs from the original query. "
-            "The model that compares the meanings is 'auto', 'light', 'minilm', 'neural' or 'off' (no model)."
-        ),
-    ] = DEFAULTS.equivalence,
-    sweep: Annotated[
-        bool,
-        typer.Option(
-            "--sweep",
-            help="For methods with a strength (3 in 'greedy@3'): run the method once for each strength in its "
-            "built-in list.",
-        ),
-    ] = DEFAULTS.sweep,
-    queries: Annotated[
-        Path | None,
-        typer.Option(help="Use only the queries of this file, for example queries that no model was trained on."),
-    ] = None,
-    method_settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="A setting of a method, such as --set reformulate:extract.count=5; may be repeated.",
-            metavar="METHOD.NAME=VALUE",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Write report.html, tables, the scores of every query and the runs to this folder."),
-    ] = None,
-    from_scores: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--from",
-            help="Show the report of an earlier bench from its folder, without searching. Repeat it to show "
-            "several collections on one page.",
-        ),
-    ] = None,
-    seconds: Annotated[bool, typer.Option(help="Show how long each method takes.")] = True,
-    store: o.StorePath = str(DEFAULTS.store),
-    as_json: o.AsJson = False,
-    latex: o.LatexFile = None,
-    csv: o.CsvFile = None,
-    figures: o.FigureFolder = None,
+    collection: str | None = None,
+    methods: list[str] | None = None,
+    base: str = DEFAULTS.base,
+    measures: str | None = None,
+    groups: str | None = None,
+    lexicon: str | None = None,
+    k: int = DEFAULTS.k,
+    agree: float = DEFAULTS.agree,
+    equivalence: str = DEFAULTS.equivalence,
+    sweep: bool = DEFAULTS.sweep,
+    queries: Path | None = None,
+    method_settings: list[str] | None = None,
+    out: Path | None = None,
+    from_scores: list[Path] | None = None,
+    seconds: bool = True,
+    store: str = str(DEFAULTS.store),
+    as_json: bool = False,
+    latex: Path | None = None,
+    csv: Path | None = None,
+    figures: Path | None = None,
 ) -> None:
     """Compare mitigation methods on the judged queries of a collection: effectiveness and lean against a base ranker.
 

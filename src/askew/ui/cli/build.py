@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -200,51 +201,22 @@ def _change(percent: float | None) -> str:
     return "-" if percent is None else f"{percent:+.1f}%"
 
 
-RecipeName = Annotated[str, typer.Argument(help="A recipe by name (see 'askew list recipes'), or a .toml file.")]
-Until = Annotated[str | None, typer.Option(help="Stop after this step; 'askew plan' lists the steps.")]
-Engine = Annotated[
-    str,
-    typer.Option(
-        help="Where the shards of a step are processed: 'local' (processes on this machine) or 'ray' (a Ray cluster)."
-    ),
-]
-WorkerCount = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        help="The number of processes or Ray actors. With '--engine local', the value 1 starts no other process.",
-    ),
-]
-GpuShare = Annotated[
-    float | None,
-    typer.Option(
-        help="With '--engine ray', give this share of a GPU to each actor that runs a neural model. The default is 1. "
-        "With 0.5, two actors share a GPU. With 0, no GPU is used."
-    ),
-]
-RayAddress = Annotated[
-    str | None, typer.Option(help="The address of a Ray cluster. Default: start Ray on this machine.")
-]
-Out = Annotated[
-    Path,
-    typer.Option(
-        help="The folder to write to. An earlier report in this folder is replaced; other files in it are kept."
-    ),
-]
-Figures = Annotated[str, typer.Option(help="Also write the figures as files: 'svg', 'png' or 'svg,png'.")]
-License = Annotated[
-    str | None,
-    typer.Option(
-        help="The license of the dataset as an SPDX identifier, such as CC-BY-4.0. It replaces publish.license of the "
-        "recipe."
-    ),
-]
-Latex = Annotated[bool, typer.Option("--latex", help="Also write the tables in LaTeX.")]
+_recipe = partial(
+    o.options,
+    shared=f"""{o.SHARED}
+RECIPE: A recipe by name (see 'askew list recipes'), or a .toml file.
+--set SECTION.NAME=VALUE (settings): A setting of a section of the recipe, such as --set retrieve.k=50 or --set
+    reformulate.0.count=10; may be repeated.
+""",
+)
 
 
+@_recipe("""
+--until: Stop after this step; 'askew plan' lists the steps.
+""")
 def plan_command(
-    recipe: RecipeName, settings: o.SectionSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
-    until: Until = None, store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
+    recipe: str, settings: list[str] | None = None, groups: str | None = None, lexicon: str | None = None,
+    until: str | None = None, store: str = o.DEFAULT_STORE, as_json: bool = False,
 ) -> None:  # fmt: skip
     """Show the steps of a recipe: the input of each step, its key, and whether it is finished. Nothing is run."""
     from askew.pairs.build import plan
@@ -298,10 +270,18 @@ def _built_before(
     return built(recipe, settings, groups, lexicon, store)
 
 
+@_recipe("""
+--engine: Where the shards of a step are processed: 'local' (processes on this machine) or 'ray' (a Ray cluster).
+--workers: The number of processes or Ray actors. With '--engine local', the value 1 starts no other process.
+--address: The address of a Ray cluster. Default: start Ray on this machine.
+--gpus: With '--engine ray', give this share of a GPU to each actor that runs a neural model. The default is 1. With
+    0.5, two actors share a GPU. With 0, no GPU is used.
+--until: Stop after this step; 'askew plan' lists the steps.
+""")
 def run_command(
-    recipe: RecipeName, settings: o.SectionSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
-    until: Until = None, store: o.StorePath = o.DEFAULT_STORE, engine: Engine = defaults.ENGINE,
-    workers: WorkerCount = None, address: RayAddress = None, gpus: GpuShare = None, as_json: o.AsJson = False,
+    recipe: str, settings: list[str] | None = None, groups: str | None = None, lexicon: str | None = None,
+    until: str | None = None, store: str = o.DEFAULT_STORE, engine: str = defaults.ENGINE, workers: int | None = None,
+    address: str | None = None, gpus: float | None = None, as_json: bool = False,
 ) -> None:  # fmt: skip
     """Run a recipe. Finished steps are reused, interrupted steps resume. Dropped rows are counted by reason."""
     more = {"until": until, "engine": engine, "workers": workers, "address": address, "gpus": gpus}
@@ -332,10 +312,14 @@ def show_steps(rows: list[dict[str, Any]]) -> None:
     ])  # fmt: skip
 
 
+@_recipe("""
+--out: The new folder to write the dataset to.
+--license: The license of the dataset as an SPDX identifier, such as CC-BY-4.0. It replaces publish.license of the
+    recipe.
+""")
 def publish_command(
-    recipe: RecipeName, out: Annotated[Path, typer.Option(help="The new folder to write the dataset to.")],
-    settings: o.SectionSettings = None, groups: o.GroupNames = None, lexicon: o.LexiconName = None,
-    license: License = None, store: o.StorePath = o.DEFAULT_STORE, as_json: o.AsJson = False,
+    recipe: str, out: Path, settings: list[str] | None = None, groups: str | None = None, lexicon: str | None = None,
+    license: str | None = None, store: str = o.DEFAULT_STORE, as_json: bool = False,
 ) -> None:  # fmt: skip
     """Run a recipe if needed, and write its pairs as a dataset: Parquet splits, card, Croissant, checksums."""
     pairs = _built_before(recipe, settings, groups, lexicon, store)
@@ -359,10 +343,14 @@ def publish_command(
     typer.echo(f"written to {safe(str(out))}; to check it: askew verify {safe(str(out))}")
 
 
+@_recipe("""
+--out: The folder to write to. An earlier report in this folder is replaced; other files in it are kept.
+--figures: Also write the figures as files: 'svg', 'png' or 'svg,png'.
+--latex: Also write the tables in LaTeX.
+""")
 def report_command(
-    recipe: RecipeName, out: Out, settings: o.SectionSettings = None, groups: o.GroupNames = None,
-    lexicon: o.LexiconName = None, figures: Figures = "", latex: Latex = False, store: o.StorePath = o.DEFAULT_STORE,
-    seed: o.Seed = 0, as_json: o.AsJson = False,
+    recipe: str, out: Path, settings: list[str] | None = None, groups: str | None = None, lexicon: str | None = None,
+    figures: str = '', latex: bool = False, store: str = o.DEFAULT_STORE, seed: int = 0, as_json: bool = False,
 ) -> None:  # fmt: skip
     """Run a recipe if needed, and write its report: one self-contained HTML file, and its tables as CSV."""
     from askew.report.page import check_formats, check_out
@@ -380,12 +368,14 @@ def report_command(
         say(str(path))
 
 
+@o.options("""
+PATH: The folder of a published dataset, a store or an index.
+--repair: Compute the damaged parts of a store or an index again.
+""")
 def verify_command(
-    path: Annotated[str, typer.Argument(help="The folder of a published dataset, a store or an index.")],
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Compute the damaged parts of a store or an index again.")
-    ] = False,
-    as_json: o.AsJson = False,
+    path: str,
+    repair: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Check a dataset, a store, an index or a report: its checksums, and the contents of a dataset.
 
@@ -412,13 +402,15 @@ def verify_command(
 DEFAULT_OUT = Path("askew-demo")
 
 
+@o.options("""
+--out: The folder for the dataset, the report and the store.
+--copy: Copy the files of the demo to this new folder, and do not run it.
+""")
 def demo_command(
-    out: Annotated[Path, typer.Option(help="The folder for the dataset, the report and the store.")] = DEFAULT_OUT,
-    copy: Annotated[
-        Path | None, typer.Option(help="Copy the files of the demo to this new folder, and do not run it.")
-    ] = None,
-    seed: o.Seed = 0,
-    as_json: o.AsJson = False,
+    out: Path = DEFAULT_OUT,
+    copy: Path | None = None,
+    seed: int = 0,
+    as_json: bool = False,
 ) -> None:
     """Run the recipe 'demo' on the embedded collection: from queries to a dataset of selected reformulations.
 

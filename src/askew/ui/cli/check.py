@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from askew.core import defaults
 from askew.core.groups import LEARNED, Groups
@@ -20,20 +18,20 @@ _READ_WORDS = 5
 _SHOWN_TERMS = 20
 
 
+@o.options("""
+COLLECTION: A collection: a folder, a file of documents, 'irds:ID', or 'demo'.
+--words: How many of the most frequent words of each group to examine.
+--sample: The number of documents to sample; group words are examined in these documents.
+--seed: Seed of the sample.
+""")
 def command(
-    collection: Annotated[
-        str, typer.Argument(help="A collection: a folder, a file of documents, 'irds:ID', or 'demo'.")
-    ],
-    groups: o.GroupNames = None,
-    lexicon: o.LexiconName = None,
-    words: Annotated[
-        int, typer.Option(help="How many of the most frequent words of each group to examine.")
-    ] = defaults.CHECK_WORDS,
-    sample: Annotated[
-        int, typer.Option(help="The number of documents to sample; group words are examined in these documents.")
-    ] = defaults.CHECK_SAMPLE,
-    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = defaults.CHECK_SEED,
-    as_json: o.AsJson = False,
+    collection: str,
+    groups: str | None = None,
+    lexicon: str | None = None,
+    words: int = defaults.CHECK_WORDS,
+    sample: int = defaults.CHECK_SAMPLE,
+    seed: int = defaults.CHECK_SEED,
+    as_json: bool = False,
 ) -> None:
     """Check a collection before you measure: its judgements, and how often it names the groups.
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from askew.core import defaults
 from askew.core.errors import ConfigError
@@ -16,59 +13,47 @@ from askew.ui.cli import options as o
 from askew.ui.cli.render import Waiting, end_gate, note, print_table, say, say_frame, say_json, say_wrapped
 
 
+@o.options("""
+OLD: The old run.
+NEW: The new run.
+--test: Choose the test: 'mean' (null hypothesis: the mean gain is 0) or 'randomization' (null hypothesis: for each
+    query, the values of the old run and the new run are exchangeable).
+--margin: The largest acceptable mean loss: one value (0.01), or one per measure ('RR@10=0.01 nDCG@10=0.02').
+--fail-if: Exit with code 1 if this condition holds: 'nDCG@10 loses 0.01' (the mean loss is 0.01 or more) or 'nDCG@10
+    may lose 0.01' (such a loss is not ruled out; bounded measures only).
+--unpaired: How to treat a query that is in only one of the two runs: 'error' (stop) or 'drop' (leave it out).
+""")
 def command(
-    old: Annotated[Path, typer.Argument(help="The old run.")],
-    new: Annotated[Path, typer.Argument(help="The new run.")],
-    docs: o.Docs = None,
-    qrels: o.Qrels = None,
-    queries: o.Queries = None,
-    label: o.Label = None,
-    background: o.Background = None,
-    measures: o.Measures = None,
-    preset: o.PresetName = None,
-    groups: o.GroupNames = None,
-    lexicon: o.LexiconName = None,
-    tokens: o.Tokens = None,
-    missing: o.Missing = None,
-    unjudged: o.Unjudged = None,
-    unanswered: o.Unanswered = None,
-    no_relevant: o.NoRelevant = None,
-    order: o.Order = None,
-    fields: o.Fields = None,
-    run_format: o.RunFormat = defaults.RUN_FORMAT,
-    store: o.StorePath = o.DEFAULT_STORE,
-    seed: o.Seed = 0,
-    test: Annotated[
-        str,
-        typer.Option(
-            help="Choose the test: 'mean' (null hypothesis: the mean gain is 0) or 'randomization' (null hypothesis: "
-            "for each query, the values of the old run and the new run are exchangeable)."
-        ),
-    ] = defaults.TEST,
-    margin: Annotated[
-        str | None,
-        typer.Option(
-            help="The largest acceptable mean loss: one value (0.01), or one per measure ('RR@10=0.01 nDCG@10=0.02')."
-        ),
-    ] = None,
-    fail_if: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Exit with code 1 if this condition holds: 'nDCG@10 loses 0.01' (the mean loss is 0.01 or more) or "
-            "'nDCG@10 may lose 0.01' (such a loss is not ruled out; bounded measures only)."
-        ),
-    ] = None,
-    unpaired: Annotated[
-        str,
-        typer.Option(
-            help="How to treat a query that is in only one of the two runs: 'error' (stop) or 'drop' (leave it out)."
-        ),
-    ] = defaults.UNPAIRED,
-    as_json: o.AsJson = False,
-    as_tsv: o.AsTsv = False,
-    latex: o.LatexFile = None,
-    csv: o.CsvFile = None,
-    figures: o.FigureFolder = None,
+    old: Path,
+    new: Path,
+    docs: Path | None = None,
+    qrels: Path | None = None,
+    queries: Path | None = None,
+    label: str | None = None,
+    background: Path | None = None,
+    measures: str | None = None,
+    preset: str | None = None,
+    groups: str | None = None,
+    lexicon: str | None = None,
+    tokens: str | None = None,
+    missing: str | None = None,
+    unjudged: str | None = None,
+    unanswered: str | None = None,
+    no_relevant: str | None = None,
+    order: str | None = None,
+    fields: str | None = None,
+    run_format: str = defaults.RUN_FORMAT,
+    store: str = o.DEFAULT_STORE,
+    seed: int = 0,
+    test: str = defaults.TEST,
+    margin: str | None = None,
+    fail_if: list[str] | None = None,
+    unpaired: str = defaults.UNPAIRED,
+    as_json: bool = False,
+    as_tsv: bool = False,
+    latex: Path | None = None,
+    csv: Path | None = None,
+    figures: Path | None = None,
 ) -> None:
     """Compare two runs query by query. For each measure, print the gain, its interval, p (Holm) and the effect size.
 

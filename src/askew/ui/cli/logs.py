@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from askew.core.defaults import counted
 from askew.core.errors import ConfigError
@@ -23,70 +21,32 @@ _SITES_SHOWN = 4
 _DEFAULT = LogSettings()
 
 
-Logs = Annotated[
-    list[Path] | None, typer.Argument(metavar="LOG", help="Log files, or folders of log files; plain or gzip.")
-]  # fmt: skip
-Form = Annotated[str, typer.Option("--format", help="Format of the log; see 'askew list log_formats'.")]
-Columns = Annotated[
-    str | None,
-    typer.Option(help="Names of the columns of a TSV or Parquet log, such as 'user=UID,time=TS,query=Q,entry=SOURCE'."),
-]
-Gap = Annotated[
-    float,
-    typer.Option(
-        help="If the log does not mark sessions, start a new session after this many minutes without a row of the user."
-    ),
-]
-Topics = Annotated[
-    str, typer.Option(help=
-        "Source of the topics of queries: 'auto', 'column', 'words', 'none', a .toml file of word lists, or the name "
-        "of a classifier.")
-]  # fmt: skip
-Vectors = Annotated[
-    Path | None,
-    typer.Option(
-        help="Word vectors (GloVe, word2vec, .npy) that measure how strongly a query is associated with each group."
-    ),
-]
-DirectionName = Annotated[
-    str,
-    typer.Option(
-        help="With --vectors, choose how to compute the direction between the two groups in the vector space: 'pca' "
-        "(from all word pairs) or 'pair' (from one word pair)."
-    ),
-]
-Pairs = Annotated[
-    Path | None,
-    typer.Option(help="A TOML file of word pairs for --direction; needed unless the groups are 'female' and 'male'."),
-]
-PageLexicon = Annotated[
-    str | None,
-    typer.Option(
-        help="Count the words of this lexicon in the texts of result pages. Default: the lexicon for the queries."
-    ),
-]
-MinUsers = Annotated[int, typer.Option(help="Show only texts of queries that at least this many users typed.")]
-MinEvents = Annotated[
-    int, typer.Option(help="Show only sites that appear in the results of at least this many reformulations.")
-]
-Review = Annotated[
-    Path | None,
-    typer.Option(
-        help="Write candidate group terms from the log to this TSV file, so that you can accept or reject them. The "
-        "next run reads your decisions from the file."
-    ),
-]
-Out = Annotated[Path | None, typer.Option(help="Write report.html and the tables to this new folder.")]
-Threads = Annotated[int | None, typer.Option(help="The number of threads. Default: all cores.")]
-Demo = Annotated[bool, typer.Option("--demo", help="Analyze the synthetic sample log that askew ships.")]
-
-
+@o.options("""
+LOG (logs): Log files, or folders of log files; plain or gzip.
+--format (form): Format of the log; see 'askew list log_formats'.
+--columns: Names of the columns of a TSV or Parquet log, such as 'user=UID,time=TS,query=Q,entry=SOURCE'.
+--gap: If the log does not mark sessions, start a new session after this many minutes without a row of the user.
+--topics: Source of the topics of queries: 'auto', 'column', 'words', 'none', a .toml file of word lists, or the name of
+    a classifier.
+--vectors: Word vectors (GloVe, word2vec, .npy) that measure how strongly a query is associated with each group.
+--direction: With --vectors, choose how to compute the direction between the two groups in the vector space: 'pca' (from
+    all word pairs) or 'pair' (from one word pair).
+--pairs: A TOML file of word pairs for --direction; needed unless the groups are 'female' and 'male'.
+--page-lexicon: Count the words of this lexicon in the texts of result pages. Default: the lexicon for the queries.
+--min-users: Show only texts of queries that at least this many users typed.
+--min-events: Show only sites that appear in the results of at least this many reformulations.
+--review: Write candidate group terms from the log to this TSV file, so that you can accept or reject them. The next run
+    reads your decisions from the file.
+--out: Write report.html and the tables to this new folder.
+--threads: The number of threads. Default: all cores.
+--demo: Analyze the synthetic sample log that askew ships.
+""")
 def command(
-    logs: Logs = None, form: Form = _DEFAULT.format, columns: Columns = None, groups: o.GroupNames = None,
-    lexicon: o.LexiconName = None, gap: Gap = _DEFAULT.gap, topics: Topics = _DEFAULT.topics, vectors: Vectors = None,
-    direction: DirectionName = _DEFAULT.direction, pairs: Pairs = None, page_lexicon: PageLexicon = None,
-    min_users: MinUsers = _DEFAULT.min_users, min_events: MinEvents = _DEFAULT.min_events, review: Review = None,
-    out: Out = None, threads: Threads = None, demo: Demo = False, as_json: o.AsJson = False,
+    logs: list[Path] | None = None, form: str = _DEFAULT.format, columns: str | None = None, groups: str | None = None,
+    lexicon: str | None = None, gap: float = _DEFAULT.gap, topics: str = _DEFAULT.topics, vectors: Path | None = None,
+    direction: str = _DEFAULT.direction, pairs: Path | None = None, page_lexicon: str | None = None,
+    min_users: int = _DEFAULT.min_users, min_events: int = _DEFAULT.min_events, review: Path | None = None,
+    out: Path | None = None, threads: int | None = None, demo: bool = False, as_json: bool = False,
 ) -> None:  # fmt: skip
     """Analyze a query log: how often and on which topics users add terms of a group, and with what effect.
 

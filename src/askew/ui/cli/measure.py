@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from askew.core import defaults
 from askew.core.errors import ConfigError
@@ -19,46 +17,43 @@ if TYPE_CHECKING:
     from askew.measures.measure import MeasureReport
 
 
+@o.options("""
+RUNS: One or more run files in TREC, TSV, JSON Lines or Parquet format; may be gzipped.
+--per-query/--no-per-query: Also show the value of every query.
+--signature/--no-signature: Show the signature of each measure: all of its parameters.
+--decompose/--no-decompose: Also divide the value of ARaB into parts, in two ways: by the reason why a document names
+    the group (off topic, on topic, asked for by the query), and by the kind of person that a word refers to.
+--resolver: Estimate the parts of --decompose with this model: 'light' or 'neural' (slow).
+""")
 def command(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(help="One or more run files in TREC, TSV, JSON Lines or Parquet format; may be gzipped."),
-    ],
-    docs: o.Docs = None,
-    qrels: o.Qrels = None,
-    queries: o.Queries = None,
-    label: o.Label = None,
-    background: o.Background = None,
-    measures: o.Measures = None,
-    preset: o.PresetName = None,
-    groups: o.GroupNames = None,
-    lexicon: o.LexiconName = None,
-    tokens: o.Tokens = None,
-    missing: o.Missing = None,
-    unjudged: o.Unjudged = None,
-    unanswered: o.Unanswered = None,
-    no_relevant: o.NoRelevant = None,
-    order: o.Order = None,
-    fields: o.Fields = None,
-    run_format: o.RunFormat = defaults.RUN_FORMAT,
-    store: o.StorePath = o.DEFAULT_STORE,
-    per_query: Annotated[bool, typer.Option(help="Also show the value of every query.")] = False,
-    signature: Annotated[bool, typer.Option(help="Show the signature of each measure: all of its parameters.")] = False,
-    decompose: Annotated[
-        bool,
-        typer.Option(
-            help="Also divide the value of ARaB into parts, in two ways: by the reason why a document names the group "
-            "(off topic, on topic, asked for by the query), and by the kind of person that a word refers to."
-        ),
-    ] = False,
-    resolver: Annotated[
-        str, typer.Option(help="Estimate the parts of --decompose with this model: 'light' or 'neural' (slow).")
-    ] = defaults.RESOLVER,
-    as_json: o.AsJson = False,
-    as_tsv: o.AsTsv = False,
-    latex: o.LatexFile = None,
-    csv: o.CsvFile = None,
-    figures: o.FigureFolder = None,
+    runs: list[Path],
+    docs: Path | None = None,
+    qrels: Path | None = None,
+    queries: Path | None = None,
+    label: str | None = None,
+    background: Path | None = None,
+    measures: str | None = None,
+    preset: str | None = None,
+    groups: str | None = None,
+    lexicon: str | None = None,
+    tokens: str | None = None,
+    missing: str | None = None,
+    unjudged: str | None = None,
+    unanswered: str | None = None,
+    no_relevant: str | None = None,
+    order: str | None = None,
+    fields: str | None = None,
+    run_format: str = defaults.RUN_FORMAT,
+    store: str = o.DEFAULT_STORE,
+    per_query: bool = False,
+    signature: bool = False,
+    decompose: bool = False,
+    resolver: str = defaults.RESOLVER,
+    as_json: bool = False,
+    as_tsv: bool = False,
+    latex: Path | None = None,
+    csv: Path | None = None,
+    figures: Path | None = None,
 ) -> None:
     """Measure one or more runs: the mean of each measure over the queries, with a 95% interval.
 

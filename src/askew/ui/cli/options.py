@@ -1,11 +1,13 @@
-"""Options that several commands share, each explained once."""
+"""The options of commands. Each is explained once: those of several commands here, the others above their command."""
 
 from __future__ import annotations
 
+import operator
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -16,123 +18,75 @@ if TYPE_CHECKING:
     from askew.report.table import Table
 
 DEFAULT_STORE = defaults.STORE
+SHARED = """
+--docs: The documents: a file (id TAB text, JSON Lines or Parquet; may be gzipped) or a folder of such files. In a
+    folder with queries and judgements, only the files of documents are read.
+--qrels: Judgements in TREC format.
+--queries: Use only the queries of this file ('id TAB text' or 'id,query,label' lines).
+--label: With --queries: use only queries with this label, such as 'n' (neutral).
+--background: A run file. The measure NFaiRR is normalized with the documents of this run.
+--measures: The measures, such as 'RR@10 ARaB(tf)@10 NFaiRR@10'; see 'askew list measures'.
+--preset: Use the measures and settings of a publication; see 'askew list presets'.
+--groups: The groups whose words are counted. 'age' counts all groups of the lexicon 'age'; 'age:old,young' counts two
+    of its groups. Instead of the name of a lexicon, you can give the path of a lexicon file. With --lexicon, give only
+    the groups: 'old,young'.
+--lexicon: A lexicon by name, or a .toml, .csv or .dic file.
+--tokens: The tokenizer, such as 'unclipped' or 'word'; see 'askew list tokenizers'.
+--missing: How to treat a ranked document without text: 'error' (stop), 'zero' (it names no group), 'drop' (remove it
+    before the cutoff) or 'skip' (remove it after the cutoff).
+--unjudged: How to treat a query without judgements: 'error' (stop), 'zero' (its effectiveness is 0) or 'absent' (leave
+    it out).
+--unanswered: How to treat a judged query without results: 'zero' (its effectiveness is 0) or 'absent' (leave it out).
+--no-relevant: How to treat a judged query without relevant documents: 'absent' (leave it out) or 'zero' (its
+    effectiveness is 0).
+--order: The order of the documents of a run: 'score' (by score, as in trec_eval) or 'file' (the order of the lines in
+    the run file, as in the published bias scripts).
+--fields: Fields that make up a document's text, such as 'title,text'.
+--run-format: Format of the runs: 'auto', 'trec', 'tsv', 'jsonl' or 'parquet'.
+--store $ASKEW_STORE: The folder or URL (s3://...) in which the results of finished steps are kept.
+--seed: Random seed.
+--json (as_json): Print JSON.
+--tsv (as_tsv): Print tab-separated columns.
+--latex: Also write the tables to this file, in LaTeX.
+--csv: Also write the numbers to this file, as CSV.
+--figures: Also write charts to this folder, as SVG files.
+"""
+Command = TypeVar("Command", bound=Callable[..., None])
 
-Docs = Annotated[
-    Path | None,
-    typer.Option(
-        help="The documents: a file (id TAB text, JSON Lines or Parquet; may be gzipped) or a folder of such files. "
-        "In a folder with queries and judgements, only the files of documents are read."
-    ),
-]
-Qrels = Annotated[Path | None, typer.Option(help="Judgements in TREC format.")]
-Queries = Annotated[
-    Path | None, typer.Option(help="Use only the queries of this file ('id TAB text' or 'id,query,label' lines).")
-]
-Label = Annotated[
-    str | None, typer.Option(help="With --queries: use only queries with this label, such as 'n' (neutral).")
-]
-Background = Annotated[
-    Path | None, typer.Option(help="A run file. The measure NFaiRR is normalized with the documents of this run.")
-]
-Measures = Annotated[
-    str | None, typer.Option(help="The measures, such as 'RR@10 ARaB(tf)@10 NFaiRR@10'; see 'askew list measures'.")
-]
-PresetName = Annotated[
-    str | None,
-    typer.Option("--preset", help="Use the measures and settings of a publication; see 'askew list presets'."),
-]
-LexiconName = Annotated[str | None, typer.Option("--lexicon", help="A lexicon by name, or a .toml, .csv or .dic file.")]
-GroupNames = Annotated[
-    str | None,
-    typer.Option(
-        "--groups",
-        help="The groups whose words are counted. 'age' counts all groups of the lexicon 'age'; 'age:old,young' counts "
-        "two of its groups. Instead of the name of a lexicon, you can give the path of a lexicon file. With --lexicon, "
-        "give only the groups: 'old,young'.",
-    ),
-]
-Tokens = Annotated[
-    str | None, typer.Option(help="The tokenizer, such as 'unclipped' or 'word'; see 'askew list tokenizers'.")
-]
-Missing = Annotated[
-    str | None,
-    typer.Option(
-        help="How to treat a ranked document without text: 'error' (stop), 'zero' (it names no group), 'drop' (remove "
-        "it before the cutoff) or 'skip' (remove it after the cutoff)."
-    ),
-]
-Unjudged = Annotated[
-    str | None,
-    typer.Option(
-        help="How to treat a query without judgements: 'error' (stop), 'zero' (its effectiveness is 0) or 'absent' "
-        "(leave it out)."
-    ),
-]
-Unanswered = Annotated[
-    str | None,
-    typer.Option(
-        help="How to treat a judged query without results: 'zero' (its effectiveness is 0) or 'absent' (leave it out)."
-    ),
-]
-NoRelevant = Annotated[
-    str | None,
-    typer.Option(
-        help="How to treat a judged query without relevant documents: 'absent' (leave it out) or 'zero' (its "
-        "effectiveness is 0)."
-    ),
-]
-Order = Annotated[
-    str | None,
-    typer.Option(
-        help="The order of the documents of a run: 'score' (by score, as in trec_eval) or 'file' (the order of the "
-        "lines in the run file, as in the published bias scripts)."
-    ),
-]
-Fields = Annotated[str | None, typer.Option(help="Fields that make up a document's text, such as 'title,text'.")]
-RunFormat = Annotated[str, typer.Option(help="Format of the runs: 'auto', 'trec', 'tsv', 'jsonl' or 'parquet'.")]
-StorePath = Annotated[
-    str,
-    typer.Option(
-        "--store",
-        envvar="ASKEW_STORE",
-        help="The folder or URL (s3://...) in which the results of finished steps are kept.",
-    ),
-]
-Seed = Annotated[int, typer.Option(help="Random seed.")]
-OwnSettings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="A setting of one method or filter, such as --set extract.count=5 for the method 'extract'; may be "
-        "repeated.",
-        metavar="OWNER.NAME=VALUE",
-    ),
-]
-SectionSettings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="A setting of a section of the recipe, such as --set retrieve.k=50 or --set reformulate.0.count=10; "
-        "may be repeated.",
-        metavar="SECTION.NAME=VALUE",
-    ),
-]
-EngineSettings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="A setting of the engine, such as --set concurrency=2, or of a reformulator or filter, such as "
-        "--set reduce.shortest=2; may be repeated. 'askew show ranker NAME' and 'askew show reformulator NAME' list "
-        "the settings.",
-        metavar="[METHOD.]NAME=VALUE",
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-AsTsv = Annotated[bool, typer.Option("--tsv", help="Print tab-separated columns.")]
 
-LatexFile = Annotated[Path | None, typer.Option("--latex", help="Also write the tables to this file, in LaTeX.")]
-CsvFile = Annotated[Path | None, typer.Option("--csv", help="Also write the numbers to this file, as CSV.")]
-FigureFolder = Annotated[Path | None, typer.Option("--figures", help="Also write charts to this folder, as SVG files.")]
+def options(text: str = "", shared: str = SHARED) -> Callable[[Command], Command]:
+    """Declare the arguments and options of a command, as its help lists them; the types are those of the function.
+
+    An entry is ``NAME: help`` for an argument, ``--name: help`` for an option. Before the colon there can also be
+    another flag (``-k --k``), how the value is shown (``--set NAME=VALUE``), a variable of the environment
+    (``--store $ASKEW_STORE``) and, if it has another name, the parameter: ``--json (as_json)``.
+    """
+    explained: dict[str, Any] = {}
+    for entry in re.split(r"\n(?=\S)", f"{shared}\n{text}".strip()):
+        head, _, about = " ".join(entry.split()).partition(": ")
+        words = head.split()
+        flags = [word for word in words if word.startswith("-")]
+        values = [word for word in words if not word.startswith(("-", "$", "("))]
+        variable = next((word[1:] for word in words if word.startswith("$")), None)
+        own_name = next((word.strip("()") for word in words if word.startswith("(")), None)
+        name = own_name or max(flags or values, key=len).partition("/")[0].strip("-").replace("-", "_").lower()
+        shown = values[0] if values and (flags or own_name) else None
+        explained[name] = (
+            typer.Option(*flags, help=about, metavar=shown, envvar=variable)
+            if flags
+            else typer.Argument(help=about, metavar=shown)
+        )
+
+    def declare(command: Command) -> Command:
+        hints = get_type_hints(command, include_extras=True)
+        for name in hints.keys() & explained.keys():
+            # A parameter that is annotated by typer itself, because its help is computed, stays as it is.
+            if not hasattr(hints[name], "__metadata__"):
+                hints[name] = operator.getitem(Annotated, (hints[name], explained[name]))
+        command.__annotations__ = hints
+        return command
+
+    return declare
 
 
 def write_tables(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -14,58 +14,36 @@ from askew.core.groups import Groups
 from askew.ui.cli import options as o
 from askew.ui.cli.render import Waiting, note, print_records, reasons, safe, say_json
 
-Labeled = Annotated[
-    Path,
-    typer.Argument(help="A CSV or TSV file of labeled pairs, with the columns 'original', 'variation' and 'label'."),
-]
 
-
+@o.options("""
+QUERIES: A file of queries, the folder of a collection, 'irds:ID' (a dataset of ir_datasets), or 'demo'.
+--query: Reformulate this one query, and print the best reformulations: those that are most likely to keep its meaning
+    and to be natural.
+--count: With --query: the number of reformulations to print.
+--out: The file to write the reformulations to: .tsv, .jsonl or .parquet.
+--method: A reformulator (see 'askew list reformulators'); may be repeated. Default: 'rewrite' and 'reduce'.
+--docs: Documents to read passages from: a file, a folder or 'irds:ID'.
+--index: A BM25 index to read passages from, instead of --docs.
+--filter (keep): A filter that drops unsuitable reformulations (see 'askew list filters'), or 'none'. May be repeated;
+    filters are applied in the given order. Default: 'rules', and for the method 'rewrite' also 'equivalence'.
+--depth: For methods that read passages: the number of top-ranked passages to read per query.
+--set OWNER.NAME=VALUE (settings): A setting of one method or filter, such as --set extract.count=5 for the method
+    'extract'; may be repeated.
+""")
 def reformulate_command(
-    queries: Annotated[
-        str | None,
-        typer.Argument(
-            help="A file of queries, the folder of a collection, 'irds:ID' (a dataset of ir_datasets), or 'demo'."
-        ),
-    ] = None,
-    query: Annotated[
-        str | None,
-        typer.Option(
-            help="Reformulate this one query, and print the best reformulations: those that are most likely to keep "
-            "its meaning and to be natural."
-        ),
-    ] = None,
-    count: Annotated[
-        int, typer.Option(help="With --query: the number of reformulations to print.")
-    ] = defaults.SUGGESTIONS,
-    out: Annotated[
-        Path | None, typer.Option(help="The file to write the reformulations to: .tsv, .jsonl or .parquet.")
-    ] = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A reformulator (see 'askew list reformulators'); may be repeated. Default: 'rewrite' and 'reduce'."
-        ),
-    ] = None,
-    docs: Annotated[
-        str | None, typer.Option(help="Documents to read passages from: a file, a folder or 'irds:ID'.")
-    ] = None,
-    index: Annotated[Path | None, typer.Option(help="A BM25 index to read passages from, instead of --docs.")] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filter",
-            help="A filter that drops unsuitable reformulations (see 'askew list filters'), or 'none'. May be "
-            "repeated; filters are applied in the given order. Default: 'rules', and for the method 'rewrite' also "
-            "'equivalence'.",
-        ),
-    ] = None,
-    depth: Annotated[
-        int, typer.Option(help="For methods that read passages: the number of top-ranked passages to read per query.")
-    ] = defaults.PASSAGES,
-    groups: o.GroupNames = None,
-    lexicon: o.LexiconName = None,
-    settings: o.OwnSettings = None,
-    as_json: o.AsJson = False,
+    queries: str | None = None,
+    query: str | None = None,
+    count: int = defaults.SUGGESTIONS,
+    out: Path | None = None,
+    method: list[str] | None = None,
+    docs: str | None = None,
+    index: Path | None = None,
+    keep: list[str] | None = None,
+    depth: int = defaults.PASSAGES,
+    groups: str | None = None,
+    lexicon: str | None = None,
+    settings: list[str] | None = None,
+    as_json: bool = False,
 ) -> None:
     """Reformulate queries with one or more methods. Report how many candidates were kept and dropped, and why."""
     from askew.rewrite.reformulate import candidates_of, check_place, default_filters, default_methods, write_candidates
@@ -125,32 +103,21 @@ def _one_query(
     note([f"{found.rejected.total()} more were dropped: {reasons(found.rejected)}"] if found.rejected else [])
 
 
+@o.options("""
+QUERIES: A file of queries, the folder of a collection, 'irds:ID' (a dataset of ir_datasets), or 'demo'.
+--classifier: The classifier: 'auto', 'lexical', 'query-groups' or 'transformer' (with --set model=FOLDER).
+--out: The file for the labels: .tsv, .jsonl or .parquet.
+--set NAME=VALUE (settings): A setting of the classifier, such as --set abstain_below=0.6; may be repeated. 'askew show
+    classifier NAME' lists the settings.
+""")
 def classify_command(
-    queries: Annotated[
-        str,
-        typer.Argument(
-            help="A file of queries, the folder of a collection, 'irds:ID' (a dataset of ir_datasets), or 'demo'."
-        ),
-    ],
-    classifier: Annotated[
-        str,
-        typer.Option(
-            help="The classifier: 'auto', 'lexical', 'query-groups' or 'transformer' (with --set model=FOLDER)."
-        ),
-    ] = defaults.CLASSIFIER,
-    out: Annotated[Path | None, typer.Option(help="The file for the labels: .tsv, .jsonl or .parquet.")] = None,
-    groups: o.GroupNames = None,
-    lexicon: o.LexiconName = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="A setting of the classifier, such as --set abstain_below=0.6; may be repeated. 'askew show "
-            "classifier NAME' lists the settings.",
-            metavar="NAME=VALUE",
-        ),
-    ] = None,
-    as_json: o.AsJson = False,
+    queries: str,
+    classifier: str = defaults.CLASSIFIER,
+    out: Path | None = None,
+    groups: str | None = None,
+    lexicon: str | None = None,
+    settings: list[str] | None = None,
+    as_json: bool = False,
 ) -> None:
     """Classify which group each query asks about, or none. If the file has labels, report the accuracy."""
     from askew.rewrite.classifiers import classify
@@ -174,39 +141,24 @@ def classify_command(
         )
 
 
+@o.options("""
+LABELED: A CSV or TSV file of labeled pairs, with the columns 'original', 'variation' and 'label'.
+--similarity: How to measure the similarity of two queries: 'light' (without a model) or 'neural' (with a model; needs
+    the optional extra 'neural').
+--rule: How to choose the threshold: 'f1' (the highest F1) or 'precision' (a precision of at least --least).
+--least: With '--rule precision': the lowest acceptable precision of the threshold. Precision is the share of kept pairs
+    that are labeled as having the same meaning.
+--set NAME=VALUE (settings): A setting of the similarity measure of --similarity, such as --set batch_size=16; may be
+    repeated. 'askew show filter semantic' lists the settings.
+""")
 def calibrate_command(
-    labeled: Labeled,
-    similarity: Annotated[
-        str,
-        typer.Option(
-            help="How to measure the similarity of two queries: 'light' (without a model) or 'neural' (with a model; "
-            "needs the optional extra 'neural')."
-        ),
-    ] = defaults.SIMILARITY,
-    rule: Annotated[
-        str,
-        typer.Option(
-            help="How to choose the threshold: 'f1' (the highest F1) or 'precision' (a precision of at least --least)."
-        ),
-    ] = defaults.THRESHOLD_RULE,
-    least: Annotated[
-        float,
-        typer.Option(
-            help="With '--rule precision': the lowest acceptable precision of the threshold. Precision is the share of "
-            "kept pairs that are labeled as having the same meaning."
-        ),
-    ] = defaults.LEAST_PRECISION,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="A setting of the similarity measure of --similarity, such as --set batch_size=16; may be repeated. "
-            "'askew show filter semantic' lists the settings.",
-            metavar="NAME=VALUE",
-        ),
-    ] = None,
-    seed: o.Seed = defaults.CALIBRATION_SEED,
-    as_json: o.AsJson = False,
+    labeled: Path,
+    similarity: str = defaults.SIMILARITY,
+    rule: str = defaults.THRESHOLD_RULE,
+    least: float = defaults.LEAST_PRECISION,
+    settings: list[str] | None = None,
+    seed: int = defaults.CALIBRATION_SEED,
+    as_json: bool = False,
 ) -> None:
     """Choose the threshold of the semantic filter by labeled pairs.
 

@@ -16,31 +16,25 @@ from askew.ui.cli.render import Waiting, note, print_table, say, say_frame, say_
 _MOST_SHOWN = 10
 
 
+@o.options("""
+RUNS: Two or more run files in TREC, TSV, JSON Lines or Parquet format; may be gzipped.
+--measures: Measures of lean, such as 'ARaB(tf) NFaiRR'. Give no cutoffs here, because --cutoffs sets them. Default:
+    ARaB (tc, tf and bool), NFaiRR and LexiconShare.
+--lexicons: Lexicons to compare, by name or file, such as 'gender,my.csv'. Default: all shipped lexicons that have the
+    groups of --groups (by default 'female' and 'male').
+--html: Write an HTML page with a heat map to this file.
+--out: Write report.html and all tables to this folder.
+""")
 def command(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(help="Two or more run files in TREC, TSV, JSON Lines or Parquet format; may be gzipped."),
-    ],
-    docs: o.Docs = None,
-    queries: o.Queries = None,
-    label: o.Label = None,
-    background: o.Background = None,
-    measures: Annotated[
-        str | None,
-        typer.Option(
-            help="Measures of lean, such as 'ARaB(tf) NFaiRR'. Give no cutoffs here, because --cutoffs sets them. "
-            "Default: ARaB (tc, tf and bool), NFaiRR and LexiconShare."
-        ),
-    ] = None,
-    groups: o.GroupNames = None,
-    lexicon: o.LexiconName = None,
-    lexicons: Annotated[
-        str | None,
-        typer.Option(
-            help="Lexicons to compare, by name or file, such as 'gender,my.csv'. Default: all shipped lexicons that "
-            "have the groups of --groups (by default 'female' and 'male')."
-        ),
-    ] = None,
+    runs: list[Path],
+    docs: Path | None = None,
+    queries: Path | None = None,
+    label: str | None = None,
+    background: Path | None = None,
+    measures: str | None = None,
+    groups: str | None = None,
+    lexicon: str | None = None,
+    lexicons: str | None = None,
     tokens: Annotated[
         str | None, typer.Option(help=f"Tokenizers to compare. Default: {','.join(defaults.SENSITIVITY_TOKENS)}.")
     ] = None,
@@ -68,14 +62,14 @@ def command(
             f"{','.join(defaults.SENSITIVITY_WHO)}."
         ),
     ] = None,
-    order: o.Order = None,
-    fields: o.Fields = None,
-    run_format: o.RunFormat = defaults.RUN_FORMAT,
-    store: o.StorePath = o.DEFAULT_STORE,
-    html: Annotated[Path | None, typer.Option(help="Write an HTML page with a heat map to this file.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write report.html and all tables to this folder.")] = None,
-    as_json: o.AsJson = False,
-    as_tsv: o.AsTsv = False,
+    order: str | None = None,
+    fields: str | None = None,
+    run_format: str = defaults.RUN_FORMAT,
+    store: str = o.DEFAULT_STORE,
+    html: Path | None = None,
+    out: Path | None = None,
+    as_json: bool = False,
+    as_tsv: bool = False,
 ) -> None:
     """Measure the lean of runs with different measures, lexicons and settings; report if the order of runs changes.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -21,65 +22,39 @@ if TYPE_CHECKING:
     from askew.ui.explorer.opening import Sources
 
 
-StoreFolder = Annotated[
-    Path | None, typer.Argument(help="The folder of a store that 'askew run' wrote. Default: the embedded demo.")
-]
-Index = Annotated[
-    Path | None,
-    typer.Option(
-        help="An index, written by 'askew index', with the texts of the documents. Default: the index of the store."
-    ),
-]
-CollectionName = Annotated[
-    str | None,
-    typer.Option("--collection", help="The collection of queries and judgements: a folder, 'irds:ID', or 'demo'."),
-]
-RecipeName = Annotated[
-    str | None,
-    typer.Option(
-        "--recipe",
-        help="The recipe whose methods and filters make the reformulations. Default: the recipe of the store, or "
-        "the shipped recipe 'refairmulate'.",
-    ),
-]
-Logs = Annotated[Path | None, typer.Option(help="A folder that 'askew logs --out' wrote.")]
-Runs = Annotated[Path | None, typer.Option(help="A folder of TREC runs that the explorer can compare.")]
-Audit = Annotated[
-    Path | None, typer.Option(help="A folder that 'askew audit --out' wrote, or a folder of several such folders.")
-]
-Host = Annotated[
-    str, typer.Option(help="The address to listen on. If other machines can reach the address, a token is needed.")
-]
-Port = Annotated[int, typer.Option(help="The port to listen on; 0 chooses a free port.")]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="A file with the token that clients must send. Without this option, the token is the value of the "
-        "environment variable ASKEW_TOKEN."
-    ),
-]
-AllowedHost = Annotated[
-    list[str] | None,
-    typer.Option(help="Also answer requests for this host name, such as search.example.org; may be repeated."),
-]
-BehindProxy = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="The address or network of a TLS proxy in front of this service, such as 127.0.0.1; may be repeated. "
-        "With this option, the service trusts the X-Forwarded-For header of the proxy, sends cookies over TLS only, "
-        "and needs a token."
-    ),
-]
-RateLimit = Annotated[float, typer.Option("--rate", help="The number of requests per second that a client may send.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request on stderr, without the text of queries.")]
+_explorer = partial(
+    o.options,
+    shared=f"""{o.SHARED}
+STORE: The folder of a store that 'askew run' wrote. Default: the embedded demo.
+--index: An index, written by 'askew index', with the texts of the documents. Default: the index of the store.
+--collection: The collection of queries and judgements: a folder, 'irds:ID', or 'demo'.
+--recipe: The recipe whose methods and filters make the reformulations. Default: the recipe of the store, or the shipped
+    recipe 'refairmulate'.
+""",
+)
 
 
+@_explorer("""
+--logs: A folder that 'askew logs --out' wrote.
+--runs: A folder of TREC runs that the explorer can compare.
+--audit: A folder that 'askew audit --out' wrote, or a folder of several such folders.
+--host: The address to listen on. If other machines can reach the address, a token is needed.
+--port: The port to listen on; 0 chooses a free port.
+--token-file: A file with the token that clients must send. Without this option, the token is the value of the
+    environment variable ASKEW_TOKEN.
+--allowed-host: Also answer requests for this host name, such as search.example.org; may be repeated.
+--behind-proxy: The address or network of a TLS proxy in front of this service, such as 127.0.0.1; may be repeated. With
+    this option, the service trusts the X-Forwarded-For header of the proxy, sends cookies over TLS only, and needs a
+    token.
+--rate: The number of requests per second that a client may send.
+--verbose: Log each request on stderr, without the text of queries.
+""")
 def serve_command(
-    store: StoreFolder = None, index: Index = None, collection: CollectionName = None, recipe: RecipeName = None,
-    groups: o.GroupNames = None, lexicon: o.LexiconName = None, measures: o.Measures = None, logs: Logs = None,
-    runs: Runs = None, audit: Audit = None, host: Host = defaults.HOST, port: Port = defaults.PORT,
-    token_file: TokenFile = None, allowed_host: AllowedHost = None, behind_proxy: BehindProxy = None,
-    rate: RateLimit = defaults.RATE, verbose: Verbose = False,
+    store: Path | None = None, index: Path | None = None, collection: str | None = None, recipe: str | None = None,
+    groups: str | None = None, lexicon: str | None = None, measures: str | None = None, logs: Path | None = None,
+    runs: Path | None = None, audit: Path | None = None, host: str = defaults.HOST, port: int = defaults.PORT,
+    token_file: Path | None = None, allowed_host: list[str] | None = None, behind_proxy: list[str] | None = None,
+    rate: float = defaults.RATE, verbose: bool = False,
 ) -> None:  # fmt: skip
     """Serve the explorer: search, measure the bias (lean) of the results, reformulate. Also a REST service.
 
@@ -97,9 +72,10 @@ def serve_command(
     serve(settings, lambda address: typer.echo(f"askew: {address}", color=False), verbose)
 
 
+@_explorer()
 def mcp_command(
-    store: StoreFolder = None, index: Index = None, collection: CollectionName = None, recipe: RecipeName = None,
-    groups: o.GroupNames = None, lexicon: o.LexiconName = None, measures: o.Measures = None,
+    store: Path | None = None, index: Path | None = None, collection: str | None = None, recipe: str | None = None,
+    groups: str | None = None, lexicon: str | None = None, measures: str | None = None,
 ) -> None:  # fmt: skip
     """Offer search, reformulate, compare, measure and measure_text to a language model, over standard input (MCP)."""
     _need("askew mcp", "mcp")

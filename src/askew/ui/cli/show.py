@@ -25,9 +25,12 @@ if TYPE_CHECKING:
 # ``askew models``: the trained models that askew ships, and the model card of one of them.
 
 
+@o.options("""
+NAME: Print the card of this model.
+""")
 def models_command(
-    name: Annotated[str | None, typer.Argument(help="Print the card of this model.")] = None,
-    as_json: o.AsJson = False,
+    name: str | None = None,
+    as_json: bool = False,
 ) -> None:
     """List the trained models that askew ships: task, base model, license, size, training data, measure."""
     from askew.train.shipped import shipped_model, shipped_models
@@ -69,9 +72,10 @@ _KINDS_LISTED = (
 _KINDS_SHOWN = "lexicon, measure, preset, ranker, reformulator, filter, classifier, recipe, store"
 
 
+@o.options()
 def list_command(
     what: Annotated[str, typer.Argument(help=f"One of: {_KINDS_LISTED}.")],
-    as_json: o.AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """List all items of one kind, one per line."""
     check_name("list", what, _LISTS)
@@ -174,10 +178,13 @@ _LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 }  # fmt: skip
 
 
+@o.options("""
+NAME: The name, file or folder of the item.
+""")
 def show_command(
     what: Annotated[str, typer.Argument(help=f"The kind of the item, one of: {_KINDS_SHOWN}.")],
-    name: Annotated[str, typer.Argument(help="The name, file or folder of the item.")],
-    as_json: o.AsJson = False,
+    name: str,
+    as_json: bool = False,
 ) -> None:
     """Show a lexicon with its terms, a measure, preset or plugin with its settings, a recipe, or a store."""
     check_name("thing to show", what, _THINGS)

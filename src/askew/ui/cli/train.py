@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -29,17 +30,16 @@ train_app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-Out = Annotated[Path, typer.Option(help="A new folder for the model, its model card and its measured values.")]
-Seed = Annotated[int | None, typer.Option(help="The random seed for the folds, the sampling and the training.")]
-Device = Annotated[str | None, typer.Option(help="The device: 'auto' (a GPU if there is one), 'cpu' or 'cuda'.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="A setting of the training, such as --set epochs=3; may be repeated.",
-        metavar="NAME=VALUE",
-    ),
-]
+
+_training = partial(
+    o.options,
+    shared=f"""{o.SHARED}
+--out: A new folder for the model, its model card and its measured values.
+--seed: The random seed for the folds, the sampling and the training.
+--device: The device: 'auto' (a GPU if there is one), 'cpu' or 'cuda'.
+--set NAME=VALUE (settings): A setting of the training, such as --set epochs=3; may be repeated.
+""",
+)
 
 
 def fit(
@@ -67,21 +67,20 @@ def say_trained(done: Trained) -> None:
 @train_app.command(
     "classifier", short_help="Train a classifier that predicts which group a query asks about.", cls=WithDefaults
 )
+@_training("""
+DATA: A CSV, JSON Lines or Parquet file of labeled queries, each with an id, a text and a label.
+--folds: The number of folds of the cross-validation.
+""")
 def classifier_command(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="A CSV, JSON Lines or Parquet file of labeled queries, each with an id, a text and a label."
-        ),
-    ],
-    out: Out,
-    groups: o.GroupNames = None,
-    lexicon: o.LexiconName = None,
-    folds: Annotated[int | None, typer.Option(help="The number of folds of the cross-validation.")] = None,
-    seed: Seed = None,
-    device: Device = None,
-    settings: Settings = None,
-    as_json: o.AsJson = False,
+    data: Path,
+    out: Path,
+    groups: str | None = None,
+    lexicon: str | None = None,
+    folds: int | None = None,
+    seed: int | None = None,
+    device: str | None = None,
+    settings: list[str] | None = None,
+    as_json: bool = False,
 ) -> None:
     """Train a classifier that predicts which group a query asks about, or none.
 
@@ -110,29 +109,22 @@ def classifier_command(
 @train_app.command(
     "adapter", short_help="Train a relevance model without gender preference (GrepBiasIR).", cls=WithDefaults
 )
+@_training("""
+DATA: The folder of the dataset GrepBiasIR (queries-documents_CATEGORY.csv).
+--method: Which weights are trained: 'head' (only a head on a frozen encoder), 'lora' (low-rank adapters, with PEFT) or
+    'full' (all weights).
+--seeds: Train and measure this many models, each with another random seed. Only the model with the first seed is
+    written.
+""")
 def adapter_command(
-    data: Annotated[
-        Path, typer.Argument(help="The folder of the dataset GrepBiasIR (queries-documents_CATEGORY.csv).")
-    ],
-    out: Out,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="Which weights are trained: 'head' (only a head on a frozen encoder), 'lora' (low-rank adapters, with "
-            "PEFT) or 'full' (all weights)."
-        ),
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            help="Train and measure this many models, each with another random seed. Only the model with the first "
-            "seed is written."
-        ),
-    ] = None,
-    seed: Seed = None,
-    device: Device = None,
-    settings: Settings = None,
-    as_json: o.AsJson = False,
+    data: Path,
+    out: Path,
+    method: str | None = None,
+    seeds: int | None = None,
+    seed: int | None = None,
+    device: str | None = None,
+    settings: list[str] | None = None,
+    as_json: bool = False,
 ) -> None:
     """Train a relevance model without a gender preference, and measure it on held-out categories.
 
@@ -164,52 +156,33 @@ def _print_table(title: str, names: Any, rows: Any) -> None:
 
 # ``askew train generator`` and ``askew train rewriter``: models that write queries.
 
-Model = Annotated[
-    str | None, typer.Option(help="The model to start from: a folder or a hub id, such as google-t5/t5-base.")
-]
 
-
+@_training("""
+COLLECTION: Judged passages: a folder, 'irds:ID', or 'demo'.
+--preset: A published training setup: 'repair2023' or 'repair2023-aol'.
+--direction: 'passage-query': the model reads a passage and writes a query. 'query-passage': the reverse.
+--join: How to use several passages of a query: 'replicate' (a training pair for each passage) or 'concatenate' (one
+    pair with all passages).
+--split: How to separate the test data from the training data: 'apart' (no query and no passage is in both), 'query' (no
+    query is in both) or 'none' (both have all pairs, as in RePair; discouraged).
+--context/--no-context: Put the id of the user who typed the query before the input of the model.
+--fields: The fields of a passage to read, such as 'title,url,text'.
+--model: The model to start from: a folder or a hub id, such as google-t5/t5-base.
+""")
 def generator_command(
-    collection: Annotated[str, typer.Argument(help="Judged passages: a folder, 'irds:ID', or 'demo'.")],
-    out: Out,
-    preset: Annotated[
-        str | None,
-        typer.Option(help="A published training setup: 'repair2023' or 'repair2023-aol'.", show_default=False),
-    ] = None,
-    model: Model = None,
-    direction: Annotated[
-        str | None,
-        typer.Option(
-            help="'passage-query': the model reads a passage and writes a query. 'query-passage': the reverse."
-        ),
-    ] = None,
-    join: Annotated[
-        str | None,
-        typer.Option(
-            help="How to use several passages of a query: 'replicate' (a training pair for each passage) or "
-            "'concatenate' (one pair with all passages)."
-        ),
-    ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="How to separate the test data from the training data: 'apart' (no query and no passage is in both), "
-            "'query' (no query is in both) or 'none' (both have all pairs, as in RePair; discouraged)."
-        ),
-    ] = None,
-    context: Annotated[
-        bool | None,
-        typer.Option(
-            "--context/--no-context", help="Put the id of the user who typed the query before the input of the model."
-        ),
-    ] = None,
-    fields: Annotated[
-        str | None, typer.Option(help="The fields of a passage to read, such as 'title,url,text'.")
-    ] = None,
-    settings: Settings = None,
-    device: Device = None,
-    seed: Seed = None,
-    as_json: o.AsJson = False,
+    collection: str,
+    out: Path,
+    preset: str | None = None,
+    model: str | None = None,
+    direction: str | None = None,
+    join: str | None = None,
+    split: str | None = None,
+    context: bool | None = None,
+    fields: str | None = None,
+    settings: list[str] | None = None,
+    device: str | None = None,
+    seed: int | None = None,
+    as_json: bool = False,
 ) -> None:
     """Train a model that writes the query that a passage answers, for the reformulator 'docquery'.
 
@@ -234,32 +207,26 @@ def generator_command(
     return None
 
 
+@_training("""
+PAIRS: Pairs of a query and a more effective reformulation: a store that 'askew run repair' wrote, a published dataset,
+    or a file of RePair.
+--kind: The kind of model: 'seq2seq' (T5) or 'causal' (a language model with an adapter).
+--box: The subset of pairs to train on: 'gold', 'platinum' or 'diamond'. If the file of pairs has values of a measure, a
+    criterion such as 'refined > original' is also allowed.
+--beams: The number of beams for rewriting held-out queries.
+--model: The model to start from: a folder or a hub id, such as google-t5/t5-base.
+""")
 def rewriter_command(
-    pairs: Annotated[
-        Path,
-        typer.Argument(
-            help="Pairs of a query and a more effective reformulation: a store that 'askew run repair' wrote, a "
-            "published dataset, or a file of RePair."
-        ),
-    ],
-    out: Out,
-    kind: Annotated[
-        str | None,
-        typer.Option(help="The kind of model: 'seq2seq' (T5) or 'causal' (a language model with an adapter)."),
-    ] = None,
-    box: Annotated[
-        str | None,
-        typer.Option(
-            help="The subset of pairs to train on: 'gold', 'platinum' or 'diamond'. If the file of pairs has values of "
-            "a measure, a criterion such as 'refined > original' is also allowed."
-        ),
-    ] = None,
-    model: Model = None,
-    beams: Annotated[int | None, typer.Option(help="The number of beams for rewriting held-out queries.")] = None,
-    settings: Settings = None,
-    device: Device = None,
-    seed: Seed = None,
-    as_json: o.AsJson = False,
+    pairs: Path,
+    out: Path,
+    kind: str | None = None,
+    box: str | None = None,
+    model: str | None = None,
+    beams: int | None = None,
+    settings: list[str] | None = None,
+    device: str | None = None,
+    seed: int | None = None,
+    as_json: bool = False,
 ) -> None:
     """Train a model that rewrites queries, on pairs (a query, a better one), and measure it on held-out queries.
 
@@ -295,66 +262,50 @@ def _print(title: str, rows: Mapping[str, Any]) -> None:
 
 # ``askew negatives``, ``askew train ranker``, ``askew train selector``, ``askew rerank``: rankers that lean less.
 
-Run = Annotated[Path, typer.Argument(help="The run to read, in any format that 'askew measure' reads.")]
-Docs = Annotated[Path, typer.Option(help="The documents: a file or folder.")]
-Queries = Annotated[Path, typer.Option(help="The texts of the queries: id TAB text, or JSON Lines.")]
-Qrels = Annotated[Path, typer.Option(help="The judgements.")]
-LeanKind = Annotated[
-    str | None,
-    typer.Option(
-        help="How to measure the bias (lean) of a document: 'tc', 'tf' or 'bool' (as in the measure ARaB), or "
-        "'neutrality' (as in the measure NFaiRR)."
-    ),
-]
-Preset = Annotated[
-    str | None,
-    typer.Option(
-        help="How to choose the negatives of a query: 'bigdeli2022' (some are the documents that lean most, the others "
-        "are random) or 'original' (all are random)."
-    ),
-]
-Encoder = Annotated[
-    str | None, typer.Option(help="The pretrained encoder to train further: a name, a folder or a hub id.")
-]
+
+_of_run = partial(
+    _training,
+    shared=f"""{_training.keywords['shared']}
+RUN: The run to read, in any format that 'askew measure' reads.
+--docs: The documents: a file or folder.
+--queries: The texts of the queries: id TAB text, or JSON Lines.
+--qrels: The judgements.
+--lean: How to measure the bias (lean) of a document: 'tc', 'tf' or 'bool' (as in the measure ARaB), or 'neutrality' (as
+    in the measure NFaiRR).
+--preset: How to choose the negatives of a query: 'bigdeli2022' (some are the documents that lean most, the others are
+    random) or 'original' (all are random).
+""",
+)
 
 
+@_of_run("""
+--out: The JSON Lines file to write.
+--layout: Format of the file: 'st-pairs' or 'st-triples' (pairs or triples for sentence-transformers), 'tevatron' or
+    'flagembedding' (for the libraries with these names).
+--count: The number of negatives per query.
+--share: Choose this share of a query's negatives by lean: the documents that lean most among the query's top-ranked
+    documents. The other negatives are random.
+--depth: Choose negatives among this number of top-ranked documents per query.
+--exclude: Documents that are never negatives: 'judged' (all judged documents) or 'relevant' (only documents that are
+    judged relevant).
+""")
 def negatives_command(
-    run: Run,
-    docs: Docs,
-    queries: Queries,
-    qrels: Qrels,
-    out: Annotated[Path, typer.Option(help="The JSON Lines file to write.")],
-    layout: Annotated[
-        str | None,
-        typer.Option(
-            help="Format of the file: 'st-pairs' or 'st-triples' (pairs or triples for sentence-transformers), "
-            "'tevatron' or 'flagembedding' (for the libraries with these names)."
-        ),
-    ] = None,
-    preset: Preset = None,
-    count: Annotated[int | None, typer.Option(help="The number of negatives per query.")] = None,
-    share: Annotated[
-        float | None,
-        typer.Option(
-            help="Choose this share of a query's negatives by lean: the documents that lean most among the query's "
-            "top-ranked documents. The other negatives are random."
-        ),
-    ] = None,
-    depth: Annotated[
-        int | None, typer.Option(help="Choose negatives among this number of top-ranked documents per query.")
-    ] = None,
-    exclude: Annotated[
-        str | None,
-        typer.Option(
-            help="Documents that are never negatives: 'judged' (all judged documents) or 'relevant' (only documents "
-            "that are judged relevant)."
-        ),
-    ] = None,
-    lean: LeanKind = None,
-    groups: o.GroupNames = None,
-    lexicon: o.LexiconName = None,
-    seed: Seed = None,
-    as_json: o.AsJson = False,
+    run: Path,
+    docs: Path,
+    queries: Path,
+    qrels: Path,
+    out: Path,
+    layout: str | None = None,
+    preset: str | None = None,
+    count: int | None = None,
+    share: float | None = None,
+    depth: int | None = None,
+    exclude: str | None = None,
+    lean: str | None = None,
+    groups: str | None = None,
+    lexicon: str | None = None,
+    seed: int | None = None,
+    as_json: bool = False,
 ) -> None:
     """Sample training negatives from a run, some of them the documents that lean most, and write them for a trainer.
 
@@ -386,43 +337,34 @@ def negatives_command(
     )
 
 
+@_of_run("""
+--loss: The training loss: 'bce' (binary cross-entropy), 'hinge' (a margin between the scores of relevant documents and
+    negatives), 'bias-aware' ('hinge' with a larger margin for negatives that lean more) or 'lean-list' ('bce', plus a
+    penalty for high scores of documents that lean).
+--adversary: The strength of adversarial training, 0 or more. Adversarial training makes it hard to predict from the
+    encoder's vectors which group a document leans toward. 0 turns it off.
+--part: The part of the queries to train on: 'train', 'dev', 'test', or '' for all queries. The text of a query
+    determines its part.
+--model: The pretrained encoder to train further: a name, a folder or a hub id.
+""")
 def ranker_command(
-    run: Run,
-    docs: Docs,
-    queries: Queries,
-    qrels: Qrels,
-    out: Out,
-    preset: Preset = None,
-    loss: Annotated[
-        str | None,
-        typer.Option(
-            help="The training loss: 'bce' (binary cross-entropy), 'hinge' (a margin between the scores of relevant "
-            "documents and negatives), 'bias-aware' ('hinge' with a larger margin for negatives that lean more) or "
-            "'lean-list' ('bce', plus a penalty for high scores of documents that lean)."
-        ),
-    ] = None,
-    adversary: Annotated[
-        float | None,
-        typer.Option(
-            help="The strength of adversarial training, 0 or more. Adversarial training makes it hard to predict from "
-            "the encoder's vectors which group a document leans toward. 0 turns it off."
-        ),
-    ] = None,
-    model: Encoder = None,
-    lean: LeanKind = None,
-    groups: o.GroupNames = None,
-    lexicon: o.LexiconName = None,
-    part: Annotated[
-        str | None,
-        typer.Option(
-            help="The part of the queries to train on: 'train', 'dev', 'test', or '' for all queries. The text of a "
-            "query determines its part."
-        ),
-    ] = None,
-    settings: Settings = None,
-    device: Device = None,
-    seed: Seed = None,
-    as_json: o.AsJson = False,
+    run: Path,
+    docs: Path,
+    queries: Path,
+    qrels: Path,
+    out: Path,
+    preset: str | None = None,
+    loss: str | None = None,
+    adversary: float | None = None,
+    model: str | None = None,
+    lean: str | None = None,
+    groups: str | None = None,
+    lexicon: str | None = None,
+    part: str | None = None,
+    settings: list[str] | None = None,
+    device: str | None = None,
+    seed: int | None = None,
+    as_json: bool = False,
 ) -> None:
     """Train a cross-encoder with negatives from a run. If stopped, the same command resumes from the last checkpoint.
 
@@ -448,69 +390,41 @@ def ranker_command(
     return None
 
 
+@_training("""
+SOURCE: The folder of a store that 'askew run' wrote, or of a published dataset.
+--preset: The input of the model: 'refairmulate2025' (the texts of the query and of the reformulation) or
+    'refairmulate2025-code' (also the top-ranked passage that each of these texts retrieves).
+--learns: Which reformulations the model learns to prefer: 'refairmulate' (those selected for the dataset),
+    'effectiveness' (those that improve effectiveness) or 'no-loss' (those that do not worsen effectiveness). For
+    'refairmulate', the negative examples are the reformulations in the subset 'negative' of the dataset. For
+    'effectiveness' and 'no-loss', the negative examples are reformulations that worsen effectiveness.
+--passages: How to append the top-ranked passage to the text that retrieved it: 'none' (no passage), 'separator' (after
+    the separator token of the tokenizer) or 'literal' (after the characters [SEP]).
+--lean-aware/--no-lean-aware: Also learn the rule 'lean-aware': among the reformulations with a low risk of losing
+    effectiveness, select the one whose results lean least. By default, the rule is learned if the source is a store
+    with the results of all reformulations.
+--similar: The sentence encoder that measures how similar retrieved documents are to the query; '' for no encoder.
+--margin: The acceptable loss of mean RR@10, compared with the original queries. A test on held-out queries checks
+    whether the actual loss is smaller than this value.
+--slack: Set the largest mean loss of effectiveness that the rule 'lean-aware' may have on the dev queries, by the upper
+    end of its 95% interval. To stay below it, askew raises the probability of no loss that a reformulation must reach.
+--model: The pretrained encoder to train further: a name, a folder or a hub id.
+""")
 def selector_command(
-    source: Annotated[
-        Path, typer.Argument(help="The folder of a store that 'askew run' wrote, or of a published dataset.")
-    ],
-    out: Out,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="The input of the model: 'refairmulate2025' (the texts of the query and of the reformulation) or "
-            "'refairmulate2025-code' (also the top-ranked passage that each of these texts retrieves)."
-        ),
-    ] = None,
-    learns: Annotated[
-        str | None,
-        typer.Option(
-            help="Which reformulations the model learns to prefer: 'refairmulate' (those selected for the dataset), "
-            "'effectiveness' (those that improve effectiveness) or 'no-loss' (those that do not worsen effectiveness). "
-            "For 'refairmulate', the negative examples are the reformulations in the subset 'negative' of the dataset. "
-            "For 'effectiveness' and 'no-loss', the negative examples are reformulations that worsen effectiveness."
-        ),
-    ] = None,
-    passages: Annotated[
-        str | None,
-        typer.Option(
-            help="How to append the top-ranked passage to the text that retrieved it: 'none' (no passage), 'separator' "
-            "(after the separator token of the tokenizer) or 'literal' (after the characters [SEP])."
-        ),
-    ] = None,
-    model: Encoder = None,
-    lean_aware: Annotated[
-        bool | None,
-        typer.Option(
-            help="Also learn the rule 'lean-aware': among the reformulations with a low risk of losing effectiveness, "
-            "select the one whose results lean least. By default, the rule is learned if the source is a store with "
-            "the results of all reformulations."
-        ),
-    ] = None,
-    similar: Annotated[
-        str | None,
-        typer.Option(
-            help="The sentence encoder that measures how similar retrieved documents are to the query; '' for no "
-            "encoder."
-        ),
-    ] = None,
-    margin: Annotated[
-        float | None,
-        typer.Option(
-            help="The acceptable loss of mean RR@10, compared with the original queries. A test on held-out queries "
-            "checks whether the actual loss is smaller than this value."
-        ),
-    ] = None,
-    slack: Annotated[
-        float | None,
-        typer.Option(
-            help="Set the largest mean loss of effectiveness that the rule 'lean-aware' may have on the dev queries, "
-            "by the upper end of its 95% interval. To stay below it, askew raises the probability of no loss that a "
-            "reformulation must reach."
-        ),
-    ] = None,
-    settings: Settings = None,
-    device: Device = None,
-    seed: Seed = None,
-    as_json: o.AsJson = False,
+    source: Path,
+    out: Path,
+    preset: str | None = None,
+    learns: str | None = None,
+    passages: str | None = None,
+    model: str | None = None,
+    lean_aware: bool | None = None,
+    similar: str | None = None,
+    margin: float | None = None,
+    slack: float | None = None,
+    settings: list[str] | None = None,
+    device: str | None = None,
+    seed: int | None = None,
+    as_json: bool = False,
 ) -> None:
     """Train a selector: a model that chooses among reformulations of a query, without judgements at query time.
 
@@ -575,46 +489,36 @@ def _say_next(begin: str, model: object, queries: Path) -> None:
     typer.echo(f"  {begin} {first} \\\n    --queries {second}")
 
 
+@_of_run("""
+--out: The run file to write, in TREC format, or in Parquet format if its name ends in .parquet.
+--model: A cross-encoder: a folder or a hub id.
+--queries: The texts of the queries; needed for a cross-encoder.
+--method: The reranking method: 'crossencoder', 'greedy', 'mmr', 'detconstsort' or 'fairtopk'.
+-k --k: The number of documents to write per query.
+--depth: The number of top-ranked documents to rerank per query; lower-ranked documents are not written.
+--targets: For the methods 'detconstsort' and 'fairtopk': the target shares of neutral documents and of each group, such
+    as 'neutral:0.5,GROUP:0.5'. With 'even', neutral documents keep the share that they have in the original list, and
+    all groups get equal shares of the rest.
+--strength: For 'greedy': how many of the remaining top-ranked documents are candidates for the next rank (1: the order
+    does not change). For 'mmr', 'detconstsort' and 'fairtopk': the strength of the reranking, from 0 (weakest) to 1
+    (strongest).
+--batch-size: The number of query-document pairs per batch.
+""")
 def rerank_command(
-    run: Run,
-    docs: Docs,
-    out: Annotated[
-        Path,
-        typer.Option(help="The run file to write, in TREC format, or in Parquet format if its name ends in .parquet."),
-    ],
-    model: Annotated[str | None, typer.Option(help="A cross-encoder: a folder or a hub id.")] = None,
-    queries: Annotated[Path | None, typer.Option(help="The texts of the queries; needed for a cross-encoder.")] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(help="The reranking method: 'crossencoder', 'greedy', 'mmr', 'detconstsort' or 'fairtopk'."),
-    ] = None,
-    k: Annotated[int | None, typer.Option("-k", "--k", help="The number of documents to write per query.")] = None,
-    depth: Annotated[
-        int | None,
-        typer.Option(
-            help="The number of top-ranked documents to rerank per query; lower-ranked documents are not written."
-        ),
-    ] = None,
-    targets: Annotated[
-        str | None,
-        typer.Option(
-            help="For the methods 'detconstsort' and 'fairtopk': the target shares of neutral documents and of each "
-            "group, such as 'neutral:0.5,GROUP:0.5'. With 'even', neutral documents keep the share that they have in "
-            "the original list, and all groups get equal shares of the rest."
-        ),
-    ] = None,
-    strength: Annotated[
-        float | None,
-        typer.Option(
-            help="For 'greedy': how many of the remaining top-ranked documents are candidates for the next rank (1: "
-            "the order does not change). For 'mmr', 'detconstsort' and 'fairtopk': the strength of the reranking, from "
-            "0 (weakest) to 1 (strongest)."
-        ),
-    ] = None,
-    groups: o.GroupNames = None,
-    lexicon: o.LexiconName = None,
-    batch_size: Annotated[int | None, typer.Option(help="The number of query-document pairs per batch.")] = None,
-    device: Device = None,
+    run: Path,
+    docs: Path,
+    out: Path,
+    model: str | None = None,
+    queries: Path | None = None,
+    method: str | None = None,
+    k: int | None = None,
+    depth: int | None = None,
+    targets: str | None = None,
+    strength: float | None = None,
+    groups: str | None = None,
+    lexicon: str | None = None,
+    batch_size: int | None = None,
+    device: str | None = None,
 ) -> None:
     """Rerank the documents of a run with a cross-encoder, or by the groups that the documents name.
 
