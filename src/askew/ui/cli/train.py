@@ -265,7 +265,7 @@ def _print(title: str, rows: Mapping[str, Any]) -> None:
 
 _of_run = partial(
     _training,
-    shared=f"""{_training.keywords['shared']}
+    shared=f"""{_training.keywords["shared"]}
 RUN: The run to read, in any format that 'askew measure' reads.
 --docs: The documents: a file or folder.
 --queries: The texts of the queries: id TAB text, or JSON Lines.
