@@ -42,6 +42,14 @@ class Result:
         assert max(map(len, self.out.splitlines())) <= 80
         return self.out
 
+    @property
+    def notes(self) -> list[str]:
+        return [line.removeprefix("note: ") for line in self.err.splitlines() if line.startswith("note: ")]
+
+    def noted(self, *values: str) -> bool:
+        """Whether one note has all of these values."""
+        return any(all(value in note for value in values) for note in self.notes)
+
     def refused(self, code: int, *words: str) -> None:
         """One line of talk, the right exit code, and nothing that looks like a result."""
         assert self.code == code, self.err

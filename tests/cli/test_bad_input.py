@@ -486,7 +486,7 @@ def test_an_internal_error_is_one_line_that_asks_for_a_report(askew, monkeypatch
     monkeypatch.setattr("askew.ui.cli.main._invoke", fail)
     result = askew("list measures")
     assert (result.code, result.out) == (70, "")
-    assert result.err == f"askew: internal error ({shown}); please report it; ASKEW_DEBUG=1 prints a traceback\n"
+    assert result.err.count("\n") == 1 and f"internal error ({shown}); " in result.err and "ASKEW_DEBUG=1" in result.err
 
 
 def test_where_an_internal_error_happened_is_shown_on_request(askew, monkeypatch):

@@ -17,18 +17,19 @@ def test_a_subset_with_the_figures_of_another_is_told_and_not_shown_again(capsys
     show_summary([row("optimal", 0, 0.0), row("effective", 7, 0.6), row("fair", 7, 0.6), row("negative", 7, 0.4)])
     said = capsys.readouterr().out
     assert "optimal: 0 pairs of 0 queries\n" in said
-    assert "fair: 7 pairs of 7 queries; the same figures as effective\n" in said
+    (same,) = [line for line in said.splitlines() if line.startswith("fair: 7 pairs")]
+    assert same.endswith(" effective")
     assert said.count("RR@10") == 2
 
 
 def test_one_pair_of_one_query_is_not_in_the_plural(capsys):
     show_summary([row("fair", 1, 0.6), row("effective", 1200, 0.6)])
     said = capsys.readouterr().out
-    assert "fair: 1 pair of 1 query\n" in said
-    assert "effective: 1,200 pairs of 1,200 queries\n" in said
+    assert " 1 pair " in said and " 1 query\n" in said
+    assert " 1,200 pairs " in said and " 1,200 queries\n" in said
 
 
-def test_the_held_out_change_comes_first_and_the_in_sample_one_is_named_so(capsys):
+def test_the_held_out_change_comes_first_and_the_in_sample_one_is_named_so(capsys, snapshot):
     lean = {**row("fair", 7, 0.4), "measure": "ARaB(tf)@10", "figures": "held-out", "change": -20.0, "low": -25.0,
             "high": -15.0, "in_sample_change": -60.0, "words_change": -44.0, "held_out_queries": 41}  # fmt: skip
     show_summary([row("fair", 7, 0.6), lean])
@@ -38,19 +39,15 @@ def test_the_held_out_change_comes_first_and_the_in_sample_one_is_named_so(capsy
     assert head == "measure old new held out [95%] words in-sample"
     assert measured.endswith("-20.0% [-25, -15] -44.0% -60.0%")
     assert effectiveness.endswith("in-sample [+5, +15] - +10.0%")
-    legend = " ".join(said.split())
-    assert "held out: the change from old to new for pairs that are selected with one half" in legend
-    assert "reformulations if the pairs are selected with one half of the group words" in legend
-    assert "reformulations, measured on the data with which the pairs were selected" in legend
+    snapshot(said)
 
 
 def test_a_subset_states_the_number_of_held_out_queries_and_where_it_is_smaller(capsys):
     held = [{**row("fair", 25, 0.4), "figures": "held-out", "measure": name, "held_out_queries": queries}
             for name, queries in (("RR@10", 7), ("AP@10", 7), ("ARaB(tf)@10", 65))]  # fmt: skip
     show_summary(held)
-    assert (
-        "fair: 25 pairs of 25 queries\nheld-out queries: 65\n  of which 7 for RR@10, AP@10\n" in capsys.readouterr().out
-    )
+    said = capsys.readouterr().out
+    assert " 25 queries\nheld-out queries: 65\n" in said and " 7 for RR@10, AP@10\n" in said
     show_summary(held[2:])
     assert "held-out queries: 65\n\n" in capsys.readouterr().out
 
@@ -59,8 +56,7 @@ def test_a_subset_states_how_many_pairs_find_no_relevant_document_before_and_aft
     zero = {"RR@10": 4, "AP@10": 4, "nDCG@5": 6, "P@1": 0, "ARaB(tf)@10": 2}
     rows = [{**row("fair", 9, 0.6), "measure": name, "zero_pairs": count} for name, count in zero.items()]
     show_summary(rows, judged=["RR@10", "AP@10", "nDCG@5", "P@1"])
-    said = "pairs in which the measure is 0 for both queries: 6 for nDCG@5; 4 for RR@10, AP@10\n"
-    assert f"fair: 9 pairs of 9 queries\n{said}" in capsys.readouterr().out
+    assert ": 6 for nDCG@5; 4 for RR@10, AP@10\n" in capsys.readouterr().out
 
 
 def test_an_interval_without_one_of_its_ends_is_not_shown(capsys):
@@ -77,10 +73,7 @@ def test_a_forgotten_setting_starts_no_build(askew, tmp_path, command):
     assert askew(["run", "demo", *run]).code == 0
     other = askew([command, "demo", *store, "--out", str(tmp_path / "other")])
     assert other.code == 2 and not (tmp_path / "other").exists()
-    assert (
-        "the store has a finished build of demo, but with other settings: reformulate.0.count (2 in that build). "
-        "Repeat the settings of that build, or build with the new settings first (askew run)"
-    ) in " ".join(other.err.split())
+    assert " reformulate.0.count (2 " in other.err and "askew run" in other.err
     assert len(list((tmp_path / "store" / "plans").iterdir())) == 1
     same = askew([command, "demo", *run, "--out", str(tmp_path / "same")])
     assert same.code == 0 and "finished build" not in same.err
@@ -90,11 +83,7 @@ def test_forgotten_groups_are_named_as_the_option_that_sets_them(askew, tmp_path
     files.text("age.toml", "[groups]\nyoung = ['young', 'child']\nold = ['old', 'elderly']\n")
     store = ["--store", str(tmp_path / "store")]
     assert askew(["run", "demo", *store, "--groups", "age.toml"]).code == 0
-    said = " ".join(askew(["publish", "demo", *store, "--out", "ds"]).err.split())
-    assert (
-        "other settings: the groups, which --groups and --lexicon set (groups in that build: young, old). Repeat"
-        in said
-    )
+    askew(["publish", "demo", *store, "--out", "ds"]).refused(2, "--groups", "--lexicon", "young, old")
 
 
 @pytest.mark.parametrize("settings", [(), ("--set", "retrieve.k=50")])
@@ -108,24 +97,24 @@ def test_a_build_that_stopped_early_is_continued_by_publish(askew, tmp_path, set
 def test_a_recipe_that_was_never_built_is_built_by_publish(askew, tmp_path):
     done = askew(["publish", "demo", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "ds")])
     assert done.code == 0
-    assert "has no finished build of demo, so it is built now on the collection demo" in " ".join(done.err.split())
+    assert done.noted(str(tmp_path / "store"), " demo,", "collection demo")
 
 
 def test_a_query_with_two_fair_pairs_is_explained(capsys):
     show_summary([row("fair", 9, 0.6) | {"queries": 8}])
-    assert "A query can have a pair in each of them." in " ".join(capsys.readouterr().out.split())
+    explained = capsys.readouterr().out
     show_summary([row("fair", 9, 0.6)])
-    assert "A query can have" not in capsys.readouterr().out
+    assert "'optimal'" in explained and "'optimal'" not in capsys.readouterr().out
 
 
 def test_a_change_of_few_queries_has_no_interval_and_the_notes_say_why(capsys):
     show_summary([row("effective", 4, 0.6)])
     said = " ".join(capsys.readouterr().out.split())
     assert "+10.0% 3 0" in said and "[+5, +15]" not in said
-    assert "A change without an interval in brackets has fewer than 5 queries" in said
+    assert "fewer than 5 queries" in said
     show_summary([row("effective", 5, 0.6)])
     said = capsys.readouterr().out
-    assert "+10.0% [+5, +15]" in said and "without an interval" not in said
+    assert "+10.0% [+5, +15]" in said and "fewer than" not in said
 
 
 def test_an_end_of_an_interval_keeps_its_sign(capsys):
@@ -140,6 +129,5 @@ def test_an_in_sample_change_beside_held_out_ones_has_its_interval(capsys):
 
 
 def test_queries_without_any_reformulation_are_counted(askew, tmp_path):
-    run = ["run", "demo", "--store", str(tmp_path / "store"), "--set", "filter.1.same=0.99"]
-    done = askew(run)
-    assert "queries have no reformulation left" in done.err
+    done = askew(["run", "demo", "--store", str(tmp_path / "store"), "--set", "filter.1.same=0.99"])
+    assert done.noted(" of 72 queries")

@@ -10,6 +10,7 @@ import askew as askew_package
 from askew.data.collection import demo_files
 
 ALL = "--docs docs.tsv --qrels qrels.txt"
+DISTANCE = "ARaB(tf,sign=abs)@10"
 KEYS = [
     "n", "old", "new", "relative", "gain", "low", "high", "method", "p", "d_z", "improved", "worsened", "unchanged",
     "smallest_margin", "not_ruled_out", "detectable", "margin", "p_no_loss", "p_equivalent", "p_holm", "p_no_loss_holm",
@@ -25,7 +26,7 @@ COMPARE_DEMO = f"compare {DEMO.runs[0]} {DEMO.runs[1]} --docs {DEMO.docs} --qrel
 def test_json_has_exactly_the_promised_keys(askew):
     report = askew(f"compare old.run new.run {ALL} --measures 'RR@10 ARaB(tf)@10' --json").json
     assert list(report) == ["old", "new", "null_hypotheses", "measures", "failures"]
-    assert report["null_hypotheses"] == {"p": "the mean gain is 0"}
+    assert list(report["null_hypotheses"]) == ["p"]
     assert (report["old"], report["new"]) == ("old.run", "new.run")
     assert list(report["measures"]) == ["RR@10", "ARaB(tf)@10"]
     assert [list(row) for row in report["measures"].values()] == [KEYS, KEYS]
@@ -37,23 +38,24 @@ def test_the_mean_of_a_signed_measure_is_also_compared_with_its_sign(askew):
     found = rows["ARaB(tf)@10"]
     assert found["shift"] == pytest.approx(found["new"] - found["old"]) and found["shift"] < 0 < found["gain"]
     assert found["shift_low"] < found["shift"] < 0 < found["shift_high"] and 0.05 < found["p_shift"] < 0.1
-    assert all(rows[name]["shift"] is None for name in ("nDCG@10", "ARaB(tf,sign=abs)@10"))
+    assert all(rows[name]["shift"] is None for name in ("nDCG@10", DISTANCE))
     said = " ".join(askew(command).table.split())
-    assert "ARaB(tf)@10: with its sign, the mean changes by -0.0758 [-0.153, +0.004], toward female (p 0.062," in said
+    assert " -0.0758 [-0.153, +0.004], toward female (p 0.062," in said
     assert said.count("with its sign") == 1
 
 
 def test_two_names_of_the_same_test_have_a_note(askew):
     command = f"{COMPARE_DEMO} --measures"
-    said = "ARaB(tf)@10 and ARaB(tf,sign=abs)@10 have the same gain for every query"
     twice = askew(f"{command} 'nDCG@10 ARaB(tf)@10 ARaB(tf,sign=abs)@10'")
-    assert said in twice.err and "corrected by Holm's method over 2 tests" in " ".join(twice.table.split())
+    assert twice.noted("ARaB(tf)@10", DISTANCE, "the same gain")
+    assert " over 2 tests" in " ".join(twice.table.split())
     once, both = (
         askew(f"{command} 'nDCG@10 ARaB(tf)@10{more}' --json").json["measures"]
         for more in ("", " ARaB(tf,sign=abs)@10")
     )
-    assert both["ARaB(tf,sign=abs)@10"]["p_holm"] == both["ARaB(tf)@10"]["p_holm"] == once["ARaB(tf)@10"]["p_holm"]
-    assert "the same gain" not in askew(f"{command} 'nDCG@10 ARaB(tf)@10 ARaB(tc)@10'").err
+    assert both[DISTANCE]["p_holm"] == both["ARaB(tf)@10"]["p_holm"] == once["ARaB(tf)@10"]["p_holm"]
+    others = askew(f"{command} 'nDCG@10 ARaB(tf)@10 ARaB(tc)@10'")
+    assert "the same gain" not in others.err
 
 
 def test_a_condition_that_needs_a_bounded_measure_is_named_itself(askew):
@@ -116,7 +118,7 @@ def test_a_margin_is_for_measures_of_effectiveness_and_adds_two_tests(askew):
     assert row["margin"] == 0.5
     assert 0 < row["p_no_loss"] <= row["p_equivalent"] <= 1
     assert (lean["margin"], lean["p_no_loss"], lean["p_equivalent"]) == (None, None, None)
-    assert report["null_hypotheses"]["p_no_loss"] == "the mean loss is at least the margin"
+    assert "p_no_loss" in report["null_hypotheses"]
 
 
 def test_a_margin_can_be_given_for_each_measure(askew):
@@ -179,9 +181,7 @@ def test_a_gate_fails_with_exit_code_one_where_the_loss_is_reached(askew):
     assert failed.code == 1
     assert "failed: nDCG@10 loses 0.2453, which is 0.01 or more" in failed.err
     passed = askew([*command, "--fail-if", "nDCG@10 loses 0.3"])
-    assert passed.code == 0 and passed.err.endswith(
-        "askew: passed: none of these conditions holds: nDCG@10 loses 0.3\n"
-    )
+    assert passed.code == 0 and "askew: passed: " in passed.err and passed.err.endswith(": nDCG@10 loses 0.3\n")
 
 
 def test_a_gate_can_ask_that_a_loss_is_ruled_out(askew):
@@ -205,7 +205,7 @@ def test_a_gate_on_lean_fails_where_queries_have_no_value_in_both_runs(askew, fi
     files.run("new.run", {"q1": ["d1"]})
     command = ["compare", "old.run", "new.run", *ALL.split(), "--measures", "RR@10 ARaB(bool)@10"]
     failed = askew([*command, "--fail-if", "ARaB(bool)@10 loses 5e-1"])
-    assert failed.code == 1 and "ARaB(bool)@10 lacks a value in one or both runs for 1 of 2 queries" in failed.err
+    assert failed.code == 1 and "askew: failed: ARaB(bool)@10" in failed.err and " 1 of 2 queries" in failed.err
 
 
 def test_a_margin_beyond_what_can_be_lost_is_refused(askew):
@@ -234,7 +234,7 @@ def test_a_query_in_one_run_only_can_be_dropped_and_is_told(askew, files):
     result = askew("compare old.run new.run --docs docs.tsv --unpaired drop --measures 'RaB(tc)@1' --json")
     row = result.json["measures"]["RaB(tc)@1"]
     assert (row["n"], row["old"], row["new"]) == (1, 2.0, -2.0)
-    assert "1 queries are in one run only" in result.err
+    assert result.noted("1 queries")
 
 
 def test_an_unknown_way_with_unpaired_queries_is_refused(askew):
@@ -316,19 +316,21 @@ def test_a_signed_lean_has_no_change_in_percent_for_its_mean_can_cancel(askew):
 
 def test_the_table_says_what_a_gain_is_and_keeps_no_loss_to_the_measures_concerned(askew):
     table = askew(f"{COMPARE_DEMO} --measures 'RR@10 ARaB(tf)@10' --margin 0.01").table
-    assert "gain: how much better the new run is" in table
-    before, _, after = table.partition("can a mean loss as large as the margin be ruled out?")
+    assert "gain: " in table
+    before, _, after = table.partition("ruled out?")
     assert "ARaB(tf)@10" in before and "RR@10" in after and "ARaB" not in after
-    assert "be ruled out?" not in askew(f"{COMPARE_DEMO} --measures 'RR@10 ARaB(tf)@10'").table
+    without = askew(f"{COMPARE_DEMO} --measures 'RR@10 ARaB(tf)@10'").table
+    assert "ruled out?" not in without
 
 
 def test_the_test_of_no_loss_is_corrected_for_the_measures_that_have_a_margin(askew):
     measures = "--measures 'RR@10 AP@10 ARaB(tf)@10' --margin 0.05"
     first, second, lean = askew(f"{COMPARE_DEMO} {measures} --json").json["measures"].values()
     low, high = sorted([first, second], key=lambda row: row["p_no_loss"])
-    assert low["p_no_loss_holm"] == pytest.approx(min(1, 2 * low["p_no_loss"]))
-    assert high["p_no_loss_holm"] >= high["p_no_loss"]
-    assert (lean["p_no_loss_holm"], lean["p_equivalent_holm"]) == (None, None)
+    corrected = "p_no_loss_holm"
+    assert low[corrected] == pytest.approx(min(1, 2 * low["p_no_loss"]))
+    assert high[corrected] >= high["p_no_loss"]
+    assert (lean[corrected], lean["p_equivalent_holm"]) == (None, None)
 
 
 def test_comparing_tells_how_far_it_is():
@@ -345,8 +347,7 @@ def test_identical_top_documents_differ_against_their_own_background_and_that_is
     command = "compare old.run new.run --docs docs.tsv --measures NFaiRR@1 --json"
     own, same = askew(command), askew(f"{command} --background new.run")
     assert own.json["measures"]["NFaiRR@1"]["gain"] < 0
-    told = "the background of each run is the documents that it retrieved itself"
-    assert told in own.err and "--background" in own.err
+    assert own.noted("NFaiRR@1", "--background")
     assert same.json["measures"]["NFaiRR@1"]["gain"] == 0
     assert same.err == ""
 

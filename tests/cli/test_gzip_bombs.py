@@ -68,7 +68,7 @@ def _refused(command):
 @pytest.mark.parametrize("what", COMMANDS)
 def test_a_line_that_never_ends_is_refused_with_its_number(what):
     _bomb(b"0")
-    assert "bomb.gz:1: expected lines of at most" in _refused(COMMANDS[what])
+    assert "bomb.gz:1: " in _refused(COMMANDS[what])
 
 
 @pytest.mark.parametrize("what", GOOD)

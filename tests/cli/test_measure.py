@@ -208,10 +208,11 @@ def test_a_lexicon_of_three_groups_asks_for_a_pair_and_takes_the_one_it_suggests
 def test_a_table_with_several_lexicons_says_which_measures_use_which(askew):
     command = "measure old.run --docs docs.tsv --measures 'ARaB(tf)@10 NFaiRR(background=self)@10 ARaB(bool)@10'"
     said = " ".join(askew(command).out.split())
-    assert "lexicons: rekabsaz2020 for ARaB(tf)@10, ARaB(bool)@10; rekabsaz2021 for NFaiRR(background=self)@10." in said
+    assert " rekabsaz2020 for ARaB(tf)@10, " in said and "; rekabsaz2021 for NFaiRR(" in said
     assert "lexicons: rekabsaz2020 for" in askew(command.replace("measure old.run", "compare old.run new.run")).out
     assert "lexicons:" not in askew(f"{command} --lexicon gender").out
-    assert "lexicons:" not in askew("measure old.run --docs docs.tsv --measures 'ARaB(tf)@10'").out
+    single = askew("measure old.run --docs docs.tsv --measures 'ARaB(tf)@10'")
+    assert "lexicons:" not in single.out
 
 
 def test_the_default_measures_take_a_lexicon_of_other_groups(askew, files):
@@ -224,7 +225,7 @@ def test_queries_restrict_the_run_and_what_is_left_out_is_told(askew, files):
     files.text("queries.tsv", "q2\tsecond\nq9\tnot in the run\n")
     result = askew(f"measure old.run {ALL} --queries queries.tsv --measures RR@10 --json --per-query")
     assert list(result.json["runs"][0]["per_query"]) == ["q2"]
-    assert "'q9'" in result.err and "1 queries of the run were not requested and are left out" in result.err
+    assert "'q9'" in result.err and result.noted("1 queries", "not requested")
 
 
 def test_a_label_chooses_among_annotated_queries(askew, files):
@@ -262,7 +263,8 @@ def test_by_default_a_document_without_text_is_an_error_that_names_it(askew, fil
 
 def test_a_document_without_text_beyond_the_cutoff_does_not_matter(askew, files):
     files.run("old.run", {"q1": ["d1", "d2", "lost"]})
-    assert means(askew("measure old.run --docs docs.tsv --measures 'RaB(tc)@2' --json").json) == {"RaB(tc)@2": 0.0}
+    result = askew("measure old.run --docs docs.tsv --measures 'RaB(tc)@2' --json")
+    assert means(result.json) == {"RaB(tc)@2": 0.0}
 
 
 @pytest.mark.parametrize(("policy", "mean", "n"), [("zero", 0.25, 2), ("absent", 0.5, 1)])
@@ -271,7 +273,7 @@ def test_a_query_without_judgements_is_treated_as_asked_and_told(askew, files, p
     result = askew(f"measure old.run --qrels qrels.txt --measures RR@10 --unjudged {policy} --json")
     found = result.json["runs"][0]["measures"]["RR@10"]
     assert (found["mean"], found["n"]) == (mean, n)
-    assert "1 of 2 queries of the run have no judgement" in result.err
+    assert result.noted("1 of 2 queries")
 
 
 def test_a_query_left_out_is_not_among_the_values_of_each_query(askew, files):
@@ -340,9 +342,7 @@ def test_two_runs_of_the_same_file_name_are_shown_by_their_paths(askew):
 
 def test_a_background_that_no_measure_uses_is_told(askew):
     result = askew("measure old.run --docs docs.tsv --background new.run --measures ARaB@10 --json")
-    assert result.err == (
-        "note: the background run is not used, because no requested measure compares with a background run\n"
-    )
+    assert len(result.notes) == 1 and result.noted("background run")
 
 
 def test_nothing_piped_has_blanks_at_the_end_of_a_line(askew):
@@ -352,7 +352,7 @@ def test_nothing_piped_has_blanks_at_the_end_of_a_line(askew):
 
 def test_the_title_of_a_narrow_table_stays_on_its_line(askew):
     table = askew(f"measure old.run {ALL} --measures RR@10").table
-    assert table.startswith("mean over queries [95% interval]\n")
+    assert table.partition("\n")[0].endswith(" [95% interval]")
 
 
 def test_on_a_very_narrow_screen_nothing_is_cut(askew, monkeypatch):
@@ -366,7 +366,7 @@ def test_notes_go_to_stderr_so_that_json_can_be_piped(askew, files):
     files.text("qrels.txt", "q1 0 d2 1\nq1 0 d2 1\nq2 0 d1 1\n")
     result = askew(f"measure old.run {ALL} --json")
     assert result.json
-    assert result.err == "note: qrels.txt: 1 judgements repeat earlier ones and are not counted again\n"
+    assert len(result.err.splitlines()) == 1 and result.noted("qrels.txt: 1 judgements")
 
 
 @pytest.mark.parametrize("name", ["[red]x[-red]", "\x1b[31mred\x1b[0m", ":cat:", "\x9b31m", "a\tb\rc\x07"])
@@ -403,20 +403,17 @@ def test_a_note_with_a_strange_query_id_is_shown_as_text(askew, files):
 
 def test_several_runs_each_against_their_own_documents_are_told(askew):
     command = "measure old.run new.run --docs docs.tsv --json --measures"
-    told = askew(f"{command} 'NFaiRR@2 NFaiRR@3 ARaB@2'").err
-    assert told == (
-        "note: NFaiRR@2, NFaiRR@3: the background of each run is the documents that it retrieved itself; "
-        "to use the same background for all runs, set the option --background to a run\n"
-    )
+    told = askew(f"{command} 'NFaiRR@2 NFaiRR@3 ARaB@2'")
+    assert len(told.err.splitlines()) == 1 and told.noted("NFaiRR@2, NFaiRR@3: ", " --background ")
     assert askew(f"{command} NFaiRR@2 --background old.run").err == ""
     assert askew(f"{command} ARaB@2").err == ""
-    assert askew("measure old.run --docs docs.tsv --measures NFaiRR@2 --json").err == ""
+    single = askew("measure old.run --docs docs.tsv --measures NFaiRR@2 --json")
+    assert single.err == ""
 
 
 @pytest.mark.parametrize("asked", ["--measures 'NFaiRR(background=self)@2'", "--preset refairmulate2025"])
 def test_where_the_measure_itself_says_self_the_note_tells_how_to_ask_otherwise(askew, asked):
-    told = askew(f"measure old.run new.run {ALL} {asked} --json").err
-    assert "request the measure NFaiRR(background=run) and set the option --background to a run" in told
+    assert askew(f"measure old.run new.run {ALL} {asked} --json").noted("NFaiRR(background=run)", " --background ")
 
 
 def test_what_a_preset_changes_stands_below_the_table(askew):
@@ -424,7 +421,7 @@ def test_what_a_preset_changes_stands_below_the_table(askew):
     below = " ".join(askew(f"{command} --preset refairmulate2025").table.rpartition("]\n")[2].split())
     changed = "overlap=first, missing=drop, order=file, digits=4"
     assert f"ARaB(tf)@10: sign=running-abs, tokens=blank, {changed} " in below
-    assert f"ARaB(tf,tokens=word)@10: sign=running-abs, {changed} " in below
+    assert f"tokens=word)@10: sign=running-abs, {changed} " in below
     assert "preset: refairmulate2025" in below
     assert "preset" not in askew(command).table
 
@@ -448,9 +445,8 @@ def test_what_is_changed_is_wrapped_to_the_terminal(askew, monkeypatch):
 
 def test_liwc_without_its_dictionary_is_told_to_be_another_thing(askew, files):
     command = "measure old.run --docs docs.tsv --json --measures"
-    told = askew(f"{command} 'LIWC@10 LIWC@5 LexiconShare@3'").err
-    assert told.startswith("note: LIWC@10, LIWC@5: ") and told.count("\n") == 1
-    assert "the open lexicon gender is used in place of LIWC" in told and "--lexicon" in told
+    told = askew(f"{command} 'LIWC@10 LIWC@5 LexiconShare@3'")
+    assert told.noted("LIWC@10, LIWC@5: ", " gender ", "--lexicon") and told.err.count("\n") == 1
     assert askew(f"{command} LexiconShare@10").err == ""
     files.text("liwc.dic", "%\n1\tfemale\n2\tmale\n%\nshe\t1\nhe\t2\n")
     assert askew(f"{command} LIWC@10 --lexicon liwc.dic").err == ""
@@ -460,17 +456,14 @@ def test_a_judged_query_that_the_run_lacks_has_effectiveness_zero_and_no_lean(as
     files.text("qrels.txt", "q1 0 d2 1\nq2 0 d1 1\nq8 0 d1 1\n")
     command = "measure old.run --docs docs.tsv --qrels qrels.txt --json --per-query --measures"
     result = askew(f"{command} 'RR@10 ARaB@2'")
-    assert result.err == (
-        "note: old.run: no document for 1 of 3 judged queries, such as 'q8': their effectiveness is 0 and their lean "
-        "is missing. If they were not searched, leave them out: name the searched queries with --queries, or set "
-        "--unanswered absent\n"
-    )
+    assert len(result.err.splitlines()) == 1
+    assert result.noted("old.run: ", "1 of 3 judged", "'q8'", "--queries", "--unanswered absent")
     found = result.json["runs"][0]
     assert (found["measures"]["RR@10"]["n"], found["measures"]["ARaB@2"]["n"]) == (3, 2)
     assert found["per_query"]["q8"] == {"RR@10": 0.0}
     other = askew(f"{command} 'RR@10 ARaB@2' --unanswered absent")
     assert other.json["runs"][0]["measures"]["RR@10"]["n"] == 2
-    assert "1 of 3 judged queries, such as 'q8': left out (--unanswered zero: their effectiveness is 0)" in other.err
+    assert other.noted("1 of 3 judged", "'q8'", "--unanswered zero")
     assert askew(f"{command} ARaB@2").err == ""
 
 
@@ -481,20 +474,17 @@ def test_a_query_without_any_relevant_document_is_left_out_of_effectiveness_and_
     assert {text: found["n"] for text, found in result.json["runs"][0]["measures"].items()} == {
         "RR@10": 1, "nDCG@10": 1, "Judged@10": 2, "ARaB@2": 2
     }  # fmt: skip
-    assert result.err == (
-        "note: old.run: 1 of 2 judged queries have no relevant document; these queries are left out of RR@10, nDCG@10 "
-        "(--no-relevant zero counts them as 0)\n"
-    )
+    assert len(result.err.splitlines()) == 1
+    assert result.noted("old.run: 1 of 2 judged", " RR@10, nDCG@10 ", "--no-relevant zero")
     zero = askew(f"{command} --no-relevant zero")
     assert zero.json["runs"][0]["measures"]["RR@10"]["n"] == 2
-    assert "have no relevant document; these queries count as 0 in RR@10, nDCG@10" in zero.err
+    assert zero.noted("1 of 2 judged", " 0 in RR@10, nDCG@10")
 
 
 def test_queries_of_the_run_without_judgement_are_told_once_and_counted_among_those_of_the_run(askew, files):
     files.text("qrels.txt", "q1 0 d2 1\nq8 0 d1 1\n")
-    told = askew("measure old.run --qrels qrels.txt --measures RR@10 --unjudged absent --json").err
-    assert "1 of 2 queries of the run have no judgement; these queries are left out of the measures of" in told
-    assert "is not defined" not in told
+    told = askew("measure old.run --qrels qrels.txt --measures RR@10 --unjudged absent --json")
+    assert told.noted("1 of 2 queries") and "is not defined" not in told.err
 
 
 def test_judged_documents_of_a_run_that_misses_a_query_are_measured(askew, files):
@@ -535,17 +525,17 @@ def test_the_groups_of_positive_and_negative_values_are_told(askew, files):
     files.text("age.toml", "[groups]\nyoung = ['he']\nold = ['she']\n")
     command = "measure old.run --docs docs.tsv --lexicon age.toml --measures"
     said = " ".join(askew(f"{command} 'RaB(tc)@1 RaB(tc,sign=abs)@1 FaiRR@1'").table.split())
-    assert " RaB(tc)@1: positive values lean toward young, negative values toward old; 0 is balanced. " in said
+    assert " RaB(tc)@1: positive " in said and said.index("toward young, ") < said.index("toward old; ")
     assert "sign=abs)@1: positive" not in said and "FaiRR@1: positive" not in said and "compared groups" not in said
     said = " ".join(askew(f"{command} 'RaB(tc,groups=old-young)@1'").table.split())
-    assert "toward old, negative values toward young" in said
+    assert said.index("toward old, ") < said.index("toward young; ")
     said = " ".join(askew("measure old.run --docs docs.tsv --measures RaB@1").table.split())
-    assert "toward male, negative values toward female" in said
+    assert said.index("toward male, ") < said.index("toward female; ")
 
 
 def test_the_groups_of_a_measure_of_more_than_two_are_told(askew):
     said = " ".join(askew("measure old.run --docs docs.tsv --groups gender --measures 'RaB@1 FaiRR@1'").table.split())
-    assert "RaB(tf)@1: positive values lean toward male" in said or "RaB@1: positive values lean toward male" in said
+    assert re.search(r"RaB(\(tf\))?@1: [^.]*toward male", said)
     assert "FaiRR@1: compared groups: female, male and nonbinary." in said
 
 

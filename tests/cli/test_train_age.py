@@ -116,7 +116,7 @@ def test_a_classifier_of_age_is_trained_with_words_of_age(askew, files, tiny):
     nothing_of_gender(done.out, done.err, *written)
     facts = json.loads(written[1])
     assert list(facts["measured"]["cross_validation"]["f1"]) == ["neutral", "old", "young"]
-    assert facts["data"][1] == {"lexicon words added as training examples": 4}
+    assert list(facts["data"][1].values()) == [4]
     assert facts["settings"]["groups"].startswith("age@")
     asked = askew("classify queries.tsv --classifier transformer --set model=model --groups age.csv --json")
     assert asked.code == 0, asked.err
@@ -129,4 +129,4 @@ def test_without_groups_the_classes_are_the_labels_of_the_data(askew, files, tin
     nothing_of_gender(done.out, done.err, *written)
     facts = json.loads(written[1])
     assert list(facts["measured"]["cross_validation"]["f1"]) == ["junior", "none", "senior"]
-    assert facts["data"][1] == {"lexicon words added as training examples": 0} and facts["settings"]["groups"] is None
+    assert list(facts["data"][1].values()) == [0] and facts["settings"]["groups"] is None

@@ -60,7 +60,7 @@ def test_judged_documents_are_no_negatives_unless_asked_for(askew):
 def test_queries_left_out_are_told_by_reason(askew, files):
     files.text("queries.tsv", "q1\twho is she\n")
     done = askew(f"negatives {ARGUMENTS} --out made.jsonl")
-    assert "1 queries: no text of the query" in done.err and done.out.startswith("1 queries")
+    assert done.noted("1 queries: no text") and done.out.startswith("1 queries")
 
 
 def test_the_negatives_of_queries_that_are_left_out_are_not_counted(askew, files):
@@ -105,7 +105,7 @@ def test_groups_take_turns_by_their_shares(askew, files):
     done = askew("rerank old.run --docs docs.tsv --out new.run --method detconstsort")
     assert done.code == 0, done.err
     assert ranking("new.run") == {"q1": ["m0", "f0", "m1", "f1", "m2", "f2"]}
-    assert "queries whose top 10 documents changed: 1" in done.out
+    assert done.out.endswith(": 1\n")
 
 
 def test_the_shares_may_be_given_and_only_the_first_are_written(askew, files):
@@ -119,7 +119,7 @@ def test_the_shares_may_be_given_and_only_the_first_are_written(askew, files):
 
 def test_reranking_needs_a_model_and_the_texts_of_the_queries(askew):
     askew("rerank old.run --docs docs.tsv --out new.run").refused(2, "rerank: a cross-encoder needs both")
-    with pytest.raises(ConfigError, match="a cross-encoder needs both model= and queries="):
+    with pytest.raises(ConfigError, match="model= and queries="):
         rerank(Path("old.run"), Path("docs.tsv"), Path("new.run"))
     askew("rerank old.run --docs docs.tsv --out new.run --method best").refused(2, "detconstsort")
     askew("rerank old.run --docs docs.tsv --out new.run -k 0 --method detconstsort").refused(2, "1 or more")
@@ -177,8 +177,8 @@ QUICK = "--device cpu --set batch_size=2 --set most_tokens=32 --set most_left_to
 
 def test_a_ranker_is_trained_and_reranks(askew, tiny):
     command = f"ranker {ARGUMENTS} --out model --model {tiny} --part '' {QUICK}"
-    assert "trained on 5 pairs of 2 queries: model" in trained(command)
-    assert "already trained on" in trained(command)
+    first, again = trained(command), trained(command)
+    assert " 5 pairs of 2 queries: model" in first and "already trained" not in first and "already trained" in again
     card = Path("model/README.md").read_text(encoding="utf-8")
     assert (
         "Each query has 20 negatives" in card and "Up to 12 of them" in card and Path("model/measured.json").is_file()
@@ -203,7 +203,8 @@ def test_a_ranker_is_trained_and_reranks(askew, tiny):
 def test_a_ranker_in_json_counts_what_was_left_out(tiny, files):
     files.text("queries.tsv", "q1\twho is she\n")
     told = json.loads(trained(f"ranker {ARGUMENTS} --out model --model {tiny} --part '' {QUICK} --json"))
-    assert told["queries"] == 1 and told["counts"]["no text of the query"] == 1 and told["new"]
+    assert told["queries"] == 1 and told["new"]
+    assert [count for reason, count in told["counts"].items() if "no text" in reason] == [1]
 
 
 def test_queries_that_gave_no_pair_are_not_among_those_trained_on(tiny, files):
@@ -232,8 +233,8 @@ def test_the_same_question_is_never_trained_on_and_held_out(tiny, same_words):
     assert 0 < len(held) < len(same_words) and held.items() <= same_words.items()
     asked = {text.rstrip("?") for text in held.values()}
     assert len(held) == 2 * len(asked)
-    assert f"trained on {3 * (len(same_words) - len(held))} pairs of {len(same_words) - len(held)} queries" in told
-    assert f"{len(held)} queries of the run are held out" in told
+    assert f" {3 * (len(same_words) - len(held))} pairs of {len(same_words) - len(held)} queries" in told
+    assert f"\n{len(held)} queries " in told and "held out" in told
     assert "--model model \\\n    --queries model/held-out.jsonl" in told
 
 
@@ -298,7 +299,7 @@ def test_a_selector_is_trained_from_the_store_of_a_build(askew, tiny):
     assert max(map(len, told.splitlines())) <= 80
     assert "askew bench" in told and "--method reformulate:METHOD:model \\\n    --queries model/held-out.jsonl" in told
     held = lines("model/held-out.jsonl")
-    assert f"results of each selection rule on {len(held)} held-out queries" in told
+    assert f" {len(held)} held-out queries" in told
     facts = json.loads(trained(f"{command} --similar '' --set most_each=1 --json"))
     assert not facts["new"] and facts["choices"]["original"]["changed"] == 0
 

@@ -227,7 +227,7 @@ def test_a_later_round_takes_pairs_with_a_smaller_margin(options, monkeypatch):
     monkeypatch.setattr(train_rewrite, "make_pairs", note)
     run(options, "--rounds", 2, "--least-margin", 0.3, "--later-margin", 0.2)
     assert margins == [0.3, 0.2]
-    with pytest.raises(SystemExit, match="--rounds: expected 1 or more, found 0"):
+    with pytest.raises(SystemExit, match=r"--rounds: .* 0$"):
         run(options, "--rounds", 0)
 
 
