@@ -47,7 +47,7 @@ def test_the_summary_fits_80_columns_and_has_all_tables(askew_logs, small):
     assert max(map(len, out.splitlines())) <= 80
     for words in (
         "4,000 rows, 0 left out", "specializing reformulations", "recommended", "absent", "seeks-specific",
-        "exposure after/before", "shopping and fashion", "rank correlation over topics (Spearman's rho)",
+        "shopping and fashion", "share of female", "rho",
     ):  # fmt: skip
         assert words in out
     assert "queries not shown: few users" in out
@@ -107,7 +107,7 @@ def test_a_log_of_one_user_is_told_with_what_it_can_tell(askew_logs, tmp_path):
     (tmp_path / "log.tsv").write_text("\n".join([header, *rows]) + "\n")
     words = ("log.tsv", "--min-users", "1", "--min-events", "1")
     out, _ = askew_logs(*words, "--out", "report")
-    assert "1 of 1" in out
+    assert "100.0%" in out
     found = json.loads(askew_logs(*words, "--json")[0])
     assert found["tables"]["clicks"][0]["high"] is None
     assert (tmp_path / "report" / "report.html").exists()
@@ -176,9 +176,10 @@ def test_topics_and_several_groups_are_told_with_their_intervals(askew_logs, tmp
     text = "user\ttime\tquery\n" + "".join(f"{u}\t{t}\t{q}\n" for u, t, q in rows)
     (tmp_path / "log.tsv").write_text(text)
     out, _ = askew_logs("log.tsv")
-    assert "6 of them add terms of several groups and are counted for no group" in out
+    rows = [line.split() for line in out.splitlines()]
+    assert ["several", "6"] in [row[:2] for row in rows]
     # Of the six events for one group none is for women.
-    assert "0 [0,39]" in out
+    assert "0.0%   [0.0, 39.0]" in out
     found = json.loads(askew_logs("log.tsv", "--json")[0])["tables"]["topics"][0]
     assert (found["n"], found["share_female"], found["share_male"]) == (12, 0.0, 1.0)
 

@@ -21,7 +21,7 @@ from askew.report import markup as n
 from askew.report.charts import About, Interval, Points, bars, dots, scatter
 from askew.report.markup import Markup, tag
 from askew.report.page import Section, document, facts, figure, listed, paragraph
-from askew.report.table import NAME, NUMBER, QUOTE, WORDS, Column, html_table, table
+from askew.report.table import NAME, NUMBER, QUOTE, WORDS, Column, Table, html_table, table
 
 Row = Mapping[str, Any]
 # A column of an HTML table: its form, the column of the data frame, and the heading.
@@ -73,19 +73,6 @@ class Shown:
     caption: str
     cells: tuple[Cell, ...]
     note: str = ""
-
-    def markup(self, name: str, data: pl.DataFrame, settings: Mapping[str, Any]) -> Markup:
-        """The table as HTML. Values of the data are escaped as text."""
-        head: list[Column] = []
-        for form, _, label in self.cells:
-            head.append(Column(label, _FORMS[form][0]))
-            head += [Column("95%")] if form == "share" or form.startswith("number") else []
-        rows = [
-            [text for form, key, _ in self.cells for text in _FORMS[form][1](row, key)]
-            for row in data.iter_rows(named=True)
-        ]
-        notes = [self.note.format_map(settings)] if self.note else []
-        return html_table(table(name.replace("_", "-"), self.caption.format_map(settings), head, rows, *notes))
 
 
 _GROUP, _ENTRY, _N = ("name", "group", "group"), ("name", "entry", "entry point"), ("count", "n", "n")
@@ -195,15 +182,54 @@ _TABLES: dict[str, Shown] = {
 }  # fmt: skip
 
 
-def _shown(report: LogReport, name: str, extra: Sequence[Cell] = (), data: pl.DataFrame | None = None) -> list[Markup]:
-    """A table of the report, if it has rows: ``extra`` columns are added, ``data`` replaces the rows."""
-    rows = report.tables.get(name) if data is None else data
+def report_table(report: LogReport, name: str, brief: bool = False) -> Table | None:
+    """A table of the report as it is shown, None if it has no rows.
+
+    A ``brief`` table has only the rows for all groups together, few sites, and no note.
+    """
+    rows = report.tables.get(name)
     if rows is None or not rows.height:
-        return []
-    shown = _TABLES[name]
+        return None
+    shown, settings = _TABLES[name], dict(report.settings)
+    cells = list(shown.cells)
+    if brief and "group" in rows.columns and name != "groups":
+        rows, cells = rows.filter(group="all"), [cell for cell in cells if cell != _GROUP]
+    if name == "frequency":
+        rows = rows.with_columns(pl.col("what").replace_strict(_FREQUENCIES))
+    elif name == "sites":
+        known, most = rows.drop_nulls("ratio"), _SITES_SHOWN_BRIEFLY if brief else _SHOWN_SITES
+        new = rows.height - known.height
+        lost = f" Sites that appear only after the reformulation have no ratio: {n.count(new)}." if new else ""
+        rows = pl.concat([known.head(most), known.tail(most)]).unique(maintain_order=True)
+        settings |= {"shown": rows.height, "known": known.height, "without_ratio": lost}
+    elif name == "topics":
+        # With two groups the second share follows from the first.
+        named = report.groups[:1] if len(report.groups) == 2 else report.groups
+        cells += [("share", "recommended", "recommended")] if "recommended" in rows.columns else []
+        cells += [("share", f"share_{group}", group) for group in named]
+    elif name == "topic_correlations":
+        labels = {f"share_{group}": f"share of {group}" for group in report.groups}
+        rows = rows.with_columns(pl.col("one", "two").replace(labels))
+        rows = rows.drop_nulls("rho") if brief else rows
+    elif name == "queries":
+        cells += [("count", part, part.removeprefix("n_")) for part in rows.columns if part.startswith("n_")]
     if name in ("blocks", "funnel", "queries", "keyphrases"):
         rows = rows.head(_SHOWN)
-    return [Shown(shown.caption, (*shown.cells, *extra), shown.note).markup(name, rows, report.settings)]
+    if brief and not rows.height:
+        return None
+    head: list[Column] = []
+    for form, _, label in cells:
+        head.append(Column(label, _FORMS[form][0]))
+        head += [Column("95%")] if form == "share" or form.startswith("number") else []
+    filled = [[text for form, key, _ in cells for text in _FORMS[form][1](row, key)] for row in rows.to_dicts()]
+    notes = [shown.note.format_map(settings)] if shown.note and not brief else []
+    return table(name.replace("_", "-"), shown.caption.format_map(settings), head, filled, *notes)
+
+
+def _shown(report: LogReport, *names: str) -> list[Markup]:
+    """Those of the tables that have rows, as HTML."""
+    made = [report_table(report, name) for name in names]
+    return [html_table(one) for one in made if one is not None]
 
 
 # The main findings of a log report, in at most three sentences with numbers.
@@ -358,7 +384,12 @@ _LIMITS = (
 TITLE = "How people reformulate their queries to name a group"
 _OPEN = "limits"
 _SHOWN = 30
-_SHOWN_SITES = 12
+_SHOWN_SITES, _SITES_SHOWN_BRIEFLY = 12, 4
+_FREQUENCIES = {
+    "specializing": "pairs of consecutive searches whose second query adds terms to the first query "
+    "(specializing reformulations)",
+    "for_group": "specializing reformulations that add terms of a group",
+}
 
 
 def report_page(report: LogReport) -> str:
@@ -385,31 +416,17 @@ def report_sections(report: LogReport) -> list[Section]:
 
 
 def _patterns(report: LogReport) -> list[Markup]:
-    labels = {
-        "specializing": "pairs of consecutive searches whose second query adds terms to the first query "
-        "(specializing reformulations)",
-        "for_group": "specializing reformulations that add terms of a group",
-    }
-    frequency = report.tables["frequency"].with_columns(pl.col("what").replace_strict(labels))
-    body = _shown(report, "frequency", data=frequency)
+    body = _shown(report, "frequency")
     if "groups" not in report.tables:
         return [*body, paragraph("No reformulation in this log adds terms of a group.")]
-    return body + [one for name in ("groups", "gaps", "entries", "blocks") for one in _shown(report, name)]
+    return [*body, *_shown(report, "groups", "gaps", "entries", "blocks")]
 
 
 def _effect(report: LogReport) -> list[Markup]:
     body = _shown(report, "clicks")
     if "ranks" in report.tables:
         body += [*_shown(report, "ranks"), _rank_chart(report), _moves(report.tables["moves"])]
-    if "sites" in report.tables and report.tables["sites"].height:
-        sites = report.tables["sites"]
-        known = sites.drop_nulls("ratio")
-        ends = pl.concat([known.head(_SHOWN_SITES), known.tail(_SHOWN_SITES)]).unique(maintain_order=True)
-        new = sites.height - known.height
-        lost = f" Sites that appear only after the reformulation have no ratio: {n.count(new)}." if new else ""
-        sizes = {"shown": ends.height, "known": known.height, "without_ratio": lost}
-        body.append(_TABLES["sites"].markup("sites", ends, sizes))
-    return body
+    return [*body, *_shown(report, "sites")]
 
 
 def _rank_chart(report: LogReport) -> Markup:
@@ -441,19 +458,10 @@ def _moves(moves: pl.DataFrame) -> Markup:
     return html_table(table("moves", "Rank of the clicked result before and after the reformulation", head, rows, note))
 
 
-def _pages(report: LogReport) -> list[Markup]:
-    return [*_shown(report, "kinds"), *_shown(report, "lean")]
-
-
 def _topics(report: LogReport) -> list[Markup]:
     t = report.tables
     if "topics" not in t:
         return []
-    # With two groups the second share follows from the first.
-    named = report.groups[:1] if len(report.groups) == 2 else report.groups
-    extra: list[Cell] = [("share", f"share_{group}", group) for group in named]
-    if "recommended" in t["topics"].columns:
-        extra.insert(0, ("share", "recommended", "recommended"))
     about = About(
         "topic-rate",
         "How often people add terms of a group, by topic",
@@ -461,12 +469,10 @@ def _topics(report: LogReport) -> list[Markup]:
         "topic among all searches of the log.",
     )
     known = t["topics"].drop_nulls("rate_high").filter(pl.col("rate_high").is_finite())
-    labels = {f"share_{group}": f"share of {group}" for group in report.groups}
-    correlations = t["topic_correlations"].with_columns(pl.col("one", "two").replace(labels))
     return [
-        *_shown(report, "topics", extra),
+        *_shown(report, "topics"),
         figure(_dots(about, known, "rate", "share among reformulations / share among all searches"), about.title),
-        *_shown(report, "topic_correlations", data=correlations),
+        *_shown(report, "topic_correlations"),
     ]
 
 
@@ -516,12 +522,6 @@ def _funnel_chart(points: pl.DataFrame, report: LogReport) -> Markup:
     return figure(picture, about.title, said)
 
 
-def _texts(report: LogReport) -> list[Markup]:
-    counted = report.tables["queries"].columns if "queries" in report.tables else []
-    split = [("count", name, name.removeprefix("n_")) for name in counted if name.startswith("n_")]
-    return [*_shown(report, "queries", split), *_shown(report, "keyphrases")]
-
-
 def _data(report: LogReport) -> list[Markup]:
     told = [(label, n.count(report.counts[name])) for name, label in _COUNTS.items()]
     told += [(name.replace("_", " "), str(value)) for name, value in report.settings.items() if value is not None]
@@ -536,10 +536,10 @@ def _data(report: LogReport) -> list[Markup]:
 _SECTIONS: tuple[tuple[str, str, Callable[[LogReport], list[Markup]]], ...] = (
     ("patterns", "How often people add terms of a group, and how soon after the original query", _patterns),
     ("effect", "What changes after people add terms of a group to a query", _effect),
-    ("pages", "Groups that are mentioned on the result pages", _pages),
+    ("pages", "Groups that are mentioned on the result pages", lambda report: _shown(report, "kinds", "lean")),
     ("topics", "Topics", _topics),
     ("association", "Association of queries with groups", _association),
-    ("texts", "Queries and keyphrases", _texts),
+    ("texts", "Queries and keyphrases", lambda report: _shown(report, "queries", "keyphrases")),
     ("data", "The log and the settings", _data),
     ("limits", "What this report does not show", lambda _: [listed(_LIMITS)]),
 )

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from askew.core.defaults import counted
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups
 from askew.logs.settings import LogSettings
 from askew.ui.cli import options as o
-from askew.ui.cli.render import Waiting, note, p_value, print_tables, say, say_json, say_wrapped
+from askew.ui.cli.render import Waiting, note, print_table, say, say_json, say_wrapped
 
 if TYPE_CHECKING:
     from askew.logs.report import LogReport
 
 
-_SITES_SHOWN = 4
+# The tables of the report that the command prints, in this order.
+_SHOWN = (
+    "frequency", "groups", "gaps", "entries", "clicks", "ranks", "kinds", "lean", "sites", "topics",
+    "topic_correlations", "association", "keyphrases",
+)  # fmt: skip
 _DEFAULT = LogSettings()
 
 
@@ -105,11 +108,14 @@ def _left_out(report: LogReport) -> list[str]:
 
 def show(report: LogReport, review: Path | None, out: Path | None) -> None:
     """Print the summary. It fits a screen of 80 columns."""
+    from askew.logs.page import report_table
+
     for line in report.lead:
         say(line)
-    for name, printer in _PRINTERS.items():
-        if name in report.tables and report.tables[name].height:
-            printer(report)
+    say("")
+    for name in _SHOWN:
+        if (shown := report_table(report, name, brief=True)) is not None:
+            print_table(shown)
     for (what,), rows in report.tables["withheld"].group_by("what", maintain_order=True):
         reasons = ", ".join(f"{row['reason']} {row['n']:,}" for row in rows.to_dicts())
         say(f"{what} not shown: {reasons}")
@@ -120,163 +126,3 @@ def show(report: LogReport, review: Path | None, out: Path | None) -> None:
         )
     if out is not None:
         say(f"written to {out}: report.html, report.json and {len(report.tables)} tables")
-
-
-Row = dict[str, Any]
-Cells = Callable[[Row], str]
-
-
-def _table(title: str, key: str, rows: list[Row], columns: dict[str, Cells], first: str = "") -> None:
-    """Print a table with a row for each of ``rows``, named by its value of ``key``."""
-    say("")
-    cells = [(heading, [cell(row) for row in rows]) for heading, cell in columns.items()]
-    print_tables(title, first or key, [row[key] for row in rows], cells)
-
-
-def _count(name: str = "n") -> Cells:
-    return lambda row: f"{row[name]:,}"
-
-
-def _value(name: str, digits: int = 2, factor: int = 1, unit: str = "", before: str = " ") -> Cells:
-    """Format a value with its interval, whose columns are NAME_low and NAME_high, or low and high."""
-
-    def cell(row: Row) -> str:
-        if row[name] is None:
-            return "-"
-        low, high = row.get(f"{name}_low", row.get("low")), row.get(f"{name}_high", row.get("high"))
-        ends = "" if low is None or high is None else f"{before}[{factor * low:.{digits}f}, {factor * high:.{digits}f}]"
-        return f"{factor * row[name]:.{digits}f}{unit}{ends}"
-
-    return cell
-
-
-def _percent(name: str = "share", before: str = " ") -> Cells:
-    return _value(name, 1, 100, "%", before)
-
-
-def _short(name: str) -> Cells:
-    """Format a share and its interval briefly, because a table of topics has many columns."""
-    return lambda row: _value(name, 0, 100)(row).replace(", ", ",")
-
-
-def _p(name: str) -> Cells:
-    return lambda row: p_value(row[name])
-
-
-def _frequency(report: LogReport) -> None:
-    names = {"specializing": "specializing", "for_group": "adding group terms"}
-    rows = [{**row, "reformulations": names[row["what"]]} for row in report.tables["frequency"].to_dicts()]
-    title = (
-        "how many pairs of consecutive searches are specializing reformulations, and how many of these reformulations "
-        "add terms of a group"
-    )
-    columns = {"n": lambda row: f"{row['hits']:,} of {row['n']:,}", "share [95%]": _percent()}
-    _table(title, "reformulations", rows, columns)
-
-
-def _groups(report: LogReport) -> None:
-    shares = {row["group"]: row for row in report.tables["groups"].to_dicts()}
-    rows = [{"group": name, "entry": "all", **shares.get(name, {})} for name in ("all", *report.groups)]
-    share: Cells = lambda row: _percent(before="\n")(row) if "share" in row else ""  # noqa: E731
-    title = "reformulations that add terms of a group"
-    _table(title, "group", rows, {"share [95%]": share, **_behavior(report)})
-    if several := shares["several"]["hits"]:
-        say(f"{several:,} of them add terms of several groups and are counted for no group")
-
-
-def _entries(report: LogReport) -> None:
-    rows = report.tables["entries"].filter(group="all").to_dicts()
-    title = "how users entered the reformulated query (edited, recommended, or other)"
-    _table(title, "entry", rows, {"share [95%]": _percent(before="\n"), **_behavior(report)}, "entry point")
-
-
-def _behavior(report: LogReport) -> dict[str, Cells]:
-    """Make columns for groups or entry points: number of events, median gap, ratio of clicks."""
-
-    def of(table: str, cell: Cells) -> Cells:
-        found = report.tables[table]
-        return lambda row: cell(found.filter(group=row["group"], entry=row["entry"]).row(0, named=True))
-
-    columns = {"n": of("gaps", _count()), "median gap, s": of("gaps", _value("median", 1, before="\n"))}
-    if "clicks" in report.tables:
-        columns["clicks, ratio"] = of("clicks", _value("ratio", before="\n"))
-    return columns
-
-
-def _ranks(report: LogReport) -> None:
-    rows = report.tables["ranks"].filter(group="all").to_dicts()
-    title = "position of the clicked result in the results of the original query"
-    _table(title, "change", rows, {"n": _count("hits"), "share [95%]": _percent()}, "rank")
-
-
-def _kinds(report: LogReport) -> None:
-    rows = report.tables["kinds"].filter(group="all").to_dicts()
-    title = (
-        "kinds of reformulations. The kind depends on how many of the mentions of groups in the results of the "
-        "original query are mentions of the group that the user added"
-    )
-    _table(title, "kind", rows, {"n": _count("hits"), "share [95%]": _percent()})
-    lean = report.tables["lean"].filter(group="all").to_dicts()[0]
-    if lean["n"]:
-        say_wrapped("mentions of the group that the user added, as a share of all mentions of groups on a result page:")
-        say(f"  {_percent('before')(lean)} before, {_percent('after')(lean)} after the reformulation")
-        say_wrapped(
-            f"  n = {lean['n']:,} reformulations for which the result page of the original query and the result page "
-            "of the reformulation both name a group",
-            "  ",
-        )
-
-
-def _sites(report: LogReport) -> None:
-    rows = report.tables["sites"].drop_nulls("ratio").to_dicts()
-    shown = rows if len(rows) <= 2 * _SITES_SHOWN else [*rows[:_SITES_SHOWN], *rows[-_SITES_SHOWN:]]
-    title = f"exposure of sites in the results ({len(shown)} of {len(rows)} sites shown)"
-    _table(title, "site", shown, {"n": _count(), "exposure after/before [95%]": _value("ratio")})
-
-
-def _topics(report: LogReport) -> None:
-    table = report.tables["topics"]
-    columns = {"n": _count(), "rate [95%]": _value("rate")}
-    if "recommended" in table.columns:
-        columns["% rec.\n[95%]"] = _short("recommended")
-    # With two groups, only the share of the first is shown, because the second share follows from it.
-    named = report.groups[:1] if len(report.groups) == 2 else report.groups
-    columns |= {f"% {group}\n[95%]": _short(f"share_{group}") for group in named}
-    title = (
-        "topics of the original queries. rate: the share of the topic among reformulations that add terms of a group, "
-        "divided by the share of the topic among all searches of the log"
-    )
-    _table(title, "topic", table.to_dicts(), columns)
-    for row in report.tables["topic_correlations"].filter(one="rate", two="recommended").drop_nulls("rho").to_dicts():
-        say_wrapped(
-            "rank correlation over topics (Spearman's rho) between the columns 'rate' and '% rec.'. The column "
-            "'% rec.' is the share of reformulations whose new query was a recommendation of the search engine."
-        )
-        say(f"  {_value('rho', 3)(row)}, p {p_value(row['p'])}, n {row['n']}")
-        say("  null hypothesis of p: no rank correlation")
-
-
-def _association(report: LogReport) -> None:
-    first, *rows = report.tables["association"].to_dicts()
-    shown = [first, *(row for row in rows if row["p"] is not None and row["p"] < 0.05)]
-    group = report.settings["first_group"]
-    title = (
-        "rank correlation over queries between two values: how strongly the word vectors of a query are associated "
-        f"with {group}, and the share of {group} among the groups that users add to the query. Rows: all queries, and "
-        "topics with p < 0.05 (null hypothesis: no rank correlation)"
-    )
-    columns = {"queries": _count(), "Spearman [95%]": _value("rho"), "p": _p("p"), "p, Holm": _p("p_holm")}
-    _table(title, "topic", shown, columns)
-
-
-def _keyphrases(report: LogReport) -> None:
-    rows = report.tables["keyphrases"].filter(seed=False).head(12).to_dicts()
-    if rows:
-        title = "keyphrases that users add where others add a group term, such as after 'jobs for'"
-        _table(title, "keyphrase", rows, {"score": lambda row: f"{row['score']:.4f}", "users": _count("users")})
-
-
-_PRINTERS: dict[str, Callable[[LogReport], None]] = {
-    "frequency": _frequency, "groups": _groups, "entries": _entries, "ranks": _ranks, "kinds": _kinds, "sites": _sites,
-    "topics": _topics, "association": _association, "keyphrases": _keyphrases,
-}  # fmt: skip

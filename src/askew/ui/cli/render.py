@@ -194,14 +194,16 @@ def print_tables(title: str, first: str, labels: Sequence[str], columns: Sequenc
 
 def print_table(table: Table) -> None:
     """Print a table with its notes; each group of rows is a table of its own."""
+    from askew.report.markup import MINUS, NONE
     from askew.report.table import cell_text
 
+    ascii_signs = str.maketrans({MINUS: "-", NONE: "-"})
     first, *others = table.columns
     for group in table.groups:
         labels = [cell_text(row[0], first) for row in group.rows]
         columns = []
         for place, column in enumerate(others, start=1):
-            cells = [cell_text(row[place], column, "\n", "-") for row in group.rows]
+            cells = [cell_text(row[place], column, "\n").translate(ascii_signs) for row in group.rows]
             width = max(_NARROW, _width(("", cells)))
             columns.append(("\n".join(textwrap.wrap(column.label, width, break_long_words=False)), cells))
         print_tables(group.label or table.caption, first.label, labels, columns)
