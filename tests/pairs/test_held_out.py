@@ -1,6 +1,7 @@
 """Pairs are chosen by one part of the data and reported by the other."""
 
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -377,7 +378,7 @@ def test_lean_falls_less_held_out_than_in_sample(demo):
 def test_a_recipe_can_leave_it_out_and_must_say_so_by_true_or_false(tmp_path):
     recipe = with_settings(read_recipe("demo"), {"select": {"held_out": False}})
     assert "held-out" not in [step.name for step in prepare(recipe, Store(tmp_path)).plan.steps]
-    with pytest.raises(AskewError, match=r"select\.held_out should be true or false, found 'no'"):
+    with pytest.raises(AskewError, match=r"select\.held_out .*'no'"):
         prepare(with_settings(recipe, {"select": {"held_out": "no"}}), Store(tmp_path))
 
 
@@ -454,7 +455,7 @@ def test_a_run_and_its_report_say_what_held_out_values_do_not_show(askew_cli, tm
 def test_a_run_shows_the_changes_of_all_candidates_as_a_baseline(askew_cli):
     said = " ".join(askew_cli(["run", "demo"]).out.split())
     assert "baseline, all candidates (" in said
-    assert "in-sample), which is what a random selection has on average: RR@10" in said
+    assert re.search(r"in-sample\), [^:]*: RR@10", said)
     rows = json.loads(askew_cli(["run", "demo", "--json"]).out)["all_candidates"]
     table = build_pairs("demo").table()
     for row in rows:
@@ -495,7 +496,7 @@ def test_the_card_begins_with_the_held_out_figures_and_verify_checks_them(tmp_pa
     pairs = build_pairs("demo", store=tmp_path / "store")
     pairs.publish(tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
-    assert card.index("Held-out figures") < card.index("are in-sample: the values")
+    assert card.index("Held-out figures") < card.index("are in-sample:")
     stated = json.loads((tmp_path / "out" / "askew.json").read_text())["facts"]["held_out"]
     row = next(one for one in stated if (one["subset"], one["measure"]) == ("effective", LEAN))
     assert (row["figures"], row["held_out_pairs"] > 0) == ("held-out", True)
@@ -507,7 +508,7 @@ def test_the_card_begins_with_the_held_out_figures_and_verify_checks_them(tmp_pa
     line = next(one for one in card.splitlines() if one.startswith(f"| effective | `{LEAN}` | held-out |"))
     (tmp_path / "out" / "README.md").write_text(card.replace(line, line.replace("held-out", "in-sample")))
     wrong = verify(str(tmp_path / "out")).wrong
-    assert "README.md: the table of changes on held-out data differs from the field 'held_out' in askew.json" in wrong
+    assert any(line.startswith("README.md: ") and "'held_out'" in line for line in wrong)
 
 
 def test_a_published_pair_has_its_mean_gain_in_the_halves_of_documents_that_did_not_choose_it(demo, tmp_path):

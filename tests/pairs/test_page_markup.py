@@ -46,6 +46,8 @@ HOSTILE = [
 ]  # fmt: skip
 STEERING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
+SVG = "http://www.w3.org/2000/svg"
+
 
 class Tags(HTMLParser):
     """What a browser would see: elements and attributes."""
@@ -99,12 +101,12 @@ def test_markup_is_not_escaped_twice_and_text_between_it_is():
 
 def test_an_element_or_attribute_that_could_run_or_load_something_is_refused():
     for name in ("script", "iframe", "object", "a b", "p><script"):
-        with pytest.raises(ValueError, match="a page of askew must not have"):
+        with pytest.raises(ValueError, match=f"HTML element {re.escape(repr(name))}"):
             tag(name)
-    with pytest.raises(ValueError, match="a page of askew must not have"):
+    with pytest.raises(ValueError, match="HTML attribute 'onclick'"):
         tag("p", onclick="x")
     for address in ("javascript:alert(1)", "https://example.org", "//example.org"):
-        with pytest.raises(ValueError, match="must not load other files"):
+        with pytest.raises(ValueError, match=f"href={re.escape(repr(address))}"):
             tag("a", "x", href=address)
     assert tag("a", "x", href="#here") == '<a href="#here">x</a>'
 
@@ -183,7 +185,8 @@ def test_a_page_is_well_formed_names_its_language_and_loads_nothing():
     assert all(link.get("href").startswith("#") for link in read.iter("a"))
     targets = {element.get("id") for element in read.iter()}
     assert {link.get("href")[1:] for link in read.iter("a")} <= targets
-    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|@import|url\(", page("words"))
+    addresses = set(re.findall(r"https?://[^\s\"'<]+|@import|url\(", page("words")))
+    assert addresses <= {SVG}
 
 
 def test_escaping_keeps_line_breaks_and_shown_does_not():

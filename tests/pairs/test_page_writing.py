@@ -34,16 +34,18 @@ def test_an_earlier_report_is_replaced_and_what_is_no_longer_in_it_goes(tmp_path
 def test_a_file_that_was_there_before_is_not_written_over(tmp_path, name):
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine")
-    with pytest.raises(ConfigError, match="the file exists and is not an unchanged"):
+    with pytest.raises(ConfigError) as error:
         write_report(tmp_path, FILES)
+    assert error.value.code == "in-the-way"
     assert contents(tmp_path) == {name: b"mine"}
 
 
 def test_a_file_that_was_changed_since_is_not_written_over(tmp_path):
     write_report(tmp_path, FILES)
     (tmp_path / "tables" / "a.csv").write_text("my own numbers")
-    with pytest.raises(ConfigError, match="is not an unchanged file of an earlier report"):
+    with pytest.raises(ConfigError) as error:
         write_report(tmp_path, {**FILES, "tables/a.csv": b"new"})
+    assert error.value.code == "in-the-way"
     assert (tmp_path / "tables" / "a.csv").read_text() == "my own numbers"
 
 
@@ -82,7 +84,7 @@ def test_a_list_cannot_point_at_other_files(tmp_path):
     write_report(out, {"report.html": b"<p>"})
     digest = "0" * 64
     (out / LIST).write_text(f"{digest}  ../victim.txt\n")
-    with pytest.raises(ConfigError, match="not the list of an earlier report"):
+    with pytest.raises(ConfigError, match=r"\.\./victim\.txt"):
         write_report(out, FILES)
     assert victim.read_text() == "keep me"
 
@@ -93,10 +95,11 @@ def test_where_a_report_cannot_go_is_told_before_any_work(tmp_path):
     with pytest.raises(ConfigError, match="expected a folder"):
         check_out(tmp_path / "file")
     (tmp_path / "report.html").write_text("mine")
-    with pytest.raises(ConfigError, match="the file exists and is not an unchanged"):
+    with pytest.raises(ConfigError) as error:
         check_out(tmp_path)
+    assert error.value.code == "in-the-way"
 
 
 def test_a_name_outside_the_report_is_a_mistake_of_ours(tmp_path):
-    with pytest.raises(ValueError, match="a report of askew must not have a file"):
+    with pytest.raises(ValueError, match=r"'\.\./x\.html'"):
         write_report(tmp_path, {"../x.html": b""})

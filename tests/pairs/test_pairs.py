@@ -12,7 +12,16 @@ from selection_toys import DIRECTIONS, MEASURES, TWO, scored, tables
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.measure import Direction
 from askew.pairs import gains as pairs_module
-from askew.pairs.gains import NO_EFFECTIVENESS, best_rows, find_measures, make_pairs, measure_texts, one_line
+from askew.pairs.gains import (
+    NO_EFFECTIVENESS,
+    SAME,
+    UNSCORED_ORIGINAL,
+    best_rows,
+    find_measures,
+    make_pairs,
+    measure_texts,
+    one_line,
+)
 
 NAMES = list(TWO)
 TEXTS = ["a b", " a  b", "a\u00a0b", "a\u2003b\n", "b", "b c", ""]
@@ -77,7 +86,7 @@ def test_the_original_words_are_left_out_and_counted_whatever_their_blanks():
     texts = ["who  was\tshe", " who was she ", "who was he", "Who was she"]
     pairs = make_pairs(two([(0.5, 1.0)] * 4, texts), TWO)
     assert pairs.table["text"].to_list() == texts[2:]
-    assert pairs.dropped == {"same as the original": 1}
+    assert pairs.dropped == {SAME: 1}
 
 
 def test_of_a_repeated_text_the_first_is_kept_within_a_query_only():
@@ -111,7 +120,7 @@ def test_an_original_without_a_score_takes_its_variants_with_it():
     rows = {"a": [(math.nan, 1.0), (1.0, 1.0)], "b": [(0.5, 1.0), (1.0, 1.0)], "c": [(0.5, math.nan), (1.0, 1.0)]}
     pairs = make_pairs(scored(rows, NAMES), TWO)
     assert pairs.table["query_id"].to_list() == ["b"]
-    assert pairs.dropped == {NO_EFFECTIVENESS: 1, "no score for the original query": 1}
+    assert pairs.dropped == {NO_EFFECTIVENESS: 1, UNSCORED_ORIGINAL: 1}
 
 
 def test_a_measure_that_is_only_reported_may_be_missing():
@@ -144,17 +153,17 @@ def test_wrong_tables_are_refused():
     good = two([(0.5, 1.0), (1.0, 0.0)])
     with pytest.raises(DataError, match="column 'method'"):
         make_pairs(good.drop("method"), TWO)
-    with pytest.raises(DataError, match=r"column 'RR_10' of numbers for the measure RR@10, found nothing"):
+    with pytest.raises(DataError, match=r"'RR_10' .*RR@10, found nothing"):
         make_pairs(good.drop("RR_10"), TWO)
-    with pytest.raises(DataError, match=r"column 'RR_10' of numbers for the measure RR@10, found String"):
+    with pytest.raises(DataError, match=r"'RR_10' .*RR@10, found String"):
         make_pairs(good.with_columns(pl.col("RR_10").cast(pl.String)), TWO)
-    with pytest.raises(DataError, match="expected a value in the column 'text' of every row, found none in row 1"):
+    with pytest.raises(DataError, match=r"column 'text' .*row 1"):
         make_pairs(good.with_columns(text=pl.Series(["a", None])), TWO)
-    with pytest.raises(DataError, match=r"query 'q': expected a finite score of RR@10, found inf"):
+    with pytest.raises(DataError, match=r"query 'q': .*RR@10, found inf"):
         make_pairs(good.with_columns(pl.Series("RR_10", [0.5, math.inf])), TWO)
-    with pytest.raises(DataError, match="adds a column 'outcome', but the table of pairs already has"):
+    with pytest.raises(DataError, match="column 'outcome'"):
         make_pairs(good.with_columns(outcome=pl.lit("x")), TWO)
-    with pytest.raises(ConfigError, match="which values are better"):
+    with pytest.raises(ConfigError, match=r"AP@10|ARaB"):
         make_pairs(good, {"RR@10": Direction.UP})
     with pytest.raises(ConfigError, match="found none"):
         make_pairs(good, TWO, (), ())

@@ -157,11 +157,11 @@ def test_robust_knows_a_tolerance():
 
 def test_wrong_inputs_of_robust_are_refused():
     tables_of = rankers(bm25=[(1.0, 1.0)], dense=[(1.0, 1.0)])
-    with pytest.raises(ConfigError, match="two or more rankers"):
+    with pytest.raises(ConfigError, match="rankers, found 1"):
         robust({"bm25": tables_of["bm25"]}, NAMES)
-    with pytest.raises(DataError, match="for the ranker 'bm25' does not have the column 'gain_AP_10'"):
+    with pytest.raises(DataError, match=r"'bm25' .*'gain_AP_10'"):
         robust(tables_of, ["AP@10"])
-    with pytest.raises(DataError, match="for the ranker 'dense' should have each reformulation once"):
+    with pytest.raises(DataError, match=r"'dense' .* twice"):
         robust({**tables_of, "dense": pl.concat([tables_of["dense"]] * 2)}, NAMES)
     with pytest.raises(ConfigError, match="strict: expected one of any, all"):
         robust(tables_of, NAMES, strict="most")

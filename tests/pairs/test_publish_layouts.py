@@ -88,11 +88,11 @@ def test_an_entry_that_differs_is_counted_and_named():
     expected, found = (entries(table, FACTS, "effective") for _ in range(2))
     assert not list(entry_problems(found, expected, "x"))
     found["4"]["q2"]["score"] = 9.0
-    assert list(entry_problems(found, expected, "x")) == [
-        "x: 1 of 2 entries do not agree with the Parquet rows; first: group '4', query 'q2'"
-    ]
+    (said,) = entry_problems(found, expected, "x")
+    assert said.startswith("x: 1 of 2 ") and said.endswith(" group '4', query 'q2'")
     for other in ([], {"1": []}, "text", None):
-        assert list(entry_problems(other, expected, "x")) == ["x: expected groups of queries, found another layout"]
+        (said,) = entry_problems(other, expected, "x")
+        assert said.endswith(" another layout")
     assert list(entry_problems({"4": expected["4"]}, expected, "x"))
 
 

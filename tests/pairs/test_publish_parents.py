@@ -15,7 +15,7 @@ def test_a_run_for_a_folder_that_is_not_there_names_the_folder(tmp_path, name):
     out = tmp_path / "nowhere" / name
     with pytest.raises(ConfigError) as found:
         write_run([LINES], out, "tag")
-    assert str(found.value) == f"{out}: expected a folder {out.parent}, found none; make it first"
+    assert (found.value.code, found.value.values) == ("no-parent", {"folder": str(out.parent)})
     assert not list(tmp_path.iterdir())
 
 

@@ -1,6 +1,7 @@
 """A release is whole or not at all, the same for the same input, and refuses pairs that break its rules."""
 
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,7 @@ from askew.pairs.dataset.checking import verify
 from askew.pairs.dataset.numbers import ExactSum, size_category
 from askew.pairs.dataset.release import publish
 from askew.pairs.dataset.splits import Originals, leaks, with_split
+from askew.pairs.gains import SAME
 
 FILES = [
     "README.md", "askew.json", "checksums.sha256", "croissant.json", "data/dev-00000-of-00001.parquet",
@@ -99,10 +101,9 @@ def test_leaks_by_id_and_by_text_are_told_each_in_a_line():
         {**row("q1", "v1", (0.5, 0.0, 0.0), (0.5, 0.0, 0.0), original="c d"), "split": "test"},
         {**row("q2", "v0", (0.5, 0.0, 0.0), (0.5, 0.0, 0.0), original="A, B"), "split": "dev"},
     ]
-    assert list(leaks(frame(rows))) == [
-        "splits: 1 query ids are in more than one split; first: 'q1' in test, train",
-        "splits: 1 normalized original texts are in more than one split; first: 'a b' in dev, train",
-    ]
+    by_id, by_text = leaks(frame(rows))
+    assert by_id.startswith("splits: 1 query ids ") and by_id.endswith(" 'q1' in test, train")
+    assert by_text.startswith("splits: 1 normalized ") and by_text.endswith(" 'a b' in dev, train")
 
 
 def test_a_rewritten_text_that_is_an_original_elsewhere_is_counted():
@@ -151,8 +152,9 @@ def test_a_folder_with_something_in_it_is_refused_and_left_alone(tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     (out / "mine").write_text("keep")
-    with pytest.raises(ConfigError, match="new or an empty folder"):
+    with pytest.raises(ConfigError) as error:
         publish(toy_pairs(), facts(), out)
+    assert error.value.code == "not-empty"
     assert contents(tmp_path) == {"out/mine": b"keep"}
 
 
@@ -162,8 +164,9 @@ def test_an_empty_folder_is_taken_and_a_link_is_not(tmp_path):
     assert verify(tmp_path / "empty").ok
     (tmp_path / "target").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "target")
-    with pytest.raises(ConfigError, match="new or an empty folder"):
+    with pytest.raises(ConfigError) as error:
         publish(toy_pairs(), facts(), tmp_path / "link")
+    assert error.value.code == "not-empty"
 
 
 @pytest.mark.parametrize("step", ["croissant", "card", "PairFile", "canonical_json"])
@@ -187,8 +190,9 @@ def test_a_folder_that_fills_while_we_write_is_not_overwritten(tmp_path, monkeyp
         return real(*arguments)
 
     monkeypatch.setattr(release, "card", slow)
-    with pytest.raises(ConfigError, match="new or an empty folder"):
+    with pytest.raises(ConfigError) as error:
         publish(toy_pairs(), facts(), out)
+    assert error.value.code == "not-empty"
     assert contents(tmp_path) == {"out/mine": b"keep"}
 
 
@@ -374,21 +378,21 @@ def test_the_groups_of_the_lexicons_are_named_with_license_and_source(tmp_path):
     publish(toy_pairs(), facts(lexicons=[lexicon]), tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
     assert "| id | groups | license | source |\n| --- | --- | --- | --- |\n| `age@1` | old, young | `CC0-1.0` |" in card
-    assert "- The measures of lean count the words of these groups&#58; old, young. Measures of lean do" in card
+    assert "these groups&#58; old, young." in card
     found = json.loads((tmp_path / "out" / "croissant.json").read_text())
     assert "age@1 (groups old, young; license CC0-1.0; source made up)" in found["rai:dataAnnotationProtocol"]
-    assert "count the words of these groups: old, young." in found["rai:dataLimitations"][0]
+    assert "these groups: old, young." in found["rai:dataLimitations"][0]
 
 
 @pytest.mark.parametrize("groups", ["old", [1], {"old": 1}])
 def test_groups_of_a_lexicon_that_are_no_list_of_names_are_refused(tmp_path, groups):
-    with pytest.raises(ConfigError, match="facts, lexicons, groups: expected a list of names"):
+    with pytest.raises(ConfigError, match=r"facts, lexicons, groups: .*, found "):
         publish(toy_pairs(), facts(lexicons=[{"id": "age@1", "groups": groups}]), tmp_path / "out")
 
 
 def test_measures_with_the_same_column_are_refused(tmp_path):
     twin = {"A(x=1)@5": {"signature": "A", "direction": "up"}, "A(x=-1)@5": {"signature": "B", "direction": "up"}}
-    with pytest.raises(ConfigError, match=r"measures: .* have the same column name A_x_1_5"):
+    with pytest.raises(ConfigError, match=r"measures: .* A_x_1_5"):
         publish(toy_pairs(), facts(measures=twin), tmp_path / "out")
 
 
@@ -396,15 +400,10 @@ def test_the_rai_fields_say_what_was_measured(tmp_path):
     rows = [row("q1", "v0", (0.5, 0.25, 1.0), (0.5, 0.0, 0.5), original="mail me@e.org now", text="call 555 123 4567")]
     publish(frame(rows), facts(), tmp_path / "out")
     found = json.loads((tmp_path / "out" / "croissant.json").read_text())
-    assert "ARaB(tf)@10 of the original queries: mean 0.2500 (n = 1)." in found["rai:dataBiases"]
-    assert (
-        "Of 2 distinct query texts, 1 seem to contain an email address" in found["rai:personalSensitiveInformation"][0]
-    )
-    assert "and 1 contain seven or more digits" in found["rai:personalSensitiveInformation"][0]
-    assert (
-        found["rai:dataPreprocessingProtocol"]
-        == "Number of rows that the build left out, by step and reason: same as the original: 3."
-    )
+    assert any("ARaB(tf)@10" in line and "mean 0.2500 (n = 1)." in line for line in found["rai:dataBiases"])
+    # Distinct texts, those with an email address, and those with a long number.
+    assert re.findall(r"\d+", found["rai:personalSensitiveInformation"][0]) == ["2", "1", "1"]
+    assert found["rai:dataPreprocessingProtocol"].endswith(f": {SAME}: 3.")
     assert all(found[f"rai:{name}"] for name in ("dataCollection", "dataLimitations", "dataUseCases"))
 
 

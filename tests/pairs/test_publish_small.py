@@ -28,7 +28,7 @@ def card_of(tmp_path, stated=(), queries=1):
 def test_numbers_of_one_are_singular(tmp_path):
     card = card_of(tmp_path)
     assert "\n2 pairs of 1 query of `toy`:" in card
-    assert "\nThe only pair of the subset fair:\n" in card and "The first pairs of the subset" not in card
+    assert "\nThe only pair " in card and "The first pairs" not in card
 
 
 def test_a_subset_without_pairs_has_a_line_of_counts_and_no_means(tmp_path):
@@ -59,15 +59,14 @@ def test_a_card_with_all_rows_as_earlier_versions_wrote_it_still_verifies(tmp_pa
 def test_an_interval_of_fewer_than_five_queries_is_not_given_and_not_promised(tmp_path):
     card = card_of(tmp_path, [held_out("effective", 4), held_out("fair", 1)])
     assert "3900" not in card and "95% interval" not in card
-    assert "The table has no intervals: for each change, there are fewer than 5 queries" in card
+    assert "no intervals: " in card and "fewer than 5" in card
 
 
 def test_intervals_are_explained_where_some_are_missing(tmp_path):
     stated = [held_out("effective", 5), held_out("fair", 4), held_out("negative", 0, figures="in-sample")]
     card = card_of(tmp_path, stated, queries=5)
     assert "| +20.0% | -97.5 to +3900.0 |" in card and card.count("3900") == 2
-    assert "The 95% interval of a change treats the queries as a random sample. With few queries, it is wide" in card
-    assert "A dash means that there are fewer than 5 queries or that no interval can be computed." in card
+    assert "The 95% interval " in card and "fewer than 5" in card and "no intervals: " not in card
 
 
 NOT_BETTER = "subset fair: held-out data do not show that these measures improve (change, 95% interval): "
@@ -129,16 +128,14 @@ def test_every_judged_measure_without_a_held_out_value_is_named(tmp_path):
 def test_a_dataset_without_a_license_has_a_note(tmp_path):
     rows = choose([row("q0", "v0", (0.5, 0.5, 1.0), (1.0, 0.25, 1.0))])
     stated = {name: value for name, value in facts().items() if name != "license"}
-    assert publish(frame(rows), stated, tmp_path / "out").notes == [
-        "the dataset states no license; to state one, set license='CC-BY-4.0' or another SPDX identifier"
-    ]
+    assert [note.code for note in publish(frame(rows), stated, tmp_path / "out").notes] == ["no-license"]
 
 
 def test_a_split_without_rows_is_named_as_such_and_no_leak_is_a_plain_sentence(tmp_path):
     card = card_of(tmp_path)
     assert sum(f"| the split {split}, without rows |" in card for split in ("train", "dev", "test")) == 2
     assert "0 of 2 pairs" not in card
-    assert "No reformulation has the same normalized text as an original query of another split." in card
+    assert "No reformulation has " in card
 
 
 @pytest.mark.parametrize(
@@ -156,15 +153,15 @@ def test_a_source_with_another_license_has_a_note_if_the_texts_of_queries_are_pu
 ):
     rows = choose([row("q0", "v0", (0.5, 0.5, 1.0), (1.0, 0.25, 1.0))])
     stated = facts(sources=[{"name": "toy queries", "license": source}], query_text=query_text)
-    (said,) = publish(frame(rows), stated, tmp_path / "out").notes or [""]
-    assert said.startswith("the dataset has the license cc-by-4.0, but its sources have other licenses (") == is_noted
+    notes = publish(frame(rows), stated, tmp_path / "out").notes
+    assert [(note.code, note.values["others"]) for note in notes] == [("other-licenses", (source,))] * is_noted
 
 
 def test_the_card_begins_with_the_size_of_each_subset_and_loads_one_of_them(tmp_path):
     card = card_of(tmp_path)
     sizes = "Number of pairs in each subset: `optimal` 0, `effective` 1, `fair` 1, `negative` 1."
     assert card.index(sizes) < card.index("## Numbers")
-    assert 'chosen = pairs.filter(lambda row: row["fair"])  # only the subset fair' in card
+    assert 'row["fair"]' in card
 
 
 @pytest.mark.parametrize(
@@ -174,5 +171,4 @@ def test_the_card_begins_with_the_size_of_each_subset_and_loads_one_of_them(tmp_
 def test_a_license_that_may_be_misspelled_has_a_note(tmp_path, license, is_known):
     rows = choose([row("q0", "v0", (0.5, 0.5, 1.0), (1.0, 0.25, 1.0))])
     notes = publish(frame(rows), facts(license=license), tmp_path / "out").notes
-    said = "the license 'CCBY4' is not the SPDX identifier of a common license; check its spelling"
-    assert notes == ([] if is_known else [said])
+    assert [(note.code, note.values["license"]) for note in notes] == [("unknown-license", license)] * (not is_known)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_release import contents, facts, parquet_bytes, resign, toy_pairs
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, Note
 from askew.core.folders import checksum_text, read_checksums
 from askew.pairs.dataset import release
 from askew.pairs.dataset.checking import verify
@@ -33,6 +33,12 @@ def folder(original, tmp_path):
     return shutil.copytree(original, tmp_path / "copy")
 
 
+def problems(folder):
+    """The code and the value of each problem that has them; the text of the others."""
+    found = verify(folder).wrong
+    return [(line.code, *line.values.values()) if isinstance(line, Note) else line for line in found]
+
+
 FILES = [
     "README.md", "askew.json", "croissant.json", TRAIN, "data/dev-00000-of-00001.parquet",
     "data/test-00000-of-00001.parquet", "json/Optimal.json", "json/Effective.json", "json/Fair.json",
@@ -48,15 +54,13 @@ def test_the_list_above_is_complete(original):
 def test_an_altered_file_is_named(folder, name):
     path = folder / name
     path.write_bytes(path.read_bytes() + b"\n")
-    assert (
-        f"checksums: {name!r} was changed; its SHA-256 differs from the one in checksums.sha256" in verify(folder).wrong
-    )
+    assert ("changed", name) in problems(folder)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named_also_where_the_checksums_hide_it(folder, name):
     (folder / name).unlink()
-    assert f"checksums: {name!r} is missing" in verify(folder).wrong
+    assert ("missing", name) in problems(folder)
     resign(folder)
     report = verify(folder)
     assert f"{name}: missing" in report.wrong
@@ -67,7 +71,7 @@ def test_a_release_of_another_format_is_refused_with_the_command_that_writes_it_
     path = folder / "askew.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 0}))
     (line,) = [line for line in verify(folder).wrong if line.startswith("askew.json: expected")]
-    assert line.endswith("found format 0; publish the dataset again: askew publish RECIPE --out NEW_FOLDER")
+    assert "found format 0; " in line and ": askew publish RECIPE" in line
 
 
 def test_missing_checksums_are_told(folder):
@@ -79,7 +83,7 @@ def test_missing_checksums_are_told(folder):
 def test_an_extra_file_is_named(folder, name):
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("x")
-    assert verify(folder).wrong == [f"checksums: {name!r} is not listed in checksums.sha256"]
+    assert problems(folder) == [("not-listed", name)]
 
 
 @pytest.mark.parametrize(
@@ -89,27 +93,26 @@ def test_a_checksum_name_that_leads_out_is_an_error_and_is_not_read(folder, name
     (folder.parent / "secret").write_text("secret")
     with (folder / "checksums.sha256").open("a") as file:
         file.write(f"{'0' * 64}  {name}\n")
-    (line,) = verify(folder).wrong
-    assert line.endswith("is not a path inside the folder")
+    assert problems(folder) == [("outside", name)]
 
 
 @pytest.mark.parametrize("line", ["", "x", "0" * 64, "0" * 63 + "  README.md", "0" * 64 + " README.md", "\0"])
 def test_a_malformed_checksum_line_is_told(folder, line):
     with (folder / "checksums.sha256").open("a") as file:
         file.write(f"{line}\n")
-    (told,) = verify(folder).wrong
-    assert told == "checksums.sha256, line 14: expected a SHA-256, two blanks and a name"
+    assert problems(folder) == [("no-checksum", 14)]
 
 
 def test_a_name_that_is_there_twice_is_told(folder):
     path = folder / "checksums.sha256"
     path.write_text(path.read_text() + path.read_text().splitlines()[0] + "\n")
-    assert verify(folder).wrong == ["checksums.sha256, line 14: 'README.md' appears twice"]
+    assert problems(folder) == [("twice", "README.md")]
 
 
 def test_checksums_that_are_no_text_are_told(folder):
     (folder / "checksums.sha256").write_bytes(b"\xff\xfe")
-    assert verify(folder).wrong == ["checksums.sha256: cannot be read as UTF-8 text (UnicodeDecodeError)"]
+    (line,) = verify(folder).wrong
+    assert line.startswith("checksums.sha256: ") and "UnicodeDecodeError" in line
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,5}(/[a-z]{1,5})?\.json", fullmatch=True), st.just("ab" * 32)))
@@ -130,26 +133,24 @@ def test_a_file_that_is_a_link_is_refused_and_not_followed(folder, name):
     shutil.copy(folder / name, secret)
     (folder / name).unlink()
     (folder / name).symlink_to(secret)
-    report = verify(folder)
-    assert f"files: {name!r} is a link; links are not followed" in report.wrong
-    assert f"{name}: missing" in report.wrong
+    found = problems(folder)
+    assert ("link", name) in found and f"{name}: missing" in found
 
 
 def test_a_folder_that_is_a_link_is_refused_and_not_followed(folder):
     shutil.move(folder / "json", folder.parent / "elsewhere")
     (folder / "json").symlink_to(folder.parent / "elsewhere")
-    report = verify(folder)
-    assert "files: 'json' is a link; links are not followed" in report.wrong
-    assert "json/Fair.json: missing" in report.wrong
+    found = problems(folder)
+    assert ("link", "json") in found and "json/Fair.json: missing" in found
 
 
 def test_a_pipe_is_refused_and_not_opened(folder):
     os.mkfifo(folder / "README.txt")
-    assert verify(folder).wrong == ["files: 'README.txt' is not a regular file"]
+    assert problems(folder) == [("no-file", "README.txt")]
 
 
 def test_what_is_no_folder_is_a_users_mistake(tmp_path):
-    with pytest.raises(ConfigError, match="expected the folder of a published dataset"):
+    with pytest.raises(ConfigError, match="none: "):
         verify(tmp_path / "none")
 
 

@@ -119,16 +119,14 @@ def test_reformulations_in_the_words_of_their_original_are_left_out_and_reported
     assert published(askew_cli, store, "mine.toml")["left_out"] == upper > 50
     assert set(rows_of(tmp_path / "ds")["method"]) == {"rewrite"}
     shown = askew_cli(["publish", "mine.toml", "--out", "again", "--store", str(store), *WITHOUT]).out
-    assert f"is false: {upper} pairs whose reformulation has the same words as an original query" in " ".join(
-        shown.split()
-    )
+    assert f"is false: {upper} pairs " in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("value", ['"no"', "0"])
 def test_query_text_of_a_recipe_is_true_or_false(askew_cli, store, value):
     done = askew_cli(["publish", "demo", "--out", "ds", "--store", str(store), "--set", f"publish.query_text={value}"])
     assert done.code != 0
-    assert "publish.query_text should be true or false" in done.err
+    assert "publish.query_text" in done.err
 
 
 def test_training_says_that_the_texts_are_missing_and_how_to_join_them(askew_cli, store, tmp_path):
@@ -143,7 +141,7 @@ def test_training_says_that_the_texts_are_missing_and_how_to_join_them(askew_cli
         lambda: read_pairs(box, "gold"),
         lambda: Selector().fit(table),
     ):
-        with pytest.raises(DataError, match=r"texts of the original queries are missing .*by query_id") as found:
+        with pytest.raises(DataError, match=r"query_text = false.* by query_id") as found:
             read()
         assert "\n" not in str(found.value)
 

@@ -21,6 +21,7 @@ from askew.pairs.gains import parts_of
 from askew.pairs.plan import prepare
 from askew.pairs.recipe import Recipe
 from askew.pairs.report import DECIDES, NAMES, TWIN, UNUSED, choice_of, report_of, thinned
+from askew.pairs.stages import NO_ORIGINAL
 from askew.ui.cli.build import report_command
 
 HOSTILE = "<script>alert(1)</script> nurse"
@@ -41,6 +42,8 @@ SELECTIONS = {
     "pareto": {"selector": "pareto", "effectiveness": "RR@10", "bias": "NFaiRR@10"},
     "epsilon": {"selector": "epsilon"},
 }
+
+SVG = "http://www.w3.org/2000/svg"
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +131,7 @@ def test_hostile_texts_are_texts_wherever_they_stand(page):
 
 
 def test_the_page_stands_alone_and_is_well_formed(page):
-    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|url\(|@import", page)
+    assert set(re.findall(r"https?://[^\s\"'<]+|@import|url\(", page)) <= {SVG}
     read = ElementTree.fromstring(page)
     ids = [element.get("id") for element in read.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
@@ -143,7 +146,7 @@ def test_every_table_has_a_caption_and_every_picture_a_title_and_a_description(p
     assert len(tables) >= 8
     assert all(table.find("caption") is not None and table.find("thead") is not None for table in tables)
     assert all(cell.get("scope") for table in tables for cell in table.iter("th"))
-    svg = "{http://www.w3.org/2000/svg}"
+    svg = f"{{{SVG}}}"
     pictures = list(read.iter(f"{svg}svg"))
     assert len(pictures) >= 6
     for picture in pictures:
@@ -152,26 +155,20 @@ def test_every_table_has_a_caption_and_every_picture_a_title_and_a_description(p
 
 def test_the_held_out_figures_come_before_the_in_sample_ones(page):
     said = " ".join(Seen(page).captions)
-    assert said.index("Held-out means of each measure") < said.index("In-sample means of each measure")
+    assert said.index("Held-out means") < said.index("In-sample means")
     said = " ".join(Seen(page).words)
-    assert "pairs are selected by their gains on half of the documents" in said
-    assert 'For the column "by words",' in said and 'For the column "by ranks",' in said
-    assert re.search(r"by \S+, measured on held-out documents\.", said)
-    assert re.search(r"For all candidates, selected or not, it changes by [+-]\d+\.\d%\.", said)
-    assert 'The column "random" is a baseline' in said
-    assert re.search(r"measured with the other half, this mean changes by \S+\. If pairs are selected by", said)
-    assert re.search(r"and vice versa, this mean changes by \S+\. .* \(in-sample\), this mean changes by \S+\.", said)
+    assert all(f'column "{name}"' in said for name in ("by words", "by ranks", "random"))
+    # Held out, by words, by ranks, in-sample, all candidates.
+    first = next(text for text in Seen(page).words if text.startswith("In the subset fair, "))
+    assert len(re.findall(r" by [+\N{MINUS SIGN}]\d+\.\d%", first)) == 5
 
 
 def test_the_head_says_what_was_chosen_by_what_and_what_is_reported_only(page):
     said = " ".join(Seen(page).words)
-    assert (
-        "The selector refairmulate-paper chose pairs of a query and a reformulation by RR@10 and ARaB(tf)@10." in said
-    )
     # Each query has one relevant document, so that AP says what RR says.
-    assert "but have the same values as a measure that was used: AP@10." in said
-    assert "Measures that were not used to choose pairs and are only reported: NFaiRR@10." in said
-    assert "*: pairs were chosen by this measure" in said
+    roles = re.search(r"The selector refairmulate-paper .* by (\S+ and \S+)\. .*: (\S+)\. .*: (\S+)\.", said)
+    assert roles and roles.groups() == ("RR@10 and ARaB(tf)@10", "AP@10", "NFaiRR@10")
+    assert "*: pairs were chosen" in said
 
 
 def test_the_means_of_the_page_are_those_of_the_summary(folder, store, tmp_path):
@@ -226,19 +223,18 @@ def test_another_ranker_has_its_table_and_its_figure(folder, store, tmp_path):
 def test_every_selector_has_a_report(folder, store, tmp_path, selection):
     done = reported(folder, store, tmp_path / "r", selection, cross=("qld",))
     captions = " ".join(Seen(done.html.read_text()).captions)
-    assert ("Table 4 of the RePair paper" in captions) == ("boxes" in selection)
+    assert ("in Table 4" in captions) == ("boxes" in selection)
     assert ("by effectiveness alone" in captions) == ("boxes" not in selection)
     assert ("Nine outcomes" in captions) == (selection != "plain boxes")
     if "boxes" in selection:
-        assert "Table 2 of the RePair paper" in captions and "Table 5 of the RePair paper" in captions
+        assert "in Table 2" in captions and "in Table 5" in captions
         assert pl.read_csv(tmp_path / "r/tables/hard.csv")["queries"].to_list() == [4, 4]
 
 
 @pytest.mark.parametrize("cross", [(), ("qld",)])
 def test_the_note_on_hard_queries_names_another_ranker_only_if_there_is_one(folder, store, tmp_path, cross):
     page = reported(folder, store, tmp_path / "r", "boxes", cross=cross).html.read_text()
-    assert "A query is hard if it meets the condition" in page
-    assert ("Scored by both: number of hard queries" in page) == bool(cross)
+    assert ("Scored by both: " in page) == bool(cross)
 
 
 @pytest.mark.parametrize("selection", list(SELECTIONS))
@@ -258,9 +254,9 @@ def test_a_query_whose_original_found_nothing_does_not_stop_the_report(folder, t
     (tmp_path / "queries.tsv").write_text("q1\tzzz\nq2\tdoctor\n")
     store = Store(tmp_path / "store")
     build, outcomes = built(tmp_path, store, "boxes")
-    assert outcomes["pairs"].manifest.dropped["the original query found no documents"] == 2
+    assert outcomes["pairs"].manifest.dropped[NO_ORIGINAL] == 2
     done = report_of(build, store, outcomes, tmp_path / "r")
-    assert "2 the original query found no documents" in done.html.read_text()
+    assert f"2 {NO_ORIGINAL}" in done.html.read_text()
     assert pl.read_csv(tmp_path / "r/tables/boxes.csv")["originals"].to_list() == [1, 1, 1]
 
 

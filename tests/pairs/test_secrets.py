@@ -191,7 +191,7 @@ def test_an_endpoint_with_a_key_in_its_address_is_refused_without_the_key(askew_
 
 
 def test_a_key_in_place_of_the_name_of_its_variable_is_not_quoted():
-    with pytest.raises(ConfigError, match="name of an environment variable") as caught:
+    with pytest.raises(ConfigError, match="environment variable") as caught:
         LlmReformulator("m", base_url="https://host/v1", key_variable=f"sk-{SECRET}")
     refuse_secrets(str(caught.value))
 

@@ -137,5 +137,5 @@ def test_buckets_hold_as_many_queries_each_from_low_to_high():
     found = buckets_of(best_candidates(aggregated()), 3)
     assert found.columns == ["bucket", "queries", "old_mean", "new_mean"]
     assert found.rows() == [(1, 2, 0.125, 0.25), (2, 1, 0.5, 1.0), (3, 1, 0.5, 0.25)]
-    with pytest.raises(ConfigError, match="buckets: expected one or more"):
+    with pytest.raises(ConfigError, match=r"buckets: .*found 0"):
         buckets_of(best_candidates(aggregated()), 0)

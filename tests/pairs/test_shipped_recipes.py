@@ -32,7 +32,7 @@ def test_refairmulate_paper_keeps_the_definitions_of_the_paper():
     assert [one["method"] for one in recipe.tables("reformulate")] == ["extract"]
     assert recipe.table("select") == {
         "selector": "refairmulate-paper", "judged_sources": "allow", "effectiveness": "RR@10",
-        "bias": "ARaB(tf)@10 ARaB(tc)@10 ARaB(bool)@10 LexiconShare@10",
+        "bias": " ".join(["ARaB(tf)@10", "ARaB(tc)@10", "ARaB(bool)@10", "LexiconShare@10"]),
     }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """From a recipe to scores: every row accounted for, the same numbers as askew measure, whatever the shards."""
 
 import json
+import re
 from dataclasses import replace
 
 import polars as pl
@@ -16,9 +17,10 @@ from askew.data.collection import demo_files
 from askew.pairs.figures import summary_of
 from askew.pairs.plan import prepare
 from askew.pairs.recipe import Recipe, read_recipe, shipped_recipes, with_settings
+from askew.pairs.refairmulate import RESOLVED
 from askew.pairs.report import report_of
 from askew.pairs.resources import Resources, TableSource
-from askew.pairs.stages import Classify, ReformulateStage
+from askew.pairs.stages import NO_ORIGINAL, Classify, ReformulateStage
 from askew.rewrite.classifiers import make_classifier
 
 DEMO = demo_files()
@@ -103,7 +105,7 @@ def test_a_query_whose_original_found_nothing_is_counted(tmp_path):
     }
     outcomes = prepare(Recipe("r", sections), store).plan.run(store)
     assert outcomes["runs"].manifest.dropped == {"found nothing": 1}
-    assert outcomes["pairs"].manifest.dropped == {"original": 1, "the original query found no documents": 1}
+    assert outcomes["pairs"].manifest.dropped == {"original": 1, NO_ORIGINAL: 1}
     assert outcomes["pairs"].manifest.rows_out == 1
 
 
@@ -198,7 +200,7 @@ def test_the_measures_of_a_recipe_may_be_one_text():
 
 def test_a_misspelled_measure_of_the_selection_is_suggested(tmp_path):
     settings = {"select": {"bias": "ARab(tf,who=generic)@10", "agreeing": 1}}
-    with pytest.raises(AskewError, match=r"is not in \[evaluate\]; did you mean ARaB\(tf,who=generic\)@10\?"):
+    with pytest.raises(AskewError, match=rf"ARab\(.* \[evaluate\].* {re.escape(RESOLVED.split()[0])}"):
         prepare(with_settings(read_recipe("demo"), settings), Store(tmp_path))
 
 
@@ -224,7 +226,7 @@ def test_a_recipe_that_keeps_no_query_ends_without_a_summary(tmp_path):
     outcomes = build.plan.run(store)
     assert outcomes["neutral"].manifest.dropped == {"label female": 1}
     assert summary_of(store, outcomes, build.select, build.evaluate) is None
-    with pytest.raises(AskewError, match="no pairs to report on"):
+    with pytest.raises(AskewError, match=r"report: .*askew run --json"):
         report_of(build, store, outcomes, tmp_path / "report")
 
 

@@ -71,11 +71,11 @@ def test_a_flipped_byte_in_a_part_is_found_and_repaired_to_the_same_bytes(askew_
     flip(part)
     found = askew_cli(["verify", "s"])
     assert found.code == 3
-    assert f"{part.parent.name}/{part.name}: the part is damaged" in found.out
+    assert f"{part.parent.name}/{part.name}: " in found.out
     assert contents(store) != before
     repaired = askew_cli(["verify", "s", "--repair"])
     assert repaired.code == 0, repaired.out
-    assert f"s/{part.parent.name}: recomputed from the recipe r" in repaired.out
+    assert f"s/{part.parent.name}: recomputed" in repaired.out
     assert contents(store) == before
     assert askew_cli(["verify", "s"]).code == 0
 
@@ -107,7 +107,7 @@ def test_a_damaged_index_of_a_store_is_made_again(askew_cli, store):
     index = next(iter(store.glob("index-bm25-*")))
     flip(index / "docs.i32")
     assert askew_cli(["verify", "s"]).code == 3
-    assert "build the index again with: askew verify s --repair" in askew_cli(["verify", "s"]).out
+    assert ": askew verify s --repair" in askew_cli(["verify", "s"]).out
     repaired = askew_cli(["verify", "s", "--repair"])
     assert repaired.code == 0, repaired.out
     assert {name: data for name, data in before.items() if "weights-" not in name} == {
@@ -122,8 +122,7 @@ def test_a_store_that_does_not_know_its_recipe_says_what_to_run_and_keeps_everyt
     damaged = contents(store)
     done = askew_cli(["verify", "s", "--repair"])
     assert done.code == 3
-    assert "has no record of the recipe that makes it; delete it and run: askew run RECIPE --store s" in done.out
-    assert "askew annotate DOCS --store s" in done.out
+    assert "askew run RECIPE" in done.out and "askew annotate DOCS" in done.out
     assert contents(store) == damaged
 
 
@@ -137,7 +136,7 @@ def test_a_recipe_whose_collection_has_changed_repairs_nothing(askew_cli, tmp_pa
         file.write("q999\tone more query\n")
     done = askew_cli(["verify", "s", "--repair"])
     assert done.code == 3
-    assert "its collection or the version of askew has changed" in done.out
+    assert "recipe r: " in done.out and "has changed" in done.out
 
 
 def test_a_step_of_another_format_is_refused_with_the_command_and_repaired(askew_cli, store):
@@ -145,7 +144,7 @@ def test_a_step_of_another_format_is_refused_with_the_command_and_repaired(askew
     path = next(iter(store.glob("runs-*/manifest.json")))
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 0}))
     done = askew_cli(["verify", "s"])
-    assert f"format 0, this askew reads 1); repair it with: askew verify {store.name} --repair" in done.out
+    assert "format 0, " in done.out and f": askew verify {store.name} --repair" in done.out
     assert askew_cli(["verify", "s", "--repair"]).code == 0
     assert contents(store) == before
 
@@ -199,7 +198,7 @@ def test_an_index_of_unknown_format_is_made_again_or_the_command_is_said(askew_c
     if known:
         assert {name for name in before if "weights-" not in name} == set(contents(index))
     else:
-        assert "which documents it was built from; delete the index and run: askew index DOCS --out ix" in done.out
+        assert ": askew index DOCS" in done.out
 
 
 def test_an_index_is_not_made_again_from_other_documents(askew_cli, tmp_path):
@@ -210,15 +209,14 @@ def test_an_index_is_not_made_again_from_other_documents(askew_cli, tmp_path):
     damaged = contents(tmp_path / "ix")
     done = askew_cli(["verify", "ix", "--repair"])
     assert done.code == 2
-    assert "have changed since the index was built" in done.err
-    assert "askew index" in done.err
+    assert "docs.tsv" in done.err and "have changed" in done.err and "askew index" in done.err
     assert contents(tmp_path / "ix") == damaged
 
 
 def test_what_is_no_folder_or_only_one_step_is_refused(askew_cli, store):
-    assert "expected the folder of a dataset, a store, an index or a report" in askew_cli(["verify", "nowhere"]).err
+    assert askew_cli(["verify", "nowhere"]).code == 2
     step = next(iter(store.glob("runs-*")))
-    assert "this is one step of a store" in askew_cli(["verify", str(step)]).err
+    assert f": askew verify {step.parent}" in askew_cli(["verify", str(step)]).err
 
 
 def test_a_folder_of_other_files_is_no_damaged_dataset(askew_cli, tmp_path):
@@ -226,13 +224,11 @@ def test_a_folder_of_other_files_is_no_damaged_dataset(askew_cli, tmp_path):
     (tmp_path / "other" / "README.md").write_text("hello")
     done = askew_cli(["verify", "other"])
     assert done.code == 2
-    assert "other: not a folder that askew wrote; expected a dataset, a store, an index or a report" in done.err
-    assert "but there is no such folder" in askew_cli(["verify", "nowhere"]).err
+    assert "other: not a folder" in done.err
+    assert "nowhere: " in askew_cli(["verify", "nowhere"]).err
     (tmp_path / "other" / "askew.json").write_text("{}")
     (tmp_path / "other" / "data").mkdir()
-    assert "other/data: this is part of a dataset; verify the dataset: askew verify other" in (
-        askew_cli(["verify", "other/data"]).err
-    )
+    assert ": askew verify other\n" in askew_cli(["verify", "other/data"]).err
 
 
 def test_a_report_is_checked_against_its_checksums(tmp_path, askew_cli):
@@ -243,5 +239,4 @@ def test_a_report_is_checked_against_its_checksums(tmp_path, askew_cli):
     (tmp_path / "report" / "tables" / "pairs.csv").unlink()
     done = askew_cli(["verify", str(tmp_path / "report"), "--repair"])
     assert done.code == 3
-    assert "report.html: it has other bytes than when it was written\n" in done.out
-    assert "tables/pairs.csv: missing\n" in done.out and "write it again into a new folder" in done.out
+    assert "report.html: " in done.out and "tables/pairs.csv: missing\n" in done.out

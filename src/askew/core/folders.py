@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, Note
 from askew.core.files import HALF_WRITTEN, flush
 
 CHECKSUMS = "checksums.sha256"
@@ -51,14 +51,19 @@ def refuse_no_parent(out: Path, made: bool = False) -> None:
     if there.exists() and not there.is_dir():
         raise ConfigError(f"{out}: expected a folder {there}, found a file; give another place")
     if not made and there != out.parent:
-        raise ConfigError(f"{out}: expected a folder {out.parent}, found none; make it first")
+        parent = str(out.parent)
+        raise ConfigError(
+            f"{out}: expected a folder {parent}, found none; make it first", code="no-parent", folder=parent
+        )
 
 
 def refuse_full(out: Path) -> None:
     """Raise if ``out`` is a link, a file or a folder that is not empty, or if one of its parents is a file."""
     refuse_no_parent(out, made=True)
     if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
-        raise ConfigError(f"{out}: expected a new or an empty folder, found something there; give another one")
+        raise ConfigError(
+            f"{out}: expected a new or an empty folder, found something there; give another one", code="not-empty"
+        )
 
 
 def place(folder: Path, name: str) -> Path:
@@ -85,13 +90,13 @@ def walk(folder: Path) -> tuple[dict[str, Path], list[str]]:
             for item in listing:
                 name = f"{prefix}{item.name}"
                 if item.is_symlink():
-                    refused.append(f"files: {name!r} is a link; links are not followed")
+                    refused.append(Note(f"files: {name!r} is a link; links are not followed", code="link", file=name))
                 elif item.is_dir(follow_symlinks=False):
                     waiting.append((f"{name}/", Path(item.path)))
                 elif item.is_file(follow_symlinks=False):
                     found[name] = Path(item.path)
                 else:
-                    refused.append(f"files: {name!r} is not a regular file")
+                    refused.append(Note(f"files: {name!r} is not a regular file", code="no-file", file=name))
     return dict(sorted(found.items())), sorted(refused)
 
 
@@ -106,13 +111,15 @@ def read_checksums(text: str) -> tuple[dict[str, str], list[str]]:
     wrong: list[str] = []
     lines = text.removesuffix("\n").split("\n") if text else []
     for number, line in enumerate(lines, 1):
-        match = _LINE.fullmatch(line)
+        match, where = _LINE.fullmatch(line), f"{CHECKSUMS}, line {number}"
         if match is None:
-            wrong.append(f"{CHECKSUMS}, line {number}: expected a SHA-256, two blanks and a name")
+            said = f"{where}: expected a SHA-256, two blanks and a name"
+            wrong.append(Note(said, code="no-checksum", line=number))
         elif not _inside(match[2]):
-            wrong.append(f"{CHECKSUMS}, line {number}: {match[2][:60]!r} is not a path inside the folder")
+            said = f"{where}: {match[2][:60]!r} is not a path inside the folder"
+            wrong.append(Note(said, code="outside", file=match[2]))
         elif match[2] in found:
-            wrong.append(f"{CHECKSUMS}, line {number}: {match[2][:60]!r} appears twice")
+            wrong.append(Note(f"{where}: {match[2][:60]!r} appears twice", code="twice", file=match[2]))
         else:
             found[match[2]] = match[1]
     return found, wrong
@@ -128,11 +135,12 @@ def checksum_problems(stated: Mapping[str, str], found: Mapping[str, str]) -> It
     """One line for each missing, extra or altered file."""
     for name in sorted(stated.keys() | found.keys() - {CHECKSUMS}):
         if name not in found:
-            yield f"checksums: {name!r} is missing"
+            yield Note(f"checksums: {name!r} is missing", code="missing", file=name)
         elif name not in stated:
-            yield f"checksums: {name!r} is not listed in {CHECKSUMS}"
+            yield Note(f"checksums: {name!r} is not listed in {CHECKSUMS}", code="not-listed", file=name)
         elif stated[name] != found[name]:
-            yield f"checksums: {name!r} was changed; its SHA-256 differs from the one in {CHECKSUMS}"
+            said = f"checksums: {name!r} was changed; its SHA-256 differs from the one in {CHECKSUMS}"
+            yield Note(said, code="changed", file=name)
 
 
 def read_text(files: Mapping[str, Path], name: str) -> str:

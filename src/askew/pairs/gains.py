@@ -256,7 +256,9 @@ class PairTable:
         if taken:
             raise DataError(
                 f"selection: the selection adds a column {taken[0]!r}, but the table of pairs already has a column of "
-                "this name; rename the column in the table"
+                "this name; rename the column in the table",
+                code="column-taken",
+                column=taken[0],
             )
         return replace(self, table=self.table.hstack(added))
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from askew.core import defaults
 from askew.core.address import know_secrets
-from askew.core.errors import ConfigError, DataError, check_name, check_names
+from askew.core.errors import ConfigError, DataError, Note, check_name, check_names
 from askew.core.groups import Groups
 from askew.core.lexicon import LEXICON_FACTS, Lexicon, one_spelling
 from askew.core.measure import Direction, Measure, gain_column, split_measures
@@ -332,10 +332,11 @@ class Build:
         if self.without_who:
             first = Measure.parse(self.without_who[0])
             named = replace(first, params=(*first.params, ("resolver", "light"))).text
-            notes.append(
+            said = (
                 f"{', '.join(self.without_who)}: the parameter who= is left out, because the model that estimates it "
                 f"was not trained on words of these groups; to use this model, name it, as in {named}"
             )
+            notes.append(Note(said, code="without-who", measures=self.without_who))
         resolved = note_on_resolver(asked)
         chosen_by = () if self.select is None else self.select.selector.measures()
         if note_on_resolver([one for one in asked if one.text in chosen_by]):

@@ -37,6 +37,7 @@ from askew.pairs.stages import SOURCE_JUDGED, Evaluate, judged_note, with_origin
 # The approximate number of rows of a bucket; one bucket is in memory at a time.
 ROWS = 1 << 15
 _BUCKET = "_bucket"
+UNSELECTED = "the pair is in no subset"
 
 
 class QueryBuckets:
@@ -155,7 +156,7 @@ class _Release:
         with QueryBuckets(frame["query_id"] for frame in chosen.frames(["query_id"])) as buckets:
             unselected = self.manifest(_PAIRS).rows_out - buckets.rows
             if unselected:
-                facts["dropped"]["publish: the pair is in no subset"] = unselected
+                facts["dropped"][f"publish: {UNSELECTED}"] = unselected
             contexts = self.contexts(buckets.queries)
             buckets.put(_PAIRS, chosen.frames(columns))
             if "held_out" in facts:

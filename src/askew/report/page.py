@@ -93,7 +93,8 @@ def _refuse_foreign(path: Path, data: bytes, known: str | None) -> None:
 
 def _in_the_way(path: Path) -> ConfigError:
     return ConfigError(
-        f"{path}: the file exists and is not an unchanged file of an earlier report; move it or give another folder"
+        f"{path}: the file exists and is not an unchanged file of an earlier report; move it or give another folder",
+        code="in-the-way",
     )
 
 

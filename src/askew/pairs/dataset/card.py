@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from askew.core.defaults import FEWEST, HELD_OUT, counted
+from askew.core.errors import Note
 from askew.core.measure import Direction
 from askew.pairs.dataset import numbers
 from askew.pairs.dataset.columns import about_columns
@@ -184,22 +185,25 @@ def _head(pairs: PairNumbers, facts: Facts, splits: Mapping[str, str]) -> list[s
     return [*lines, "---", ""]
 
 
-def license_note(facts: Facts) -> list[str]:
+def license_note(facts: Facts) -> list[Note]:
     """Notes if a dataset states no license, one that may be misspelled, or another one than its sources."""
     stated = facts.text("license").strip()
     if not stated:
-        return ["the dataset states no license; to state one, set license='CC-BY-4.0' or another SPDX identifier"]
+        said = "the dataset states no license; to state one, set license='CC-BY-4.0' or another SPDX identifier"
+        return [Note(said, code="no-license")]
     found = []
     if not _COMMON_LICENSE.fullmatch(stated.lower()):
-        found.append(f"the license {stated[:60]!r} is not the SPDX identifier of a common license; check its spelling")
+        said = f"the license {stated[:60]!r} is not the SPDX identifier of a common license; check its spelling"
+        found.append(Note(said, code="unknown-license", license=stated))
     named = {str(row.get("license", "")).strip() for row in facts.rows("sources")}
     others = {one for one in named if one and one.lower() not in (stated.lower(), *_FREE)}
     if facts.query_text and others:
-        found.append(
+        said = (
             f"the dataset has the license {stated[:60]}, but its sources have other licenses "
             f"({', '.join(sorted(others))[:200]}); check that these licenses allow you to publish the texts of the "
             "queries, or leave the texts out (publish.query_text = false)"
         )
+        found.append(Note(said, code="other-licenses", others=tuple(sorted(others))))
     return found
 
 

@@ -102,7 +102,7 @@ def leaks(pairs: pl.DataFrame) -> Iterable[str]:
 
 # Releases without the texts of the original queries (``query_text: false``), if the texts may not be published.
 
-_SAME = "the reformulation has the same words as an original query (query_text = false)"
+SAME_WORDS = "the reformulation has the same words as an original query (query_text = false)"
 
 
 def no_texts(where: object) -> DataError:
@@ -142,13 +142,13 @@ class Withholding:
             return None, {}
         ours = {kind: _without_texts(table, self._texts) for kind, table in self._aggregated.items()}
         left_out = {
-            f"agg.{kind}: {_SAME}": self._aggregated[kind].height - table.height for kind, table in ours.items()
+            f"agg.{kind}: {SAME_WORDS}": self._aggregated[kind].height - table.height for kind, table in ours.items()
         }
         return replace(tables, aggregated=ours), left_out
 
     def counted(self, facts: Facts, more: Mapping[str, int]) -> Facts:
         """The facts with the number of removed pairs and rows."""
-        found = {f"publish: {_SAME}": self.left_out, **more}
+        found = {f"publish: {SAME_WORDS}": self.left_out, **more}
         known = {reason: count for reason, count in found.items() if count}
         return replace(facts, stated={**facts.stated, "dropped": {**facts.mapping("dropped"), **known}})
 
