@@ -14,7 +14,7 @@ import pytest
 import askew
 from askew.core.errors import DataError, UnknownName
 from askew.core.files import DATA
-from askew.train.shipped import ABOUT, CARD, NOT_MEASURED, shipped_model, shipped_models
+from askew.train.shipped import ABOUT, NOT_MEASURED, shipped_model, shipped_models
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = shipped_models()
@@ -36,7 +36,7 @@ def make_cards():
 def test_every_folder_of_an_adapter_has_a_description_and_a_card():
     for folder in adapters():
         assert (folder / ABOUT).is_file(), f"{folder.name}: write model.json (docs/models.md)"
-        assert (folder / CARD).is_file(), f"{folder.name}: run python tools/make_cards.py"
+        assert (folder / "README.md").is_file(), f"{folder.name}: run python tools/make_cards.py"
     assert {one.folder for one in MODELS if one.about.name == ABOUT} == adapters()
 
 
@@ -102,13 +102,13 @@ def test_the_cards_are_those_that_the_program_makes():
 def test_the_program_writes_a_card_that_is_missing_and_no_other(tmp_path, monkeypatch, capsys):
     program = make_cards()
     (tmp_path / "old").mkdir()
-    (tmp_path / "old" / CARD).write_text("as it is", encoding="utf-8")
+    (tmp_path / "old" / "README.md").write_text("as it is", encoding="utf-8")
     (tmp_path / "new").mkdir()
-    wanted = {tmp_path / "old" / CARD: "as it is", tmp_path / "new" / CARD: "new"}
+    wanted = {tmp_path / "old" / "README.md": "as it is", tmp_path / "new" / "README.md": "new"}
     monkeypatch.setattr(program, "cards", lambda: wanted)
     program.main()
     assert capsys.readouterr().out == "wrote new/README.md\n"
-    assert (tmp_path / "new" / CARD).read_text(encoding="utf-8") == "new"
+    assert (tmp_path / "new" / "README.md").read_text(encoding="utf-8") == "new"
 
 
 def test_rows_of_training_data_are_those_that_the_training_program_counted():
@@ -184,10 +184,10 @@ def test_a_model_without_measures_says_so_and_has_measures_when_they_come(tmp_pa
     for file in ("adapter.safetensors", ABOUT):
         shutil.copy(DATA / "adapters" / "minilm-who" / file, folder / file)
     (model,) = shipped_models()
-    assert model.headline is None and NOT_MEASURED in model.card()
+    assert model.headline is None and NOT_MEASURED in make_cards().render_card(model)
     shutil.copy(DATA / "adapters" / "minilm-who" / "measured.json", folder / "measured.json")
     (model,) = shipped_models()
-    assert model.headline is not None and NOT_MEASURED not in model.card()
+    assert model.headline is not None and NOT_MEASURED not in make_cards().render_card(model)
 
 
 def test_the_description_of_a_model_is_not_part_of_its_identity(tmp_path):
@@ -197,7 +197,7 @@ def test_the_description_of_a_model_is_not_part_of_its_identity(tmp_path):
     for folder in (bare, described):
         folder.mkdir(parents=True)
         (folder / "adapter.safetensors").write_bytes(b"weights")
-    for file in (ABOUT, "training.json", "measured.json", CARD):
+    for file in (ABOUT, "training.json", "measured.json", "README.md"):
         (described / file).write_text("{}", encoding="utf-8")
     assert identify(str(described)) == identify(str(bare))
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,9 @@ from typing import Any
 from askew.core.errors import DataError, check_name
 from askew.core.files import DATA
 
-ABOUT, CARD, MEASURED, TRAINING = "model.json", "README.md", "measured.json", "training.json"
+ABOUT, MEASURED, TRAINING = "model.json", "measured.json", "training.json"
 ADAPTERS = "adapters"
+NOT_MEASURED = "Not measured yet."
 
 
 @dataclass(frozen=True)
@@ -95,12 +95,14 @@ class ShippedModel:
         kept = _read_if_there(self.folder / TRAINING)
         return kept if kept is not None else (self.measured or {}).get("training", {})
 
-    def card(self) -> str:
-        """The card in Markdown: task, license, training data, measures, limits.
+    @property
+    def card_file(self) -> Path:
+        """The file of the card, which a program of the repository wrote: README.md, or ``STEM.card.md``."""
+        return self.folder / ("README.md" if self.about.name == ABOUT else self.about.name.replace(ABOUT, "card.md"))
 
-        If ``model.json`` has no prose for it, the card is the README.md that the measuring program wrote.
-        """
-        return render_card(self) if "card" in self.facts else (self.folder / CARD).read_text(encoding="utf-8")
+    def card(self) -> str:
+        """The card in Markdown: task, license, training data, measures, limits."""
+        return self.card_file.read_text(encoding="utf-8")
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values."""
@@ -170,107 +172,6 @@ def _read(file: Path) -> Mapping[str, Any]:
     return found
 
 
-# Render the card of a shipped model from its description and its file of measures. No number is typed by hand.
-
-NOT_MEASURED = "Not measured yet."
-NOT_KEPT = "not kept"
-_WIDTH = 120
-_LICENSES = {
-    "Apache-2.0": ("Apache-2.0", "https://www.apache.org/licenses/LICENSE-2.0"),
-    "CC-BY-SA-4.0": ("CC BY-SA 4.0", "https://creativecommons.org/licenses/by-sa/4.0/"),
-}
-
-
-def render_card(model: ShippedModel) -> str:
-    """The card as Markdown, with the front matter that model hubs read."""
-    prose = model.facts["card"]
-    front = [f"license: {model.license.lower()}", *([f"base_model: {model.base}"] if model.base else [])]
-    hubs = [f"- {one.hub}" for one in model.data if one.hub]
-    front += ["datasets:", *hubs] if hubs else []
-    parts = ["\n".join(["---", *front, "---"]), f"# {model.name}", _wrapped(f"{model.task} {prose.get('about', '')}")]
-    parts.append(_table_of(model))
-    parts += ["## Training data", *_wrapped_all(prose.get("labels")), _data(model.data)]
-    parts += [*_wrapped_all(prose.get("data")), "## Training", *_wrapped_all(_training(model))]
-    parts += ["## Measures", *_measures(model), "## Limits", _wrapped(prose["limits"])]
-    return "\n\n".join(parts) + "\n"
-
-
 def megabytes(size: int) -> str:
     """A size in bytes as text, in MB or kB."""
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
-
-
-def _table_of(model: ShippedModel) -> str:
-    name, link = _LICENSES.get(model.license, (model.license, ""))
-    extra = f" (extra `{model.extra}`)" if model.extra else ""
-    absent = "a program that is not part of this version of askew"
-    measured = f"`{model.measured_by}`" if model.measured_by else absent
-    rows = {
-        "used by": ", ".join(f"`{one}`" for one in model.used_by) + extra,
-        "base model": f"{model.base} ({model.base_license}), not part of askew" if model.base else "none",
-        "license": f"[{name}]({link})" if link else name,
-        "size": megabytes(model.size),
-        "trained by": f"`{model.trained_by}`" if model.trained_by else absent,
-        "measured by": measured if model.measured else "not measured yet",
-    }
-    return _table(["property", "value"], [list(row) for row in rows.items()])
-
-
-def _data(data: Sequence[TrainingData]) -> str:
-    rows = [[one.name, one.by or "-", one.license, NOT_KEPT if one.rows is None else f"{one.rows:,}"] for one in data]
-    return _table(["data", "by", "license", "rows"], rows)
-
-
-def _training(model: ShippedModel) -> str:
-    found, prose = model.training, model.facts["card"].get("training", "")
-    if not found:
-        return str(prose)
-    settings = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found["settings"].items())
-    return f"Settings: {settings}; seed {found['seed']}; {found['hardware']}. {prose}"
-
-
-def _measures(model: ShippedModel) -> list[str]:
-    found, prose = model.measured, model.facts["card"]
-    if found is None:
-        return [NOT_MEASURED]
-    parts = _wrapped_all(prose.get("measures"))
-    for table in prose.get("tables", ()):
-        columns = table["columns"]
-        named = _rows(follow(found, table["at"]), table["rows"])
-        rows = [[label, *(_cell(node, column) for column in columns)] for label, node in named]
-        parts.append(_table([table["first"], *(column["name"] for column in columns)], rows))
-    return parts
-
-
-def _rows(node: Any, rows: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """A row is a path, a path (``at``) with a label, or ``each`` child of a node."""
-    for one in rows:
-        if isinstance(one, str):
-            yield one, follow(node, one)
-        elif "at" in one:
-            yield one["label"], follow(node, one["at"])
-        else:
-            children = follow(node, one["each"])
-            yield from ((f"{one['label']} {name}".strip(), child) for name, child in children.items())
-
-
-def _cell(node: Any, column: Mapping[str, str]) -> str:
-    value, form = follow(node, column.get("at", "")), column["as"]
-    if form == "interval":
-        return f"{value['low']:.3f} to {value['high']:.3f}" if math.isfinite(value["low"]) else "-"
-    if not math.isfinite(value):
-        return "-"
-    return {"number": f"{value:.3f}", "share": f"{value:.1%}", "count": f"{value:,.0f}"}[form]
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head), *(f"| {' | '.join(row)} |" for row in rows)]
-    return "\n".join(lines)
-
-
-def _wrapped(text: str) -> str:
-    return textwrap.fill(" ".join(text.split()), _WIDTH, break_long_words=False, break_on_hyphens=False)
-
-
-def _wrapped_all(text: str | None) -> list[str]:
-    return [_wrapped(text)] if text and text.strip() else []
