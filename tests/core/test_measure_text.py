@@ -58,8 +58,8 @@ def test_a_measure_text_is_never_evaluated():
 
 
 def test_measures_are_split_outside_brackets():
-    text = "RR@10, ARaB(tf, sign=abs)@10  NFaiRR(targets='female:0.5,male:0.5')@5"
-    assert split_measures(text) == ["RR@10", "ARaB(tf, sign=abs)@10", "NFaiRR(targets='female:0.5,male:0.5')@5"]
+    text = "RR@10, ARaB(bool, sign=abs)@10  NFaiRR(targets='female:0.5,male:0.5')@5"
+    assert split_measures(text) == ["RR@10", "ARaB(bool, sign=abs)@10", "NFaiRR(targets='female:0.5,male:0.5')@5"]
     with pytest.raises(ConfigError, match="not closed"):
         split_measures("ARaB(tf@10 RR@10")
 
@@ -125,7 +125,7 @@ def test_a_value_without_a_name_is_part_of_the_measure():
     assert str(measure) == "ARaB('tf')@10"
     assert measure != Measure.parse("ARaB(bool)@10")
     assert measure == Measure.parse(str(measure))
-    assert str(Measure.parse("ARaB(tf, sign=abs)@10")) == "ARaB('tf',sign='abs')@10"
+    assert str(Measure.parse("ARaB(bool, sign=abs)@10")) == "ARaB('bool',sign='abs')@10"
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,8 @@ class Worker:
 
 def _make(job: StepJob, versions: dict[str, str]) -> Stage:
     if versions != VERSIONS:
-        differ = f"the main process has {_listed(versions)}, but a worker has {_listed(VERSIONS)}"
+        main, ours = (", ".join(f"{name} {one}" for name, one in have.items()) for have in (versions, VERSIONS))
+        differ = f"the main process has {main}, but a worker has {ours}"
         raise StageError(f"step {job.step!r}: {differ}; install the same versions for both", code="other-versions")
     if job.maker is None:
         why = "cannot run in a worker process without a 'maker' (a function that builds its stage there)"
@@ -127,10 +128,6 @@ def _make(job: StepJob, versions: dict[str, str]) -> Stage:
         differ = f"a worker has other settings of the stage {stage.name!r} than the main process"
         raise StageError(f"step {job.step!r}: {differ}; has a file changed since the start?", code="other-settings")
     return stage
-
-
-def _listed(versions: dict[str, str]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def pack_job(job: StepJob, dumps: Callable[[object], bytes]) -> bytes:
@@ -327,12 +324,11 @@ class _Supervision(Generic[H]):
         if self._deaths[about] >= DEATHS:
             at = "before they read any rows" if shard is None else f"on rows {shard.start} to {shard.stop}"
             hint = "if memory is short, try fewer workers or smaller shards"
-            raise StageError(f"step {self._step!r}: {DEATHS} workers died {at} ({lost.how}); {hint}", code="deaths")
+            rows = None if shard is None else (shard.start, shard.stop)
+            message = f"step {self._step!r}: {DEATHS} workers died {at} ({lost.how}); {hint}"
+            raise StageError(message, code="deaths", rows=rows)
         if shard is not None:
             self._waiting.appendleft(shard)
-
-
-_GOODBYE = 5.0  # seconds
 
 
 class Local(PoolWorker):
@@ -350,6 +346,9 @@ class Workers(WorkerPool[Local]):
     ``with Workers(4) as workers: plan.run(store, executor=workers)``. In a script, put this under
     ``if __name__ == "__main__":``, because each worker imports the script.
     """
+
+    # The seconds that an idle worker has to exit; then it is killed. None: as long as it takes.
+    goodbye: float | None = 5.0
 
     def __init__(self, count: int, threads: int | None = None) -> None:
         if count < 1 or (threads is not None and threads < 1):
@@ -371,8 +370,13 @@ class Workers(WorkerPool[Local]):
         resource_tracker.ensure_running()
         ours, theirs = context.Pipe()
         process = context.Process(target=serve, args=(theirs,), daemon=True)
-        with _signals_deferred(), _environment(self._environment), _interrupts_blocked():
-            process.start()
+        # Ctrl-C reaches all processes of a terminal, but only the driver acts: a new process inherits blocked signals.
+        with _signals_deferred(), _environment(self._environment):
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                process.start()
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
         # Only the worker has this end open now, so reading our end fails when the worker dies.
         theirs.close()
         return Local(process, ours)
@@ -401,7 +405,10 @@ class Workers(WorkerPool[Local]):
                 answer: Answer | Lost = worker.pipe.recv()
             except (EOFError, OSError):
                 worker.process.join(5)
-                answer = Lost(_how(worker.process.exitcode))
+                code = worker.process.exitcode
+                how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+                killed = "killed by another process or the system, often because memory ran out"
+                answer = Lost(killed if code == -signal.SIGKILL else how)
             yield worker, answer
 
     def stop(self, worker: Local) -> None:
@@ -411,17 +418,11 @@ class Workers(WorkerPool[Local]):
         """
         worker.pipe.close()
         if worker.idle:
-            worker.process.join(_GOODBYE)
+            worker.process.join(self.goodbye)
         if worker.process.exitcode is None:
             worker.process.kill()
         worker.process.join()
         worker.process.close()
-
-
-def _how(code: int | None) -> str:
-    if code == -signal.SIGKILL:
-        return "killed by another process or the system, often because memory ran out"
-    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
 
 @contextlib.contextmanager
@@ -462,19 +463,6 @@ def _signals_deferred() -> Iterator[None]:
             signal.signal(number, before[number])
         for arrived in received:
             signal.raise_signal(arrived)
-
-
-@contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Block interrupts while a process starts. Ctrl-C reaches all processes of a terminal, but only the driver acts.
-
-    A new process inherits the blocked signals.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def serve(pipe: Connection) -> None:
