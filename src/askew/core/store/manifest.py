@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
@@ -61,10 +62,9 @@ class Manifest:
     @property
     def dropped(self) -> dict[str, int]:
         """The number of dropped rows by reason."""
-        total: dict[str, int] = {}
+        total: Counter[str] = Counter()
         for part in self.parts:
-            for reason, count in part.dropped.items():
-                total[reason] = total.get(reason, 0) + count
+            total.update(part.dropped)
         return dict(sorted(total.items()))
 
     @property

@@ -118,23 +118,20 @@ class RayExecutor(WorkerPool[Remote]):
     @property
     def count(self) -> int:
         """The requested number of workers, or the number that fits on the cluster."""
-        resources = self._ray.cluster_resources()
-        room = max(1, int(resources.get("CPU", 1)) // self._threads)
-        if self._neural:
-            room = min(room, self._room_on_gpus())
-            return room if self._workers is None else min(self._workers, room)
-        return room if self._workers is None else self._workers
-
-    def _actor(self) -> Any:
-        # No restarts by Ray: the pool replaces a worker that dies, because it knows its shard.
-        return self._ray.remote(Actor).options(
-            num_cpus=self._threads, num_gpus=self._gpus if self._neural else 0, max_restarts=0,
-            runtime_env={"env_vars": thread_settings(self._threads)},
-        )  # fmt: skip
+        room = max(1, int(self._ray.cluster_resources().get("CPU", 1)) // self._threads)
+        if not self._neural:
+            return self._workers or room
+        room = min(room, self._room_on_gpus())
+        return min(self._workers or room, room)
 
     def start(self) -> Remote:
         """Start an actor. It receives no shard before the cluster has room for it."""
-        return Remote(self._actor().remote(str(os.getcwd()), sys.path))  # noqa: PTH109
+        # No restarts by Ray: the pool replaces a worker that dies, because it knows its shard.
+        actor = self._ray.remote(Actor).options(
+            num_cpus=self._threads, num_gpus=self._gpus if self._neural else 0, max_restarts=0,
+            runtime_env={"env_vars": thread_settings(self._threads)},
+        )  # fmt: skip
+        return Remote(actor.remote(str(os.getcwd()), sys.path))  # noqa: PTH109
 
     def pack(self, rows: pa.Table) -> Any:
         """Put the rows into Ray's object store, from which any actor can read them."""

@@ -57,7 +57,13 @@ def run_shard(stage: Stage, rows: pa.Table, start: int, writer: StepWriter, befo
     table, dropped = stage.run(rows)
     columns = columns_of(table.schema)
     refuse_other_columns(stage, start, before, columns)
-    kept = _kept(stage, table, rows, dropped)
+    # A stage that makes several rows of one counts its input rows in ``rows_used``.
+    used = getattr(stage, "rows_used", None)
+    kept = int(used(table)) if used is not None else table.num_rows
+    if any(count < 0 for count in dropped.values()) or kept + sum(dropped.values()) != rows.num_rows:
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in dropped.items()) or "none"
+        counts = f"{rows.num_rows} rows in, {kept} rows kept, rows dropped by reason: {reasons}"
+        raise StageError(f"stage {stage.name!r} lost rows: {counts}", code="lost-rows")
     return Done(writer.write(table, start, start + rows.num_rows, kept, dict(dropped)), columns)
 
 
@@ -66,17 +72,6 @@ def refuse_other_columns(stage: Stage, start: int, before: Columns, now: Columns
     if before and now != before:
         change = f"they were {listed(before)} before and are {listed(now)} now"
         raise StageError(f"stage {stage.name!r} changed its columns at row {start}: {change}", code="other-columns")
-
-
-def _kept(stage: Stage, table: pa.Table, rows: pa.Table, dropped: Mapping[str, int]) -> int:
-    """The number of kept input rows. A stage that makes several rows of one counts them in ``rows_used``."""
-    used = getattr(stage, "rows_used", None)
-    kept = int(used(table)) if used is not None else table.num_rows
-    if any(count < 0 for count in dropped.values()) or kept + sum(dropped.values()) != rows.num_rows:
-        reasons = ", ".join(f"{reason}: {count}" for reason, count in dropped.items()) or "none"
-        counts = f"{rows.num_rows} rows in, {kept} rows kept, rows dropped by reason: {reasons}"
-        raise StageError(f"stage {stage.name!r} lost rows: {counts}", code="lost-rows")
-    return kept
 
 
 # Executors run the shards of a step. All executors produce the same bytes.
@@ -260,63 +255,44 @@ def run_step(
         return StepOutcome(finished, ran=False, parts_found=len(finished.parts))
     pool = executor if executor is not None and maker is not None else InProcess(stage)
     lost_before = pool.restarts
+    prepare = getattr(stage, "prepare", None)
     with store.writing(step, key) as writer:
-        found = writer.done()
-        meter = _Meter(progress, sum(part.stop - part.start for part in found))
+        found, written = writer.done(), list[Part]()
+        finished_rows = sum(part.stop - part.start for part in found)
+
+        def tell() -> None:
+            if progress:
+                progress(finished_rows)
+
         together = getattr(stage, "together", None)
-        shards = Shards(source.batches(), [(p.start, p.stop) for p in found], shard_rows, meter.tell, together)
+        shards = Shards(source.batches(), [(p.start, p.stop) for p in found], shard_rows, tell, together)
+
+        def prepared() -> Iterator[Shard]:
+            for number, shard in enumerate(shards):
+                if prepare is not None and not number:
+                    prepare()
+                yield shard
+
         job = StepJob(step, key, source.key, store, maker, bool(getattr(stage, "neural", False)))
-        columns, written = _collect(pool, job, stage, shards, writer, meter)
+        columns = writer.columns
+        with contextlib.closing(pool.run(job, prepared(), columns)) as running:
+            for done in running:
+                refuse_other_columns(stage, done.part.start, columns, done.columns)
+                if not writer.has(done.part):
+                    lost = f"{writer.where}: a worker wrote {done.part.file}, but this process does not see it"
+                    raise StoreError(f"{lost}; use a store that all processes share", code="not-shared")
+                columns = done.columns
+                written.append(done.part)
+                finished_rows += done.part.stop - done.part.start
+                tell()
         parts = sorted([*found, *written], key=lambda part: part.start)
         _check_cover(parts, shards.total, step)
         settings = without_secret_values(dict(stage.settings()))
         manifest = Manifest(step, key, stage.name, stage.version, settings, source.key, columns, parts)
-        writer.finish(manifest, _provenance())
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        versions = {"askew": __version__, "python": platform.python_version(), "pyarrow": pa.__version__}
+        writer.finish(manifest, {**versions, "finished": now, "host": platform.node()})
     return StepOutcome(manifest, True, len(written), len(found), restarts=pool.restarts - lost_before)
-
-
-def _collect(
-    pool: Executor, job: StepJob, stage: Stage, shards: Shards, writer: StepWriter, meter: _Meter
-) -> tuple[Columns, list[Part]]:
-    """Run the shards, and return the columns of all parts and the parts in the order in which they were done."""
-    columns, written = writer.columns, []
-    with contextlib.closing(pool.run(job, _prepared(stage, shards), columns)) as running:
-        for done in running:
-            refuse_other_columns(stage, done.part.start, columns, done.columns)
-            if not writer.has(done.part):
-                lost = f"{writer.where}: a worker wrote {done.part.file}, but this process does not see it"
-                raise StoreError(f"{lost}; use a store that all processes share", code="not-shared")
-            columns = done.columns
-            written.append(done.part)
-            meter.add(done.part.stop - done.part.start)
-    return columns, written
-
-
-def _prepared(stage: Stage, shards: Iterable[Shard]) -> Iterator[Shard]:
-    """Yield the shards. The stage's ``prepare`` is called before the first."""
-    prepare = getattr(stage, "prepare", None)
-    for shard in shards:
-        if prepare is not None:
-            prepare()
-            prepare = None
-        yield shard
-
-
-class _Meter:
-    """Reports the number of finished rows."""
-
-    def __init__(self, progress: Progress | None, rows: int) -> None:
-        self._progress, self._rows = progress, rows
-
-    def add(self, rows: int) -> None:
-        """Add finished rows and report."""
-        self._rows += rows
-        self.tell()
-
-    def tell(self) -> None:
-        """Report the number of finished rows; also called while the input skips rows that are already done."""
-        if self._progress:
-            self._progress(self._rows)
 
 
 def _check_cover(parts: list[Part], total: int, step: str) -> None:
@@ -327,12 +303,6 @@ def _check_cover(parts: list[Part], total: int, step: str) -> None:
         reached = part.stop
     if reached != total:
         raise StoreError(f"step {step!r}: the stored parts cover {reached} rows, but the input has {total} rows")
-
-
-def _provenance() -> dict[str, str]:
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    versions = {"askew": __version__, "python": platform.python_version(), "pyarrow": pa.__version__}
-    return {**versions, "finished": now, "host": platform.node()}
 
 
 # A plan of steps, each of which reads a source or the result of an earlier step. It is checked before it runs.

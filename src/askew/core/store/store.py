@@ -92,7 +92,7 @@ class Store:
         return any(self.files.exists(f"{name}/manifest.json") for name in names)
 
     def _manifest(self, name: str) -> Manifest | None:
-        path = self._path(f"{name}/manifest.json")
+        path = f"{self.files.where}/{name}/manifest.json"
         try:
             data = self.files.read(f"{name}/manifest.json")
         except (FileNotFoundError, NotADirectoryError):
@@ -103,9 +103,6 @@ class Store:
         if f"{found.step}-{found.key}" != name:
             raise StoreError(f"{path}: the manifest belongs to {found.step}-{found.key}; {remedy(path)}")
         return found
-
-    def _path(self, name: str) -> str:
-        return f"{self.files.where}/{name}"
 
     def unfinished(self) -> dict[str, dict[str, int]]:
         """Steps that have parts but no manifest, with the number of parts and of input rows that they cover."""
@@ -160,7 +157,7 @@ class Store:
     def open_part(self, manifest: Manifest, part: Part) -> pq.ParquetFile:
         """Open a part of a finished step, and check it against the digest, columns and rows in the manifest."""
         name = f"{manifest.step}-{manifest.key}/{part.file}"
-        path = self._path(name)
+        path = f"{self.files.where}/{name}"
         try:
             data = self.files.read(name)
         except OSError as error:
