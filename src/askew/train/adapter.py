@@ -16,8 +16,7 @@ import numpy.typing as npt
 from askew.core.errors import ConfigError, DataError, one_of
 from askew.core.files import fingerprint, write_whole
 from askew.core.ranking import Flags, Floats, Ints
-from askew.models.encode import LOADING
-from askew.models.find import MINILM, cannot_load, identify, locate, need
+from askew.models.find import MINILM, identify, need
 from askew.models.relevance import FILE, LAYOUTS, Vectors, encode_pairs, open_encoder, room
 from askew.train.card import WORK, Card, claim
 from askew.train.common import (
@@ -29,11 +28,13 @@ from askew.train.common import (
     choose_device,
     finished,
     found_before,
+    open_classifier,
     remembered,
     run,
     seed_all,
 )
 from askew.train.grepbias import (
+    SIDES,
     GrepBias,
     MethodLogits,
     accuracy_table,
@@ -49,7 +50,6 @@ from askew.train.grepbias import (
 Names = npt.NDArray[np.str_]
 # The kinds of a pair of genders, in the order of their alphas (the weights of the penalty).
 KINDS = ("MF", "MN", "FN")
-GENDERS = ("M", "F", "N")
 _KIND_OF = {frozenset(kind): at for at, kind in enumerate(KINDS)}
 GRID = tuple(np.arange(0.0, 2.01, 0.25).tolist())
 
@@ -94,10 +94,15 @@ def pair_penalty(logits: Any, pairs: RowPairs, alphas: Any) -> Any:
 
 def same_query_pairs(query: Names, relevant: Flags, gender: Names) -> RowPairs:
     """All pairs of versions of the same document: same query, same relevance, different genders."""
+    return _of(gender, [pair for rows in document_versions(query, relevant) for pair in combinations(rows, 2)])
+
+
+def document_versions(query: Names, relevant: Flags) -> list[list[int]]:
+    """The rows of each document: its versions have the same query and the same relevance."""
     versions: dict[tuple[str, bool], list[int]] = {}
     for row, key in enumerate(zip(query.tolist(), relevant.tolist(), strict=True)):
         versions.setdefault(key, []).append(row)
-    return _of(gender, [pair for rows in versions.values() for pair in combinations(rows, 2)])
+    return list(versions.values())
 
 
 def batch_pairs(rows: Ints, gender: Names, rng: np.random.Generator) -> RowPairs:
@@ -106,7 +111,7 @@ def batch_pairs(rows: Ints, gender: Names, rng: np.random.Generator) -> RowPairs
     The rows of the pairs are positions within the batch.
     """
     own = gender[rows]
-    order = [place for place in rng.permutation(len(rows)).tolist() if own[place] in GENDERS]
+    order = [place for place in rng.permutation(len(rows)).tolist() if own[place] in SIDES]
     drawn = []
     while order:
         first = order.pop()
@@ -195,66 +200,46 @@ class Heads:
         return np.asarray(encodings.astype(np.float64) @ self.weights.T + self.bias)
 
 
-class _Learner:
-    """The heads during training."""
-
-    def __init__(self, rows: HeadInputs, alphas: Floats, settings: HeadSettings) -> None:
-        import torch
-
-        self.rows, self.settings = rows, settings
-        self.x = torch.tensor(rows.encodings, dtype=torch.float32)
-        self.y = torch.tensor(rows.relevant, dtype=torch.float32)
-        self.alphas = torch.tensor(alphas, dtype=torch.float32)
-        self.versions = same_query_pairs(rows.query, rows.relevant, rows.gender)
-        self.rng = np.random.default_rng(settings.seed)
-        bound = 0.0 if settings.start == "zero" else self.x.shape[1] ** -0.5
-        first = torch.tensor(self.rng.uniform(-bound, bound, self.x.shape[1] + 1), dtype=torch.float32)
-        self.weights = first[:-1].repeat(len(alphas), 1).requires_grad_()
-        self.bias = first[-1:].repeat(len(alphas)).requires_grad_()
-
-    def batches(self) -> list[Ints]:
-        """The rows of each step of an epoch."""
-        size = self.settings.batch_size
-        order = self.rng.permutation(len(self.rows)) if size else np.arange(len(self.rows))
-        return [order[start : start + (size or len(order))] for start in range(0, len(order), size or len(order))]
-
-    def loss(self, batch: Ints) -> Any:
-        """The loss of each head."""
-        import torch
-
-        z = self.x[batch] @ self.weights.T + self.bias
-        wrong = torch.nn.functional.binary_cross_entropy_with_logits(
-            z, self.y[batch][:, None].expand_as(z), reduction="none"
-        ).mean(0)
-        ridge = self.settings.ridge / (2 * len(self.rows)) * (self.weights**2).sum(1)
-        return wrong + self._penalty(batch, z) + ridge
-
-    def _penalty(self, batch: Ints, z: Any) -> Any:
-        if self.settings.pairs == "batch":
-            return pair_penalty(z, batch_pairs(batch, self.rows.gender, self.rng), self.alphas)
-        size, there = self.settings.batch_size, len(self.versions)
-        if not size:
-            return pair_penalty(z, self.versions, self.alphas)
-        chosen = self.versions.take(self.rng.choice(there, min(size, there), replace=False))
-        rows, places = np.unique(np.concatenate([chosen.left, chosen.right]), return_inverse=True)
-        local = RowPairs(places[: len(chosen)], places[len(chosen) :], chosen.kind)
-        return pair_penalty(self.x[rows] @ self.weights.T + self.bias, local, self.alphas)
-
-
 def fit_heads(rows: HeadInputs, alphas: Floats, settings: HeadSettings) -> Heads:
     """Train one head for each row of ``alphas``; the loss is mean binary cross-entropy plus the pairwise penalty."""
     import torch
 
-    learner = _Learner(rows, alphas, settings)
-    steps = settings.epochs * len(learner.batches())
-    learner.rng = np.random.default_rng([settings.seed, 1])
-    optimizer = torch.optim.AdamW(
-        [learner.weights, learner.bias], lr=settings.learning_rate, weight_decay=settings.weight_decay
-    )
+    x, y = (torch.tensor(one, dtype=torch.float32) for one in (rows.encodings, rows.relevant))
+    penalties = torch.tensor(alphas, dtype=torch.float32)
+    versions = same_query_pairs(rows.query, rows.relevant, rows.gender)
+    size = settings.batch_size or len(rows)
+    bound = 0.0 if settings.start == "zero" else x.shape[1] ** -0.5
+    start = np.random.default_rng(settings.seed).uniform(-bound, bound, x.shape[1] + 1)
+    first = torch.tensor(start, dtype=torch.float32)
+    weights = first[:-1].repeat(len(alphas), 1).requires_grad_()
+    bias = first[-1:].repeat(len(alphas)).requires_grad_()
+    rng = np.random.default_rng([settings.seed, 1])
+
+    def logits_of_rows(batch: Ints) -> Any:
+        return x[batch] @ weights.T + bias
+
+    def penalty(batch: Ints, z: Any) -> Any:
+        if settings.pairs == "batch":
+            return pair_penalty(z, batch_pairs(batch, rows.gender, rng), penalties)
+        if not settings.batch_size:
+            return pair_penalty(z, versions, penalties)
+        chosen = versions.take(rng.choice(len(versions), min(size, len(versions)), replace=False))
+        used, places = np.unique(np.concatenate([chosen.left, chosen.right]), return_inverse=True)
+        local = RowPairs(places[: len(chosen)], places[len(chosen) :], chosen.kind)
+        return pair_penalty(logits_of_rows(used), local, penalties)
+
+    optimizer = torch.optim.AdamW([weights, bias], lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    steps = settings.epochs * -(-len(rows) // size)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps) if settings.decay else None
     for _ in range(settings.epochs):
-        for batch in learner.batches():
-            loss = learner.loss(batch)
+        order = rng.permutation(len(rows)) if settings.batch_size else np.arange(len(rows))
+        for begin in range(0, len(order), size):
+            batch = order[begin : begin + size]
+            z = logits_of_rows(batch)
+            wrong = torch.nn.functional.binary_cross_entropy_with_logits(
+                z, y[batch][:, None].expand_as(z), reduction="none"
+            ).mean(0)
+            loss = wrong + penalty(batch, z) + settings.ridge / (2 * len(rows)) * (weights**2).sum(1)
             if not bool(torch.isfinite(loss).all()):
                 found = loss.sum().item()
                 raise TrainingStopped(f"adapter: expected a finite loss, found {found}; try a smaller learning_rate")
@@ -263,7 +248,7 @@ def fit_heads(rows: HeadInputs, alphas: Floats, settings: HeadSettings) -> Heads
             optimizer.step()
             if schedule is not None:
                 schedule.step()
-    return Heads(learner.weights.detach().double().numpy(), learner.bias.detach().double().numpy())
+    return Heads(weights.detach().double().numpy(), bias.detach().double().numpy())
 
 
 FOLDS = 5
@@ -373,23 +358,16 @@ def zero_shot_heads(
             held_out = held_out_logits(training, alphas, own)
             picked.append(_least_lean(held_out, training, alphas, most_loss).alphas)
             logits[s, c] = fit_heads(training, np.array([picked[-1]]), own).logits(rows.encodings)[:, 0]
-            inside[s, there] = _chosen_elsewhere(held_out, training, alphas, own, most_loss)
+            # The held-out logit of each row, with alphas chosen on the other folds only.
+            fold, rows_there = query_folds(training.query, FOLDS, seed), np.flatnonzero(there)
+            for k in range(FOLDS):
+                others = fold != k
+                row = _least_lean(held_out[others], training.take(others), alphas, most_loss).row
+                inside[s, rows_there[~others]] = held_out[~others, row]
             if progress is not None:
                 progress(s * len(names) + c + 1, len(seeds) * len(names), "training heads")
         chosen.append(tuple(picked))
     return ZeroShot(logits, inside, tuple(chosen))
-
-
-def _chosen_elsewhere(
-    held_out: Floats, rows: HeadInputs, alphas: Floats, settings: HeadSettings, most_loss: float
-) -> Floats:
-    """The held-out logit of each row, with alphas chosen on the other folds only."""
-    fold = query_folds(rows.query, FOLDS, settings.seed)
-    found = np.zeros(len(rows))
-    for k in range(FOLDS):
-        others = fold != k
-        found[~others] = held_out[~others, _least_lean(held_out[others], rows.take(others), alphas, most_loss).row]
-    return found
 
 
 _FOLD_SEED = 7
@@ -492,19 +470,8 @@ def make_model(settings: FinetuneSettings, device: str) -> tuple[Any, Any]:
     """A new model and its tokenizer."""
     if settings.method == "lora":
         return _tower(settings, device)
-    need("transformers", f"the model {settings.model!r}", "train")
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    place = locate(settings.model)
-    try:
-        model = AutoModelForSequenceClassification.from_pretrained(place, num_labels=1, trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
-    except LOADING as error:
-        raise cannot_load(settings.model, "encoder", error) from error
-    return model.float().to(device), tokenizer
+    model, tokenizer = open_classifier(settings.model, "encoder", num_labels=1)
+    return model.to(device), tokenizer
 
 
 def _tower(settings: FinetuneSettings, device: str) -> tuple[Any, Any]:
@@ -567,10 +534,7 @@ def groups_for(texts: FinetuneTexts, pairs: str) -> list[Ints]:
     """The units of a batch: single rows, or all versions of a document together, so that a batch has their pairs."""
     if pairs == "batch":
         return [np.array([row]) for row in range(len(texts))]
-    together: dict[tuple[str, bool], list[int]] = {}
-    for row in range(len(texts)):
-        together.setdefault((str(texts.query_id[row]), bool(texts.relevant[row])), []).append(row)
-    return [np.array(rows) for rows in together.values()]
+    return [np.array(rows) for rows in document_versions(texts.query_id, np.asarray(texts.relevant, bool))]
 
 
 def finetune(
@@ -757,22 +721,20 @@ def train_adapter(
     if job.method == "head":
         alphas = _final_head(rows, job, out, chosen)
     else:
-        alphas = _final_encoder(rows, job, out, identity, chosen, progress)
-    untrained = _untrained(rows, job, out / WORK, chosen)
+        settings, pace = job.trained
+        alphas, pace = settings.alphas, replace(pace, seed=job.seed)
+        trained = finetune(_texts(rows, job), settings, pace, out / WORK / "all", identity, chosen, progress)
+        save_trained(*trained, settings.method, out)
+    # The baseline of every trained model: the cosine of its encoder before any training.
+    cosine = cosines(_rows(rows, replace(job, layout="apart"), out / WORK, chosen).encodings).astype(np.float64)
+    before = zero_shot_cosine(cosine, rows.relevant, rows.query_id, rows.category, rows.categories)
+    untrained = MethodLogits(f"cosine, {job.text_name}, untrained", before.logits, before.inside)
     return finished(out, _card(rows, job, identity, chosen, command, protocol, alphas, untrained))
 
 
 def _rows(data: GrepBias, job: AdapterJob, work: Path, device: str) -> HeadInputs:
     vectors = encode_pairs(data.query, data.texts(job.with_title), job.model, job.layout, work / "vectors", device)
     return HeadInputs(vectors, data.relevant, data.gender, data.query_id)
-
-
-def _untrained(data: GrepBias, job: AdapterJob, work: Path, device: str) -> MethodLogits:
-    """The baseline of every trained model: the cosine of its encoder before any training."""
-    vectors = _rows(data, replace(job, layout="apart"), work, device).encodings
-    cosine = cosines(vectors).astype(np.float64)
-    found = zero_shot_cosine(cosine, data.relevant, data.query_id, data.category, data.categories)
-    return MethodLogits(f"cosine, {job.text_name}, untrained", found.logits, found.inside)
 
 
 def _texts(data: GrepBias, job: AdapterJob) -> FinetuneTexts:
@@ -813,14 +775,13 @@ def _final_head(data: GrepBias, job: AdapterJob, out: Path, device: str) -> tupl
     return alphas
 
 
-def _final_encoder(
-    data: GrepBias, job: AdapterJob, out: Path, identity: Mapping[str, Any], device: str, progress: Progress | None
-) -> tuple[float, ...]:
-    settings, pace = job.trained
-    pace = replace(pace, seed=job.seed)
-    model, tokenizer = finetune(_texts(data, job), settings, pace, out / WORK / "all", identity, device, progress)
-    save_trained(model, tokenizer, settings.method, out)
-    return settings.alphas
+_FOLDS_LIMIT = (
+    "In the diagonal cells of the tables, a model is tested on held-out folds of its training category. The alphas "
+    "(the weights of the pairwise penalty in the training loss) for a held-out fold are chosen by the results on "
+    "the other folds. The models that are tested on the other folds are trained on data that includes the held-out "
+    "fold, so the choice of the alphas depends indirectly on the held-out fold. In all other cells, no setting was "
+    "chosen with data of the test category."
+)
 
 
 def _card(
@@ -858,25 +819,16 @@ def _card(
             accuracy_table("5" if any(alphas) else "2", result, groups, untrained),
             fractions_table(result, groups, untrained),
         ),
-        limits=_limits(job, len(groups.query_category)),
+        limits=(
+            "The tables show models that were trained on one category of GrepBiasIR and tested on the other "
+            "categories. The model in this folder was trained on all categories, so no query of GrepBiasIR is left to "
+            "test it on.",
+            f"The row 'cosine, {job.text_name}, untrained' shows the encoder before any training. In this row, a "
+            "document counts as relevant if its cosine with the query is above a threshold that was chosen on the "
+            "training category. Only an improvement over this row is an effect of the training.",
+            *((_FOLDS_LIMIT,) if job.method == "head" and job.penalty else ()),
+            f"{len(groups.query_category)} queries are few: differences of a few hundredths of |M-F| may be due to "
+            "chance.",
+        ),
         extra={"identity": dict(identity)},
-    )
-
-
-def _limits(job: AdapterJob, queries: int) -> tuple[str, ...]:
-    folds = (
-        "In the diagonal cells of the tables, a model is tested on held-out folds of its training category. The alphas "
-        "(the weights of the pairwise penalty in the training loss) for a held-out fold are chosen by the results on "
-        "the other folds. The models that are tested on the other folds are trained on data that includes the held-out "
-        "fold, so the choice of the alphas depends indirectly on the held-out fold. In all other cells, no setting was "
-        "chosen with data of the test category.",
-    )
-    return (
-        "The tables show models that were trained on one category of GrepBiasIR and tested on the other categories. "
-        "The model in this folder was trained on all categories, so no query of GrepBiasIR is left to test it on.",
-        f"The row 'cosine, {job.text_name}, untrained' shows the encoder before any training. In this row, a "
-        "document counts as relevant if its cosine with the query is above a threshold that was chosen on the training "
-        "category. Only an improvement over this row is an effect of the training.",
-        *(folds if job.method == "head" and job.penalty else ()),
-        f"{queries} queries are few: differences of a few hundredths of |M-F| may be due to chance.",
     )

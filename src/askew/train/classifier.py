@@ -19,8 +19,7 @@ from askew.core.lexicon import load_lexicon
 from askew.core.ranking import Flags, Floats, Ints
 from askew.data.memory import queries_in_memory
 from askew.data.queries import read_queries
-from askew.models.encode import LOADING
-from askew.models.find import MINILM, cannot_load, identify, locate, need, no_bars
+from askew.models.find import MINILM, identify, need
 from askew.models.relevance import room
 from askew.rewrite.classifiers import LABEL, fit_temperature, softmax, write_calibration
 from askew.train.card import WORK, Card, CardTable, claim
@@ -31,6 +30,7 @@ from askew.train.common import (
     choose_device,
     finished,
     found_before,
+    open_classifier,
     read_published,
     remembered,
     run,
@@ -186,7 +186,15 @@ def fit(
 
     seed_all(pace.seed)
     extra = known_words(settings, data.classes)
-    model, tokenizer = _new(settings, data.classes)
+    names = dict(enumerate(data.classes))
+    numbers = {name: number for number, name in names.items()}
+    head = {"num_labels": len(names), "id2label": names, "label2id": numbers}
+    model, tokenizer = open_classifier(settings.model, "encoder", **head)
+    # Weights from a GGUF file are plain floats here, but the model is still marked as quantized, which blocks training.
+    model.is_quantized = False
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    model.config.pad_token_id = tokenizer.pad_token_id
     if settings.marks and extra:
         tokenizer = marking(tokenizer, extra, data.classes)
     texts = [*data.texts, *(word for word, _ in extra)]
@@ -204,33 +212,6 @@ def fit(
     )
     run(trainer, pace, {**identity, **settings.facts(), "model": identify(settings.model)}, progress)
     return trainer.model, tokenizer
-
-
-def _new(settings: ClassifierSettings, classes: Sequence[str]) -> tuple[Any, Any]:
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-    from transformers.utils import logging
-
-    no_bars()
-    logging.set_verbosity_error()  # no long warning about the new head
-    names = dict(enumerate(classes))
-    place = locate(settings.model)
-    options: dict[str, Any] = {"trust_remote_code": False}
-    packed = sorted(Path(place).glob("*.gguf")) if Path(place).is_dir() else []
-    if packed:
-        options["gguf_file"] = packed[0].name
-    try:
-        model = AutoModelForSequenceClassification.from_pretrained(
-            place, num_labels=len(classes), id2label=names, label2id={name: i for i, name in names.items()}, **options
-        )
-        tokenizer = AutoTokenizer.from_pretrained(place, **options)
-    except LOADING as error:
-        raise cannot_load(settings.model, "encoder", error) from error
-    # Weights from a GGUF file are plain floats here, but the model is still marked as quantized, which blocks training.
-    model.is_quantized = False
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    model.config.pad_token_id = tokenizer.pad_token_id
-    return model.float(), tokenizer
 
 
 def logits_of(model: Any, tokenizer: Any, texts: Sequence[str], most_tokens: int) -> Floats:

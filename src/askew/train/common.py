@@ -15,15 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from askew.core.errors import ConfigError, StageError, StoreError, UnknownName, check_name, check_names
+from askew.core.errors import ConfigError, StageError, StoreError, UnknownName, check_names
 from askew.core.files import DATA, fingerprint, write_whole
 from askew.core.groups import Groups
 from askew.core.text import normal
-from askew.models.find import need
+from askew.models.encode import LOADING
+from askew.models.find import cannot_load, locate, need, no_bars
 from askew.train.card import WORK, Card, CardTable, read_measured, write_card
 
 # The file of the held-out queries of a model, next to the model. It is checked when the model is measured.
@@ -85,20 +86,26 @@ def from_names(kind: type[T], given: Mapping[str, Any], where: str) -> T:
     if chosen is not None:
         if chosen not in presets:
             raise UnknownName(key, str(chosen), presets, where)
-        return _with_names(rest, kind(**presets[chosen]), where)
+        return with_settings(rest, kind(**presets[chosen]), where)
     begin = getattr(kind, "begin", None)
-    return _with_names(rest, kind() if begin is None else begin(rest), where)
+    return with_settings(rest, kind() if begin is None else begin(rest), where)
 
 
-def _with_names(given: Mapping[str, Any], into: T, where: str) -> T:
-    """Replace some settings, including settings of the parts."""
+def with_settings(given: Mapping[str, Any], into: T, where: str) -> T:
+    """Replace some settings, including settings of the parts; an unknown name or a wrong type is an error.
+
+    A tuple of texts may be given as one text with commas, and groups as any value that ``Groups.of`` accepts.
+    """
     check_names("setting", given, by_name(into), where)
-    parts = _parts(into)
-    changed = {name: value for name, value in given.items() if name in _own(into)}
-    rest = {name: value for name, value in given.items() if name not in changed}
-    for name, part in parts.items():
-        changed[name] = _with_names({one: rest[one] for one in rest if one in by_name(part)}, part, where)
-    return with_settings(changed, into, where)
+    own = {name: value for name, value in given.items() if name in _own(into)}
+    changed: dict[str, Any] = {
+        name: _as(getattr(into, name), Groups.of(value) if name == "groups" else value, name, where)
+        for name, value in own.items()
+    }
+    for name, part in _parts(into).items():
+        inner = {one: value for one, value in given.items() if one not in own and one in by_name(part)}
+        changed[name] = with_settings(inner, part, where)
+    return replace(into, **changed)  # type: ignore[type-var]
 
 
 def by_name(settings: Any) -> dict[str, Any]:
@@ -117,19 +124,6 @@ def _parts(settings: Any) -> dict[str, Any]:
     used = getattr(settings, "parts", None)
     found = {one.name: getattr(settings, one.name) for one in fields(settings)}
     return {name: one for name, one in found.items() if is_dataclass(one) and (used is None or name in used)}
-
-
-def with_settings(given: Mapping[str, Any], into: T, where: str) -> T:
-    """Replace some settings of a dataclass; an unknown name or a wrong type is an error.
-
-    A tuple of texts may be given as one text with commas, and groups as any value that ``Groups.of`` accepts.
-    """
-    known = {one.name for one in fields(into)}  # type: ignore[arg-type]
-    changed: dict[str, Any] = {}
-    for name, value in given.items():
-        check_name("setting", name, known, where)
-        changed[name] = _as(getattr(into, name), Groups.of(value) if name == "groups" else value, name, where)
-    return replace(into, **changed)  # type: ignore[type-var]
 
 
 def _as(had: Any, value: Any, name: str, where: str) -> Any:
@@ -213,6 +207,27 @@ def choose_device(wanted: str | None = None) -> str:
     if str(wanted).partition(":")[0] not in there:
         raise ConfigError(f"device {wanted!r}: expected 'auto' or an available device ({', '.join(map(repr, there))})")
     return str(wanted)
+
+
+def open_classifier(model: str, kind: str, **head: Any) -> tuple[Any, Any]:
+    """A model with a classification head, and its tokenizer. ``kind`` names the model in errors."""
+    need("transformers", f"the model {model!r}", "train")
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from transformers.utils import logging
+
+    no_bars()
+    place = locate(model)
+    packed = sorted(Path(place).glob("*.gguf"))
+    options = {"trust_remote_code": False, **({"gguf_file": packed[0].name} if packed else {})}
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()  # no warning about a new head, which is intended
+    try:
+        network = AutoModelForSequenceClassification.from_pretrained(place, **head, **options)
+        return network.float(), AutoTokenizer.from_pretrained(place, **options)
+    except LOADING as error:
+        raise cannot_load(model, kind, error) from error
+    finally:
+        logging.set_verbosity(verbosity)
 
 
 class TrainingStopped(StageError):
@@ -337,10 +352,6 @@ def remembered(file: Path, identity: Mapping[str, Any], make: Callable[[], Any])
     return json.loads(json.dumps(made))
 
 
-D_contra = TypeVar("D_contra", contravariant=True)
-S_contra = TypeVar("S_contra", contravariant=True)
-
-
 @dataclass(frozen=True)
 class Trained:
     """A trained model: its folder, its measures, and the tables of its card.
@@ -357,29 +368,11 @@ class Trained:
     use: str = ""
 
 
-class ModelTrainer(Protocol[D_contra, S_contra]):
-    """A training function: it trains on data with settings, and writes a folder with a model.
-
-    After an interruption, the same call continues from the last checkpoint. A finished model is read and not trained
-    again.
-    """
-
-    def __call__(
-        self, data: D_contra, out: Path, settings: S_contra | None = None, device: str | None = None, command: str = "",
-        progress: Progress | None = None, /,
-    ) -> Trained:  # fmt: skip
-        """Train on ``data`` and write the folder ``out``. The model card shows ``command`` as the training command."""
-        ...
-
-
 def finished(out: Path, card: Card, notes: Sequence[str] = ()) -> Trained:
     """Write the card of a finished model, and remove its checkpoints."""
     write_card(out, card)
     shutil.rmtree(out / WORK, ignore_errors=True)
-    facts = read_measured(out)
-    if facts is None:
-        raise StoreError(f"{out}: expected the facts that were just written, found none")
-    return found_before(out, facts, notes, new=True)
+    return found_before(out, read_measured(out) or {}, notes, new=True)
 
 
 def found_before(out: Path, facts: Mapping[str, Any], notes: Sequence[str] = (), new: bool = False) -> Trained:

@@ -26,10 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError, one_of
-from askew.models.encode import LOADING
-from askew.models.find import MINILM, cannot_load, identify, locate, need
+from askew.models.find import MINILM, identify
 from askew.models.relevance import room
-from askew.train.common import Progress, Schedule, choose_device, run, seed_all
+from askew.train.common import Progress, Schedule, choose_device, open_classifier, run, seed_all
 
 if TYPE_CHECKING:
     from askew.core.ranking import Floats, Ints
@@ -253,24 +252,9 @@ class CrossEncoder:
     @classmethod
     def load(cls, settings: RankerSettings, device: str | None = None) -> CrossEncoder:
         """Load an encoder, with a new head that depends on the current seed, or a trained cross-encoder."""
-        need("transformers", f"the model {settings.model!r}", "train")
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
-        from transformers.utils import logging
-
-        place, where = locate(settings.model), choose_device(device)
-        logging.disable_progress_bar()
-        said = logging.get_verbosity()
-        logging.set_verbosity_error()  # no warning about the new head, which is intended
-        try:
-            # In 32 bits, whatever the file has: in fewer bits, small updates of the weights would be lost.
-            model = AutoModelForSequenceClassification.from_pretrained(
-                place, num_labels=1, dtype="float32", trust_remote_code=False
-            )
-            tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
-        except LOADING as error:
-            raise cannot_load(settings.model, "cross", error) from error
-        finally:
-            logging.set_verbosity(said)
+        where = choose_device(device)
+        # In 32 bits, whatever the file has: in fewer bits, small updates of the weights would be lost.
+        model, tokenizer = open_classifier(settings.model, "cross", num_labels=1, dtype="float32")
         # Scores are logits: after a sigmoid, high scores would round to the same value.
         model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
         return cls(model.to(where), tokenizer, settings, where)

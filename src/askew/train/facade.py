@@ -9,7 +9,7 @@ import json
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,19 @@ from askew.core.measure import new_column
 from askew.core.protocols import ClassifierPlugin
 from askew.pairs.recipe import Recipe, groups_of
 from askew.rewrite.classifiers import make_classifier, named_classifier
-from askew.train.common import ModelTrainer, Progress, Trained, by_name, from_names
-from askew.train.selector import EFFECTIVENESS, KEEP_ORIGINAL, LEAN, Built, built_of, read_built
+from askew.train.common import Progress, Trained, by_name, from_names
+from askew.train.selector import (
+    CROSS_ENCODER,
+    EFFECTIVENESS,
+    KEEP_ORIGINAL,
+    LEAN,
+    LEAN_AWARE,
+    Built,
+    built_of,
+    choose,
+    read_built,
+    read_rule,
+)
 
 WHERE = "askew train"
 _ABOUT = "classifier.json"
@@ -32,7 +43,7 @@ _TRAINED = "transformer"
 _SELECTED = {"query_id": pl.String, "original_text": pl.String, "text": pl.String, "is_reformulated": pl.Boolean}
 
 
-def trainers() -> dict[str, tuple[ModelTrainer[Any, Any], type[Any], type[Any] | None]]:
+def trainers() -> dict[str, tuple[Callable[..., Trained], type[Any], type[Any] | None]]:
     """The kinds of models: the training function, its settings, and the class of its data if it has several parts."""
     from askew.train import adapter as grepbias
     from askew.train import classifier, generator, negatives, ranker, rewriter, selector
@@ -237,8 +248,6 @@ class Selector:
         store of a build. ``rule`` is cross-encoder or lean-aware. The default is lean-aware if it was learned and the
         candidates have results (a store), otherwise cross-encoder. A query without candidates keeps its text.
         """
-        from askew.train.selector import CROSS_ENCODER, LEAN_AWARE, choose
-
         place = self._trained_folder()
         if isinstance(candidates, Mapping):
             pairs = [
@@ -252,7 +261,7 @@ class Selector:
             text = pl.col("text").fill_null(pl.col("original_text"))
             return joined.with_columns(text, pl.col("is_reformulated").fill_null(False))
         built = read_built(Path(candidates)) if isinstance(candidates, str | Path) else _table_of(candidates)
-        able = built.found is not None and _has_rule(place)
+        able = built.found is not None and read_rule(place)[LEAN_AWARE]
         rows = choose(place, built, rule or (LEAN_AWARE if able else CROSS_ENCODER), device)
         texts = built.table["text"].to_list()
         chosen = zip(built.originals, rows.tolist(), strict=True)
@@ -273,7 +282,7 @@ class Selector:
         """Load a selector from a folder written by ``save`` or ``askew train selector``."""
         made = cls()
         made._folder = Path(folder)
-        _has_rule(made._folder)
+        read_rule(made._folder)
         return made
 
     def _trained_folder(self) -> Path:
@@ -283,13 +292,6 @@ class Selector:
 
     def __repr__(self) -> str:
         return f"Selector({'not trained' if self._folder is None else 'trained'})"
-
-
-def _has_rule(folder: Path) -> bool:
-    """Whether a trained selector has the lean-aware rule."""
-    from askew.train.selector import LEAN_AWARE, read_rule
-
-    return bool(read_rule(folder)[LEAN_AWARE])
 
 
 def _table_of(pairs: Any) -> Built:

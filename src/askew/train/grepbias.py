@@ -406,7 +406,6 @@ CATEGORIES = (
     "Sex & Relationship", "Career", "Child Care", "Appearance", "Cognitive Capabilities", "Domestic Work",
     "Physical Capabilities",
 )  # fmt: skip
-GENDERS = ("M", "F", "N")
 BOTH = "both"
 _BOTH_AS_WRITTEN = ("both", "botrh")
 _COLUMNS = ("q_id", "d_id", "relevant", "query", "doc_title", "document", "content_gender", "exp_stereotype")
@@ -499,9 +498,9 @@ def _checked(where: str, row: tuple[str, ...], notes: Counter[str]) -> tuple[str
     query_id, doc_id, relevant, query, title, body, gender, stereotype = (" ".join(one.split()) for one in row)
     if relevant not in ("0", "1"):
         raise DataError(f"{where}: expected relevant to be 0 or 1, found {relevant[:40]!r}")
-    if gender not in GENDERS:
+    if gender not in SIDES:
         if gender not in _BOTH_AS_WRITTEN:
-            raise DataError(f"{where}: expected content_gender {', '.join(GENDERS)} or both, found {gender[:40]!r}")
+            raise DataError(f"{where}: expected content_gender {', '.join(SIDES)} or both, found {gender[:40]!r}")
         notes[f"gender written {gender!r}, read as {BOTH!r}"] += 1
         gender = BOTH
     if not query or not body:
