@@ -72,7 +72,7 @@ def train(options: Any) -> None:
             place = options.work / "parts" / f"{identify(model)}-{seed}"
             about = {"data": digest_file(options.data)}
             began = time.monotonic()
-            found = cross_validate(data, fold, own, pace, place, about, device)
+            found = cross_validate(data, fold, replace(own, pace=pace), place, about, device)
             write(options, f"{identify(model).split('@')[0]}-{seed}", data, fold, found, began, device,
                   [own.facts() | asdict(pace)])  # fmt: skip
             if options.choose:
@@ -108,7 +108,7 @@ def held_out(
     """The logits of what is not in the training."""
 
     def make() -> list[list[float]]:
-        model, tokenizer = fit(data.take(training), settings, pace, place, about, device)
+        model, tokenizer = fit(data.take(training), replace(settings, pace=pace), place, about, device)
         rest = data.take(~training)
         return [list(map(float, row)) for row in logits_of(model, tokenizer, rest.texts, settings.most_tokens)]
 

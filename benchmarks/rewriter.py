@@ -125,7 +125,7 @@ def _train_one(
     from askew.train.card import hardware
     from askew.train.common import choose_device
     from askew.train.finetune import corpus_bleu
-    from askew.train.rewriter import PRESETS, Rewrites, fit_rewriter
+    from askew.train.rewriter import PRESETS, RewriterSettings, Rewrites, fit_rewriter
 
     began, kind = time.monotonic(), name.removesuffix("-vectors")
     train_part, dev = (Rewrites(*told[part]) for part in ("train", "dev"))
@@ -144,11 +144,11 @@ def _train_one(
             pace = replace(PACE, seed=seed, save_every=0, epochs=float(options.epochs), batch_size=options.batch)
             rewriter: Any = fit_words(kind, train_part, pace, Path(work), dev, score, vectors)
         else:
-            settings, pace = PRESETS[kind]
-            pace = replace(pace, seed=seed, save_every=0)
+            settings = RewriterSettings(**PRESETS[kind])
+            pace = replace(settings.pace, seed=seed, save_every=0)
             if options.model:
                 settings = replace(settings, text=replace(settings.text, model=options.model))
-            rewriter = fit_rewriter(train_part, settings, pace, Path(work)).rewriter
+            rewriter = fit_rewriter(train_part, replace(settings, pace=pace), Path(work)).rewriter
         trained = time.monotonic()
         texts = [lines[0] for lines in rewriter.write(told["asked"][1])]
     return texts, {

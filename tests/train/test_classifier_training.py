@@ -14,7 +14,6 @@ from askew.core.errors import DataError, StoreError
 from askew.core.groups import Groups
 from askew.rewrite.classifiers import classify
 from askew.train.classifier import (
-    ClassifierJob,
     ClassifierSettings,
     LabeledTexts,
     contradictions,
@@ -66,8 +65,8 @@ def queries(tmp_path):
 
 
 def job(tiny_encoder, **changed):
-    own = ClassifierSettings(str(tiny_encoder), Groups.of("gender:female,male"), words=False, names=False)
-    return ClassifierJob(settings=own, pace=QUICK, folds=3, **changed)
+    groups = Groups.of("gender:female,male")
+    return ClassifierSettings(str(tiny_encoder), groups, False, False, pace=QUICK, folds=3, **changed)
 
 
 def test_it_learns_calibrates_writes_a_card_and_opens_in_the_transformer_classifier(tiny_encoder, queries, tmp_path):
@@ -230,9 +229,10 @@ def test_known_words_are_marked_by_the_tokenizer_that_is_saved_with_the_model(ti
 
     words = tmp_path / "words.toml"
     words.write_text('[groups]\nfemale = ["mother"]\nmale = ["father", "old man"]\n', encoding="utf-8")
-    own = ClassifierSettings(str(tiny_encoder), Groups.load(words), names=False)
+    pace = Schedule(epochs=1, save_every=0)
+    own = ClassifierSettings(str(tiny_encoder), Groups.load(words), names=False, pace=pace, folds=2)
     out = tmp_path / "model"
-    train_classifier(queries, out, ClassifierJob(settings=own, pace=Schedule(epochs=1, save_every=0), folds=2), "cpu")
+    train_classifier(queries, out, own, "cpu")
     read_again = AutoTokenizer.from_pretrained(out)
     for text, marked in (
         ("who is the Mother", "who is the female mother"),

@@ -17,7 +17,6 @@ from askew.train.generator import (
     NO_PASSAGE,
     NO_QUERY,
     PRESETS,
-    GeneratorJob,
     GeneratorSettings,
     RelevantPassages,
     check_settings,
@@ -55,14 +54,15 @@ def test_the_other_direction_and_who_asked():
 
 
 def test_repairs_preset_is_as_published():
-    settings, text, pace = PRESETS["repair2023"]
+    settings = GeneratorSettings(**PRESETS["repair2023"])
+    text, pace = settings.text, settings.pace
     found = make_pairs(judged((0, 0), (0, 1), queries=["Who Wrote it"], passages=["The Book", "IS Blue"]), settings)
     assert (found.read, found.written) == (["the book is blue"], ["who wrote it"])
     assert prompts_for(found.read, "seq2seq", settings, "msmarco.passage") == [
         "msmarco.passage_cf question: the book is blue"
     ]
     assert (text.most_input, text.most_target, text.steps, pace.batch_size) == (32, 256, 4000, 128)
-    aol = PRESETS["repair2023-aol"][0]
+    aol = GeneratorSettings(**PRESETS["repair2023-aol"])
     left = make_pairs(judged((0, 1, 0), (0, 0, 1), queries=["ab", "a"], passages=["0123456789", "012345678"]), aol)
     assert left.read == ["0123456789"]
     assert left.left_out == Counter({NO_QUERY: 1, NO_PASSAGE: 1})
@@ -126,7 +126,7 @@ def test_settings_that_cannot_be_are_refused(models):
     causal = TextSettings(models["causal"])
     for wrong in ({"context": True}, {"prefix": "x: "}):
         with pytest.raises(ConfigError, match="needs a sequence-to-sequence model"):
-            check_settings(GeneratorSettings(**wrong), causal)
+            check_settings(GeneratorSettings(**wrong, text=causal))
 
 
 def test_the_kind_is_read_off_the_model(models, tmp_path):
@@ -173,9 +173,9 @@ def test_a_generator_is_trained_measured_and_feeds_docquery(models, tmp_path):
     from askew.rewrite.generate import DocQueryReformulator
 
     source = write_collection(tmp_path)
-    job = GeneratorJob(
-        GeneratorSettings(context=True, prefix="ask : ", split="none"), TextSettings(models["seq2seq"], **SMALL),
-        Schedule(12.0, 8, 1e-2, 1, 0.0, 0.0, "constant", 0), ("title", "text"), most_test=8,
+    job = GeneratorSettings(
+        context=True, prefix="ask : ", split="none", text=TextSettings(models["seq2seq"], **SMALL),
+        pace=Schedule(12.0, 8, 1e-2, 1, 0.0, 0.0, "constant", 0), fields=("title", "text"), most_test=8,
     )  # fmt: skip
     made = train_generator(source, tmp_path / "out", job, "cpu")
     assert made.measured["left_out"] == {"the query has no text": 1, "the passage has no text": 1}
@@ -193,7 +193,7 @@ def test_a_generator_is_trained_measured_and_feeds_docquery(models, tmp_path):
     assert reads.reformulate(asked(f"book {PASSAGES[2]}")).texts == ["fast cars"]
     assert train_generator(source, tmp_path / "out", job, "cpu") == replace(made, new=False)  # nothing is done again
     with pytest.raises(StoreError, match="a model of another training"):
-        train_generator(source, tmp_path / "out", GeneratorJob(text=job.text), "cpu")
+        train_generator(source, tmp_path / "out", GeneratorSettings(text=job.text), "cpu")
 
 
 def test_an_adapter_is_trained_and_feeds_docquery(models, tmp_path):
@@ -244,9 +244,9 @@ def test_a_rewriter_of_transformers_is_taught_saved_and_used(models, tmp_path, k
 
     pairs = Rewrites(list("abcd"), QUERIES, ["old book", "blue sky", "red cars", "station history"])
     prefix = "ask : " if kind == "seq2seq" else ""
-    settings = RewriterSettings(kind, text=TextSettings(models[kind], **SMALL), prefix=prefix)
     pace = Schedule(40.0, 4, 1e-2, 1, 0.0, 0.0, "constant", 0)
-    taught = fit_rewriter(pairs, settings, pace, tmp_path / "work", device="cpu")
+    settings = RewriterSettings(kind, text=TextSettings(models[kind], **SMALL), prefix=prefix, pace=pace)
+    taught = fit_rewriter(pairs, settings, tmp_path / "work", device="cpu")
     assert [lines[0] for lines in taught.rewriter.write(QUERIES, beams=2)] == pairs.targets
     taught.save(tmp_path / "out")
     found = RewriteReformulator(model=str(tmp_path / "out"), count=1).reformulate(
@@ -261,4 +261,4 @@ def test_no_pairs_and_no_held_out_pairs_are_told(models, tmp_path):
         fit_texts([], [], text, Schedule(), tmp_path / "w", "cpu")
     source = write_collection(tmp_path, 2)  # both are in the part train
     with pytest.raises(DataError, match="expected held-out pairs of a query and a passage, found none"):
-        train_generator(source, tmp_path / "out", GeneratorJob(text=text), "cpu")
+        train_generator(source, tmp_path / "out", GeneratorSettings(text=text), "cpu")

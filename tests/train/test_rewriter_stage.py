@@ -16,7 +16,6 @@ from askew.train.finetune import TextSettings
 from askew.train.rewriter import (
     KEEP,
     SHARES,
-    RewriterJob,
     RewriterSettings,
     Rewrites,
     first_of_each,
@@ -156,7 +155,8 @@ def many_pairs(tmp_path, count=60):
 
 def small_job(models, **more):
     text = TextSettings(models["seq2seq"], "seq2seq", most_input=32, most_target=8)
-    return RewriterJob(RewriterSettings("seq2seq", text), Schedule(2.0, 8, 1e-2, 1, 0.0, 0.0, "constant", 0, 1), **more)
+    pace = Schedule(2.0, 8, 1e-2, 1, 0.0, 0.0, "constant", 0, 1)
+    return RewriterSettings("seq2seq", text, pace=pace, **more)
 
 
 def test_a_rewriter_is_trained_measured_and_written_with_its_card(models, tmp_path):
@@ -202,4 +202,4 @@ def test_the_command_trains_and_names_the_next_one(models, tmp_path, capsys):
 def test_jobs_that_cannot_be_are_refused():
     for wrong in ({"shares": {"train": 1.0}}, {"beams": 0}, {"most_test": -1}):
         with pytest.raises(ConfigError):
-            RewriterJob(**wrong)
+            RewriterSettings(**wrong)

@@ -24,8 +24,8 @@ from askew.train.selector import (
 
 
 def test_the_published_preset_reads_texts_alone_and_the_published_code_adds_passages():
-    assert PRESETS["refairmulate2025"].passages == "none"
-    assert PRESETS["refairmulate2025-code"].passages == "literal"
+    assert SelectorSettings(**PRESETS["refairmulate2025"]).passages == "none"
+    assert SelectorSettings(**PRESETS["refairmulate2025-code"]).passages == "literal"
 
 
 @pytest.mark.parametrize("wrong", [{"learns": "all"}, {"passages": "some"}, {"most_each": 0}])

@@ -22,7 +22,6 @@ from askew.train.selector import (
     POSITIVE,
     Built,
     QuerySubset,
-    SelectorJob,
     SelectorSettings,
     choose,
     choose_lean_aware,
@@ -66,9 +65,8 @@ def dataset(store):
 
 
 def job_for(tiny, **more):
-    settings = SelectorSettings(model=tiny, text_tokens=12, passage_tokens=12, **more)
     pace = Schedule(epochs=1.0, batch_size=8, learning_rate=1e-3, warmup=0.0, save_every=1000, seed=3)
-    return SelectorJob(settings, pace, similar=tiny)
+    return SelectorSettings(model=tiny, text_tokens=12, passage_tokens=12, pace=pace, similar=tiny, **more)
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +249,7 @@ def test_a_folder_without_a_selector_is_told(built, tmp_path):
 @pytest.mark.parametrize("wrong", [{"margin": 0.0}, {"slack": -0.1}])
 def test_a_margin_must_be_a_share(wrong):
     with pytest.raises(ConfigError, match="margin"):
-        SelectorJob(**wrong)
+        SelectorSettings(**wrong)
 
 
 def test_passages_follow_the_separator_of_the_tokenizer(built, tiny):
@@ -275,13 +273,13 @@ def test_a_candidate_that_wins_in_training_is_scored_higher(tiny, tmp_path):
 
     query = np.repeat(np.arange(8), 2)
     texts = PairTexts(["who wrote"] * 8, ["the book", "fast cars"] * 8, query)
-    settings = SelectorSettings(model=tiny, text_tokens=8)
     pace = Schedule(epochs=15.0, batch_size=8, learning_rate=5e-3, warmup=0.0, save_every=0, seed=1)
-    encoder = on_pairs(texts, np.tile([POSITIVE, NEGATIVE], 8), settings, pace, tmp_path, "cpu")
+    settings = SelectorSettings(model=tiny, text_tokens=8, pace=pace)
+    encoder = on_pairs(texts, np.tile([POSITIVE, NEGATIVE], 8), settings, tmp_path, "cpu")
     scores = score_candidates(encoder, texts, settings, np.arange(2))
     assert scores[0] > scores[1] + 0.2
     with pytest.raises(DataError, match="has the label 'negative'"):
-        on_pairs(texts, np.full(16, POSITIVE), settings, pace, tmp_path, "cpu")
+        on_pairs(texts, np.full(16, POSITIVE), settings, tmp_path, "cpu")
 
 
 def test_a_checkpoint_of_another_architecture_is_refused(store, tiny, tmp_path):
@@ -296,6 +294,6 @@ def test_a_checkpoint_of_another_architecture_is_refused(store, tiny, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train_selector(store, tmp_path / "model", job, "cpu", progress=stop)
     wider = make_encoder(tmp_path / "wider", width=24)
-    other = replace(job, settings=replace(job.settings, model=wider))
+    other = replace(job, model=wider)
     with pytest.raises(StoreError, match="architecture"):
         train_selector(store, tmp_path / "model", other, "cpu")

@@ -40,8 +40,8 @@ def test_a_name_goes_to_every_part_that_has_it_and_an_outer_one_hides_an_inner_o
 def test_a_preset_comes_first_and_what_is_given_changes_it():
     job = from_names(NegativesJob, {"preset": "original", "count": 5, "depth": None}, "here")
     assert (job.sampling.share, job.sampling.count, job.sampling.depth) == (0.0, 5, 1000)
-    assert Trainer("selector", preset="refairmulate2025-code").settings.settings.passages == "literal"
-    assert Trainer("rewriter", kind="seq2seq").settings.settings.text.optimizer == "adafactor"
+    assert Trainer("selector", preset="refairmulate2025-code").settings.passages == "literal"
+    assert Trainer("rewriter", kind="seq2seq").settings.text.optimizer == "adafactor"
     with pytest.raises(UnknownName, match="unknown preset 'best'"):
         Trainer("generator", preset="best")
 

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +44,16 @@ NAMES = DATA / "names" / "en.toml"
 _WORD = re.compile(r"\w+")
 _BATCH = 128
 _EDGE = "\u2063"  # invisible, and no part of a word
+_PUBLISHED = "gender:female,male"
 PACE = Schedule(epochs=5.0, batch_size=32, learning_rate=5e-5, warmup=0.1, weight_decay=0.01, save_every=200)
 
 
 @dataclass(frozen=True)
 class ClassifierSettings:
-    """The settings of a classifier.
+    """The settings of a classifier. Queries with a label in ``drop`` that is not a class are left out and counted.
+
+    The classes are ``classes`` if given, or neutral and the groups, or else the labels of the data. If the data has the
+    labels of the published queries (f, m, n) and no groups are given, the groups are female and male.
 
     ``model``        an encoder or a causal model: a name, a folder (with safetensors or one GGUF file) or a hub id.
     ``groups``       groups of words; a group with the name of a class gives examples of that class.
@@ -68,15 +72,38 @@ class ClassifierSettings:
     marks: bool = True
     most_tokens: int = 48
     smoothing: float = 0.1
+    pace: Schedule = PACE
+    folds: int = 5
+    classes: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ("o",)
 
     def __post_init__(self) -> None:
+        if self.folds < 2:
+            raise ConfigError(f"folds: expected two or more, found {self.folds}")
         if self.most_tokens < 4 or not 0 <= self.smoothing < 1:
             raise ConfigError(f"classifier: expected most_tokens >= 4 and 0 <= smoothing < 1; found {self}")
 
     def facts(self) -> dict[str, Any]:
-        """The settings as JSON values; groups are identified by their content."""
-        counted = None if self.groups is None else self.groups.counted
-        return {**asdict(replace(self, groups=None)), "groups": counted and counted.id}
+        """The settings of the model as JSON values; groups are identified by their content."""
+        names = ("model", "groups", "words", "names", "marks", "most_tokens", "smoothing")
+        found = {name: getattr(self, name) for name in names}
+        return {**found, "groups": self.groups and self.groups.counted.id}
+
+    def all_facts(self) -> dict[str, Any]:
+        """All settings as JSON values."""
+        own = {"folds": self.folds, "classes": list(self.classes), "drop": list(self.drop)}
+        return {**self.facts(), **asdict(self.pace), **own}
+
+    def settled(self, labels: Collection[str]) -> ClassifierSettings:
+        """The settings with the classes, which may depend on the labels of the data."""
+        if self.classes:
+            return self
+        if self.groups is not None:
+            return replace(self, classes=(LABEL, *self.groups.names))
+        published = replace(self, groups=Groups.of(_PUBLISHED)).settled(())
+        if all(_class_of(label, published.classes) is not None for label in labels):
+            return published
+        return replace(self, classes=tuple(sorted(labels)))
 
 
 @dataclass(frozen=True)
@@ -177,13 +204,14 @@ def marking(tokenizer: Any, words: Sequence[tuple[str, int]], classes: Sequence[
 
 
 def fit(
-    data: LabeledTexts, settings: ClassifierSettings, pace: Schedule, work: Path,
-    identity: Mapping[str, Any], device: str = "cpu", progress: Progress | None = None,
+    data: LabeledTexts, settings: ClassifierSettings, work: Path, identity: Mapping[str, Any], device: str = "cpu",
+    progress: Progress | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Fine-tune a classifier; return it with its tokenizer. A stopped training is resumed (see ``common.run``)."""
     need("accelerate", "training", "train")
     from transformers import DataCollatorWithPadding, Trainer, TrainingArguments
 
+    pace = settings.pace
     seed_all(pace.seed)
     extra = known_words(settings, data.classes)
     names = dict(enumerate(data.classes))
@@ -231,14 +259,14 @@ def logits_of(model: Any, tokenizer: Any, texts: Sequence[str], most_tokens: int
 
 
 def cross_validate(
-    data: LabeledTexts, fold: Ints, settings: ClassifierSettings, pace: Schedule, work: Path,
-    identity: Mapping[str, Any], device: str = "cpu", progress: Progress | None = None,
+    data: LabeledTexts, fold: Ints, settings: ClassifierSettings, work: Path, identity: Mapping[str, Any],
+    device: str = "cpu", progress: Progress | None = None,
 ) -> Floats:  # fmt: skip
     """The logits of every text by a model trained on the other folds. Finished folds are stored for resuming."""
     folds = int(fold.max()) + 1
     found = np.zeros((len(data), len(data.classes)))
     for k in range(folds):
-        about = {**identity, **settings.facts(), **asdict(pace), "model": identify(settings.model), "fold": k}
+        about = {**identity, **settings.facts(), **asdict(settings.pace), "model": identify(settings.model), "fold": k}
 
         def within(done: int, total: int, label: str = "", k: int = k) -> None:
             if progress is not None:
@@ -246,7 +274,7 @@ def cross_validate(
 
         def held_out_logits(k: int = k, about: Mapping[str, Any] = about, within: Progress = within) -> Any:
             place = work / f"fold-{k}"
-            model, tokenizer = fit(data.take(fold != k), settings, pace, place, about, device, within)
+            model, tokenizer = fit(data.take(fold != k), settings, place, about, device, within)
             held_out = [data.texts[i] for i in np.flatnonzero(fold == k)]
             logits = logits_of(model, tokenizer, held_out, settings.most_tokens)
             shutil.rmtree(place, ignore_errors=True)
@@ -256,61 +284,30 @@ def cross_validate(
     return found
 
 
-_PUBLISHED = "gender:female,male"
 _NAMES_LIMIT = (
     "The training examples include first names, each with one gender. A person with such a name may have another "
     "gender."
 )
 
 
-@dataclass(frozen=True)
-class ClassifierJob:
-    """How a classifier is trained. Queries with a label in ``drop`` that is not a class are left out and counted.
-
-    The classes are ``classes`` if given, or neutral and the groups of the settings, or else the labels of the data. If
-    the data has the labels of the published queries (f, m, n) and no groups are given, the groups are female and male.
-    """
-
-    settings: ClassifierSettings = field(default_factory=ClassifierSettings)
-    pace: Schedule = PACE
-    folds: int = 5
-    classes: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ("o",)
-
-    def __post_init__(self) -> None:
-        if self.folds < 2:
-            raise ConfigError(f"folds: expected two or more, found {self.folds}")
-
-    def settled(self, labels: Collection[str]) -> ClassifierJob:
-        """The job with its classes, which may depend on the labels of the data."""
-        if self.classes:
-            return self
-        if self.settings.groups is not None:
-            return replace(self, classes=(LABEL, *self.settings.groups.names))
-        published = replace(self, settings=replace(self.settings, groups=Groups.of(_PUBLISHED))).settled(())
-        if all(_class_of(label, published.classes) is not None for label in labels):
-            return published
-        return replace(self, classes=tuple(sorted(labels)))
-
-
 def train_classifier(
-    data: object, out: Path, settings: ClassifierJob | None = None, device: str | None = None, command: str = "",
+    data: object, out: Path, settings: ClassifierSettings | None = None, device: str | None = None, command: str = "",
     progress: Progress | None = None,
 ) -> Trained:  # fmt: skip
     """Cross-validate, then train on all queries of a file, a data frame or a table with query_id, text and label."""
     chosen = choose_device(device)
-    texts, job, notes = read_labeled_queries(data, settings or ClassifierJob())
+    texts, job, notes = read_labeled_queries(data, settings or ClassifierSettings())
     digest = digest_file(Path(data)) if isinstance(data, str | Path) else texts.data()
-    identity = {"data": digest, "weights": identify(job.settings.model), **_plain(job)}
+    identity = {"data": digest, "weights": identify(job.model), **job.all_facts()}
     found = claim(out, identity)
     if found is not None:
         return found_before(out, found)
     work = out / WORK
     fold = stratified_folds(texts, job.folds, job.pace.seed)
-    logits = cross_validate(texts, fold, job.settings, job.pace, work, identity, chosen, progress)
+    logits = cross_validate(texts, fold, job, work, identity, chosen, progress)
     scores = classifier_scores(cross_calibrated(logits, texts.labels, fold), texts.labels, texts.classes)
     raw = classifier_scores(softmax(logits), texts.labels, texts.classes)
-    model, tokenizer = fit(texts, job.settings, job.pace, work / "all", identity, chosen, progress)
+    model, tokenizer = fit(texts, job, work / "all", identity, chosen, progress)
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
     calibration = write_calibration(out, logits, texts.labels)
@@ -319,7 +316,9 @@ def train_classifier(
     return finished(out, _card(name, texts, job, identity, chosen, command, measured, scores, notes))
 
 
-def read_labeled_queries(source: object, job: ClassifierJob) -> tuple[LabeledTexts, ClassifierJob, dict[str, int]]:
+def read_labeled_queries(
+    source: object, job: ClassifierSettings
+) -> tuple[LabeledTexts, ClassifierSettings, dict[str, int]]:
     """The queries with their classes, the job with its classes, and the number of left-out queries by reason."""
     is_file = isinstance(source, str | Path)
     table = read_queries(Path(str(source))) if is_file else queries_in_memory(source)
@@ -361,13 +360,8 @@ def cross_calibrated(logits: Floats, labels: Ints, fold: Ints) -> Floats:
     return found
 
 
-def _plain(job: ClassifierJob) -> dict[str, Any]:
-    return {**job.settings.facts(), **asdict(job.pace), "folds": job.folds, "classes": list(job.classes),
-            "drop": list(job.drop)}  # fmt: skip
-
-
 def _card(
-    source: str, data: LabeledTexts, job: ClassifierJob, identity: Mapping[str, Any], device: str, command: str,
+    source: str, data: LabeledTexts, job: ClassifierSettings, identity: Mapping[str, Any], device: str, command: str,
     measured: Mapping[str, Any], scores: ClassifierScores, notes: Mapping[str, int],
 ) -> Card:  # fmt: skip
     counts = np.bincount(data.labels, minlength=len(data.classes)).tolist()
@@ -376,16 +370,16 @@ def _card(
         **dict(zip(data.classes, counts, strict=True)), "texts labeled with several classes": contradictions(data),
         **{f"left out: {why}": n for why, n in notes.items()},
     }  # fmt: skip
-    by_name = known_words(replace(job.settings, words=False), data.classes)
+    by_name = known_words(replace(job, words=False), data.classes)
     return Card(
         title="A classifier of the group that a query is about",
         about="An encoder that classifies queries; all its weights were fine-tuned. Use it with "
         "`askew classify QUERIES --classifier transformer --set model=FOLDER`.",
         command=command,
         base=identity["weights"],
-        data=(rows, {"lexicon words added as training examples": len(known_words(job.settings, data.classes))}),
+        data=(rows, {"lexicon words added as training examples": len(known_words(job, data.classes))}),
         seed=job.pace.seed,
-        settings=_plain(job),
+        settings=job.all_facts(),
         device=device,
         measured=measured,
         tables=(scores_table(scores, job.folds),),

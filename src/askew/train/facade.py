@@ -49,12 +49,12 @@ def trainers() -> dict[str, tuple[Callable[..., Trained], type[Any], type[Any] |
     from askew.train import classifier, generator, negatives, ranker, rewriter, selector
 
     return {
-        "classifier": (classifier.train_classifier, classifier.ClassifierJob, None),
-        "selector": (selector.train_selector, selector.SelectorJob, None),
+        "classifier": (classifier.train_classifier, classifier.ClassifierSettings, None),
+        "selector": (selector.train_selector, selector.SelectorSettings, None),
         "ranker": (ranker.train_ranker, ranker.RankerJob, negatives.RankerData),
         "adapter": (grepbias.train_adapter, grepbias.AdapterJob, None),
-        "generator": (generator.train_generator, generator.GeneratorJob, None),
-        "rewriter": (rewriter.train_rewriter, rewriter.RewriterJob, None),
+        "generator": (generator.train_generator, generator.GeneratorSettings, None),
+        "rewriter": (rewriter.train_rewriter, rewriter.RewriterSettings, None),
     }
 
 

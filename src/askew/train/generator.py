@@ -33,15 +33,37 @@ NO_QUERY, NO_PASSAGE = "a query that is too short", "a passage that is too short
 _MOST_QUERY_WORDS = 40
 
 
+PACE = Schedule(3.0, 16, 1e-4, 1, 0.05, 0.01, "linear", 1000)
+ADAPTER_PACE = Schedule(1.5, 16, 4e-4, 1, 0.05, 0.0, "cosine", 1000)
+# RePair (CIKM 2023) as released: T5-base, from all passages of a query to the query, lower-cased, 4,000 steps (the
+# paper calls them epochs) in batches of 128 at a constant 0.001. Its files cut the input to 32 tokens and the output to
+# 256. One of its scripts has 512 and 64 for this direction; the limits 512 and 64 are the defaults of docquery.
+_REPAIR: dict[str, Any] = {
+    "join": "concatenate", "lower": True, "prefix": f"{DOMAIN}_cf question: ",
+    "text": TextSettings("google-t5/t5-base", "seq2seq", 32, 256, optimizer="adafactor", steps=4000),
+    "pace": Schedule(1.0, 128, 1e-3, 1, 0.0, 0.0, "constant", 500),
+}  # fmt: skip
+PRESETS: dict[str, dict[str, Any]] = {
+    "repair2023": _REPAIR,
+    # For AOL, queries of one character and documents of fewer than ten are dropped; the user precedes the document.
+    "repair2023-aol": {**_REPAIR, "context": True, "least_query": 2, "least_passage": 10},
+}
+_OF_PAIRS = ("direction", "join", "split", "context", "lower", "prefix", "least_query", "least_passage")
+
+
 @dataclass(frozen=True)
 class GeneratorSettings:
-    """How pairs become examples. ``context`` puts the user of the query before the input ("USER: "), if it is known.
+    """How pairs become examples, and how a generator is trained on them.
 
+    ``context`` puts the user of the query before the input ("USER: "), if it is known.
     ``prefix`` is put before the input of sequence-to-sequence models; ``{domain}`` in it is replaced by the name of the
     collection. Queries with fewer than ``least_query`` characters and passages with fewer than ``least_passage``
     characters are left out.
+    The text of a passage is made of ``fields``. At most ``most_pairs`` pairs are trained on (0: all), and at most
+    ``most_test`` held-out pairs are measured.
     """
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
     direction: str = "passage-query"
     join: str = "replicate"
     split: str = "apart"
@@ -50,26 +72,26 @@ class GeneratorSettings:
     prefix: str = ""
     least_query: int = 1
     least_passage: int = 1
+    text: TextSettings = field(default_factory=TextSettings)
+    pace: Schedule = ADAPTER_PACE
+    fields: tuple[str, ...] = ()
+    most_pairs: int = 0
+    most_test: int = 200
 
     def __post_init__(self) -> None:
         one_of(self.direction, DIRECTIONS, "generator, direction")
         one_of(self.join, JOINS, "generator, join")
         one_of(self.split, SPLITS, "generator, split")
 
+    @classmethod
+    def begin(cls, given: Mapping[str, Any]) -> GeneratorSettings:
+        """The default schedule of the model: an adapter has another learning rate than a whole model."""
+        text = TextSettings(**{name: given[name] for name in ("model", "kind") if name in given})
+        return cls(pace=PACE if kind_of(text) == "seq2seq" else ADAPTER_PACE)
 
-PACE = Schedule(3.0, 16, 1e-4, 1, 0.05, 0.01, "linear", 1000)
-ADAPTER_PACE = Schedule(1.5, 16, 4e-4, 1, 0.05, 0.0, "cosine", 1000)
-# RePair (CIKM 2023) as released: T5-base, from all passages of a query to the query, lower-cased, 4,000 steps (the
-# paper calls them epochs) in batches of 128 at a constant 0.001. Its files cut the input to 32 tokens and the output to
-# 256. One of its scripts has 512 and 64 for this direction; the limits 512 and 64 are the defaults of docquery.
-_REPAIR = GeneratorSettings("passage-query", "concatenate", lower=True, prefix=f"{DOMAIN}_cf question: ")
-_T5 = TextSettings("google-t5/t5-base", "seq2seq", 32, 256, optimizer="adafactor", steps=4000)
-_REPAIR_PACE = Schedule(1.0, 128, 1e-3, 1, 0.0, 0.0, "constant", 500)
-PRESETS: dict[str, tuple[GeneratorSettings, TextSettings, Schedule]] = {
-    "repair2023": (_REPAIR, _T5, _REPAIR_PACE),
-    # For AOL, queries of one character and documents of fewer than ten are dropped; the user precedes the document.
-    "repair2023-aol": (replace(_REPAIR, context=True, least_query=2, least_passage=10), _T5, _REPAIR_PACE),
-}
+    def of_pairs(self) -> dict[str, Any]:
+        """The settings that determine the examples."""
+        return {name: getattr(self, name) for name in _OF_PAIRS}
 
 
 @dataclass(frozen=True)
@@ -186,9 +208,9 @@ def prompts_for(read: Sequence[str], kind: str, settings: GeneratorSettings, dom
     return [f"Question: {' '.join(text.split()[:_MOST_QUERY_WORDS])}\nPassage:" for text in read]
 
 
-def check_settings(settings: GeneratorSettings, text: TextSettings) -> str:
+def check_settings(settings: GeneratorSettings) -> str:
     """Return seq2seq or causal; raise before training if the model could not be used later with these settings."""
-    kind = kind_of(text)
+    kind = kind_of(settings.text)
     for name in ("context", "prefix"):
         if kind == "causal" and getattr(settings, name):
             raise ConfigError(
@@ -198,17 +220,18 @@ def check_settings(settings: GeneratorSettings, text: TextSettings) -> str:
 
 
 def fit_generator(
-    pairs: TextPairs, settings: GeneratorSettings, text: TextSettings, pace: Schedule, work: Path, domain: str = "",
-    device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
+    pairs: TextPairs, settings: GeneratorSettings, work: Path, domain: str = "", device: str | None = None,
+    identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
 ) -> TextModel:  # fmt: skip
     """Train on the pairs of the train part."""
-    kind = check_settings(settings, text)
+    kind = check_settings(settings)
     read, written = pairs.of("train")
     if not read:
         raise DataError(f"generator: expected pairs in the part 'train', found none among {len(pairs.read)} pairs")
-    about = {"pairs": pairs.data(), **asdict(settings), "domain": domain, **(identity or {})}
+    about = {"pairs": pairs.data(), **settings.of_pairs(), "domain": domain, **(identity or {})}
     prompts = prompts_for(read, kind, settings, domain)
-    return fit_texts(prompts, written, replace(text, kind=kind), pace, work, device, about, progress)
+    text = replace(settings.text, kind=kind)
+    return fit_texts(prompts, written, text, settings.pace, work, device, about, progress)
 
 
 SHOWN = ("rougeL", "bleu_sentence", "f1")
@@ -217,44 +240,23 @@ HELD_OUT = "Measured on held-out pairs"
 SEEN = "Measured on the training pairs, as in RePair (these values show memorization, not generalization)"
 
 
-@dataclass(frozen=True)
-class GeneratorJob:
-    """How a generator is trained.
-
-    The text of a passage is made of ``fields``. At most ``most_pairs`` pairs are trained on (0: all), and at most
-    ``most_test`` held-out pairs are measured.
-    """
-
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        name: {"settings": how, "text": text, "pace": pace} for name, (how, text, pace) in PRESETS.items()
-    }
-    settings: GeneratorSettings = field(default_factory=GeneratorSettings)
-    text: TextSettings = field(default_factory=TextSettings)
-    pace: Schedule = ADAPTER_PACE
-    fields: tuple[str, ...] = ()
-    most_pairs: int = 0
-    most_test: int = 200
-
-    @classmethod
-    def begin(cls, given: Mapping[str, Any]) -> GeneratorJob:
-        """The job with the default schedule of the model: an adapter has another learning rate than a whole model."""
-        text = TextSettings(**{name: given[name] for name in ("model", "kind") if name in given})
-        return cls(pace=PACE if kind_of(text) == "seq2seq" else ADAPTER_PACE)
-
-
 def train_generator(
-    data: object, out: Path, settings: GeneratorJob | None = None, device: str | None = None, command: str = "",
+    data: object, out: Path, settings: GeneratorSettings | None = None, device: str | None = None, command: str = "",
     progress: Progress | None = None,
 ) -> Trained:  # fmt: skip
     """Train on the judged passages of a collection, measure on held-out pairs, and write the model with its card."""
-    given = settings or GeneratorJob()
-    kind = check_settings(given.settings, given.text)
+    given = settings or GeneratorSettings()
+    kind = check_settings(given)
     collection = open_collection(data, given.fields)
     domain = Path(collection.id.removeprefix("irds:")).name
     judged, left_out = read_judged(collection)
-    pairs = _cut(make_pairs(judged, given.settings), given.most_pairs)
+    pairs = _cut(make_pairs(judged, given), given.most_pairs)
     left_out += pairs.left_out
-    identity = {"pairs": pairs.data(), "domain": domain, **_plain(given)}
+    identity = {
+        "pairs": pairs.data(), "domain": domain, "settings": given.of_pairs(), "text": asdict(given.text),
+        "pace": asdict(given.pace), "fields": list(given.fields), "most_pairs": given.most_pairs,
+        "most_test": given.most_test,
+    }  # fmt: skip
     found = claim(out, identity)
     if found is not None:
         return _usable_here(found_before(out, found, left_out_notes(left_out)), given)
@@ -264,19 +266,19 @@ def train_generator(
             "generator: expected held-out pairs of a query and a passage, found none; give a collection with more "
             "judged queries, or set split='query'"
         )
-    prompts = prompts_for(test_read, kind, given.settings, domain)
+    prompts = prompts_for(test_read, kind, given, domain)
     before = TextModel.load(given.text, device).losses(prompts, wanted)
-    made = fit_generator(pairs, given.settings, given.text, given.pace, out / WORK, domain, device, identity, progress)
+    made = fit_generator(pairs, given, out / WORK, domain, device, identity, progress)
     measured = {
         "pairs": {part: len(pairs.of(part)[0]) for part in ("train", "test")}, "left_out": dict(left_out),
-        "test": _measure(made, prompts, test_read, wanted, before, given.settings),
+        "test": _measure(made, prompts, test_read, wanted, before, given),
     }  # fmt: skip
     made.save(out)
     card = _card(given, identity, made, command, measured, collection, domain)
     return _usable_here(finished(out, card, left_out_notes(left_out)), given)
 
 
-def _usable_here(done: Trained, job: GeneratorJob) -> Trained:
+def _usable_here(done: Trained, job: GeneratorSettings) -> Trained:
     """Replace the public name of a local model in ``use`` by its path, so that the options work as they are."""
     model = job.text.model
     named, here = f"local.model={public_text(model)}", f"local.model={model}"
@@ -354,13 +356,6 @@ def by_question(values: Floats, asked: Sequence[str]) -> Floats:
     return np.asarray(np.bincount(group, values) / np.bincount(group), np.float64)
 
 
-def _plain(job: GeneratorJob) -> dict[str, Any]:
-    return {
-        "settings": asdict(job.settings), "text": asdict(job.text), "pace": asdict(job.pace),
-        "fields": list(job.fields), "most_pairs": job.most_pairs, "most_test": job.most_test,
-    }  # fmt: skip
-
-
 def use_with(made: TextModel, settings: GeneratorSettings, domain: str, out: str = "FOLDER") -> str:
     """The options of ``askew reformulate`` that write queries with the model and its settings."""
     if settings.direction != "passage-query":
@@ -374,22 +369,22 @@ def use_with(made: TextModel, settings: GeneratorSettings, domain: str, out: str
 
 
 def _card(
-    job: GeneratorJob, identity: Mapping[str, Any], made: TextModel, command: str, measured: Mapping[str, Any],
+    job: GeneratorSettings, identity: Mapping[str, Any], made: TextModel, command: str, measured: Mapping[str, Any],
     collection: Collection, domain: str,
 ) -> Card:  # fmt: skip
     rows = tuple(
         (name, f"{one['mean']:.3f} [{one['low']:.3f}, {one['high']:.3f}]", one["n"])
         for name, one in measured["test"].items()
     )
-    title = SEEN if job.settings.split == "none" else HELD_OUT
-    use = use_with(made, job.settings, domain)
+    title = SEEN if job.split == "none" else HELD_OUT
+    use = use_with(made, job, domain)
     return Card(
-        title=f"A generator of {'queries' if job.settings.direction == 'passage-query' else 'passages'} ({made.kind})",
+        title=f"A generator of {'queries' if job.direction == 'passage-query' else 'passages'} ({made.kind})",
         about="The model was trained on pairs of a query and a passage that answers the query, as in the toolkit "
         "RePair.",
         command=command, base=made.settings.model, seed=job.pace.seed, device=made.device,
         data=({**known_source(collection.id), "collection": domain, "pairs": identity["pairs"], **measured["pairs"]},),
-        settings={**_plain(job)["settings"], **_plain(job)["text"], **_plain(job)["pace"], "fields": list(job.fields)},
+        settings={**job.of_pairs(), **asdict(job.text), **asdict(job.pace), "fields": list(job.fields)},
         measured=measured,
         tables=(
             CardTable(title, ("measure", "mean over queries [95% interval]", "queries"), rows),

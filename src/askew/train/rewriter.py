@@ -67,28 +67,47 @@ class Rewrites:
         return fingerprint([list(self.originals), list(self.targets)])
 
 
+# RePair fine-tunes its T5 like the T5 that generates candidates: batches of 128, Adafactor at a constant 0.001.
+_TEXT_PACE = Schedule(100.0, 128, 1e-3, 1, 0.0, 0.0, "constant", 2000)
+PRESETS: dict[str, dict[str, Any]] = {
+    "seq2seq": {"kind": "seq2seq", "text": TextSettings(T5, "seq2seq", optimizer="adafactor"), "pace": _TEXT_PACE},
+    "causal": {"text": TextSettings(kind="causal"), "pace": Schedule(3.0, 16, 4e-4, save_every=500)},
+}
+SHARES = {"train": 0.7, "test": 0.3}  # as in RePair
+
+
 @dataclass(frozen=True)
 class RewriterSettings:
-    """The kind of model and its fine-tuning; ``prefix`` is put before each query that a seq2seq model reads."""
+    """How a rewriter is trained and measured; ``prefix`` is put before each query that a seq2seq model reads.
 
+    ``box`` is the name of a subset of pairs, or a criterion if the file has values.
+
+    ``every``: use all candidates of an aggregated table that meet the criterion, not only the best of each query.
+    ``most_test``: the largest number of test queries (0: all).
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
+    preset_name: ClassVar[str] = "kind"
     kind: str = "causal"
     text: TextSettings = field(default_factory=TextSettings)
     prefix: str = ""
+    pace: Schedule = PRESETS["causal"]["pace"]
+    box: str = "platinum"
+    every: bool = False
+    shares: Mapping[str, float] = field(default_factory=lambda: dict(SHARES))
+    beams: int = 1
+    most_test: int = 0
 
     def __post_init__(self) -> None:
         one_of(self.kind, KINDS, "rewriter, kind")
+        if set(self.shares) != set(SHARES):
+            raise ConfigError(f"shares: expected the names 'train' and 'test', found {', '.join(self.shares)}")
+        if self.beams < 1 or self.most_test < 0:
+            raise ConfigError("rewriter: expected 'beams' to be 1 or more and 'most_test' to be 0 or more")
 
     def own(self) -> dict[str, Any]:
-        """The settings by name."""
+        """The settings of the model by name."""
         return {**asdict(self.text), "kind": self.kind, "prefix": self.prefix}
-
-
-# RePair fine-tunes its T5 like the T5 that generates candidates: batches of 128, Adafactor at a constant 0.001.
-_TEXT_PACE = Schedule(100.0, 128, 1e-3, 1, 0.0, 0.0, "constant", 2000)
-PRESETS: dict[str, tuple[RewriterSettings, Schedule]] = {
-    "seq2seq": (RewriterSettings("seq2seq", text=TextSettings(T5, "seq2seq", optimizer="adafactor")), _TEXT_PACE),
-    "causal": (RewriterSettings("causal", text=TextSettings(kind="causal")), Schedule(3.0, 16, 4e-4, save_every=500)),
-}
 
 
 @dataclass(frozen=True)
@@ -106,7 +125,7 @@ class Taught:
 
 
 def fit_rewriter(
-    pairs: Rewrites, settings: RewriterSettings, pace: Schedule, work: Path, device: str | None = None,
+    pairs: Rewrites, settings: RewriterSettings, work: Path, device: str | None = None,
     identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
 ) -> Taught:  # fmt: skip
     """Train on pairs. If the training was stopped, the same call resumes it."""
@@ -115,11 +134,10 @@ def fit_rewriter(
     about = {"data": pairs.data(), "kind": settings.kind, "prefix": settings.prefix, **(identity or {})}
     prompts = [shown_to(settings.kind, text, settings.prefix) for text in pairs.originals]
     chosen = replace(settings.text, kind=settings.kind)
-    model = fit_texts(prompts, pairs.targets, chosen, pace, work, device, about, progress)
+    model = fit_texts(prompts, pairs.targets, chosen, settings.pace, work, device, about, progress)
     return Taught(TextRewriter(settings.kind, model.generator(), settings.prefix), model)
 
 
-SHARES = {"train": 0.7, "test": 0.3}  # as in RePair
 WRITTEN = "test.tsv"
 _EMPTY = "an empty text"
 _AGG_HEAD = "qid\torder\tquery\t"
@@ -127,58 +145,35 @@ _NEEDED = ("query_id", "original_text", "text")
 KEEP = "the original query"
 
 
-@dataclass(frozen=True)
-class RewriterJob:
-    """How a rewriter is trained and measured.
-
-    ``box`` is the name of a subset of pairs, or a criterion if the file has values.
-
-    ``every``: use all candidates of an aggregated table that meet the criterion, not only the best of each query.
-    ``most_test``: the largest number of test queries (0: all).
-    """
-
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        name: {"settings": settings, "pace": pace} for name, (settings, pace) in PRESETS.items()
-    }
-    preset_name: ClassVar[str] = "kind"
-    settings: RewriterSettings = field(default_factory=RewriterSettings)
-    pace: Schedule = field(default_factory=lambda: PRESETS["causal"][1])
-    box: str = "platinum"
-    every: bool = False
-    shares: Mapping[str, float] = field(default_factory=lambda: dict(SHARES))
-    beams: int = 1
-    most_test: int = 0
-
-    def __post_init__(self) -> None:
-        if set(self.shares) != set(SHARES):
-            raise ConfigError(f"shares: expected the names 'train' and 'test', found {', '.join(self.shares)}")
-        if self.beams < 1 or self.most_test < 0:
-            raise ConfigError("rewriter: expected 'beams' to be 1 or more and 'most_test' to be 0 or more")
-
-
 def train_rewriter(
-    data: str | Path, out: Path, settings: RewriterJob | None = None, device: str | None = None, command: str = "",
+    data: str | Path, out: Path, settings: RewriterSettings | None = None, device: str | None = None, command: str = "",
     progress: Progress | None = None,
 ) -> Trained:  # fmt: skip
     """Train a rewriter, measure it on held-out queries, and write the model with its card."""
-    given, source = settings or RewriterJob(), Path(data)
+    given, source = settings or RewriterSettings(), Path(data)
     pairs, left_out = read_pairs(source, given.box, given.every)
     parts = split_pairs(pairs, given.shares)
-    identity = _identity(pairs, given)
+    identity = {
+        "pairs": pairs.data(), "box": given.box, "every": given.every, "shares": dict(given.shares),
+        "beams": given.beams, "most_test": given.most_test, "settings": given.own(), "pace": asdict(given.pace),
+    }  # fmt: skip
     found = claim(out, identity)
     if found is not None:
         return found_before(out, found, left_out_notes(left_out))
-    taught = fit_rewriter(parts["train"], given.settings, given.pace, out / WORK, device, identity, progress)
+    taught = fit_rewriter(parts["train"], given, out / WORK, device, identity, progress)
     test = first_of_each(parts["test"], given.most_test)
     written = [lines[0] for lines in taught.rewriter.write(test.originals, given.beams)]
     measured: dict[str, Any] = {"pairs": {name: len(part) for name, part in parts.items()}, "left_out": dict(left_out)}
     measured["test"] = {"this model": score_rewrites(test, written), KEEP: score_rewrites(test, test.originals)}
     taught.save(out)
-    _write_written(out / WRITTEN, test, written)
+    with (out / WRITTEN).open("w", encoding="utf-8", newline="") as opened:
+        lines = csv.writer(opened, delimiter="\t", lineterminator="\n")
+        lines.writerow(("query_id", "original", "wanted", "written"))
+        lines.writerows(zip(test.query_ids, test.originals, test.targets, written, strict=True))
     return finished(out, _card(source, given, identity, taught, command, measured), left_out_notes(left_out))
 
 
-def read_pairs(source: Path, box: str = RewriterJob.box, every: bool = False) -> tuple[Rewrites, Counter[str]]:
+def read_pairs(source: Path, box: str = RewriterSettings.box, every: bool = False) -> tuple[Rewrites, Counter[str]]:
     """The pairs of a box (a subset of pairs), and the number of left-out pairs by reason."""
     if source.is_dir():
         table = _from_folder(source, box)
@@ -304,20 +299,6 @@ def score_rewrites(test: Rewrites, written: Sequence[str], seed: int = 0) -> dic
     return found
 
 
-def _identity(pairs: Rewrites, job: RewriterJob) -> dict[str, Any]:
-    return {
-        "pairs": pairs.data(), "box": job.box, "every": job.every, "shares": dict(job.shares), "beams": job.beams,
-        "most_test": job.most_test, "settings": job.settings.own(), "pace": asdict(job.pace),
-    }  # fmt: skip
-
-
-def _write_written(file: Path, test: Rewrites, written: Sequence[str]) -> None:
-    with file.open("w", encoding="utf-8", newline="") as opened:
-        lines = csv.writer(opened, delimiter="\t", lineterminator="\n")
-        lines.writerow(("query_id", "original", "wanted", "written"))
-        lines.writerows(zip(test.query_ids, test.originals, test.targets, written, strict=True))
-
-
 def measured_table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> CardTable:
     """A table of models and measures: each mean with its interval."""
     names = list(next(iter(rows.values())))
@@ -327,7 +308,7 @@ def measured_table(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> CardT
 
 
 def _card(
-    source: Path, job: RewriterJob, identity: Mapping[str, Any], taught: Taught, command: str,
+    source: Path, job: RewriterSettings, identity: Mapping[str, Any], taught: Taught, command: str,
     measured: Mapping[str, Any],
 ) -> Card:  # fmt: skip
     data = [{"pairs": source.name, "hash": identity["pairs"], "box": job.box, **measured["pairs"]}]
@@ -337,11 +318,11 @@ def _card(
         TABLE_6,
     )  # fmt: skip
     return Card(
-        title=f"A query rewriter ({job.settings.kind})",
+        title=f"A query rewriter ({job.kind})",
         about="Reads a query and writes a reformulation. The model learned from pairs of an original query and a "
         "reformulation that retrieved better results.",
-        command=command, base=job.settings.text.model, data=tuple(data), seed=job.pace.seed, device=taught.model.device,
-        settings={**job.settings.own(), **asdict(job.pace), "beams": job.beams, "shares": dict(job.shares)},
+        command=command, base=job.text.model, data=tuple(data), seed=job.pace.seed, device=taught.model.device,
+        settings={**job.own(), **asdict(job.pace), "beams": job.beams, "shares": dict(job.shares)},
         measured=measured, tables=(measured_table(measured["test"]), published),
         limits=(
             "The measures show how similar the rewritten queries are to the target queries. They do not show how "

@@ -58,33 +58,57 @@ _STEPS, _ENOUGH = 100, 1e-9
 _WIDE = 1.96
 
 
+# The Refairmulate paper: learning rate 2e-5, 10% warm-up, batches of 16, one epoch, texts without passages. Its public
+# inference code adds the passages.
+PACE = Schedule(epochs=1.0, batch_size=16, learning_rate=2e-5, warmup=0.1, weight_decay=0.01, save_every=2000)
+PRESETS: dict[str, dict[str, Any]] = {"refairmulate2025": {}, "refairmulate2025-code": {"passages": "literal"}}
+_OF_ENCODER = ("learns", "passages", "model", "most_each", "text_tokens", "passage_tokens")
+
+
 @dataclass(frozen=True)
 class SelectorSettings:
-    """The task and the input of the cross-encoder. ``most_each`` limits the examples of each label per query."""
+    """How a selector is trained: the task and the input of the cross-encoder, and the lean-aware rule.
 
+    ``most_each`` limits the examples of each label per query.
+    ``lean_aware=None``: learn the lean-aware rule if the source has the data for it.
+    ``similar`` is a sentence encoder for the similarity of results to the query; an empty text leaves this feature out.
+    ``margin`` is the largest acceptable loss of mean effectiveness; the tests check whether a loss of this size is
+    ruled out. The threshold of the lean-aware rule is chosen on dev: the lower end of the interval of the mean gain
+    must be at least ``-slack``. The default of ``slack`` is 0 and not the margin, because the lowest threshold that dev
+    allows is overfitted to dev.
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
     learns: str = "refairmulate"
     passages: str = "none"
     model: str = MINILM
     most_each: int = 4
     text_tokens: int = 48
     passage_tokens: int = 96
+    pace: Schedule = PACE
+    lean_aware: bool | None = None
+    similar: str = MINILM
+    margin: float = 0.01
+    slack: float = 0.0
 
     def __post_init__(self) -> None:
         one_of(self.learns, LEARNS, "selector, learns")
         one_of(self.passages, PASSAGES, "selector, passages")
         if min(self.most_each, self.text_tokens, self.passage_tokens) < 1:
             raise ConfigError("selector: expected most_each=, text_tokens= and passage_tokens= to be 1 or more")
+        if not 0 < self.margin < 1 or not 0 <= self.slack < 1:
+            raise ConfigError(
+                f"expected 0 < margin < 1 and 0 <= slack < 1, found margin={self.margin} and slack={self.slack}"
+            )
+
+    def of_encoder(self) -> dict[str, Any]:
+        """The settings that determine what the cross-encoder reads and learns."""
+        return {name: getattr(self, name) for name in _OF_ENCODER}
 
     def ranker(self) -> RankerSettings:
         """The settings of the cross-encoder."""
         side = self.text_tokens + (0 if self.passages == "none" else 1 + self.passage_tokens)
         return RankerSettings(self.model, most_tokens=2 * side + _MARKS, most_left_tokens=side)
-
-
-# The Refairmulate paper: learning rate 2e-5, 10% warm-up, batches of 16, one epoch, texts without passages. Its public
-# inference code adds the passages.
-PACE = Schedule(epochs=1.0, batch_size=16, learning_rate=2e-5, warmup=0.1, weight_decay=0.01, save_every=2000)
-PRESETS = {"refairmulate2025": SelectorSettings(), "refairmulate2025-code": SelectorSettings(passages="literal")}
 
 
 @dataclass(frozen=True)
@@ -145,8 +169,8 @@ def pair_tokens(
 
 
 def fit_selector(
-    texts: PairTexts, labels: npt.NDArray[Any], settings: SelectorSettings, pace: Schedule, work: Path,
-    device: str | None = None, identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
+    texts: PairTexts, labels: npt.NDArray[Any], settings: SelectorSettings, work: Path, device: str | None = None,
+    identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
 ) -> CrossEncoder:  # fmt: skip
     """Train a cross-encoder to distinguish candidates labeled POSITIVE and NEGATIVE; other rows are not used."""
     lost = [name for label, name in ((POSITIVE, "positive"), (NEGATIVE, "negative")) if not (labels == label).any()]
@@ -155,14 +179,15 @@ def fit_selector(
             f"selector: no pair of query and reformulation in the training data has the label {lost[0]!r} for the "
             f"task {settings.learns!r}; use more queries"
         )
-    rows = sample(texts.query, labels, settings.most_each, pace.seed)
+    rows = sample(texts.query, labels, settings.most_each, settings.pace.seed)
     examples = Examples(texts.query[rows], np.arange(len(rows))[:, None], labels[rows].astype(np.float64)[:, None])
-    about = {"selector": asdict(settings), **(identity or {})}
+    about = {"selector": settings.of_encoder(), **(identity or {})}
 
     def tokens(tokenizer: Any) -> tuple[TokenTexts, TokenTexts]:
         return pair_tokens(tokenizer, texts, settings, rows)
 
-    return fit(RankerTexts((), ()), examples, settings.ranker(), pace, work, device, about, progress, tokens)
+    encoder, pace = settings.ranker(), settings.pace
+    return fit(RankerTexts((), ()), examples, encoder, pace, work, device, about, progress, tokens)
 
 
 def score_candidates(encoder: CrossEncoder, texts: PairTexts, settings: SelectorSettings, rows: Ints) -> Floats:
@@ -604,62 +629,36 @@ _CHOICE_LIMITS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class SelectorJob:
-    """How a selector is trained. ``lean_aware=None``: learn the lean-aware rule if the source has the data for it.
-
-    ``similar`` is a sentence encoder for the similarity of results to the query; an empty text leaves this feature out.
-    ``margin`` is the largest acceptable loss of mean effectiveness; the tests check whether a loss of this size is
-    ruled out. The threshold of the lean-aware rule is chosen on dev: the lower end of the interval of the mean gain
-    must be at least ``-slack``. The default of ``slack`` is 0 and not the margin, because the lowest threshold that dev
-    allows is overfitted to dev.
-    """
-
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {name: {"settings": one} for name, one in PRESETS.items()}
-    settings: SelectorSettings = field(default_factory=SelectorSettings)
-    pace: Schedule = PACE
-    lean_aware: bool | None = None
-    similar: str = MINILM
-    margin: float = 0.01
-    slack: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.margin < 1 or not 0 <= self.slack < 1:
-            raise ConfigError(
-                f"expected 0 < margin < 1 and 0 <= slack < 1, found margin={self.margin} and slack={self.slack}"
-            )
-
-
 def train_selector(
-    data: str | Path | Built, out: Path, settings: SelectorJob | None = None, device: str | None = None,
+    data: str | Path | Built, out: Path, settings: SelectorSettings | None = None, device: str | None = None,
     command: str = "", progress: Progress | None = None,
 ) -> Trained:  # fmt: skip
     """Train a selector on the candidates of a store or a published dataset, and measure it on held-out queries."""
     built = data if isinstance(data, Built) else read_built(Path(data))
-    given = _settled(built, settings or SelectorJob())
+    given = _settled(built, settings or SelectorSettings())
     parts = built.parts()
-    labels = np.where(parts[built.query] == "train", labels_for(built, given.settings.learns), NEITHER)
+    labels = np.where(parts[built.query] == "train", labels_for(built, given.learns), NEITHER)
     identity = _identity(built, labels, given)
     before = claim(out, identity)
     if before is not None:
         return found_before(out, before)
-    texts = built.texts(given.settings.passages != "none")
-    encoder = fit_selector(texts, labels, given.settings, given.pace, out / WORK, device, identity, progress)
+    texts = built.texts(given.passages != "none")
+    encoder = fit_selector(texts, labels, given, out / WORK, device, identity, progress)
     held_out = np.flatnonzero(parts[built.query] != "train")
     scores = np.full(len(built.query), np.nan)
-    scores[held_out] = score_candidates(encoder, texts, given.settings, held_out)
+    scores[held_out] = score_candidates(encoder, texts, given, held_out)
     rule, figures, tables = _measure(built, parts, scores, given, encoder.device)
     counts = {name: int((parts == name).sum()) for name in sorted(set(parts.tolist()))}
-    examples = len(sample(built.query, labels, given.settings.most_each, given.pace.seed))
+    examples = len(sample(built.query, labels, given.most_each, given.pace.seed))
     encoder.save(out)
     tested = np.flatnonzero(parts == "test").tolist()
     write_held_out(out, [built.query_ids[one] for one in tested], [built.originals[one] for one in tested])
-    write_whole(out / RULE, json.dumps({"settings": public(asdict(given.settings)), LEAN_AWARE: rule}, indent=1) + "\n")
+    write_whole(out / RULE, json.dumps({"settings": public(given.of_encoder()), LEAN_AWARE: rule}, indent=1) + "\n")
     measured = {"queries": counts, "examples": examples, "margin": given.margin, **figures}
     return finished(out, _card(measured, tables, given, identity, encoder.device, command))
 
 
-def _settled(built: Built, job: SelectorJob) -> SelectorJob:
+def _settled(built: Built, job: SelectorSettings) -> SelectorSettings:
     """The job with ``lean_aware`` decided by the source."""
     able = built.whole and built.found is not None
     if job.lean_aware and not able:
@@ -671,10 +670,11 @@ def _settled(built: Built, job: SelectorJob) -> SelectorJob:
     return replace(job, lean_aware=able if job.lean_aware is None else job.lean_aware)
 
 
-def _identity(built: Built, labels: npt.NDArray[Any], job: SelectorJob) -> dict[str, Any]:
+def _identity(built: Built, labels: npt.NDArray[Any], job: SelectorSettings) -> dict[str, Any]:
     data = fingerprint([list(built.originals), built.table["text"].to_list(), built.query.tolist(), labels.tolist()])
     similar = identify(job.similar) if job.lean_aware and job.similar else ""
-    return {"data": data, "weights": identify(job.settings.model), **asdict(job), "encoder": similar}
+    own = {name: value for name, value in asdict(job).items() if name not in _OF_ENCODER}
+    return {"data": data, "weights": identify(job.model), "settings": job.of_encoder(), **own, "encoder": similar}
 
 
 @dataclass(frozen=True)
@@ -736,11 +736,11 @@ def features(
 
 
 def _measure(
-    built: Built, parts: npt.NDArray[np.str_], scores: Floats, job: SelectorJob, device: str
+    built: Built, parts: npt.NDArray[np.str_], scores: Floats, job: SelectorSettings, device: str
 ) -> tuple[dict[str, Any] | None, dict[str, Any], tuple[CardTable, ...]]:
     """The lean-aware rule, the measures of each rule's selections on the test part, and both as tables."""
     test = QuerySubset.of(built, parts, "test")
-    apart = _told_apart(built, test, scores, job.settings.learns)
+    apart = _told_apart(built, test, scores, job.learns)
     if not built.whole:
         return None, {"told apart": apart}, (_apart_table(apart),)
     chosen = {**usual_choices(built, test, job.pace.seed), CROSS_ENCODER: test.best(scores[test.rows])}
@@ -906,16 +906,16 @@ def _p(value: float | None) -> str:
 
 
 def _card(
-    measured: Mapping[str, Any], tables: tuple[CardTable, ...], job: SelectorJob, identity: Mapping[str, Any],
+    measured: Mapping[str, Any], tables: tuple[CardTable, ...], job: SelectorSettings, identity: Mapping[str, Any],
     device: str, command: str,
 ) -> Card:  # fmt: skip
     return Card(
         title="A selector of query reformulations",
         about="A cross-encoder that reads a query and a reformulation of this query. It was trained to separate "
-        f"positive and negative pairs of query and reformulation. {_PAIRS[job.settings.learns]} Use it with "
+        f"positive and negative pairs of query and reformulation. {_PAIRS[job.learns]} Use it with "
         "`askew bench COLLECTION --method reformulate:METHOD:FOLDER --queries FOLDER/held-out.jsonl`.",
         command=command, base=str(identity["weights"]), data=({"pairs": identity["data"]},), seed=job.pace.seed,
-        settings={**asdict(job.settings), **asdict(job.pace), "margin": job.margin, "slack": job.slack}, device=device,
+        settings={**job.of_encoder(), **asdict(job.pace), "margin": job.margin, "slack": job.slack}, device=device,
         measured=measured, tables=tables, limits=_CHOICE_LIMITS if "choices" in measured else _LIMITS,
         extra={"identity": identity},
     )  # fmt: skip
