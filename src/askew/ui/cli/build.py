@@ -372,11 +372,7 @@ def report_command(
 PATH: The folder of a published dataset, a store or an index.
 --repair: Compute the damaged parts of a store or an index again.
 """)
-def verify_command(
-    path: str,
-    repair: bool = False,
-    as_json: bool = False,
-) -> None:
+def verify_command(path: str, repair: bool = False, as_json: bool = False) -> None:
     """Check a dataset, a store, an index or a report: its checksums, and the contents of a dataset.
 
     Exit code 3 on any error.
@@ -406,12 +402,7 @@ DEFAULT_OUT = Path("askew-demo")
 --out: The folder for the dataset, the report and the store.
 --copy: Copy the files of the demo to this new folder, and do not run it.
 """)
-def demo_command(
-    out: Path = DEFAULT_OUT,
-    copy: Path | None = None,
-    seed: int = 0,
-    as_json: bool = False,
-) -> None:
+def demo_command(out: Path = DEFAULT_OUT, copy: Path | None = None, seed: int = 0, as_json: bool = False) -> None:
     """Run the recipe 'demo' on the embedded collection: from queries to a dataset of selected reformulations.
 
     No download is needed.

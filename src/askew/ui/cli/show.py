@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 @o.options("""
 NAME: Print the card of this model.
 """)
-def models_command(
-    name: str | None = None,
-    as_json: bool = False,
-) -> None:
+def models_command(name: str | None = None, as_json: bool = False) -> None:
     """List the trained models that askew ships: task, base model, license, size, training data, measure."""
     from askew.train.shipped import shipped_model, shipped_models
 
@@ -73,10 +70,7 @@ _KINDS_SHOWN = "lexicon, measure, preset, ranker, reformulator, filter, classifi
 
 
 @o.options()
-def list_command(
-    what: Annotated[str, typer.Argument(help=f"One of: {_KINDS_LISTED}.")],
-    as_json: bool = False,
-) -> None:
+def list_command(what: Annotated[str, typer.Argument(help=f"One of: {_KINDS_LISTED}.")], as_json: bool = False) -> None:
     """List all items of one kind, one per line."""
     check_name("list", what, _LISTS)
     rows = _LISTS[what]()
