@@ -8,7 +8,6 @@ import shutil
 import pytest
 
 from askew.testing.servers import SearchServer, ServerFault
-from askew.ui.cli.render import signed
 
 DOCS = {
     "d1": "what a nurse does : he helps him , his patients and the man",
@@ -166,10 +165,6 @@ def baseline(tmp_path, change):
     told = json.loads((tmp_path / "audit" / "audit.json").read_text())
     change(told)
     (tmp_path / "last.json").write_text(json.dumps(told))
-
-
-def test_a_net_that_rounds_to_zero_has_no_minus_sign():
-    assert [signed(value) for value in (-0.00001, 0.0, 0.00001, -0.0001)] == ["+0.0000"] * 3 + ["-0.0001"]
 
 
 def test_a_gate_of_a_fixed_limit_fails_with_code_1_and_its_line(askew, server):

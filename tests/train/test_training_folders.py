@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import StoreError
-from askew.train.card import Card, CardTable, claim, write_card
+from askew.train.card import Card, claim, write_card
 
 WHO = {"data": "1"}
 
@@ -57,15 +57,6 @@ def test_means_over_questions_do_not_count_a_question_for_each_of_its_passages()
     from askew.train.generator import by_question
 
     assert by_question(np.array([1.0, 3.0, 5.0]), ["Who is she?", "who is she", "cars"]).tolist() == [5.0, 2.0]
-
-
-def test_the_scores_of_a_classifier_stand_below_each_other_beside_what_is_published_whole():
-    from askew.ui.cli.train import turned
-
-    rows = [["this model", "0.9", "0.8", "0.1"], ["BERT (published)", 0.8, 0.7, None], ["XLNet", 0.7, None, None]]
-    title, columns, cells = turned(CardTable("t", ("model", "accuracy", "F1 female", "ECE"), tuple(rows)))
-    assert (title, columns) == ("t", ["measure", "this model", "BERT\n(published)"])
-    assert cells == [["accuracy", "0.9", 0.8], ["F1 female", "0.8", 0.7], ["ECE", "0.1", None]]
 
 
 @given(st.text(max_size=20))

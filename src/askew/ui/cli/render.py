@@ -114,11 +114,6 @@ def number(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def signed(value: float, digits: int = 4) -> str:
-    """Format a value with its sign; a value that rounds to zero has no minus sign."""
-    return f"{value:+z.{digits}f}"
-
-
 def end_gate(conditions: Sequence[str], failures: Sequence[str]) -> None:
     """Print the outcome of the conditions of ``--fail-if`` on stderr, and exit with code 1 if one of them holds."""
     for failure in failures:
@@ -129,18 +124,6 @@ def end_gate(conditions: Sequence[str], failures: Sequence[str]) -> None:
         raise typer.Exit(1)
     if conditions:
         say(f"askew: passed: none of these conditions holds: {'; '.join(conditions)}", err=True)
-
-
-def interval(low: float | None, high: float | None, form: str) -> str:
-    """Format an interval; ``form`` is the format of its ends, such as ``+.3f``."""
-    return "-" if low is None or high is None else f"[{low:{form}}, {high:{form}}]"
-
-
-def p_value(value: float | None) -> str:
-    """Format a p-value."""
-    if value is None:
-        return "-"
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def print_rows(first: str, labels: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]]) -> None:

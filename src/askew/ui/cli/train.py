@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from askew.core.groups import Groups
 from askew.ui.cli import options as o
-from askew.ui.cli.render import Waiting, interval, note, p_value, print_tables, safe, say, say_json, say_wrapped
+from askew.ui.cli.render import Waiting, note, print_tables, safe, say, say_json, say_wrapped
 from askew.ui.cli.settings_help import WithDefaults
 
 if TYPE_CHECKING:
-    from askew.train.card import CardTable
     from askew.train.common import Trained
 
 
@@ -43,10 +41,11 @@ _training = partial(
 
 
 def fit(
-    kind: str, data: tuple[object, ...], out: Path, settings: list[str] | None, device: str | None, /,
+    kind: str, data: tuple[object, ...], out: Path, settings: list[str] | None, device: str | None, as_json: bool, /,
     **options: object,
 ) -> Trained:  # fmt: skip
-    """Train a model with the given options and the settings of --set, and print its notes."""
+    """Train a model with the given options and the settings of --set. Print its notes and the tables of its card."""
+    from askew.train.card import shown
     from askew.train.facade import Trainer
 
     given = {name: value for name, value in options.items() if value is not None}
@@ -55,13 +54,26 @@ def fit(
         command = shlex.join(["askew", *sys.argv[1:]])
         done = trainer.fit(*data, out=out, device=device, command=command, progress=progress)
     note(done.notes)
+    if as_json:
+        use = {"use": done.use} if done.use else {}
+        say_json({"out": str(done.folder), "new": done.new, **done.measured, **use})
+        raise typer.Exit
+    # The other tables of a card compare with publications or show weights.
+    for table in done.tables[: _TABLES_SHOWN.get(kind, 1)]:
+        cells = {name: [shown(row[place]) for row in table.rows] for place, name in enumerate(table.columns)}
+        first, *names = cells
+        print_tables(table.title, first, cells[first], [(name.replace(" (", "\n("), cells[name]) for name in names])
     return done
 
 
-def say_trained(done: Trained) -> None:
-    """Print the result of a training as JSON."""
-    use = {"use": done.use} if done.use else {}
-    say_json({"out": str(done.folder), "new": done.new, **done.measured, **use})
+# How many tables of the card a command prints, if more than the first one.
+_TABLES_SHOWN = {"adapter": 9, "selector": 2}
+
+
+def _say_command(about: str, *lines: str) -> None:
+    """Print a shell command that uses the trained model."""
+    say(about)
+    typer.echo("  " + " \\\n    ".join(map(safe, lines)))
 
 
 @train_app.command(
@@ -93,17 +105,10 @@ def classifier_command(
     Use the model with 'askew classify QUERIES --classifier transformer --set model=FOLDER'.
     """
     counted = Groups.resolve(groups, lexicon)
-    done = fit("classifier", (data,), out, settings, device, groups=counted, folds=folds, seed=seed)
-    if as_json:
-        return say_trained(done)
-    _print_table(*turned(done.tables[0]))
-    typer.echo(
-        f"calibration temperature {done.measured['temperature']:.3f}; "
-        f"the model and its model card are in {safe(str(out))}"
-    )
-    typer.echo("to classify other queries with this model:")
-    typer.echo(f"  askew classify QUERIES --classifier transformer --set {safe(shlex.quote(f'model={out}'))}")
-    return None
+    done = fit("classifier", (data,), out, settings, device, as_json, groups=counted, folds=folds, seed=seed)
+    say(f"calibration temperature {done.measured['temperature']:.3f}; the model and its model card are in {out}")
+    use = f"askew classify QUERIES --classifier transformer --set {shlex.quote(f'model={out}')}"
+    _say_command("to classify other queries with this model:", use)
 
 
 @train_app.command(
@@ -133,28 +138,13 @@ def adapter_command(
     training queries. Settings of lora and full: model, with_title, alpha_mf, alpha_mn, alpha_fn, pairs, rank; epochs,
     batch_size, learning_rate, accumulate, warmup, weight_decay, save_every.
     """
-    done = fit("adapter", (data,), out, settings, device, method=method, seeds=seeds, seed=seed)
-    if as_json:
-        return say_trained(done)
-    for table in done.tables:
-        _print_table(table.title, table.columns, table.rows)
-    typer.echo(f"the model and its model card are in {safe(str(out))}")
-    return None
-
-
-def turned(table: CardTable) -> tuple[str, list[str], list[list[Any]]]:
-    """Transpose a table to one row per measure and one column per model, without models that have empty cells."""
-    rows = [row for row in table.rows if None not in row[1:-1]]
-    columns = ["measure", *(str(row[0]).replace(" (", "\n(") for row in rows)]
-    return table.title, columns, [[name, *(row[at] for row in rows)] for at, name in enumerate(table.columns) if at]
-
-
-def _print_table(title: str, names: Any, rows: Any) -> None:
-    columns = [(name, ["-" if row[at] is None else str(row[at]) for row in rows]) for at, name in enumerate(names)]
-    print_tables(title, names[0], columns[0][1], columns[1:])
+    fit("adapter", (data,), out, settings, device, as_json, method=method, seeds=seeds, seed=seed)
+    say(f"the model and its model card are in {out}")
 
 
 # ``askew train generator`` and ``askew train rewriter``: models that write queries.
+
+_TO_REFORMULATE = "to reformulate other queries:"
 
 
 @_training("""
@@ -190,21 +180,16 @@ def generator_command(
     the same command resumes from the last checkpoint. Next: 'askew reformulate', with the options that are printed.
     """
     from askew.data.collection import open_collection
-    from askew.measures.statistics.intervals import mean_and_interval
 
     note(open_collection(collection, o.split_fields(fields)).notes("queries", "judgements"))
     done = fit(
-        "generator", (collection,), out, settings, device, preset=preset, model=model, direction=direction, join=join,
-        split=split, context=context, fields=fields, seed=seed,
+        "generator", (collection,), out, settings, device, as_json, preset=preset, model=model, direction=direction,
+        join=join, split=split, context=context, fields=fields, seed=seed,
     )  # fmt: skip
-    if as_json:
-        return say_trained(done)
     say(f"trained on {done.measured['pairs']['train']:,} pairs of a passage and a query; written to {out}")
-    for name, one in done.measured["test"].items():
-        say(f"{name:14} {mean_and_interval(one)}  n = {one['n']} queries")
     if done.use:
-        _say_next_text("--docs DOCS", done.use.replace("FOLDER", shlex.quote(str(out))))
-    return None
+        use = done.use.replace("FOLDER", shlex.quote(str(out))).replace(" --set ", "\n--set ").splitlines()
+        _say_command(_TO_REFORMULATE, "askew reformulate QUERIES --out FILE --docs DOCS", *use)
 
 
 @_training("""
@@ -233,31 +218,11 @@ def rewriter_command(
     For T5, batches and epochs are those of RePair unless --set changes them. If stopped, the same command resumes from
     the last checkpoint. Next: 'askew reformulate' with '--method rewrite --set rewrite.model=OUT'.
     """
-    done = fit("rewriter", (pairs,), out, settings, device, kind=kind, box=box, model=model, beams=beams, seed=seed)
-    if as_json:
-        return say_trained(done)
-    sizes = done.measured["pairs"]
+    options = {"kind": kind, "box": box, "model": model, "beams": beams, "seed": seed}
+    sizes = fit("rewriter", (pairs,), out, settings, device, as_json, **options).measured["pairs"]
     say(f"trained on {sizes['train']:,} pairs of queries ({sizes['test']:,} test); written to {out}")
-    _print(done.tables[0].title, done.measured["test"])
-    _say_next_text("", f"--method rewrite --set {shlex.quote(f'rewrite.model={out}')}")
-    return None
-
-
-def _say_next_text(needs: str, use: str) -> None:
-    """Print the command that uses the trained model, one option per line."""
-    say("to reformulate other queries:")
-    first = " ".join(["askew reformulate QUERIES --out FILE", needs]).rstrip()
-    *lines, last = [f"  {first}", *(f"    {line}" for line in use.replace(" --set ", "\n--set ").splitlines())]
-    for line in lines:
-        say(f"{line} \\")
-    say(last)
-
-
-def _print(title: str, rows: Mapping[str, Any]) -> None:
-    from askew.measures.statistics.intervals import mean_and_interval
-
-    columns = [(what, [mean_and_interval(one) for one in values.values()]) for what, values in rows.items()]
-    print_tables(title, "measure", list(next(iter(rows.values()))), columns)
+    use = f"--set {shlex.quote(f'rewrite.model={out}')}"
+    _say_command(_TO_REFORMULATE, "askew reformulate QUERIES --out FILE", "--method rewrite", use)
 
 
 # ``askew negatives``, ``askew train ranker``, ``askew train selector``, ``askew rerank``: rankers that lean less.
@@ -376,18 +341,17 @@ def ranker_command(
     from askew.train.common import HELD_OUT
 
     done = fit(
-        "ranker", (run, docs, queries, qrels), out, settings, device, preset=preset, loss=loss, adversary=adversary,
-        model=model, lean=lean, groups=Groups.resolve(groups, lexicon), part=part, seed=seed,
+        "ranker", (run, docs, queries, qrels), out, settings, device, as_json, preset=preset, loss=loss,
+        adversary=adversary, model=model, lean=lean, groups=Groups.resolve(groups, lexicon), part=part, seed=seed,
     )  # fmt: skip
-    if as_json:
-        return say_trained(done)
-    found = done.measured
-    was = "trained on" if done.new else "already trained on"
-    typer.echo(f"{was} {found['pairs']:,} pairs of {found['queries']:,} queries: {safe(str(out))}")
+    found, was = done.measured, "trained on" if done.new else "already trained on"
+    say(f"{was} {found['pairs']:,} pairs of {found['queries']:,} queries: {out}")
     if found["held_out"]:
-        typer.echo(f"{found['held_out']:,} queries of the run are held out; to rerank them:")
-        _say_next("askew rerank RUN --docs DOCS --out NEW.run --model", out, out / HELD_OUT)
-    return None
+        _say_command(
+            f"{found['held_out']:,} queries of the run are held out; to rerank them:",
+            f"askew rerank RUN --docs DOCS --out NEW.run --model {shlex.quote(str(out))}",
+            f"--queries {shlex.quote(str(out / HELD_OUT))}",
+        )
 
 
 @_training("""
@@ -433,60 +397,27 @@ def selector_command(
     candidate, and the choice of an oracle. If stopped, the same command resumes from the last checkpoint.
     """
     from askew.train.common import HELD_OUT
+    from askew.train.selector import EFFECTIVENESS
 
     done = fit(
-        "selector", (source,), out, settings, device, preset=preset, learns=learns, passages=passages, model=model,
-        lean_aware=lean_aware, similar=similar, margin=margin, slack=slack, seed=seed,
+        "selector", (source,), out, settings, device, as_json, preset=preset, learns=learns, passages=passages,
+        model=model, lean_aware=lean_aware, similar=similar, margin=margin, slack=slack, seed=seed,
     )  # fmt: skip
-    if as_json:
-        return say_trained(done)
-    _tell(done.measured)
-    was = "trained on" if done.new else "already trained on"
-    typer.echo(f"{was} {done.measured['examples']:,} pairs: {safe(str(out))}")
-    typer.echo("to evaluate the selector on queries that it was not trained on:")
-    _say_next("askew bench COLLECTION --method", f"reformulate:METHOD:{out}", out / HELD_OUT)
-    return None
-
-
-def _tell(measured: Mapping[str, Any]) -> None:
-    """Print what was measured on held-out queries and pairs."""
-    if "choices" in measured:
-        _print_choices(measured["choices"], measured["margin"])
-    apart = measured["told apart"]
+    if "choices" in done.measured:
+        say_wrapped(
+            f"Null hypothesis of the column 'p': the mean gain in {EFFECTIVENESS} over the original queries is 0. Null "
+            f"hypothesis of the column 'p (non-inferiority)': the mean loss is {done.measured['margin']:g} or more."
+        )
     say_wrapped(
-        "average precision of the cross-encoder on pairs of a held-out query and a reformulation. A pair is positive "
-        "if its reformulation is one that the cross-encoder learns to prefer (see --learns):"
+        "A pair is positive if its reformulation is one that the cross-encoder learns to prefer (see --learns)."
     )
-    say(f"  {apart['value']:.4f} [{apart['low']:.4f}, {apart['high']:.4f}]; random guessing: {apart['positive']:.4f}")
-    say(f"  {apart['pairs']:,} pairs of {apart['queries']:,} queries")
-
-
-def _print_choices(choices: dict[str, dict[str, Any]], margin: float) -> None:
-    """Print for each rule that chooses reformulations: changed queries, tests of effectiveness, values and gains."""
-    from askew.train.selector import EFFECTIVENESS, as_measured
-
-    main = [one[EFFECTIVENESS] for one in choices.values()]
-    columns = [
-        ("changed", [f"{one['changed']:,}" for one in choices.values()]),
-        ("improved\nworsened", [f"{one['improved']:,}\n{one['worsened']:,}" for one in main]),
-        ("p", [p_value(one["p"]) for one in main]),
-        (f"p, loss\n< {margin:g}", [p_value(one["p_no_loss"]) for one in main]),
-    ]
-    for measure in [name for name in next(iter(choices.values())) if name != "changed"]:
-        found = [one[measure] for one in choices.values()]
-        cells = [f"{one['new']:.4f}\n{one['gain']:+.4f}\n{interval(one['low'], one['high'], '+.4f')}" for one in found]
-        columns.append((f"{as_measured(measure)}\ngain, 95%", cells))
-    print_tables(
-        f"results of each selection rule on {main[0]['n']:,} held-out queries", "choice", list(choices), columns
+    was = "trained on" if done.new else "already trained on"
+    say(f"{was} {done.measured['examples']:,} pairs: {out}")
+    _say_command(
+        "to evaluate the selector on queries that it was not trained on:",
+        f"askew bench COLLECTION --method {shlex.quote(f'reformulate:METHOD:{out}')}",
+        f"--queries {shlex.quote(str(out / HELD_OUT))}",
     )
-    say_wrapped(f"Null hypothesis of column 'p': the mean gain in {EFFECTIVENESS} over the original queries is 0.")
-    say_wrapped(f"Null hypothesis of column 'p, loss < {margin:g}': the mean loss is {margin:g} or more.")
-
-
-def _say_next(begin: str, model: object, queries: Path) -> None:
-    """Print a shell command that uses the trained model."""
-    first, second = (safe(shlex.quote(str(one))) for one in (model, queries))
-    typer.echo(f"  {begin} {first} \\\n    --queries {second}")
 
 
 @_of_run("""
