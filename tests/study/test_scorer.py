@@ -18,7 +18,7 @@ from askew.measures.scorer import Scorer
 from askew.pairs.resources import Resources
 from askew.pairs.stages import Evaluate
 from askew.study.bench.runs import BenchScorer
-from askew.ui.explorer.counting import ListScorer, SearchedLists
+from askew.ui.explorer.counting import ListScorer
 
 WORDS = [
     "she",
@@ -118,11 +118,7 @@ def by_explore(hits, texts):
     for row, query in enumerate(QUERIES):
         start, end = hits.offsets[row : row + 2].tolist()
         one = Hits(np.array([0, end - start], np.int64), hits.docs[start:end], hits.scores[start:end])
-        found.append(
-            scorer.score(
-                SearchedLists.of_one(one, QRELS[query]), pa.array(IDS), lambda docs: [texts[doc] for doc in docs]
-            )
-        )
+        found.append(scorer.score(one, pa.array(IDS), lambda docs: [texts[doc] for doc in docs], [QRELS[query]]))
     return {name: np.concatenate([one[name] for one in found]) for name in MEASURES}
 
 

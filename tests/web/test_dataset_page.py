@@ -1,7 +1,6 @@
 """Dataset: it opens on chosen pairs, held-out figures first; facets, order and the chart select rows."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -17,8 +16,8 @@ from askew.ui.explorer.pairs import (
     FACETS,
     MOST_CELLS,
     SORTS,
+    PairFilter,
     ShownPairs,
-    Wanted,
     _cells,
     gain_cells,
     open_pairs,
@@ -64,7 +63,7 @@ def test_held_out_figures_come_first_and_in_sample_ones_are_labeled(client, tabl
     assert all("in-sample" in row for row in rows)
     held = [row for row in rows if "held out" in row]
     assert held and all(row.index("held out") < row.index("in-sample") for row in held)
-    assert table.page(Wanted(subset="fair")).rows[0]["held_out_gains"].keys() == {EFFECT, LEAN}
+    assert table.page(PairFilter(subset="fair")).rows[0]["held_out_gains"].keys() == {EFFECT, LEAN}
 
 
 def test_held_out_figures_are_those_of_the_build(store, table, tmp_path):
@@ -82,11 +81,11 @@ def test_held_out_figures_are_those_of_the_build(store, table, tmp_path):
 
 
 def test_a_facet_counts_what_its_link_would_show(client, table):
-    for wanted in (Wanted(subset=CHOSEN), Wanted(subset=EVERY, outcome="same-less", text="how")):
+    for wanted in (PairFilter(subset=CHOSEN), PairFilter(subset=EVERY, outcome="same-less", text="how")):
         counts = table.facets(wanted)
         for name in ("subset", *FACETS):
             for value, count in counts[name].items():
-                assert table.page(replace(wanted, **{name: value})).total == count, (name, value)
+                assert table.page(wanted.but(**{name: value})).total == count, (name, value)
     text = shown(client, outcome="same-less")[1]
     links = re.findall(
         r'<a href="([^"]+)" class="value" title="[^"]+"><span>[^<]*</span><span class="count">(.+?)<', text
@@ -97,15 +96,15 @@ def test_a_facet_counts_what_its_link_would_show(client, table):
 
 
 def test_a_subset_may_be_called_chosen(store, table):
-    named = ShownPairs(table.name, table.selection(Wanted()).rename({"optimal": CHOSEN}), table.manifest, store)
+    named = ShownPairs(table.name, table.selection(PairFilter()).rename({"optimal": CHOSEN}), table.manifest, store)
     assert named.counts["subset"][CHOSEN] == table.counts["subset"][CHOSEN]
-    assert named.page(Wanted(subset=CHOSEN)).total == table.page(Wanted(subset=CHOSEN)).total
+    assert named.page(PairFilter(subset=CHOSEN)).total == table.page(PairFilter(subset=CHOSEN)).total
 
 
 @pytest.mark.parametrize("name", [*SORTS, "lean", "effectiveness"])
 def test_every_head_sorts_and_a_second_click_turns_the_order_around(table, name):
     column = SORTS.get(name) or gain_column({"lean": LEAN, "effectiveness": EFFECT}[name])
-    up, down = (table.selection(Wanted(sort=f"{sign}{name}")).collect()[column] for sign in ("", "-"))
+    up, down = (table.selection(PairFilter(sort=f"{sign}{name}")).collect()[column] for sign in ("", "-"))
     assert up.drop_nulls().is_sorted() and down.drop_nulls().is_sorted(descending=True)
     assert up.len() == down.len() == table.manifest.rows_out
 
@@ -119,10 +118,10 @@ def test_heads_are_links_that_say_how_the_table_is_sorted(client):
 
 
 def test_the_chart_holds_every_pair_that_fits_whatever_the_rectangle(table, demo_pairs):
-    found = gain_cells(table, Wanted(subset="fair", lean_min=0.1))
+    found = gain_cells(table, PairFilter(subset="fair", lean_min=0.1))
     assert found.fitting.counts.sum() + found.unknown == demo_pairs["fair"].sum()
     assert found.every.counts.sum() == demo_pairs.height
-    assert found.span == gain_cells(table, Wanted(subset="negative")).span
+    assert found.span == gain_cells(table, PairFilter(subset="negative")).span
 
 
 @given(

@@ -18,7 +18,7 @@ from askew.data.memory import run_in_memory
 from askew.data.runs import read_run
 from askew.logs.page import read_log_report, report_page
 from askew.ui.explorer.opening import Sources, open_sources
-from askew.ui.explorer.pairs import Wanted, as_parquet, as_tsv, datasets, open_pairs
+from askew.ui.explorer.pairs import PairFilter, as_tsv, datasets, open_pairs
 from askew.ui.explorer.plan import plan_of, step_of
 from askew.ui.explorer.runs import audit
 
@@ -35,29 +35,32 @@ def rows(store):
 
 
 def test_all_pages_together_are_all_pairs(table, rows):
-    first = table.page(Wanted(), 1, 200)
-    every = [row for page in range(1, first.pages + 1) for row in table.page(Wanted(), page, 200).rows]
+    first = table.page(PairFilter(size=200))
+    every = [row for page in range(1, first.pages + 1) for row in table.page(PairFilter(page=page, size=200)).rows]
     assert first.total == len(rows) == len(every)
     assert [row["variant_id"] for row in every] == rows["variant_id"].to_list()
-    assert table.page(Wanted(), first.pages + 1, 200).rows == []
+    assert table.page(PairFilter(page=first.pages + 1, size=200)).rows == []
 
 
 @pytest.mark.parametrize(
     ("wanted", "kept"),
     [
-        (Wanted(text="NURSE"), pl.col("text").str.contains("nurse") | pl.col("original_text").str.contains("nurse")),
-        (Wanted(subset="fair"), pl.col("fair")),
-        (Wanted(outcome="same-less"), pl.col("outcome") == "same-less"),
-        (Wanted(method="rewrite", label="4"), (pl.col("method") == "rewrite") & (pl.col("label") == 4)),
         (
-            Wanted(group="4", measure="ARaB(tf)@10", least=0.1),
+            PairFilter(text="NURSE"),
+            pl.col("text").str.contains("nurse") | pl.col("original_text").str.contains("nurse"),
+        ),
+        (PairFilter(subset="fair"), pl.col("fair")),
+        (PairFilter(outcome="same-less"), pl.col("outcome") == "same-less"),
+        (PairFilter(method="rewrite", label="4"), (pl.col("method") == "rewrite") & (pl.col("label") == 4)),
+        (
+            PairFilter(group="4", measure="ARaB(tf)@10", least=0.1),
             (pl.col("group") == 4) & (pl.col("gain_ARaB_tf_10") >= 0.1),
         ),
-        (Wanted(text="%_[("), pl.lit(False)),
+        (PairFilter(text="%_[("), pl.lit(False)),
     ],
 )
 def test_a_filter_keeps_the_pairs_that_fit_and_no_other(table, rows, wanted, kept):
-    found = table.page(wanted, 1, 200)
+    found = table.page(wanted.but(size=200))
     expected = rows.filter(kept)
     assert found.total == len(expected)
     assert [row["variant_id"] for row in found.rows] == expected["variant_id"].head(200).to_list()
@@ -65,7 +68,7 @@ def test_a_filter_keeps_the_pairs_that_fit_and_no_other(table, rows, wanted, kep
 
 def test_pairs_are_sorted_by_what_they_gain_or_lose(table):
     for sort, sign in (("gain", -1), ("loss", 1)):
-        found = table.page(Wanted(measure="AP@10", sort=sort), 1, 200)
+        found = table.page(PairFilter(measure="AP@10", sort=sort, size=200))
         gains = [row["measures"]["AP@10"]["gain"] for row in found.rows]
         assert gains == sorted(gains, key=lambda gain: sign * gain)
 
@@ -76,15 +79,15 @@ def test_the_counts_of_a_filter_are_those_of_the_table(table, rows):
     assert table.measures[:2] == ["RR@10", "AP@10"]
 
 
-@pytest.mark.parametrize("wanted", [Wanted(subset="nix"), Wanted(outcome="1"), Wanted(measure="x"), Wanted(sort="up")])
+@pytest.mark.parametrize("wanted", [PairFilter(subset="nix"), PairFilter(outcome="1"), PairFilter(measure="x")])
 def test_a_filter_that_the_dataset_cannot_have_is_refused(table, wanted):
     with pytest.raises(UnknownName):
         table.page(wanted)
 
 
 def test_a_selection_is_written_as_parquet_and_tsv(table, rows, tmp_path):
-    chosen = table.selection(Wanted(subset="fair"))
-    as_parquet(chosen, tmp_path / "a.parquet")
+    chosen = table.selection(PairFilter(subset="fair"))
+    chosen.sink_parquet(tmp_path / "a.parquet")
     assert pl.read_parquet(tmp_path / "a.parquet").equals(rows.filter("fair"))
     harmful = chosen.head(1).with_columns(text=pl.lit("=1+1\tx"))
     as_tsv(harmful, tmp_path / "a.tsv")
@@ -147,7 +150,7 @@ def test_steps_that_read_the_same_one_branch_off(store, tmp_path):
 
 def test_only_steps_that_the_store_lists_can_be_looked_at(store):
     name = plan_of(store)[0].name
-    assert step_of(store, name).made["askew"]
+    assert step_of(store, name)[1]["askew"]
     for wrong in ("../../etc", "nix", ""):
         with pytest.raises(UnknownName):
             step_of(store, wrong)

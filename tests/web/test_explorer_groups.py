@@ -23,7 +23,7 @@ from askew.ui.explorer.answers import ShownMark, WarrantRules
 from askew.ui.explorer.counting import counting_of
 from askew.ui.explorer.opening import Sources, check_sources, open_sources
 from askew.ui.explorer.pairs import open_pairs
-from askew.ui.explorer.plan import recorded_recipe
+from askew.ui.explorer.plan import recorded_plan
 from askew.ui.explorer.runs import audit
 from askew.ui.web.app import create_app
 from askew.ui.web.pages.parts import explained, lean_bar, legend
@@ -217,13 +217,13 @@ def test_a_recipe_that_is_given_brings_its_methods_and_the_store_keeps_its_group
 
 def test_the_recipe_of_the_steps_finished_last_is_the_recorded_one(two, three, tmp_path):
     store = Store(tmp_path)
-    assert recorded_recipe(store) is None
+    assert recorded_plan(store) is None
     for number, name in enumerate(["three", "two", "three"]):
         outcomes = prepare(read_recipe(two.store.parent / f"{name}.toml"), store).plan.run(store)
         for one in outcomes.values():
             folder = store.folder(one.manifest.step, one.manifest.key)
             os.utime(folder / "manifest.json", (number, number))
-        assert recorded_recipe(store).name == name
+        assert recorded_plan(store).recipe.name == name
 
 
 def test_runs_are_measured_by_the_groups_and_measures_of_the_explorer(two):

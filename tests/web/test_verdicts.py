@@ -45,12 +45,12 @@ def compared(explorer, query, old, new):
     """A comparison of the explorer in which both lists have these values."""
     sides = iter([old, new])
 
-    def score(lists, also=()):
+    def score(hits, doc_ids, texts, grades, also=()):
         found = next(sides)
-        told = {name: np.array([found[name]]) for name in found if lists.grades[0] is not None or name != EFFECT}
+        told = {name: np.array([found[name]]) for name in found if grades[0] is not None or name != EFFECT}
         return told | {one.text: np.array([math.nan]) for one in also}
 
-    with patch.object(explorer, "_score", score):
+    with patch.object(explorer.scorer, "score", score):
         return explorer.compare(query, "become nurse", 2)
 
 

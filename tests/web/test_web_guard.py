@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from askew.ui.explorer import pairs
 from askew.ui.explorer.opening import Sources, open_sources
+from askew.ui.web import site
 from askew.ui.web.app import create_app
 from askew.ui.web.guard import Access, Guard, Rate
 from askew.ui.web.replies import show_problem
@@ -194,8 +194,8 @@ def test_what_only_waits_is_given_up_when_the_service_closes():
 def test_a_dataset_is_opened_once_whether_it_is_named_or_not(service, monkeypatch):
     client = service()
     opened = []
-    whole = pairs._checked
-    monkeypatch.setattr(pairs, "_checked", lambda *given: opened.append(1) or whole(*given))
+    whole = site.open_pairs
+    monkeypatch.setattr(site, "open_pairs", lambda *given: opened.append(1) or whole(*given))
     name = client.get("/api/pairs").json()["dataset"]
     client.get("/api/pairs", params={"dataset": name})
     client.get("/pairs")

@@ -5,7 +5,7 @@ import re
 import polars as pl
 import pytest
 
-from askew.ui.explorer.pairs import Wanted, open_pairs
+from askew.ui.explorer.pairs import PairFilter, open_pairs
 from askew.ui.web.pages.parts import gain_cell, outcome_beside
 from askew.ui.web.pages.plan import base_of
 
@@ -32,7 +32,7 @@ def test_an_outcome_never_contradicts_the_first_measure_beside_it(outcome, effec
 def test_a_pair_that_leans_less_by_the_first_measure_is_never_only_said_to_lean_more(client, store):
     table = open_pairs(store)
     assert table.sides == ("RR@10", "ARaB(tf,who=generic)@10")
-    found = table.selection(Wanted(outcome="same-more")).collect()
+    found = table.selection(PairFilter(outcome="same-more")).collect()
     mixed = found.filter(pl.col("gain_ARaB_tf_who_generic_10") > 0).height
     assert 0 < mixed < found.height <= 400
     asked = [{"subset": "all", "outcome": "same-more", "size": 200, "page": page} for page in (1, 2)]

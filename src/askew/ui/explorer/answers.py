@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -57,8 +58,6 @@ def not_english_note(count: int, of: int, lexicon: str) -> str:
 
 # The measures of effectiveness and lean that decide about a reformulation, and the verdict on their gains.
 
-Gains = Mapping[str, float | None]
-
 
 @dataclass(frozen=True)
 class Sides:
@@ -71,16 +70,11 @@ class Sides:
     lean: tuple[str, ...]
     tolerance: float = 0.0
 
-    def outcome(self, gains: Gains) -> str | None:
-        """Return the outcome of both sides; None if a gain is missing, for instance without judgements."""
-        return self.outcomes(_columns(gains), 1)[0]
-
-    def lean_verdict(self, gains: Gains) -> str | None:
-        """Return the change of lean alone: less, same or more."""
-        return self.lean_verdicts(_columns(gains), 1)[0]
-
     def outcomes(self, gains: Mapping[str, Floats], rows: int) -> list[str | None]:
-        """As ``outcome``, for ``rows`` pairs whose gains are columns with NaN for a missing gain."""
+        """Return the outcome of both sides for ``rows`` pairs; None if a gain is missing, for instance unjudged.
+
+        ``gains`` has a column for each measure, with NaN for a missing gain.
+        """
         if not self.effectiveness or not self.lean:
             return [None] * rows
         first, second = ([_column(gains, name, rows) for name in side] for side in (self.effectiveness, self.lean))
@@ -88,15 +82,11 @@ class Sides:
         return [None if code == UNKNOWN else OUTCOMES[code] for code in codes]
 
     def lean_verdicts(self, gains: Mapping[str, Floats], rows: int) -> list[str | None]:
-        """As ``lean_verdict``, for ``rows`` pairs whose gains are columns with NaN for a missing gain."""
+        """Return the changes of lean alone: less, same or more."""
         if not self.lean:
             return [None] * rows
         signs = joint_signs([_column(gains, name, rows) for name in self.lean], self.tolerance)
         return [None if sign == UNKNOWN_SIGN else tuple(Verdict)[1 - sign].lean for sign in signs.tolist()]
-
-
-def _columns(gains: Gains) -> dict[str, Floats]:
-    return {name: np.array([np.nan if value is None else value]) for name, value in gains.items()}
 
 
 def _column(gains: Mapping[str, Floats], name: str, rows: int) -> Floats:
@@ -105,7 +95,17 @@ def _column(gains: Mapping[str, Floats], name: str, rows: int) -> Floats:
 
 # Check by rules whether there is a reason for a query to name a group.
 
-_NAMES = DATA / "names" / "en.toml"
+_NAMES, _BIOLOGY = DATA / "names" / "en.toml", DATA / "warranted.toml"
+
+
+@cache
+def _marker(lexicon: Path) -> Marker:
+    return Marker(load_lexicon(lexicon))
+
+
+@cache
+def _rewriter() -> Rewriter:
+    return Rewriter(load_swaps("gender-en"))
 
 
 @dataclass(frozen=True)
@@ -155,18 +155,6 @@ class WarrantRules:
             return Marker(load_lexicon("gender"))
         return Marker(one.lexicon, one.tokenizer if can_mark(one.tokenizer) else TOKENIZER, one.overlap, one.names)
 
-    @cached_property
-    def _names(self) -> Marker:
-        return Marker(load_lexicon(_NAMES))
-
-    @cached_property
-    def _biology(self) -> Marker:
-        return Marker(load_lexicon(DATA / "warranted.toml"))
-
-    @cached_property
-    def _rewriter(self) -> Rewriter:
-        return Rewriter(load_swaps("gender-en"))
-
     def look(self, query: str) -> Warrant:
         """Apply the rules to a query."""
         if counts_english(self._groups.lexicon) and not is_english(query):
@@ -176,9 +164,16 @@ class WarrantRules:
         if self._applies:
             # A first name that is also a word of the lexicon counts as a word, not as a name.
             taken = {(mark.start, mark.end) for mark in marks}
-            named = [mark for mark in self._names.find(query) if (mark.start, mark.end) not in taken]
-            fixed = self._fixed(query, marks)
-            found = {"named person": named, "fixed name": fixed, "biology": self._biology.find(query)}
+            named = [mark for mark in _marker(_NAMES).find(query) if (mark.start, mark.end) not in taken]
+            # The list of swaps does not change these words of a group, because they are part of a name.
+            free = [match.span() for match in _rewriter().find(query)]
+            swaps = _rewriter().lexicon.swaps
+            fixed = [
+                mark for mark in marks
+                if query[mark.start : mark.end].lower() in swaps
+                and not any(start <= mark.start < end for start, end in free)
+            ]  # fmt: skip
+            found = {"named person": named, "fixed name": fixed, "biology": _marker(_BIOLOGY).find(query)}
         reasons = tuple(Reason(rule, _words(query, hits)) for rule, hits in found.items() if hits)
         return Warrant(_words(query, marks), _named(marks), reasons, tuple(found))
 
@@ -199,16 +194,6 @@ class WarrantRules:
     @cached_property
     def _swaps(self) -> SwapReformulator:
         return SwapReformulator(groups=self._counted)
-
-    def _fixed(self, query: str, marks: list[Mark]) -> list[Mark]:
-        """Return the words of a group that the list of swaps does not change, because they are part of a name."""
-        free = [match.span() for match in self._rewriter.find(query)]
-        known = self._rewriter.lexicon.swaps
-        return [
-            mark for mark in marks
-            if query[mark.start : mark.end].lower() in known
-            and not any(start <= mark.start < end for start, end in free)
-        ]  # fmt: skip
 
 
 def _named(marks: list[Mark]) -> tuple[str, ...]:
@@ -298,16 +283,14 @@ class Reasons:
         why = asks_about(why, asked) if flat else why
         found: list[list[ShownMark]] = [[] for _ in texts]
         for row, mark in enumerate(flat):
-            found[int(text_of[row])].append(self._shown(mark, who[row], why[row], bool(asked[row])))
+            best, off = int(who[row].argmax()), float(why[row, OFFTOPIC])
+            on = ASKED if asked[row] else ON_TOPIC
+            part, p = (OFF_TOPIC, off) if off >= 0.5 else (on, 1.0 - off)
+            counted = not self._who or WHO[best] in self._who
+            found[int(text_of[row])].append(
+                ShownMark(mark.start, mark.end, mark.groups, WHO[best], float(who[row, best]), part, p, counted)
+            )
         return [tuple(each) for each in found]
-
-    def _shown(self, mark: Mark, who: Floats, why: Floats, asked: bool) -> ShownMark:
-        best = int(who.argmax())
-        off = float(why[OFFTOPIC])
-        on = ASKED if asked else ON_TOPIC
-        part, p = (OFF_TOPIC, off) if off >= 0.5 else (on, 1.0 - off)
-        counted = not self._who or WHO[best] in self._who
-        return ShownMark(mark.start, mark.end, mark.groups, WHO[best], float(who[best]), part, p, counted)
 
 
 def _why(query: str, texts: Sequence[str], text_of: Ints, starts: Ints, who: Floats, relevant: Flags) -> Floats:
@@ -465,16 +448,12 @@ class Alternatives:
             if order == "effectiveness":
                 return high(one.values.get(self.effectiveness)), one.text
             lean = high(one.gains.get(self.lean)), high(one.same), one.text
-            return lean if order == "lean" else (_lost(one), *lean)
+            if order == "lean":
+                return lean
+            # First those that lean less without a loss, then those that also lose effectiveness.
+            return one.lean_verdict != Verdict.BETTER.lean, one.outcome == Outcome.WORSE_LESS.value, *lean
 
         return sorted(self.candidates, key=key)
-
-
-def _lost(one: Variant) -> int:
-    """Return 0 if it leans less without a loss, 1 if it also loses effectiveness, 2 if it does not lean less."""
-    if one.lean_verdict != Verdict.BETTER.lean:
-        return 2
-    return 1 if one.outcome == Outcome.WORSE_LESS.value else 0
 
 
 @dataclass(frozen=True)

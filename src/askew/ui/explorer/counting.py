@@ -22,7 +22,7 @@ from askew.measures.decompose import Decomposition, decompose_run
 from askew.measures.lists import JudgedQueries
 from askew.measures.mentions import MentionCounter
 from askew.measures.relevance import RelevanceSource
-from askew.measures.requested import CountKey, comparable, keys_of, listed, named_groups
+from askew.measures.requested import comparable, keys_of, listed, named_groups
 from askew.measures.resolver import Counters, WhoCounter
 from askew.measures.scorer import Scorer
 from askew.pairs.gains import find_measures
@@ -47,9 +47,7 @@ class CountedOnce:
 
     def of(self, docs: Ordinals, documents: int, texts: Callable[[Ordinals], pa.Array]) -> DocMentions:
         """Return the mentions in some documents; ``documents`` is the size of the collection."""
-        kept = self._kept
-        if kept is None or len(kept.known) != documents:
-            kept = None
+        kept = self._kept if self._kept is not None and len(self._kept.known) == documents else None
         new = docs if kept is None else docs[~kept.known[docs]]
         # Without documents the groups are still needed, so the first call counts even an empty list.
         if len(new) or kept is None:
@@ -71,28 +69,6 @@ class CountedOnce:
 Grades = Mapping[str, int]
 # Returns the texts of some documents by their ordinals.
 TextsOf = Callable[[Sequence[int]], list[str]]
-
-
-@dataclass(frozen=True)
-class SearchedLists:
-    """The result lists of some queries: the first ``sizes[0]`` lists belong to the first query, and so on.
-
-    ``grades`` has the judgements of each query; None for a query without judgements.
-    """
-
-    hits: Hits
-    sizes: Sequence[int]
-    grades: Sequence[Grades | None]
-
-    @classmethod
-    def of_one(cls, hits: Hits, grades: Grades | None) -> SearchedLists:
-        """All lists belong to one query."""
-        return cls(hits, [len(hits)], [grades])
-
-    @property
-    def names(self) -> pa.Array:
-        """The query of each list."""
-        return pa.array([str(query) for query, size in enumerate(self.sizes) for _ in range(size)], pa.string())
 
 
 class ListScorer:
@@ -119,34 +95,36 @@ class ListScorer:
         return {one.text: one.direction for one in self.those(judged)}
 
     def score(
-        self, lists: SearchedLists, doc_ids: pa.Array, texts: TextsOf, also: Sequence[MeasureRequest] = ()
-    ) -> dict[str, Floats]:
+        self, hits: Hits, doc_ids: pa.Array, texts: TextsOf, grades: Sequence[Grades | None] = (None,),
+        sizes: Sequence[int] = (), also: Sequence[MeasureRequest] = (),
+    ) -> dict[str, Floats]:  # fmt: skip
         """Return one value of each measure for each list; NaN where a measure needs judgements and there are none.
 
-        ``also`` has further measures, which count the same words as the others.
+        The first ``sizes[0]`` lists belong to the first query, and so on; by default all lists belong to one query.
+        ``grades`` has the judgements of each query, None for a query without judgements. ``also`` has further measures,
+        which count the same words as the others.
         """
-        found = self._lists(lists, doc_ids, texts)
-        wanted = [*self.those(found.judged is not None), *also]
-        scorer = Scorer(wanted, pa.array(found.ids, pa.string()), found.count, found.judged)
-        return scorer.score(found.lists)
+        asked = [*self.those(any(one is not None for one in grades)), *also]
+        scorer, lists, _ = self._prepare(asked, hits, doc_ids, texts, grades, sizes or [len(hits)])
+        return scorer.score(lists)
 
     def decompose(
-        self, one: MeasureRequest, lists: SearchedLists, doc_ids: pa.Array, texts: TextsOf, query: str
+        self, one: MeasureRequest, hits: Hits, doc_ids: pa.Array, texts: TextsOf, grades: Grades | None, query: str
     ) -> Decomposition:
         """Return the parts of a measure for one list, as in ``askew measure --decompose``, without intervals."""
-        found = self._lists(lists, doc_ids, texts)
-        scorer = Scorer([one], pa.array(found.ids, pa.string()), found.count, found.judged)
-        source = RelevanceSource(found.judged, lambda: {"0": query}, found.texts)
+        scorer, lists, relevance = self._prepare([one], hits, doc_ids, texts, [grades], [1], query)
         lexicon = self.lexicons[str(one.measure.param("lexicon"))]
-        inputs = scorer.inputs(found.lists, [one])
-        return decompose_run(one, inputs, source, lexicon, resolver_id(RESOLVER), found.lists.queries, draws=0)
+        inputs = scorer.inputs(lists, [one])
+        return decompose_run(one, inputs, relevance, lexicon, resolver_id(RESOLVER), lists.queries, draws=0)
 
-    def _lists(self, lists: SearchedLists, doc_ids: pa.Array, texts: TextsOf) -> _Lists:
-        places, docs = np.unique(lists.hits.docs, return_inverse=True)
-        numbered = replace(lists.hits, docs=docs.astype(np.int32))
+    def _prepare(
+        self, asked: Sequence[MeasureRequest], hits: Hits, doc_ids: pa.Array, texts: TextsOf,
+        grades: Sequence[Grades | None], sizes: Sequence[int], query: str = "",
+    ) -> tuple[Scorer, Rankings, RelevanceSource]:  # fmt: skip
+        """Number only the documents of the lists; judged documents that are not in them come last, without texts."""
+        places, docs = np.unique(hits.docs, return_inverse=True)
         found = [str(one) for one in doc_ids.take(pa.array(places)).to_pylist()]
-        # Only these documents are numbered; documents that are judged but not in the lists come last, without texts.
-        ids = list(dict.fromkeys([*found, *(doc for grades in lists.grades for doc in grades or {})]))
+        ids = list(dict.fromkeys([*found, *(doc for judged in grades for doc in judged or {})]))
         columns: dict[bytes, pa.Array] = {}
 
         def column(docs: Ordinals) -> pa.Array:
@@ -155,34 +133,24 @@ class ListScorer:
                 columns[key] = pa.array(texts(docs.tolist()), pa.large_string())
             return columns[key]
 
-        def count(key: CountKey) -> DocMentions:
-            return self._counted[key].of(places, len(doc_ids), column)
-
-        def read() -> pa.Array:
-            return pa.array(texts(places.tolist()), pa.large_string())
-
-        rows = pa.array([str(row) for row in range(len(numbered))], pa.string())
-        return _Lists(ids, read, count, Rankings.of(numbered, rows, lists.names), _judged(ids, lists.grades))
-
-
-@dataclass(frozen=True)
-class _Lists:
-    """Lists with only their own documents numbered, and the texts and counts of these documents."""
-
-    ids: list[str]
-    texts: Callable[[], pa.Array]
-    count: Callable[[CountKey], DocMentions]
-    lists: Rankings
-    judged: JudgedQueries | None
-
-
-def _judged(ids: Sequence[str], grades: Sequence[Grades | None]) -> JudgedQueries | None:
-    if all(one is None for one in grades):
-        return None
-    number = {doc: place for place, doc in enumerate(ids)}
-    rows = [(str(query), number[doc], grade) for query, one in enumerate(grades) for doc, grade in (one or {}).items()]
-    docs, relevance = (np.array([row[part] for row in rows], np.int64) for part in (1, 2))
-    return JudgedQueries.of(pa.array([row[0] for row in rows], pa.string()), docs, relevance)
+        judged = None
+        if any(one is not None for one in grades):
+            number = {doc: place for place, doc in enumerate(ids)}
+            rows = [
+                (str(row), number[doc], grade) for row, one in enumerate(grades) for doc, grade in (one or {}).items()
+            ]
+            judged_docs, relevance = (np.array([row[part] for row in rows], np.int64) for part in (1, 2))
+            judged = JudgedQueries.of(pa.array([row[0] for row in rows], pa.string()), judged_docs, relevance)
+        names = pa.array([str(row) for row, size in enumerate(sizes) for _ in range(size)], pa.string())
+        rows_of = pa.array([str(row) for row in range(len(hits))], pa.string())
+        lists = Rankings.of(replace(hits, docs=docs.astype(np.int32)), rows_of, names)
+        scorer = Scorer(
+            asked, pa.array(ids, pa.string()), lambda key: self._counted[key].of(places, len(doc_ids), column), judged
+        )
+        source = RelevanceSource(
+            judged, lambda: {"0": query}, lambda: pa.array(texts(places.tolist()), pa.large_string())
+        )
+        return scorer, lists, source
 
 
 WITH_JUDGEMENTS = ("nDCG@10", "RR@10", "AP@10")
@@ -218,7 +186,8 @@ def counting_of(
 
     ``counted`` are the groups that the store recorded; by default they are read from its recipe.
     """
-    chosen, notes, sides = list(measures or ()), list[str](), None
+    chosen, notes = list(measures or ()), list[str]()
+    decided: Sides | None = None
     if groups is not None or recorded is None:
         counted = groups
     elif counted is None:
@@ -228,14 +197,34 @@ def counting_of(
         chosen = wanted if groups is None else comparable(wanted, groups)
         notes = [f"{text} does not compare {listed(counted.names)} and is left out."
                  for text in wanted if counted is not None and text not in chosen]  # fmt: skip
-        sides = _decided(recorded)
+        if recorded.sections.get("select"):
+            # The measures that the selector decides by.
+            given = selector_of(recorded).settings()
+            effective = _texts(given.get("effectiveness", given.get("measure")))
+            decided = Sides(effective, _texts(given.get("bias")), float(given.get("tolerance", 0.0)))
     if not chosen:
         chosen = [*WITH_JUDGEMENTS, *comparable(LEANING, counted)]
     catalogue = Catalogue(groups=counted)
     asked = catalogue.complete(chosen)
-    sides = _sides(asked, sides)
-    effectiveness = next(iter((*sides.effectiveness, *_first(asked, "judgements"))), None)
-    lean = next(iter((*sides.lean, *_first(asked, "mentions"))), None)
+    directions = {one.text: one.direction for one in asked}
+
+    def known(side: Sequence[str]) -> tuple[str, ...]:
+        """Return the measures as they are named in the scores."""
+        names: list[str] = []
+        for text in side:
+            # A measure that was left out for these groups has no name in the scores.
+            with contextlib.suppress(ConfigError):
+                names += find_measures([text], directions, "explore")
+        return tuple(names)
+
+    reading = {
+        reads: tuple(one.text for one in asked if reads in one.family.reads)[:1] for reads in ("judgements", "mentions")
+    }
+    sides = Sides(reading["judgements"], reading["mentions"])
+    if decided is not None:
+        sides = Sides(known(decided.effectiveness), known(decided.lean), decided.tolerance)
+    effectiveness = next(iter((*sides.effectiveness, *reading["judgements"])), None)
+    lean = next(iter((*sides.lean, *reading["mentions"])), None)
     if lean is None:
         raise ConfigError(
             f"explore: none of the measures {', '.join(chosen)} counts words of groups; use measures= to "
@@ -245,35 +234,5 @@ def counting_of(
     return ExplorerCounts(counted, named, tuple(chosen), effectiveness, lean, sides, tuple(notes))
 
 
-def _decided(recipe: Recipe) -> Sides | None:
-    """Return the measures that the selector of a recipe decides by; None without a selector."""
-    if not recipe.sections.get("select"):
-        return None
-    given = selector_of(recipe).settings()
-    effectiveness = _texts(given.get("effectiveness", given.get("measure")))
-    return Sides(effectiveness, _texts(given.get("bias")), float(given.get("tolerance", 0.0)))
-
-
 def _texts(given: Any) -> tuple[str, ...]:
     return tuple(split_measures(given) if isinstance(given, str) else given or ())
-
-
-def _sides(asked: Sequence[MeasureRequest], decided: Sides | None) -> Sides:
-    """Return the measures of effectiveness and lean, as named in the scores; without a selector, the first of each."""
-    if decided is None:
-        return Sides(_first(asked, "judgements"), _first(asked, "mentions"))
-    directions = {one.text: one.direction for one in asked}
-
-    def known(side: Sequence[str]) -> tuple[str, ...]:
-        names: list[str] = []
-        for text in side:
-            # A measure that was left out for these groups has no name in the scores.
-            with contextlib.suppress(ConfigError):
-                names += find_measures([text], directions, "explore")
-        return tuple(names)
-
-    return Sides(known(decided.effectiveness), known(decided.lean), decided.tolerance)
-
-
-def _first(asked: Sequence[MeasureRequest], reads: str) -> tuple[str, ...]:
-    return tuple(one.text for one in asked if reads in one.family.reads)[:1]

@@ -48,7 +48,7 @@ from askew.ui.explorer.answers import (
     is_english,
     not_english_note,
 )
-from askew.ui.explorer.counting import ExplorerCounts, Grades, ListScorer, SearchedLists, counting_of
+from askew.ui.explorer.counting import ExplorerCounts, Grades, ListScorer, counting_of
 from askew.ui.explorer.leaning import MOST, LeanDrawing
 from askew.ui.explorer.searched import SearchedCollection, Writer
 
@@ -69,17 +69,9 @@ def number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def only(hits: Hits, row: int) -> Hits:
-    """Return one of several lists."""
-    start, end = int(hits.offsets[row]), int(hits.offsets[row + 1])
+def part(hits: Hits, start: int, end: int) -> Hits:
+    """Return these entries as one list."""
     return Hits(np.array([0, end - start], np.int64), hits.docs[start:end], hits.scores[start:end])
-
-
-def top(hits: Hits, depth: int) -> Hits:
-    """Return the top-ranked documents of a list."""
-    if len(hits.docs) <= depth:
-        return hits
-    return Hits(np.array([0, depth], np.int64), hits.docs[:depth], hits.scores[:depth])
 
 
 def agreements(hits: Hits, sizes: Sequence[int], depth: int) -> Floats:
@@ -135,7 +127,13 @@ class Explorer:
         self.notes: list[str] = []
         self.scorer = ListScorer(counting.measures, counting.groups)
         self.effectiveness, self.lean = counting.effectiveness, counting.lean
-        lean = self._measure(self.lean)
+        lean = next((one for one in self.scorer.asked if one.text == self.lean), None)
+        if lean is None:
+            raise ConfigError(
+                f"explore: {self.lean} is not a measure of this explorer; its measures are "
+                f"{', '.join(one.text for one in self.scorer.asked)}",
+                code="unknown-measure", measure=self.lean,
+            )  # fmt: skip
         # The group that a signed measure subtracts is drawn first, because it is on the negative side.
         groups = lean.groups[::-1] if is_signed(lean) else lean.groups
         lexicon, tokens, overlap, *_ = self._counted(lean)
@@ -148,23 +146,11 @@ class Explorer:
         self._writer = Writer(searched, counts_english(self.marker.lexicon) or counting.named is None)
         who = str(lean.measure.param("who", ANY))
         self._reasons = Reasons(groups, () if who == ANY else classes_of(who))
-        self._parts = self._decomposed(lean)
-        self.leaning = LeanDrawing(lean, self._typical_values, self._parts)
-
-    def _decomposed(self, lean: MeasureRequest) -> MeasureRequest | None:
-        """Return the measure to decompose: the deciding one if it has parts, else one of the same kind, else any."""
+        # The measure to decompose: the deciding one if it has parts, else one of the same kind, else any.
         having = [one for one in [lean, *self.scorer.asked] if has_parts(one)]
         kind = lean.family.name, lean.measure.param("kind")
-        return min(having, key=lambda one: (one.family.name, one.measure.param("kind")) != kind, default=None)
-
-    def _measure(self, text: str) -> MeasureRequest:
-        found = next((one for one in self.scorer.asked if one.text == text), None)
-        if found is None:
-            raise ConfigError(
-                f"explore: {text} is not a measure of this explorer; its measures are "
-                f"{', '.join(o.text for o in self.scorer.asked)}"
-            )
-        return found
+        self._parts = min(having, key=lambda one: (one.family.name, one.measure.param("kind")) != kind, default=None)
+        self.leaning = LeanDrawing(lean, self._typical_values, self._parts)
 
     def _counted(self, lean: MeasureRequest) -> CountKey:
         """Return which words are marked: those of the deciding measure, or of another if these cannot be marked."""
@@ -192,34 +178,29 @@ class Explorer:
 
         ``query_id`` chooses among several queries of the collection with the same text.
         """
-        hits = self._find([query], max(k, self.depth))
-        return self._answer(query, hits, k, self._judged(query, query_id))
+        return self._answer(self._judged(query, query_id), self._find([query], max(k, self.depth)), k)
 
     def _find(self, texts: Sequence[str], k: int) -> Hits:
         return self.searched.ranker.search(list(texts), min(k, max(self.setting.documents, 1)))
 
-    def _judged(self, query: str, query_id: str | None = None) -> tuple[str | None, Grades | None]:
-        found = self.searched.known.find(query, query_id)
-        return found, self.searched.known.judged(found)
-
-    def _score(self, lists: SearchedLists, also: Sequence[MeasureRequest] = ()) -> dict[str, Floats]:
-        return self.scorer.score(lists, self.searched.ranker.doc_ids, self._texts, also)
+    def _judged(self, query: str, query_id: str | None = None) -> _Asked:
+        known = self.searched.known
+        found = known.find(query, query_id)
+        return _Asked(query, found, None if found is None else known.grades.get(found))
 
     def _texts(self, docs: Sequence[int]) -> list[str]:
         return [self.searched.texts[doc] for doc in docs]
 
-    def _answer(self, query: str, hits: Hits, k: int, judged: tuple[str | None, Grades | None]) -> Answer:
-        query_id, grades = judged
+    def _answer(self, asked: _Asked, hits: Hits, k: int) -> Answer:
+        query, query_id, grades = asked
         warrant, notes = self._rules.look(query), list[str]()
         if not len(hits.docs):
             return Answer(query, query_id, grades is not None, (), 0, self.marker.count(()), (), warrant, self.setting)
         # More results may be shown than the build measured; the values are always of the top ``depth``.
-        measured = top(hits, self.depth)
+        measured, doc_ids = part(hits, 0, min(self.depth, len(hits.docs))), self.searched.ranker.doc_ids
         steps = self.leaning.steps
-        values = {
-            name: number(column[0])
-            for name, column in self._score(SearchedLists.of_one(measured, grades), steps).items()
-        }
+        scores = self.scorer.score(measured, doc_ids, self._texts, [grades], also=steps)
+        values = {name: number(column[0]) for name, column in scores.items()}
         results = self._results(query, warrant.groups, hits, k, grades)
         total = {group: sum(one.mentions[group] for one in results) for group in self.marker.groups}
         shown = tuple(
@@ -238,9 +219,9 @@ class Explorer:
         parts: tuple[CountedPart, ...] = ()
         parts_of = None
         if self._parts is not None and self._reasons.applies and not foreign:
-            lists, parts_of = SearchedLists.of_one(measured, grades), self._parts.text
-            doc_ids = self.searched.ranker.doc_ids
-            parts = counted_parts(self.scorer.decompose(self._parts, lists, doc_ids, self._texts, query))
+            parts_of = self._parts.text
+            found = self.scorer.decompose(self._parts, measured, doc_ids, self._texts, grades, query)
+            parts = counted_parts(found)
         return Answer(
             query, query_id, grades is not None, results, len(hits.docs), total, shown, warrant, self.setting, picture,
             parts, parts_of, self._rules.without_group(query), tuple(notes),
@@ -276,14 +257,17 @@ class Explorer:
 
     def _typical_values(self) -> Floats:
         """Return the values of the deciding measure for the queries of the store, or else of the collection."""
-        if self.searched.typical is not None:
-            return self.searched.typical(self.lean)
+        originals = self.searched.originals
+        if originals is not None:
+            name = column_of(self.lean)
+            known = originals[name] if name in originals.columns else pl.Series([], dtype=pl.Float64)
+            return known.cast(pl.Float64).fill_null(float("nan")).to_numpy()
         texts = list(self.searched.known.texts.values())
         some = texts[:: max(1, len(texts) // MOST)][:MOST]
         if not some:
             return np.zeros(0)
         hits = self._find(some, self.depth)
-        found = self._score(SearchedLists.of_one(hits, None))[self.lean]
+        found = self.scorer.score(hits, self.searched.ranker.doc_ids, self._texts)[self.lean]
         return np.asarray(found[np.diff(hits.offsets) > 0], np.float64)
 
     def why_nothing(self, query: str) -> str:
@@ -313,7 +297,7 @@ class Explorer:
     ) -> list[Alternatives | DataError]:
         """As ``reformulate`` for each query, in less time. A query that finds nothing has the error in its place."""
         named = [None] * len(queries) if query_ids is None else query_ids
-        asked = [_Asked(query, *self._judged(query, name)) for query, name in zip(queries, named, strict=True)]
+        asked = [self._judged(query, name) for query, name in zip(queries, named, strict=True)]
         found: dict[int, Alternatives | DataError] = {}
         # Queries with judgements have more measures than others.
         for judged in (False, True):
@@ -326,7 +310,8 @@ class Explorer:
         made = self._writer.candidates([(one.query_id, one.query) for one in asked])
         sizes = [one.table.num_rows for one in made]
         hits = self._find([text for one in made for text in one.table["text"].to_pylist()], self.depth)
-        scores = self._score(SearchedLists(hits, sizes, [one.grades for one in asked]))
+        grades = [one.grades for one in asked]
+        scores = self.scorer.score(hits, self.searched.ranker.doc_ids, self._texts, grades, sizes)
         columns = {
             column_of(name): values for name, values in {**scores, AGREEMENT: agreements(hits, sizes, TOP)}.items()
         }
@@ -349,7 +334,7 @@ class Explorer:
             own, dropped = next(variants)
             nothing = int((~found[starts[row] : starts[row] + sizes[row]]).sum())
             lost = {**written.dropped, "found nothing": nothing, **dropped}
-            original = self._original(originals[row], directions)
+            original = self._variant(originals[row], directions)
             every.append(Alternatives(
                 one.query, one.query_id, judged, effectiveness, proxy, self.lean, original, own,
                 {reason: count for reason, count in sorted(lost.items()) if count},
@@ -365,11 +350,6 @@ class Explorer:
         placed = self.effectiveness if judged else None
         return placed or AGREEMENT, placed is None
 
-    def _original(self, row: Mapping[str, Any], directions: Mapping[str, Direction]) -> Variant:
-        values = {name: number(row[column_of(name)]) for name in directions}
-        groups = self._rules.groups(row["text"])
-        return Variant(row["variant_id"], row["text"], ORIGINAL, None, values, {}, None, None, False, groups)
-
     def _variants(
         self, pairs: PairTable, directions: Mapping[str, Direction], proxy: bool
     ) -> Iterator[tuple[tuple[Variant, ...], Mapping[str, int]]]:
@@ -384,14 +364,18 @@ class Explorer:
             yield tuple(every[start:end]), pairs.dropped_of(query)
 
     def _variant(
-        self, row: Mapping[str, Any], directions: Mapping[str, Direction], outcome: str | None, lean: str | None
-    ) -> Variant:
+        self, row: Mapping[str, Any], directions: Mapping[str, Direction], outcome: str | None = None,
+        lean: str | None = None,
+    ) -> Variant:  # fmt: skip
+        groups = self._rules.groups(row["text"])
+        if row["method"] == ORIGINAL:
+            values = {name: number(row[column_of(name)]) for name in directions}
+            return Variant(row["variant_id"], row["text"], ORIGINAL, None, values, {}, None, None, False, groups)
         values = {name: number(row[new_column(name)]) for name in directions}
         gains = {name: number(row[gain_column(name)]) for name in directions}
         return Variant(
             row["variant_id"], row["text"], row["method"], row["doc_id"], values, gains, outcome, lean,
-            bool(row["front"]), self._rules.groups(row["text"]), row["p_same"], row["p_natural"], values[AGREEMENT],
-            bool(row["stored"]),
+            bool(row["front"]), groups, row["p_same"], row["p_natural"], values[AGREEMENT], bool(row["stored"]),
         )  # fmt: skip
 
     def compare(self, query: str, other: str, k: int = TOP, query_id: str | None = None) -> Comparison:
@@ -401,31 +385,32 @@ class Explorer:
         """
         judged = self._judged(query, query_id)
         hits = self._find([query, other], max(k, self.depth))
-        sides = [only(hits, row) for row in range(2)]
-        old, new = (self._answer(text, one, k, judged) for text, one in zip((query, other), sides, strict=True))
-        gains = self._gains(old, new)
-        agreement = float(agreements(hits, [2], TOP)[1])
-        effectiveness, proxy = self._placed(judged[1] is not None)
+        sides = [part(hits, *hits.offsets[row : row + 2].tolist()) for row in range(2)]
+        old, new = (
+            self._answer(judged._replace(query=text), side, k) for text, side in zip((query, other), sides, strict=True)
+        )
+        gains: dict[str, float | None] = {}
+        after = {one.measure: one.value for one in new.values}
+        directions = self.scorer.directions(judged.grades is not None)
+        for one in old.values:
+            value = after.get(one.measure)
+            gains[one.measure] = (
+                None if one.value is None or value is None else directions[one.measure].gain(one.value, value)
+            )
+        columns = {name: np.array([np.nan if gain is None else gain]) for name, gain in gains.items()}
+        effectiveness, proxy = self._placed(judged.grades is not None)
         # Agreement does not measure effectiveness: without judgements, there is only a verdict on lean.
         decided = self.counting.sides
-        outcome = None if proxy else decided.outcome(gains)
+        outcome = None if proxy else decided.outcomes(columns, 1)[0]
         ranks = [{doc: rank for rank, doc in enumerate(side.docs.tolist(), 1)} for side in sides]
         shown = dict.fromkeys(doc for side in sides for doc in side.docs[:k].tolist())
         ids = self.searched.ranker.doc_ids
         moves = tuple(Move(str(ids[doc].as_py()), ranks[0].get(doc), ranks[1].get(doc)) for doc in shown)
         return Comparison(
-            old, new, self.depth, moves, gains, agreement, outcome, decided.lean_verdict(gains), effectiveness, proxy,
-            self.lean, decided.tolerance, *self._writer.judge(query, other),
+            old, new, self.depth, moves, gains, float(agreements(hits, [2], TOP)[1]), outcome,
+            decided.lean_verdicts(columns, 1)[0], effectiveness, proxy, self.lean, decided.tolerance,
+            *self._writer.judge(query, other),
         )  # fmt: skip
-
-    def _gains(self, old: Answer, new: Answer) -> dict[str, float | None]:
-        after = {one.measure: one.value for one in new.values}
-        found: dict[str, float | None] = {}
-        for one in old.values:
-            value = after.get(one.measure)
-            ways = self._measure(one.measure).direction
-            found[one.measure] = None if one.value is None or value is None else ways.gain(one.value, value)
-        return found
 
 
 # Measure one text: the words of groups in it, and its lean as if it were the only result.
@@ -451,8 +436,8 @@ def measure_text(explorer: Explorer, text: str, query: str = "") -> MeasuredText
     marks = explorer.marker.find(text)
     (explained,) = explorer.explain(query, [text], [marks])
     hits = Hits(np.array([0, 1], np.int64), np.zeros(1, np.int32), np.ones(1, np.float32))
-    found = explorer.scorer.score(SearchedLists.of_one(hits, None), pa.array(["text"]), lambda _: [text])
-    values = {name: float(column[0]) if np.isfinite(column[0]) else None for name, column in found.items()}
+    found = explorer.scorer.score(hits, pa.array(["text"]), lambda _: [text])
+    values = {name: number(column[0]) for name, column in found.items()}
     lexicon = explorer.marker.lexicon
     notes = () if is_english(text) or not counts_english(lexicon) else (not_english_note(1, 1, lexicon.name),)
     words = tuple(text[mark.start : mark.end] for mark in explained)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-import polars as pl
 
 from askew.core.groups import ANY, classes_of
-from askew.core.measure import Direction, column_of
+from askew.core.measure import Direction
 from askew.core.ranking import Floats
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.requested import is_signed
@@ -71,8 +71,13 @@ class LeanDrawing:
         self, measure: MeasureRequest, values: Callable[[], Floats], every: MeasureRequest | None = None
     ) -> None:
         self.measure, self._values = measure, values
-        self.every = every if every is not None and _counts_some_of(measure, every) else None
-        self._known: Floats | None = None
+        self.every = None
+        if every is not None and every.family.name == measure.family.name and is_signed(every):
+            # Whether the measure is the other one, restricted to some kinds of mentions.
+            names = [name for name, _ in every.measure.params if name != "who"]
+            same = all(measure.measure.param(name) == every.measure.param(name) for name in names)
+            if same and measure.measure.param("who", ANY) != ANY and every.measure.param("who", ANY) == ANY:
+                self.every = every
         cutoff = min(measure.measure.cutoff or _USUAL, _LONGEST)
         self.steps = [
             replace(measure, text=f"running {rank}", measure=measure.measure @ rank) for rank in range(1, cutoff + 1)
@@ -86,13 +91,11 @@ class LeanDrawing:
         found = 0.0 if way is Direction.ZERO else high if way is Direction.UP else low
         return found if math.isfinite(found) else 0.0
 
-    @property
+    @cached_property
     def known(self) -> Floats:
         """The values of typical queries, in ascending order."""
-        if self._known is None:
-            found = self._values()
-            self._known = np.sort(found[np.isfinite(found)])
-        return self._known
+        found = self._values()
+        return np.sort(found[np.isfinite(found)])
 
     def typical(self) -> Typical | None:
         """Return the quantiles of typical queries; None if there are too few."""
@@ -149,19 +152,3 @@ class LeanDrawing:
         group = self.every.groups[0 if of_every > 0 else 1]
         lean = f"lean toward {group}" if abs(of_every) > LEAST_LEAN else "do not lean"
         return f"{counted} All marked words together {lean}: {self.every.text} is {of_every:.3f}."
-
-
-def _counts_some_of(one: MeasureRequest, every: MeasureRequest) -> bool:
-    """Whether a measure is another one, restricted to some kinds of mentions."""
-    names = [name for name, _ in every.measure.params if name != "who"]
-    same = all(one.measure.param(name) == every.measure.param(name) for name in names)
-    restricted = one.measure.param("who", ANY) != ANY and every.measure.param("who", ANY) == ANY
-    return restricted and same and one.family.name == every.family.name and is_signed(every)
-
-
-def originals_values(originals: pl.DataFrame, measure: str) -> Floats:
-    """Return the values of a measure for the original queries of a store."""
-    name = column_of(measure)
-    if name not in originals.columns:
-        return np.zeros(0)
-    return originals[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()

@@ -7,9 +7,10 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from askew.core.errors import DataError, StoreError
 from askew.core.files import fingerprint
@@ -128,122 +129,107 @@ class Opening:
         return self.explorer is not None and dataset == (self.dataset or dataset)
 
 
+class _Read(NamedTuple):
+    """What is known of the sources before anything slow is opened."""
+
+    runs: dict[str, Path]
+    audits: Mapping[str, Path]
+    plan: RecordedPlan | None
+    counting: ExplorerCounts
+
+
 def check_sources(sources: Sources) -> None:
     """Refuse missing or invalid sources, without opening anything slow."""
-    _runs(sources.runs)
-    _audits(sources.audit)
-    _check_store(sources.store)
-    plan = _plan_of(sources)
-    counting = _counting(sources, plan)
-    reformulate_methods(suggesting_recipe(sources.recipe, plan), counting.named)
+    found = _read(sources)
+    reformulate_methods(suggesting_recipe(sources.recipe, found.plan), found.counting.named)
     if sources.index is not None:
         read_header(sources.index)
     if sources.collection is not None:
         open_collection(sources.collection)
     if sources.logs is not None and not (sources.logs / "report.json").is_file():
-        raise DataError(f"logs= {sources.logs}: expected a folder that 'askew logs --out' wrote, found no report.json")
-
-
-def _check_store(folder: Path | None) -> None:
-    if folder is not None and not folder.is_dir():
         raise DataError(
-            f"store {folder}: there is no such folder; make a store with 'askew run', or leave the store out to open "
-            "the demo"
+            f"logs= {sources.logs}: expected a folder that 'askew logs --out' wrote, found no report.json",
+            code="no-report", folder=str(sources.logs),
+        )  # fmt: skip
+
+
+def _read(sources: Sources) -> _Read:
+    """Read the lists of runs and audits, the plan recorded in the store (or that of the demo), and what to count."""
+    if sources.runs is not None and not sources.runs.is_dir():
+        raise DataError(f"runs= {sources.runs}: there is no such folder; expected a folder of TREC runs")
+    # A run or an audit is read when it is chosen.
+    files = [] if sources.runs is None else sorted(sources.runs.iterdir())
+    runs = {f"file:{path.name}": path for path in files if path.is_file() and not path.name.startswith(".")}
+    audits = {} if sources.audit is None else audits_of(sources.audit)
+    if sources.store is not None and not sources.store.is_dir():
+        raise DataError(
+            f"store {sources.store}: there is no such folder; make a store with 'askew run', or leave the store out to "
+            "open the demo"
         )
-
-
-def _plan_of(sources: Sources) -> RecordedPlan | None:
-    """Return the plan recorded in the store, or that of the demo recipe; None if there is none."""
+    plan = None if sources.store is None else recorded_plan(Store(sources.store))
     if sources.is_demo:
         recipe = demo_recipe(sources.groups)
-        return RecordedPlan(recipe, DEMO, groups_of(recipe), {})
-    return None if sources.store is None else recorded_plan(Store(sources.store))
+        plan = RecordedPlan(recipe, DEMO, groups_of(recipe), {})
+    groups = sources.groups
+    if plan is not None:
+        counting = counting_of(groups, sources.measures, plan.recipe, plan.groups)
+    else:
+        if groups is None and sources.recipe is not None:
+            groups = groups_of(read_recipe(sources.recipe))
+        counting = counting_of(groups, sources.measures)
+    return _Read(runs, audits, plan, counting)
 
 
 def open_sources(sources: Sources) -> Opening:
     """Open the sources; the index of the demo is built if it does not exist."""
-    runs = _runs(sources.runs)
-    _check_store(sources.store)
-    plan = _plan_of(sources)
-    counting = _counting(sources, plan)
+    runs, audits, plan, counting = _read(sources)
     store = _store_of(sources, counting)
-    found = _find(sources, store, plan)
-    audits = _audits(sources.audit)
-    if found.searched is None:
-        return Opening(store, None, found.reason, runs=runs, logs=sources.logs, audits=audits)
-    searched = with_methods(found.searched, suggesting_recipe(sources.recipe, plan), counting.named)
-    explorer = Explorer(searched, counting)
-    is_demo = searched.name == DEMO and found.exact
+    changed = "" if plan is None or sources.store is None else _changed(sources)
+    retrieve = {"ranker": "bm25"} if plan is None else plan.recipe.table("retrieve")
+    # What is searched, and whether it is the collection of the store with the ranker of the build.
+    searched: SearchedCollection | None = None
+    notes, exact, reason = list[str](), False, ""
+    place = None if plan is None or sources.index is not None else place_of(plan, store, sources.collection)
+    if sources.index is not None:
+        searched = searched_index(sources.index, sources.collection, retrieve)
+        if sources.store:
+            notes = [f"The index {sources.index.name} replaces the index of the store, so {GIVEN}."]
+    elif place is not None and (sources.collection is None or place.same_documents):
+        try:
+            searched, notes = searched_by_plan(place)
+            exact = True
+        except StoreError as error:
+            reason = str(error)
+    elif sources.collection is not None:
+        searched = searched_index(Resources(sources.collection, store).index(), sources.collection, retrieve)
+        notes = [] if plan is None else [f"{OTHER_FILES}, or another collection was given, so {GIVEN}."]
+    else:
+        # A store without a recorded plan. A BM25 index comes first, because methods read its term statistics.
+        known = [path for path in store.local.glob("index-*") if (path / TEXTS).exists()]
+        known = [path for path in known if (path / "header.json").exists()]
+        known.sort(key=lambda path: (not path.name.startswith("index-bm25-"), path))
+        reason = "" if known else NO_INDEX
+        if known:
+            searched, notes = searched_index(known[0], None, retrieve), [NO_PLAN]
+    if searched is None:
+        return Opening(store, None, reason, runs=runs, logs=sources.logs, audits=audits)
+    explorer = Explorer(with_methods(searched, suggesting_recipe(sources.recipe, plan), counting.named), counting)
+    is_demo = searched.name == DEMO and exact
     shipped = {f"demo:{path.name}": path for path in demo_files().runs} if is_demo else {}
-    notes = (*found.notes, *counting.notes, *explorer.notes, *_given(sources, plan))
-    pairs = plan.keys.get("pairs") if plan is not None and found.exact and not _given(sources, plan) else None
+    every = (*notes, *counting.notes, *explorer.notes, *([changed] if changed else []))
+    pairs = plan.keys.get("pairs") if plan is not None and exact and not changed else None
     return Opening(
         store, explorer, demo=is_demo, runs={**shipped, **runs}, logs=sources.logs, groups=counting.named,
-        notes=notes, audits=audits, built_by=plan.recipe.name if plan is not None and sources.store is not None else "",
+        notes=every, audits=audits, built_by=plan.recipe.name if plan is not None and sources.store is not None else "",
         dataset=f"pairs-{pairs}" if pairs else "",
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Searchable:
-    """What is searched; ``exact`` if it is the collection of the store with the ranker of the build."""
-
-    searched: SearchedCollection | None
-    notes: Sequence[str] = ()
-    exact: bool = False
-    reason: str = ""
-
-
-def _find(sources: Sources, store: Store, plan: RecordedPlan | None) -> _Searchable:
-    """Return the collection of the store, or the one that was given instead."""
-    retrieve = {"ranker": "bm25"} if plan is None else plan.recipe.table("retrieve")
-    if sources.index is not None:
-        notes = (
-            [f"The index {sources.index.name} replaces the index of the store, so {GIVEN}."] if sources.store else []
-        )
-        return _Searchable(searched_index(sources.index, sources.collection, retrieve), notes)
-    if plan is not None:
-        place = place_of(plan, store, sources.collection)
-        if sources.collection is None or place.same_documents:
-            try:
-                return _Searchable(*searched_by_plan(place), exact=True)
-            except StoreError as error:
-                return _Searchable(None, reason=str(error))
-    if sources.collection is not None:
-        index = Resources(sources.collection, store).index()
-        notes = [] if plan is None else [f"{OTHER_FILES}, or another collection was given, so {GIVEN}."]
-        return _Searchable(searched_index(index, sources.collection, retrieve), notes)
-    return _without_plan(store, retrieve)
-
-
-def _without_plan(store: Store, retrieve: Mapping[str, str]) -> _Searchable:
-    """Return an index of a store without a recorded plan."""
-    known = [path for path in sorted(store.local.glob("index-*")) if (path / TEXTS).exists()]
-    # A BM25 index comes first, because methods read its term statistics.
-    found = [path for path in known if (path / "header.json").exists()]
-    found.sort(key=lambda path: not path.name.startswith("index-bm25-"))
-    if not found:
-        return _Searchable(None, reason=NO_INDEX)
-    return _Searchable(searched_index(found[0], None, retrieve), [NO_PLAN])
-
-
-def _given(sources: Sources, plan: RecordedPlan | None) -> list[str]:
+def _changed(sources: Sources) -> str:
     """Return a note if groups or measures were given that may differ from those of the build."""
-    if plan is None or sources.store is None:
-        return []
     given = [name for name, value in (("groups", sources.groups), ("measures", sources.measures)) if value is not None]
     what = " and ".join(given)
-    return [f"You gave {what}, so the {what} of the store are not used. As a result, {GIVEN}."] if given else []
-
-
-def _counting(sources: Sources, plan: RecordedPlan | None) -> ExplorerCounts:
-    """Return what to count: given values first, then those of the store, then the groups of the given recipe."""
-    groups = sources.groups
-    if groups is None and sources.recipe is not None and plan is None:
-        groups = groups_of(read_recipe(sources.recipe))
-    if plan is None:
-        return counting_of(groups, sources.measures)
-    return counting_of(groups, sources.measures, plan.recipe, plan.groups)
+    return f"You gave {what}, so the {what} of the store are not used. As a result, {GIVEN}." if given else ""
 
 
 def demo_recipe(groups: Groups | None) -> Recipe:
@@ -262,49 +248,21 @@ def demo_recipe(groups: Groups | None) -> Recipe:
     return with_groups(Recipe(DEMO, {**recipe.sections, **changed}), groups)
 
 
-def _runs(folder: Path | None) -> dict[str, Path]:
-    """Return the files of a folder; a file is read when it is chosen."""
-    if folder is None:
-        return {}
-    if not folder.is_dir():
-        raise DataError(f"runs= {folder}: there is no such folder; expected a folder of TREC runs")
-    files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
-    return {f"file:{path.name}": path for path in files}
-
-
-def _audits(folder: Path | None) -> dict[str, Path]:
-    """Return the audits of a folder; an audit is read when it is opened."""
-    return {} if folder is None else audits_of(folder)
-
-
 def _store_of(sources: Sources, counting: ExplorerCounts) -> Store:
     """Return the given store, a store in the cache (for the demo or a collection), or an empty temporary store."""
     if sources.store is not None:
         return Store(sources.store)
+    name = None
     if sources.is_demo:
-        return demo_store(counting.named)
-    if sources.index is None and sources.collection is not None:
-        return _cached(f"explorer-{fingerprint(sources.collection)}")
-    return _temporary()
-
-
-def demo_store(groups: Groups | None = None) -> Store:
-    """Return a store in the cache for the demo; a temporary store if no cache is writable."""
-    return _cached(
-        "explorer" if groups is None else f"explorer-{fingerprint([groups.as_section(), groups.difference])}"
-    )
-
-
-def _cached(name: str) -> Store:
-    for folder in [folder / name for folder in cache_folders()]:
+        groups = counting.named
+        name = "explorer" if groups is None else f"explorer-{fingerprint([groups.as_section(), groups.difference])}"
+    elif sources.index is None and sources.collection is not None:
+        name = f"explorer-{fingerprint(sources.collection)}"
+    for folder in cache_folders() if name else ():
         with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            if os.access(folder, os.W_OK):
-                return Store(folder)
-    return _temporary()
-
-
-def _temporary() -> Store:
+            (folder / str(name)).mkdir(parents=True, exist_ok=True)
+            if os.access(folder / str(name), os.W_OK):
+                return Store(folder / str(name))
     temporary = tempfile.mkdtemp(prefix="askew-explorer-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     return Store(temporary)

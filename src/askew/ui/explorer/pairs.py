@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from askew.core.defaults import FEWEST, HELD_OUT
 from askew.core.errors import AskewError, DataError, StoreError, UnknownName
@@ -36,7 +37,7 @@ from askew.pairs.held_out import DOCUMENTS, HeldOut
 from askew.pairs.recipe import groups_of
 from askew.pairs.stages import Select, finished_pairs, measures_of
 from askew.pairs.summary import summarize
-from askew.ui.explorer.plan import made_at, recorded_recipe, rows_of
+from askew.ui.explorer.plan import made_at, name_of, recorded_plan, rows_of
 
 # Compute the held-out gains of the chosen pairs of a store.
 
@@ -58,12 +59,21 @@ def held_out_pairs(
     store: Store, pairs: Manifest, frame: pl.LazyFrame, measures: Sequence[str], subsets: Sequence[str]
 ) -> HeldOutPairs | None:
     """Return the held-out values of a dataset by some of its measures; None if the store has none."""
-    step = _step_of(store, pairs)
+    # The finished held-out step for the same result lists and the same selector.
+    steps = store.steps()
+    scores = next((one for one in steps if one.key == pairs.input_key), None)
+    select = [Select.version, dict(pairs.settings)]
+    found = (
+        one for one in steps
+        if one.stage == HeldOut.name and scores is not None and one.input_key == scores.input_key
+        and list(one.settings.get("select", ())) == select and one.parts
+    )  # fmt: skip
+    step = next(found, None)
     if step is None or not subsets or not measures:
         return None
     try:
-        recipe = recorded_recipe(store)
-        asked = Catalogue(groups=None if recipe is None else groups_of(recipe)).complete(list(measures))
+        plan = recorded_plan(store)
+        asked = Catalogue(groups=None if plan is None else groups_of(plan.recipe)).complete(list(measures))
     except AskewError:  # a word list does not exist any more, so directions are unknown
         return None
     directions = {one.text: one.direction for one in asked}
@@ -94,19 +104,6 @@ def _verdict(row: Mapping[str, Any], direction: Direction) -> str | None:
     return None if found is None else found.value
 
 
-def _step_of(store: Store, pairs: Manifest) -> Manifest | None:
-    """Return the finished held-out step for the same result lists and the same selector."""
-    steps = store.steps()
-    scores = next((one for one in steps if one.key == pairs.input_key), None)
-    wanted = [Select.version, dict(pairs.settings)]
-    found = (
-        one for one in steps
-        if one.stage == HeldOut.name and scores is not None and one.input_key == scores.input_key
-        and list(one.settings.get("select", ())) == wanted and one.parts
-    )  # fmt: skip
-    return next(found, None)
-
-
 PAGE_ROWS, MOST_ROWS = 25, 200
 # A spreadsheet program would read a cell with this beginning as a formula.
 _FORMULA = r"^([=+\-@\t\r])"
@@ -127,30 +124,52 @@ _SHOWN = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Filters and order of pairs; by default all pairs in the order of the table.
+def whole_text(text: str) -> str:
+    """Refuse texts with NUL or surrogate characters, which other code could not write."""
+    if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise ValueError("expected valid text, found NUL or surrogate characters")
+    return text
 
-    ``text`` is searched in both queries. ``least`` is the minimum gain of ``measure``; with ``sort`` "gain" or "loss"
-    the pairs with the largest gain or loss by it come first. ``lean_min`` to ``effectiveness_max`` bound the gains of
-    the first measures of lean and effectiveness of the selector. ``sort`` may also be one of ``SORTS`` or ``SIDES``,
-    with a leading hyphen for the reverse. ``subset`` may also be ``chosen`` (the pairs of any subset) or ``all``.
-    """
 
-    text: str = ""
-    subset: str = ""
-    outcome: str = ""
-    method: str = ""
-    kind: str = ""
-    group: str = ""
-    label: str = ""
-    measure: str = ""
-    least: float | None = None
-    lean_min: float | None = None
-    lean_max: float | None = None
-    effectiveness_min: float | None = None
-    effectiveness_max: float | None = None
-    sort: str = ""
+MOST_CHARS = 500
+MOST_PAGE = 1_000_000
+ShortText = Annotated[str, Field(max_length=MOST_CHARS), AfterValidator(whole_text)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+# A form sends an empty field as an empty text.
+Bound = Annotated[Finite | None, BeforeValidator(lambda given: None if given == "" else given)]
+Order = Annotated[str, Field(pattern=rf"^(|gain|loss|-?({'|'.join((*SORTS, *SIDES))}))$")]
+
+
+class PairFilter(BaseModel):
+    """Filters for the pairs of a dataset, and the page to return."""
+
+    # ``text`` is searched in both queries. ``least`` is the minimum gain of ``measure``; with ``sort`` "gain" or "loss"
+    # the pairs with the largest gain or loss by it come first. ``lean_min`` to ``effectiveness_max`` bound the gains of
+    # the first measures of lean and effectiveness of the selector. ``sort`` may also be one of ``SORTS`` or ``SIDES``,
+    # with a leading hyphen for the reverse. ``subset`` may also be ``chosen`` (the pairs of any subset) or ``all``.
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dataset: ShortText = ""
+    text: ShortText = ""
+    subset: ShortText = ""
+    outcome: ShortText = ""
+    method: ShortText = ""
+    kind: ShortText = ""
+    group: ShortText = ""
+    label: ShortText = ""
+    measure: ShortText = ""
+    least: Bound = None
+    lean_min: Bound = None
+    lean_max: Bound = None
+    effectiveness_min: Bound = None
+    effectiveness_max: Bound = None
+    sort: Order = ""
+    page: Annotated[int, Field(ge=1, le=MOST_PAGE)] = 1
+    size: Annotated[int, Field(ge=1, le=MOST_ROWS)] = PAGE_ROWS
+
+    def but(self, **changed: Any) -> PairFilter:
+        """Return the filter with some values changed, without validating them again."""
+        return self.model_copy(update=changed)
 
 
 @dataclass(frozen=True)
@@ -177,7 +196,7 @@ def find_pairs(store: Store, name: str = "") -> Manifest:
     found = datasets(store)
     if not found:
         raise DataError("there are no pairs in this store; use 'askew run' with a recipe that has a section [select]")
-    known = {f"{one.step}-{one.key}": one for one in found}
+    known = {name_of(one): one for one in found}
     if name and name not in known:
         raise UnknownName("dataset", name, known)
     return known[name or next(iter(known))]
@@ -186,11 +205,6 @@ def find_pairs(store: Store, name: str = "") -> Manifest:
 def open_pairs(store: Store, name: str = "") -> ShownPairs:
     """Find a dataset as ``find_pairs`` does, and verify the checksums of its parts."""
     manifest = find_pairs(store, name)
-    return ShownPairs(f"{manifest.step}-{manifest.key}", _checked(store, manifest), manifest, store)
-
-
-def _checked(store: Store, manifest: Manifest) -> pl.LazyFrame:
-    """Verify the checksums of the parts, and return their rows; parts in a folder are read lazily."""
     for part in manifest.parts if isinstance(store.files, LocalFiles) else ():
         try:
             digest = digest_file(store.folder(manifest.step, manifest.key) / part.file)
@@ -199,7 +213,7 @@ def _checked(store: Store, manifest: Manifest) -> pl.LazyFrame:
             raise StoreError(f"{part.file}: a part of a finished step cannot be read ({why})") from None
         if digest != part.sha256:
             raise StoreError(f"{part.file}: the part is damaged (its digest differs from the manifest)")
-    return rows_of(store, manifest)
+    return ShownPairs(name_of(manifest), rows_of(store, manifest), manifest, store)
 
 
 class ShownPairs:
@@ -229,14 +243,14 @@ class ShownPairs:
     def sides(self) -> tuple[str | None, str | None]:
         """The first measures of effectiveness and of lean of the selector; None for a side without one."""
         given = self.manifest.settings
-        named = given.get("effectiveness", given.get("measure")), given.get("bias")
-        return self._first(named[0]), self._first(named[1])
 
-    def _first(self, named: Any) -> str | None:
-        """Return the measure of the table that a setting names first, even if it is spelled differently."""
-        texts = [named] if isinstance(named, str) else list(named or ())
-        wanted = Measure.parse(texts[0]) if texts else None
-        return next((one for one in self.measures if Measure.parse(one) == wanted), None)
+        def first(named: Any) -> str | None:
+            """Return the measure of the table that a setting names first, even if it is spelled differently."""
+            texts = [named] if isinstance(named, str) else list(named or ())
+            wanted = Measure.parse(texts[0]) if texts else None
+            return next((one for one in self.measures if Measure.parse(one) == wanted), None)
+
+        return first(given.get("effectiveness", given.get("measure"))), first(given.get("bias"))
 
     @cached_property
     def counts(self) -> Mapping[str, Mapping[str, int]]:
@@ -262,30 +276,26 @@ class ShownPairs:
             told["subset"].setdefault(name.removeprefix("@"), flagged[name])
         return told
 
-    def facets(self, wanted: Wanted) -> dict[str, dict[str, int]]:
+    def facets(self, wanted: PairFilter) -> dict[str, dict[str, int]]:
         """Count for each facet the pairs with each value, if this value replaced the selected one."""
-        free = replace(wanted, sort="")
+        free = wanted.but(sort="")
         found = self.counted(self.selection(free))
         for name in ("subset", *FACETS):
             if getattr(wanted, name) not in ("", EVERY):
-                others: dict[str, Any] = {name: ""}
-                found[name] = self.counted(self.selection(replace(free, **others))).get(name, {})
+                found[name] = self.counted(self.selection(free.but(**{name: ""}))).get(name, {})
         # Values without pairs are kept, so that a user can deselect them.
         return {name: {value: found.get(name, {}).get(value, 0) for value in values}
                 for name, values in self.counts.items()}  # fmt: skip
 
-    def check(self, wanted: Wanted) -> None:
+    def check(self, wanted: PairFilter) -> None:
         """Refuse a filter with a name or value that this dataset does not have."""
         for name, value in (("subset", wanted.subset), *((name, getattr(wanted, name)) for name in FACETS)):
             if value and value not in (*self.counts.get(name, {}), *((CHOSEN,) if name == "subset" else ())):
                 raise UnknownName(name, value, self.counts.get(name, {}), self.name)
         if wanted.measure and wanted.measure not in self.measures:
             raise UnknownName("measure", wanted.measure, self.measures, self.name)
-        orders = ("gain", "loss", *SORTS, *SIDES)
-        if wanted.sort and wanted.sort.removeprefix("-") not in orders:
-            raise UnknownName("order", wanted.sort, orders)
 
-    def selection(self, wanted: Wanted) -> pl.LazyFrame:
+    def selection(self, wanted: PairFilter) -> pl.LazyFrame:
         """Return the pairs that match the filters, in order, with all columns."""
         self.check(wanted)
         frame = self._frame
@@ -304,19 +314,10 @@ class ShownPairs:
         if wanted.least is not None:
             frame = frame.filter(self._gain(wanted.measure) >= wanted.least)
         for side, measure in zip(SIDES, self.sides, strict=True):
-            low, high = getattr(wanted, f"{side}_min"), getattr(wanted, f"{side}_max")
-            if low is not None and measure is not None:
-                frame = frame.filter(self._gain(measure) >= low)
-            if high is not None and measure is not None:
-                frame = frame.filter(self._gain(measure) <= high)
-        return self._sorted(frame, wanted)
-
-    def _gain(self, measure: str | None) -> pl.Expr:
-        """Return the gain of a measure, by default of the first one; null if it is not defined."""
-        name = measure or (self.measures[0] if self.measures else None)
-        return pl.lit(0.0) if name is None else pl.col(gain_column(name)).fill_nan(None)
-
-    def _sorted(self, frame: pl.LazyFrame, wanted: Wanted) -> pl.LazyFrame:
+            ends = [getattr(wanted, f"{side}_{end}") for end in ("min", "max")]
+            if measure is not None and ends != [None, None]:
+                low, high = (no if end is None else end for end, no in zip(ends, (-math.inf, math.inf), strict=True))
+                frame = frame.filter(self._gain(measure).is_between(low, high))
         name, down = wanted.sort.removeprefix("-"), wanted.sort.startswith("-")
         if not name:
             return frame
@@ -328,10 +329,14 @@ class ShownPairs:
             by, down = self._gain(wanted.measure), (name == "gain") != down
         return frame.sort(by, descending=down, nulls_last=True, maintain_order=True)
 
-    def page(self, wanted: Wanted, page: int = 1, size: int = PAGE_ROWS) -> PairPage:
-        """Return one page of the pairs that match the filters; a page after the last one is empty."""
-        frame = self.selection(wanted)
-        size = min(size, MOST_ROWS)
+    def _gain(self, measure: str | None) -> pl.Expr:
+        """Return the gain of a measure, by default of the first one; null if it is not defined."""
+        name = measure or (self.measures[0] if self.measures else None)
+        return pl.lit(0.0) if name is None else pl.col(gain_column(name)).fill_nan(None)
+
+    def page(self, wanted: PairFilter) -> PairPage:
+        """Return the page of the pairs that match the filters; a page after the last one is empty."""
+        frame, page, size = self.selection(wanted), wanted.page, wanted.size
         count, rows = pl.collect_all([frame.select(pl.len()), frame.slice((page - 1) * size, size)])
         total = int(count.item())
         pages = max(1, -(-total // size))
@@ -355,11 +360,6 @@ def _number(value: float | None) -> float | None:
 def as_tsv(frame: pl.LazyFrame, path: Path) -> None:
     """Write the pairs as tab-separated values; cells that a spreadsheet would read as formulas are escaped."""
     frame.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'$1")).sink_csv(path, separator="\t")
-
-
-def as_parquet(frame: pl.LazyFrame, path: Path) -> None:
-    """Write the pairs as Parquet."""
-    frame.sink_parquet(path)
 
 
 # Bin the gains of pairs in lean and effectiveness into cells of a chart, for any number of pairs.
@@ -397,7 +397,7 @@ class GainCells:
     unknown: int
 
 
-def gain_cells(table: ShownPairs, wanted: Wanted) -> GainCells | None:
+def gain_cells(table: ShownPairs, wanted: PairFilter) -> GainCells | None:
     """Bin the pairs that match the filters, ignoring bounds on gains.
 
     None if the selector does not have measures of both effectiveness and lean.
@@ -406,24 +406,20 @@ def gain_cells(table: ShownPairs, wanted: Wanted) -> GainCells | None:
     if effectiveness is None or lean is None:
         return None
     columns = [pl.col(gain_column(name)).fill_null(np.nan) for name in (lean, effectiveness)]
-    free = replace(wanted, sort="", lean_min=None, lean_max=None, effectiveness_min=None, effectiveness_max=None)
-    frames = [one.select(columns) for one in (table.selection(Wanted()), table.selection(free))]
-    (every, _), (fitting, unknown) = (_known(one) for one in pl.collect_all(frames))
-    span = _ends(every[0]), _ends(every[1])
+    free = wanted.but(sort="", lean_min=None, lean_max=None, effectiveness_min=None, effectiveness_max=None)
+    frames = [one.select(columns) for one in (table.selection(PairFilter()), table.selection(free))]
+    unknown, gains = list[int](), list[tuple[Floats, Floats]]()
+    for frame in pl.collect_all(frames):
+        x, y = (frame.to_series(side).to_numpy() for side in (0, 1))
+        both = ~(np.isnan(x) | np.isnan(y))
+        unknown.append(int((~both).sum()))
+        gains.append((x[both], y[both]))
+    every, fitting = gains
+    ends = [(float(side.min()), float(side.max())) if len(side) else (0.0, 0.0) for side in every]
+    span = ends[0], ends[1]
     tolerance = float(table.manifest.settings.get("tolerance", 0.0))
     made = [_cells(x, y, span, tolerance) for x, y in (fitting, every)]
-    return GainCells(lean, effectiveness, made[0], made[1], span, unknown)
-
-
-def _known(frame: pl.DataFrame) -> tuple[tuple[Floats, Floats], int]:
-    """Return the gains of the pairs that have both, and the number of the other pairs."""
-    x, y = (frame.to_series(side).to_numpy() for side in (0, 1))
-    known = ~(np.isnan(x) | np.isnan(y))
-    return (x[known], y[known]), int((~known).sum())
-
-
-def _ends(values: Floats) -> Ends:
-    return (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+    return GainCells(lean, effectiveness, made[0], made[1], span, unknown[1])
 
 
 def _cells(x: Floats, y: Floats, span: tuple[Ends, Ends], tolerance: float) -> PairCells:

@@ -118,26 +118,15 @@ def recorded_plan(store: Store) -> RecordedPlan | None:
     return RecordedPlan(recipe, source, groups, {str(step): str(key) for step, key in last["steps"]})
 
 
-def recorded_recipe(store: Store) -> Recipe | None:
-    """Return the recipe of the recorded plan; None if there is no plan."""
-    found = recorded_plan(store)
-    return None if found is None else found.recipe
+def step_of(store: Store, name: str) -> tuple[Manifest, Mapping[str, Any]]:
+    """Return a finished step by name, and its provenance (time, machine) if it is known.
 
-
-@dataclass(frozen=True)
-class StepFile:
-    """The manifest of a step, and its provenance (time, machine) if it is known."""
-
-    manifest: Manifest
-    made: Mapping[str, Any]
-
-
-def step_of(store: Store, name: str) -> StepFile:
-    """Return a finished step by name; only names that the store lists are accepted."""
+    Only names that the store lists are accepted.
+    """
     known = {name_of(one): one for one in store.steps()}
     check_name("step", name, known)
     try:
         made = json.loads(store.files.read(f"{name}/provenance.json"))
     except (OSError, ValueError):
         made = {}
-    return StepFile(known[name], made if isinstance(made, dict) else {})
+    return known[name], made if isinstance(made, dict) else {}

@@ -118,7 +118,10 @@ def audit(
     if not runs:
         raise ConfigError("audit: choose a run, or upload one")
     queries = set().union(*(run.lines["query_id"].unique().to_list() for run in runs.values()))
-    judged = _judgements(qrels, explorer, queries)
+    judged: pl.DataFrame | Mapping[str, Mapping[str, int]] | None = None if qrels is None else qrels.lines
+    if qrels is None and explorer is not None and queries & explorer.searched.known.grades.keys():
+        # All judgements, as in askew measure: a judged query without results in a run counts as zero.
+        judged = explorer.searched.known.grades
     ranked = pl.concat([run.lines["doc_id"] for run in runs.values()]).unique().to_list()
     docs = None if explorer is None else explorer.texts_by_id(ranked)
     if docs is not None and not docs:
@@ -126,7 +129,11 @@ def audit(
             "audit: none of the documents of these runs is in the collection of this explorer; choose runs on this "
             "collection"
         )
-    wanted = _wanted(explorer, judged is not None)
+    # The measures of the explorer for which the input exists.
+    if explorer is not None:
+        wanted = [one.text for one in explorer.scorer.those(judged is not None)]
+    else:
+        wanted = [] if judged is None else list(WITH_JUDGEMENTS)
     if not wanted:
         raise DataError("audit: nothing can be measured, because there are neither judgements nor texts of documents")
     groups = None if explorer is None else explorer.counting.groups
@@ -142,21 +149,3 @@ def audit(
     measured_queries = set().union(*(run.query_ids for run in report.runs))
     known = {} if explorer is None else explorer.searched.known.texts
     return Audit(report, compared, {query: text for query, text in known.items() if query in measured_queries})
-
-
-def _wanted(explorer: Explorer | None, judged: bool) -> list[str]:
-    """Return the measures of the explorer for which the input exists."""
-    if explorer is None:
-        return list(WITH_JUDGEMENTS) if judged else []
-    return [one.text for one in explorer.scorer.those(judged)]
-
-
-def _judgements(
-    qrels: QrelsFile | None, explorer: Explorer | None, queries: set[str]
-) -> pl.DataFrame | Mapping[str, Mapping[str, int]] | None:
-    """Return the given judgements, or those of the collection; None if there are none for these queries."""
-    if qrels is not None:
-        return qrels.lines
-    known = {} if explorer is None else explorer.searched.known.grades
-    # All judgements, as in askew measure: a judged query without results in a run counts as zero.
-    return known if queries & known.keys() else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from askew.core.errors import AskewError, ConfigError, StoreError
 from askew.core.groups import Groups
 from askew.core.plugins import names
 from askew.core.protocols import FilterPlugin, JudgingFilter, RankerPlugin, ReformulatorPlugin
-from askew.core.ranking import Floats
 from askew.core.store.manifest import Manifest
 from askew.core.store.store import Store
 from askew.data.collection import Collection, open_collection
@@ -33,7 +33,6 @@ from askew.search.bm25.ranker import Bm25Ranker
 from askew.search.disk import TEXTS, StoredTexts, read_doc_ids, read_header
 from askew.search.retrieve import compose, is_engine, make_ranker
 from askew.ui.explorer.answers import NOT_ENGLISH, is_english
-from askew.ui.explorer.leaning import originals_values
 from askew.ui.explorer.plan import RecordedPlan, rows_of
 
 # Find the reformulations of a query in a store: its pairs, or those that ship with the demo.
@@ -78,12 +77,12 @@ class StoredPairs:
                  if one.method == _REPLAYED}  # fmt: skip
         if not named:
             return None
+
+        def passages() -> FirstPass:
+            raise AssertionError("this reformulator only reads stored reformulations, so it must not request passages")
+
         filters = [make_filter(one, self._plan.groups) for one in recipe.tables("filter")]
-        return ReformulateStage(named, _no_passages, ""), Keep(filters)
-
-
-def _no_passages() -> FirstPass:
-    raise AssertionError("this reformulator only reads stored reformulations, so it must not request passages")
+        return ReformulateStage(named, passages, ""), Keep(filters)
 
 
 # The queries of a collection, found by their text, and their judgements.
@@ -99,19 +98,18 @@ class Known:
     """Queries and judgements; a text that several queries share belongs to the first of them."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
-    ids: Mapping[str, str] = field(default_factory=dict)
     grades: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @cached_property
+    def _ids(self) -> dict[str, str]:
+        return {words_of(text): query_id for query_id, text in reversed(list(self.texts.items()))}
 
     def find(self, text: str, query_id: str | None = None) -> str | None:
         """Return the id of the query with this text; ``query_id`` chooses among several."""
         named = self.texts.get(query_id) if query_id is not None else None
         if named is not None and words_of(named) == words_of(text):
             return query_id
-        return self.ids.get(words_of(text))
-
-    def judged(self, query_id: str | None) -> Mapping[str, int] | None:
-        """Return the judgements of a query; None if it has none."""
-        return None if query_id is None else self.grades.get(query_id)
+        return self._ids.get(words_of(text))
 
 
 def known_of(collection: Collection) -> Known:
@@ -125,16 +123,7 @@ def known_of(collection: Collection) -> Known:
         columns = (collection.judgements[name].to_pylist() for name in ("query_id", "doc_id", "relevance"))
         for query, doc, grade in zip(*columns, strict=True):
             grades.setdefault(query, {})[doc] = int(grade)
-    return Known(texts, _by_words(texts), grades)
-
-
-def remembered(store: Store, scores: Manifest | None) -> Known:
-    """Return the queries of a store, without judgements, from the step that scored them."""
-    if scores is None:
-        return Known()
-    rows = originals_of(store, scores).select("query_id", "text")
-    texts = dict(rows.iter_rows())
-    return Known(texts, _by_words(texts))
+    return Known(texts, grades)
 
 
 def originals_of(store: Store, scores: Manifest) -> pl.DataFrame:
@@ -142,13 +131,6 @@ def originals_of(store: Store, scores: Manifest) -> pl.DataFrame:
     if not scores.parts:
         return pl.DataFrame(schema={"query_id": pl.String, "text": pl.String})
     return rows_of(store, scores).filter(pl.col("method") == ORIGINAL).collect()
-
-
-def _by_words(texts: Mapping[str, str]) -> dict[str, str]:
-    ids: dict[str, str] = {}
-    for query_id, text in texts.items():
-        ids.setdefault(words_of(text), query_id)
-    return ids
 
 
 DEPTH = 100
@@ -161,7 +143,7 @@ class SearchedCollection:
     """A collection that can be searched, with its queries, judgements, methods and filters.
 
     ``terms`` is an index with texts. The top ``depth`` documents are measured. ``stored`` returns the reformulations of
-    a query in the store, by its id and text; ``typical`` returns the values of a measure for the queries of the store.
+    a query in the store, by its id and text; ``originals`` has the scored queries of the store.
     """
 
     name: str
@@ -175,7 +157,7 @@ class SearchedCollection:
     first_pass: FirstPass | None = None
     depth: int = DEPTH
     stored: Callable[[str, str], pa.Table | None] | None = None
-    typical: Callable[[str], Floats] | None = None
+    originals: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -243,24 +225,19 @@ class Place:
 
     def known(self) -> tuple[Known, str]:
         """Return the queries and, if they have not changed since the build, the judgements; and a note if they have."""
-        changed = self._changed()
-        if not changed and self.resources is not None:
-            return known_of(self.resources.collection), ""
-        said = f"{changed}, so the judgements are not read and effectiveness is not measured."
-        return remembered(self.store, self.plan.manifest(self.store, "scores")), said
-
-    def _changed(self) -> str:
-        if self.resources is None:
-            return NO_FILES
-        first = self.plan.manifest(self.store, next(iter(self.plan.keys), ""))
-        scores = self.plan.manifest(self.store, "scores")
-        try:
-            same = (first is None or first.input_key == self.resources.queries.key) and (
-                scores is None or scores.settings.get("judgements") == self.resources.judgements.key
-            )
-        except (AskewError, OSError):
-            return NO_FILES
-        return "" if same else OTHER_FILES
+        first, scores = (self.plan.manifest(self.store, step) for step in (next(iter(self.plan.keys), ""), "scores"))
+        changed = NO_FILES
+        if self.resources is not None:
+            with contextlib.suppress(AskewError, OSError):
+                same = (first is None or first.input_key == self.resources.queries.key) and (
+                    scores is None or scores.settings.get("judgements") == self.resources.judgements.key
+                )
+                if same:
+                    return known_of(self.resources.collection), ""
+                changed = OTHER_FILES
+        rows = [] if scores is None else originals_of(self.store, scores).select("query_id", "text").iter_rows()
+        note = f"{changed}, so the judgements are not read and effectiveness is not measured."
+        return Known(dict(rows)), note
 
 
 def place_of(plan: RecordedPlan, store: Store, given: str | None = None) -> Place:
@@ -280,19 +257,19 @@ def place_of(plan: RecordedPlan, store: Store, given: str | None = None) -> Plac
 def searched_by_plan(place: Place) -> tuple[SearchedCollection, list[str]]:
     """Open the collection of a store as its build read it, with notes if its files have changed."""
     ranker, depth, terms = place.open_ranker()
-    known, said = place.known()
-    notes = [said] if said else []
-    if not said and not place.same_documents:
+    known, note = place.known()
+    notes = [note] if note else []
+    if not note and not place.same_documents:
         notes = [f"{OTHER_FILES}: the documents are those of the index in the store."]
     name = _collection_name(place.plan.source)
     texts = StoredTexts(terms, read_header(terms)["documents"])
-    found = SearchedCollection(name, ranker, ranker_words(ranker), terms, texts, known, depth=depth)
-    stored = StoredPairs(place.store, place.plan)
+    stored = StoredPairs(place.store, place.plan).reformulations
     scores = place.plan.manifest(place.store, "scores")
-    if scores is None:
-        return replace(found, stored=stored.reformulations), notes
-    originals = originals_of(place.store, scores)
-    return replace(found, stored=stored.reformulations, typical=partial(originals_values, originals)), notes
+    originals = None if scores is None else originals_of(place.store, scores)
+    words = ranker_words(ranker)
+    return SearchedCollection(
+        name, ranker, words, terms, texts, known, depth=depth, stored=stored, originals=originals
+    ), notes
 
 
 def searched_index(index: Path, collection: str | None, retrieve: Mapping[str, Any]) -> SearchedCollection:
@@ -390,8 +367,15 @@ class Writer:
         foreign = {row for row in few if self._english and not is_english(queries[row][1])}
         rows = [row for row in few if row not in foreign]
         made = dict(zip(rows, self._written([queries[row] for row in rows]), strict=True))
-        tables = [pa.concat_tables([one, made[row][0]]) if row in made else one for row, one in enumerate(known)]
-        scored = self._scored([_distinct(table) for table in tables])
+        tables = []
+        for row, one in enumerate(known):
+            table = pa.concat_tables([one, made[row][0]]) if row in made else one
+            # Of equal texts, the first is kept.
+            texts = [words_of(text) for text in table["text"].to_pylist()]
+            tables.append(
+                table.take(pa.array(sorted({text: at for at, text in reversed(list(enumerate(texts)))}.values())))
+            )
+        scored = self._scored(tables)
         return [
             Written(table, made[row][1], tuple(self._stage.methods)) if row in made
             else Written(table, {}, (), (NOT_ENGLISH,) if row in foreign else ())
@@ -438,9 +422,18 @@ class Writer:
         if not pairs:
             return list(tables)
         scores = iter(self._judge.score(*map(list, zip(*pairs, strict=True))))
-        return [
-            _with_scores(table, {row: next(scores) for row in rows}) for table, rows in zip(tables, places, strict=True)
-        ]
+        found = []
+        for made, rows in zip(tables, places, strict=True):
+            table, judged = made, {row: next(scores) for row in rows}
+            for column, output in (("p_same", "same"), ("p_natural", "natural")):
+                values = [
+                    judged[row][output] if row in judged else value
+                    for row, value in enumerate(table[column].to_pylist())
+                ]
+                at = table.column_names.index(column)
+                table = table.set_column(at, column, pa.array(values, pa.float64()))
+            found.append(table)
+        return found
 
     @cached_property
     def _judge(self) -> JudgingFilter:
@@ -462,20 +455,3 @@ def _plain(table: pa.Table) -> pa.Table:
 
 def _flagged(table: pa.Table, stored: bool) -> pa.Table:
     return table.append_column("stored", pa.array([stored] * table.num_rows, pa.bool_()))
-
-
-def _with_scores(table: pa.Table, scores: Mapping[int, Mapping[str, float]]) -> pa.Table:
-    """Set the probabilities of some rows."""
-    for column, output in (("p_same", "same"), ("p_natural", "natural")):
-        values = table[column].to_pylist()
-        for row, one in scores.items():
-            values[row] = one[output]
-        table = table.set_column(table.column_names.index(column), column, pa.array(values, pa.float64()))
-    return table
-
-
-def _distinct(table: pa.Table) -> pa.Table:
-    """Remove duplicate texts, keeping the first."""
-    words = pa.array([words_of(text) for text in table["text"].to_pylist()], pa.string())
-    first = {word: row for row, word in reversed(list(enumerate(words.to_pylist())))}
-    return table.take(pa.array(sorted(first.values()), pa.int64()))

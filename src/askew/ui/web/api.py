@@ -13,7 +13,7 @@ from askew.data.memory import judgements_in_memory, run_in_memory
 from askew.ui.explorer.answers import Alternatives, Answer, Comparison
 from askew.ui.explorer.explorer import TOP, Explorer, MeasuredText, measure_text
 from askew.ui.explorer.opening import Opening
-from askew.ui.explorer.pairs import PairPage, Wanted
+from askew.ui.explorer.pairs import PairFilter, PairPage
 from askew.ui.explorer.plan import plan_of
 from askew.ui.explorer.runs import audit
 from askew.ui.web import schemas as s
@@ -181,7 +181,7 @@ def _measured(opened: Opened, body: s.MeasureBatch) -> bytes:
 
 
 @router.get("/pairs", responses=_documented(PairPage), summary="Pairs of a query and its reformulation in the dataset")
-async def pairs(site: Here, asked: Annotated[s.PairFilter, Query()]) -> Response:
+async def pairs(site: Here, asked: Annotated[PairFilter, Query()]) -> Response:
     """Pairs of an original query and a reformulation with their gains, filtered, sorted, one page at a time."""
     opened = await site.opened()
     return json_reply(await site.work.run(lambda: as_json(PairPage, _page(site, opened, asked))))
@@ -202,10 +202,5 @@ async def pairs_batch(site: Here, body: s.PairBatch) -> Response:
     return json_reply(await site.work.run(make, len(body.requests)))
 
 
-def wanted_of(asked: s.PairFilter) -> Wanted:
-    """Convert a filter of the REST service to a filter of the dataset."""
-    return Wanted(**asked.model_dump(exclude={"dataset", "page", "size"}))
-
-
-def _page(site: Site, opened: Opening, asked: s.PairFilter) -> PairPage:
-    return site.pairs(opened, asked.dataset).page(wanted_of(asked), asked.page, asked.size)
+def _page(site: Site, opened: Opening, asked: PairFilter) -> PairPage:
+    return site.pairs(opened, asked.dataset).page(asked)

@@ -17,7 +17,8 @@ from askew.core.version import __version__
 from askew.ui.explorer.answers import Answer, Variant
 from askew.ui.explorer.explorer import LONGEST, Explorer, measure_text
 from askew.ui.explorer.opening import Sources, open_sources
-from askew.ui.web.schemas import QueryText, whole_text
+from askew.ui.explorer.pairs import whole_text
+from askew.ui.web.schemas import QueryText
 
 # Short replies for a language model, from the answers of the explorer: the values that decide come first, texts are
 # cut, full lists only on request.

@@ -6,39 +6,21 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from fastapi import Query
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from askew.ui.explorer.answers import Alternatives, Setting, Sides, Value
 from askew.ui.explorer.explorer import LONGEST, MOST_RESULTS, TOP
 from askew.ui.explorer.opening import Opening
-from askew.ui.explorer.pairs import CHOSEN, MOST_ROWS, PAGE_ROWS, SIDES, SORTS
+from askew.ui.explorer.pairs import CHOSEN, MOST_CHARS, Finite, PairFilter, ShortText, whole_text
 from askew.ui.explorer.plan import StepNode
 from askew.ui.explorer.runs import MISSING_TEXT, UNANSWERED
 from askew.ui.web.replies import ErrorFacts
 
-MOST_CHARS = 500
 MOST_BATCH = 50
-MOST_PAGE = 1_000_000
 T = TypeVar("T")
 
 
-def whole_text(text: str) -> str:
-    """Refuse texts with NUL or surrogate characters, which other code could not write."""
-    if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
-        raise ValueError("expected valid text, found NUL or surrogate characters")
-    return text
-
-
-def _none_if_empty(given: object) -> object:
-    """Convert an empty text to None. A form sends an empty field as an empty text."""
-    return None if given == "" else given
-
-
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Bound = Annotated[Finite | None, BeforeValidator(_none_if_empty)]
-Order = Annotated[str, Field(pattern=rf"^(|gain|loss|-?({'|'.join((*SORTS, *SIDES))}))$")]
 QueryText = Annotated[str, Field(min_length=1, max_length=MOST_CHARS, pattern=r"\S"), AfterValidator(whole_text)]
-ShortText = Annotated[str, Field(max_length=MOST_CHARS), AfterValidator(whole_text)]
 Results = Annotated[int, Field(ge=1, le=MOST_RESULTS)]
 Count = Annotated[Results, Query(description="How many results.")]
 Asked = Annotated[QueryText, Query(description="The query.", openapi_examples={
@@ -98,28 +80,6 @@ class MeasureBatch(_Body):
     model_config = ConfigDict(json_schema_extra={"examples": [
         {"runs": {"mine": {"care-q02": {"care-07": 2.0, "care-17": 1.5}}}, "missing": "error"}
     ]})  # fmt: skip
-
-
-class PairFilter(_Body):
-    """Filters for the pairs of a dataset, and the page to return."""
-
-    dataset: ShortText = ""
-    text: ShortText = ""
-    subset: ShortText = ""
-    outcome: ShortText = ""
-    method: ShortText = ""
-    kind: ShortText = ""
-    group: ShortText = ""
-    label: ShortText = ""
-    measure: ShortText = ""
-    least: Bound = None
-    lean_min: Bound = None
-    lean_max: Bound = None
-    effectiveness_min: Bound = None
-    effectiveness_max: Bound = None
-    sort: Order = ""
-    page: Annotated[int, Field(ge=1, le=MOST_PAGE)] = 1
-    size: Annotated[int, Field(ge=1, le=MOST_ROWS)] = PAGE_ROWS
 
 
 class ChosenFilter(PairFilter):

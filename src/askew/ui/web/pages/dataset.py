@@ -14,11 +14,10 @@ from askew.core.store.manifest import Manifest
 from askew.report import markup as n
 from askew.report.charts import UNDER, WIDTH, About, Plot, axis, numeric_frame, numeric_plot, picture, zero_lines
 from askew.report.markup import number
-from askew.ui.explorer.pairs import CHOSEN, EVERY, SIDES, GainCells, PairPage, ShownPairs
+from askew.ui.explorer.pairs import CHOSEN, EVERY, SIDES, GainCells, PairFilter, PairPage, ShownPairs
 from askew.ui.web.markup import Markup, address, below, element, join, shown, tag
 from askew.ui.web.pages import parts as p
 from askew.ui.web.pages.shell import Page
-from askew.ui.web.schemas import PairFilter
 
 # The chart of a dataset: gain in lean against gain in effectiveness. Users select pairs by drawing a rectangle.
 

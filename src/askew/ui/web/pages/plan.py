@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from askew.core.address import without_secret_values
+from askew.core.store.manifest import Manifest
 from askew.report import markup as n
 from askew.report.charts import About, picture, shortened, text
-from askew.ui.explorer.plan import StepFile, StepNode, name_of
+from askew.ui.explorer.plan import StepNode, name_of
 from askew.ui.web.markup import Markup, below, element, shown, tag
 from askew.ui.web.pages import parts as p
 from askew.ui.web.pages.shell import Page
@@ -187,13 +188,12 @@ def _dropped(dropped: Mapping[str, int]) -> str:
     return "; ".join(f"{count:,} {shown(why)}" for why, count in dropped.items()) or n.NONE
 
 
-def step_page(found: StepFile, note: str) -> Page:
-    """Show the manifest of one step."""
-    one = found.manifest
+def step_page(one: Manifest, made: Mapping[str, Any], note: str) -> Page:
+    """Show the manifest of one step, and what is known of how it was made."""
     facts = [
         ("stage", f"{one.stage}, version {one.version}"), ("key", one.key), ("reads", one.input_key),
         ("rows in", n.count(one.rows_in)), ("rows out", n.count(one.rows_out)), ("dropped", _dropped(one.dropped)),
-        *((str(key), str(value)) for key, value in sorted(found.made.items())),
+        *((str(key), str(value)) for key, value in sorted(made.items())),
     ]  # fmt: skip
     listed = tag("dl", *(part for name, value in facts for part in (tag("dt", shown(name)), tag("dd", shown(value)))))
     settings = tag("pre", json.dumps(without_secret_values(one.settings), indent=2, ensure_ascii=False, sort_keys=True))

@@ -12,6 +12,7 @@ from askew.measures.requested import listed
 from askew.ui.explorer.answers import ORDERS
 from askew.ui.explorer.explorer import MOST_RESULTS, TOP, Explorer
 from askew.ui.explorer.opening import Opening, demo_queries
+from askew.ui.explorer.pairs import ShortText
 from askew.ui.web import schemas as s
 from askew.ui.web.api import Here
 from askew.ui.web.guard import COOKIE, SECONDS, client_of
@@ -76,8 +77,8 @@ async def static(name: str) -> Response:
 
 @router.get("/")
 async def search_page(
-    site: Here, q: s.ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP, sort: s.ShortText = "",
-    reformulations: s.ShortText = "",
+    site: Here, q: ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP, sort: ShortText = "",
+    reformulations: ShortText = "",
 ) -> Response:  # fmt: skip
     """Search. Reformulations are loaded after the results, or shown with them if the link requests it."""
     if not q.strip() and site.opened_now is None and site.settings.sources.is_demo:
@@ -124,7 +125,7 @@ async def reformulations_part(
 
 
 @router.get("/verdict")
-async def verdict_part(site: Here, q: s.QueryText, to: s.QueryText, query_id: s.ShortText = "") -> Response:
+async def verdict_part(site: Here, q: s.QueryText, to: s.QueryText, query_id: ShortText = "") -> Response:
     """Send the verdict on a typed reformulation, which is loaded into the page."""
     explorer = await site.explorer()
 
@@ -141,8 +142,8 @@ def examples_of(known: Sequence[str]) -> list[str]:
 
 @router.get("/compare")
 async def compare_page(
-    site: Here, q: s.ShortText = "", to: s.ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP,
-    query_id: s.ShortText = "",
+    site: Here, q: ShortText = "", to: ShortText = "", k: Annotated[int, Query(ge=1, le=MOST_RESULTS)] = TOP,
+    query_id: ShortText = "",
 ) -> Response:  # fmt: skip
     """Compare a query and a reformulation."""
     note = note_of(await site.opened())

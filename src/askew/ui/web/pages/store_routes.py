@@ -19,12 +19,12 @@ from askew.data.runs import Run, read_run
 from askew.logs.page import read_log_report
 from askew.study.audit.report import read_audit
 from askew.ui.explorer.opening import Opening
-from askew.ui.explorer.pairs import as_parquet, as_tsv, datasets, gain_cells
+from askew.ui.explorer.pairs import ShortText, as_tsv, datasets, gain_cells
 from askew.ui.explorer.plan import plan_of, step_of
 from askew.ui.explorer.runs import MISSING_TEXT, Audit
 from askew.ui.explorer.runs import audit as measured
 from askew.ui.web import schemas as s
-from askew.ui.web.api import Here, wanted_of
+from askew.ui.web.api import Here
 from askew.ui.web.lane import Opened
 from askew.ui.web.pages import audit, plan
 from askew.ui.web.pages import dataset as pairs
@@ -43,7 +43,7 @@ _AUDIT_COMMANDS = (
 )
 _LOG_COMMANDS = ("To analyze a log, run ", "askew logs --demo --out LOGS", "askew serve --logs LOGS")
 Filter = Annotated[s.ChosenFilter, Query()]
-_WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {"parquet": as_parquet, "tsv": as_tsv}
+_WRITERS: dict[str, Callable[[pl.LazyFrame, Path], object]] = {"parquet": pl.LazyFrame.sink_parquet, "tsv": as_tsv}
 
 
 @router.get("/pairs")
@@ -59,10 +59,8 @@ def _pairs(site: Site, opened: Opening, asked: s.ChosenFilter) -> Page:
     if not known:
         return empty_page("Dataset", "/pairs", "There are no pairs in this store.", note)
     table = site.pairs(opened, asked.dataset)
-    wanted = wanted_of(asked)
-    found = table.page(wanted, asked.page, asked.size)
     can_open = opened.can_compare(table.name)
-    view = pairs.PairsView(table, found, table.facets(wanted), gain_cells(table, wanted), known, can_open)
+    view = pairs.PairsView(table, table.page(asked), table.facets(asked), gain_cells(table, asked), known, can_open)
     return pairs.pairs_page(view, asked, note)
 
 
@@ -76,7 +74,7 @@ async def selection(site: Here, ending: str, asked: Filter) -> Response:
     path = Path(folder.name) / f"pairs.{ending}"
 
     def write() -> None:
-        _WRITERS[ending](site.pairs(opened, asked.dataset).selection(wanted_of(asked)), path)
+        _WRITERS[ending](site.pairs(opened, asked.dataset).selection(asked), path)
 
     try:
         await site.work.run(write)
@@ -88,8 +86,8 @@ async def selection(site: Here, ending: str, asked: Filter) -> Response:
 
 @router.get("/runs")
 async def runs_page(
-    site: Here, run: Annotated[list[str] | None, Query(max_length=MOST_RUNS)] = None, qrels: s.ShortText = "",
-    measure: s.ShortText = "", missing: s.ShortText = MISSING_TEXT,
+    site: Here, run: Annotated[list[str] | None, Query(max_length=MOST_RUNS)] = None, qrels: ShortText = "",
+    measure: ShortText = "", missing: ShortText = MISSING_TEXT,
 ) -> Response:  # fmt: skip
     """Runs."""
     opened = await site.opened()
@@ -204,7 +202,7 @@ def _check(_: Opened, sent: list[Upload]) -> None:
 
 
 @router.get("/audit")
-async def audit_page(site: Here, request: Request, name: s.ShortText = "") -> Response:
+async def audit_page(site: Here, request: Request, name: ShortText = "") -> Response:
     """Audit."""
     if "run" in request.query_params:  # a link of an earlier version, where this was the address of runs
         return RedirectResponse(f"/runs?{request.url.query}", 308)
@@ -236,15 +234,15 @@ def _plan(site: Site, opened: Opening) -> Page:
 async def step_page(site: Here, name: str) -> Response:
     """The manifest of a step, as a page."""
     opened = await site.opened()
-    return html(await site.work.run(lambda: plan.step_page(step_of(opened.store, name), note_of(opened))))
+    return html(await site.work.run(lambda: plan.step_page(*step_of(opened.store, name), note_of(opened))))
 
 
 @router.get("/plan/{name}/manifest.json")
 async def manifest(site: Here, name: str) -> Response:
     """The manifest of a step, as JSON."""
     opened = await site.opened()
-    found = await site.work.run(lambda: step_of(opened.store, name))
-    return Response(found.manifest.to_json(), media_type="application/json")
+    found, _ = await site.work.run(lambda: step_of(opened.store, name))
+    return Response(found.to_json(), media_type="application/json")
 
 
 @router.get("/logs")
