@@ -93,11 +93,12 @@ def test_explorer_and_selection_agree_where_several_measures_decide(six, toleran
     old, new = (dict(zip(names, part, strict=True)) for part in (six[:3], six[3:]))
     rows = pl.concat([scored(old, new).with_columns(pl.Series("ARaB_tc_10", [old[names[2]], new[names[2]]]))])
     pairs = make_pairs(rows, ways, names[:1], names[1:], tolerance).table
-    gains = {name: float(ways[name].gain(old[name], new[name])) for name in names}
+    gains = {name: np.array([ways[name].gain(old[name], new[name])]) for name in names}
     sides = Sides(tuple(names[:1]), tuple(names[1:]), tolerance)
-    assert sides.outcome(gains) == pairs["outcome"][0]
-    assert sides.lean_verdict(gains) == pairs["outcome"][0].partition("-")[2]
-    assert sides.outcome({**gains, EFFECT: None}) is None and sides.lean_verdict({**gains, EFFECT: None}) is not None
+    assert sides.outcomes(gains, 1) == [pairs["outcome"][0]]
+    assert sides.lean_verdicts(gains, 1) == [pairs["outcome"][0].partition("-")[2]]
+    unjudged = {**gains, EFFECT: np.array([math.nan])}
+    assert sides.outcomes(unjudged, 1) == [None] and sides.lean_verdicts(unjudged, 1) != [None]
 
 
 @given(quadruples, st.sampled_from([0.0, 0.25, 0.5, 0.1]))
