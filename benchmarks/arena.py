@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 from negatives_data import TESTS, Seen, documents, open_test_set
 
 import askew
@@ -144,7 +146,22 @@ def run(options: argparse.Namespace) -> None:
     os.chdir(folder.parent)
     askew.bench(folder.name, [*methods, *chosen], measures, runs=runs or None, settings=settings, progress=progress)
     end = f"-seed{options.seed}" if options.seed is not None else "" if options.base == "bm25" else f"-{options.base}"
-    shutil.copyfile(out / SCORES, KEPT / f"{options.collection}{end}.parquet")
+    keep(out / SCORES, KEPT / f"{options.collection}{end}.parquet")
+
+
+def keep(scores: Path, file: Path) -> None:
+    """Scores with 32 bits: enough for the printed digits, and half as large."""
+    table = pq.read_table(scores)
+    narrow = [field.with_type(pa.float32()) if pa.types.is_float64(field.type) else field for field in table.schema]
+    schema = pa.schema(narrow, table.schema.metadata)
+    pq.write_table(
+        table.cast(schema),
+        file,
+        compression="zstd",
+        compression_level=19,
+        write_statistics=False,
+        use_dictionary=["method", "query_id"],
+    )
 
 
 def seeded(seed: int | None) -> dict[str, dict[str, int]]:
@@ -239,7 +256,8 @@ def cell_text(cell: Any) -> str:
         return f"{cell.mean:.4f}"
     if cell.change is None:
         return "-"
-    return f"{cell.change:+.1f}%" + (f" [{cell.low:+.0f}, {cell.high:+.0f}]" if cell.has_interval else "")
+    interval = "" if cell.low is None or cell.high is None else f" [{cell.low:+.0f}, {cell.high:+.0f}]"
+    return f"{cell.change:+.1f}%{interval}"
 
 
 def main() -> None:

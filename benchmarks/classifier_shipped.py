@@ -13,6 +13,7 @@ The annotated queries are for research only: neither they nor their labels are p
 
 from __future__ import annotations
 
+import gzip
 import json
 import zlib
 from collections import Counter
@@ -36,7 +37,7 @@ from askew.train.classifier import LabeledTexts
 from askew.train.scores import classifier_scores
 
 HERE = Path(__file__).parent / "reformulation"
-KEPT, OPEN, CARD = HERE / "groups_predictions.npz", HERE / "groups.jsonl", HERE / "groups_card.md"
+KEPT, OPEN, CARD = HERE / "groups_predictions.npz", HERE / "groups.jsonl.gz", HERE / "groups_card.md"
 FOLDER = DATA / "adapters" / ADAPTER
 LABELS = {"n": 0, "f": 1, "m": 2}
 FOLDS = 5
@@ -46,7 +47,7 @@ TOLERANCE = 0.05
 
 def open_rows() -> tuple[list[dict[str, str]], Any, Any]:
     """The open queries of one class, their labels and folds."""
-    rows = [json.loads(line) for line in OPEN.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in gzip.decompress(OPEN.read_bytes()).decode().splitlines()]
     rows = [row for row in rows if row["label"] in LABELS]
     folds = np.array([zlib.crc32(row["query"].lower().encode()) % FOLDS for row in rows])
     return rows, np.array([LABELS[row["label"]] for row in rows]), folds

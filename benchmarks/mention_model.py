@@ -4,8 +4,8 @@
     python benchmarks/mention_model.py --data DATA --labels FILE ... --measure FOLDER          measure again
     python benchmarks/mention_model.py --data DATA --labels FILE ... --out FOLDER/K --fold K   without a fold, 0 to 4
 
-``FILE`` holds one label per line (README.md in ``benchmarks/mentions`` has the fields). The labels that askew brings,
-``benchmarks/mentions/labels.jsonl``, are for training; a row with the field ``split`` belongs to that split. ``DATA``
+``FILE`` holds one label per line (README.md in ``benchmarks/mentions`` has the fields). The labels of askew,
+``benchmarks/mentions/labels.jsonl.gz``, are for training; a row with the field ``split`` belongs to that split. ``DATA``
 has the collections (``NAME/docs.tsv``: id, TAB, text) and GrepBiasIR in ``gender_queries/grepbiasir``.
 MS MARCO's passages are for research only, so that no row of them is trained on; nor are clipped words, which a rule
 finds. Documents of the test split are left out of training; ``--with-test-documents`` trains on what other queries
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gzip
 import json
 import random
 import sys
@@ -40,7 +41,7 @@ from askew.models.mention import MentionTokens, encode_mentions, pad_mentions
 # training.low_rank is in tools/, which is not a package of askew.
 sys.path.append(str(Path(__file__).parent.parent / "tools"))
 
-LABELS = Path(__file__).parent / "mentions" / "labels.jsonl"
+LABELS = Path(__file__).parent / "mentions" / "labels.jsonl.gz"
 GREPBIAS = "grepbiasir"
 # Of these no row is trained on: their terms allow research alone.
 TEST_ONLY = ("msmarco_dl1920",)
@@ -86,9 +87,15 @@ class Label:
         return is_clipped(self.text, self.at)
 
 
+def opened(file: Path) -> list[str]:
+    """The lines of a file, which may be gzipped."""
+    read = file.read_bytes()
+    return (gzip.decompress(read) if file.suffix == ".gz" else read).decode().splitlines()
+
+
 def read_labels(files: Iterable[Path], data: Path) -> list[Label]:
     """The labels with the texts of their documents."""
-    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for file in files for line in opened(file)]
     texts = {name: read_texts(data, name) for name in sorted({row["collection"] for row in rows})}
     found = []
     for row in rows:

@@ -93,7 +93,7 @@ def main() -> None:
             pl.DataFrame(pl.from_arrow(pa.concat_tables(held.read(outcomes[name].manifest))))
             for name in ("pairs", "cross-dense")
         )
-        other = cross_table(pairs, {"dense": dense}, build.evaluate.directions, subsets, 0)
+        other = cross_table(pairs, {"dense": dense}, build.evaluate.directions, subsets)
         print("\nThe same pairs under dense (all-MiniLM-L6-v2)")
         for subset in subsets:
             rows = other.filter(pl.col("subset") == subset)

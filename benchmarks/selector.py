@@ -157,7 +157,11 @@ def bench_once(
     out = work / f"bench-{len(queries)}-{agree:g}"
     methods = [text for text in names if text.startswith(REPLAY)]
     settings = BenchSettings(
-        BASE, 100, agree, {text: {"file": str(replayed)} for text in methods}, out, work / f"store-{TESTED}"
+        base=BASE,
+        agree=agree,
+        method_settings={text: {"file": str(replayed)} for text in methods},
+        out=out,
+        store=work / f"store-{TESTED}",
     )
     source = str(work / TESTED / TESTED)
     report = bench(source, methods, list(MEASURES), runs=runs or None, queries=queries, settings=settings)

@@ -13,7 +13,7 @@ CEILINGS = {
     "files of src": 290,
     "public names": 80,
     "words of docs": 50_000,
-    "MiB of tracked files": 47,
+    "MiB of tracked files": 45,
 }
 
 
