@@ -90,7 +90,7 @@ def test_it_learns_calibrates_writes_a_card_and_opens_in_the_transformer_classif
     assert temperature == made.measured["temperature"]
     again = train_classifier(queries, out, job(tiny_encoder), "cpu", "askew train classifier")
     assert again == replace(made, new=False)
-    with pytest.raises(StoreError, match="a model of another training"):
+    with pytest.raises(StoreError, match="another training"):
         train_classifier(queries, out, job(tiny_encoder, drop=("o", "x")), "cpu")
 
 
@@ -118,7 +118,7 @@ def test_a_stopped_cross_validation_goes_on_after_its_finished_folds(tiny_encode
 def test_a_class_that_is_missing_is_told(tiny_encoder, tmp_path):
     file = tmp_path / "q.csv"
     file.write_text("1,who is she,f\n2,tea,n\n3,rain,n\n", encoding="utf-8")
-    with pytest.raises(DataError, match="found these numbers of texts: neutral 2, female 1, male 0"):
+    with pytest.raises(DataError, match="neutral 2, female 1, male 0"):
         train_classifier(file, tmp_path / "m", job(tiny_encoder), "cpu")
 
 
@@ -126,7 +126,7 @@ def test_a_class_with_fewer_texts_than_folds_is_told(tiny_encoder, tmp_path):
     file = tmp_path / "q.csv"
     lines = [f"{i},tea {i},n" for i in range(4)] + [f"1{i},he {i},m" for i in range(4)] + ["99,she,f"]
     file.write_text("\n".join(lines), encoding="utf-8")
-    with pytest.raises(DataError, match="expected 3 texts or more of the class 'female', found 1"):
+    with pytest.raises(DataError, match=r"3 texts.* 'female', found 1"):
         train_classifier(file, tmp_path / "m", job(tiny_encoder), "cpu")
 
 
@@ -141,7 +141,7 @@ def test_an_unknown_label_is_told(tiny_encoder, tmp_path, label, said):
 def test_queries_without_labels_are_told(tiny_encoder, tmp_path):
     file = tmp_path / "q.tsv"
     file.write_text("1\tshe\n2\the\n", encoding="utf-8")
-    with pytest.raises(DataError, match="expected a label for every query, found none for '1'"):
+    with pytest.raises(DataError, match=r"label.* found none for '1'"):
         read_labeled_queries(file, job(tiny_encoder))
 
 

@@ -33,7 +33,7 @@ def test_the_card_holds_the_data_hash_the_seed_the_settings_the_hardware_and_the
 
 def test_the_card_states_the_license_of_the_data_or_that_it_is_not_known(tmp_path):
     write_card(tmp_path, card())
-    assert "license of the data is not stated" in (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "is not stated" in (tmp_path / "README.md").read_text(encoding="utf-8")
     for row in (GREPBIASIR, known_source("demo")):
         write_card(tmp_path, card(data=(row,)))
         text = (tmp_path / "README.md").read_text(encoding="utf-8")

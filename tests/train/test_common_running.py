@@ -97,7 +97,7 @@ def test_a_checkpoint_that_was_being_written_is_removed_and_the_one_before_it_ta
 
 def test_a_checkpoint_of_another_architecture_is_refused_in_one_line(tmp_path):
     run(make_trainer(tmp_path), PACE, {"data": "d"})
-    with pytest.raises(StoreError, match=r"expected a checkpoint with architecture 'Line-\w{8}', found one") as refused:
+    with pytest.raises(StoreError, match=r"architecture 'Line-\w{8}'") as refused:
         run(make_trainer(tmp_path, width=5), PACE, {"data": "d"})
     assert "\n" not in str(refused.value)
 
@@ -124,9 +124,7 @@ def test_a_loss_that_is_no_number_stops_before_it_changes_a_weight_and_keeps_the
         return error * wrong if len(calls) == 6 else error
 
     trainer = make_trainer(tmp_path, loss=loss)
-    with pytest.raises(
-        TrainingStopped, match=r"stopped after step 5: .*checkpoint-4. Train again with a learning_rate below 0.05"
-    ):
+    with pytest.raises(TrainingStopped, match=r"step 5: .*checkpoint-4. .*learning_rate below 0.05"):
         run(trainer, PACE, {"data": "d"})
     assert all(np.isfinite(value).all() for value in weights_of(trainer).values())
     assert (tmp_path / "checkpoint-4" / MARK).is_file()
@@ -145,7 +143,7 @@ def test_weights_that_are_no_numbers_are_never_marked_as_a_good_checkpoint(tmp_p
         return error
 
     trainer = make_trainer(tmp_path, loss=loss)
-    with pytest.raises(TrainingStopped, match="last good checkpoint is: none yet"):
+    with pytest.raises(TrainingStopped, match="none yet"):
         run(trainer, PACE, {"data": "d"})
 
 
@@ -221,5 +219,5 @@ def test_settings_are_checked_by_name_and_by_type():
 def test_a_device_that_is_not_here_is_told():
     assert choose_device("cpu") == "cpu"
     assert choose_device(None) in ("cpu", "cuda")
-    with pytest.raises(ConfigError, match="device 'abacus': expected 'auto' or an available device"):
+    with pytest.raises(ConfigError, match=r"'abacus'.* 'auto'.*'cpu'"):
         choose_device("abacus")

@@ -16,7 +16,10 @@ from askew.train.finetune import TextModel, TextSettings, epochs_for, fit_texts,
 from askew.train.generator import (
     NO_PASSAGE,
     NO_QUERY,
+    NO_TEXT_OF_PASSAGE,
+    NO_TEXT_OF_QUERY,
     PRESETS,
+    SEEN,
     GeneratorSettings,
     RelevantPassages,
     check_settings,
@@ -112,7 +115,7 @@ def test_nothing_held_out_means_every_part_is_all():
 
 
 def test_pairs_that_are_all_too_short_are_refused():
-    with pytest.raises(DataError, match="each of the 4 pairs has a query of fewer than"):
+    with pytest.raises(DataError, match=r"4 pairs .*1000"):
         make_pairs(judged(), GeneratorSettings(least_passage=1000))
 
 
@@ -125,7 +128,7 @@ def test_settings_that_cannot_be_are_refused(models):
             TextSettings(**wrong)
     causal = TextSettings(models["causal"])
     for wrong in ({"context": True}, {"prefix": "x: "}):
-        with pytest.raises(ConfigError, match="needs a sequence-to-sequence model"):
+        with pytest.raises(ConfigError, match=f"'{next(iter(wrong))}' needs"):
             check_settings(GeneratorSettings(**wrong, text=causal))
 
 
@@ -178,7 +181,7 @@ def test_a_generator_is_trained_measured_and_feeds_docquery(models, tmp_path):
         pace=Schedule(12.0, 8, 1e-2, 1, 0.0, 0.0, "constant", 0), fields=("title", "text"), most_test=8,
     )  # fmt: skip
     made = train_generator(source, tmp_path / "out", job, "cpu")
-    assert made.measured["left_out"] == {"the query has no text": 1, "the passage has no text": 1}
+    assert made.measured["left_out"] == {NO_TEXT_OF_QUERY: 1, NO_TEXT_OF_PASSAGE: 1}
     assert made.measured["pairs"] == {"train": 40, "test": 40}
     found = made.measured["test"]
     assert found["loss"]["mean"] < 0.1 < found["loss before"]["mean"]
@@ -187,12 +190,12 @@ def test_a_generator_is_trained_measured_and_feeds_docquery(models, tmp_path):
     use = "--method docquery --set docquery.model=FOLDER --set 'docquery.prefix=ask : ' --set docquery.context=true"
     assert made.use == use
     card = (tmp_path / "out" / "README.md").read_text()
-    assert "show memorization, not generalization" in card
+    assert SEEN in card
     assert not (tmp_path / "out" / "checkpoints").exists()
     reads = DocQueryReformulator(str(tmp_path / "out"), count=1, prefix="ask : ", context=True, device="cpu")
     assert reads.reformulate(asked(f"book {PASSAGES[2]}")).texts == ["fast cars"]
     assert train_generator(source, tmp_path / "out", job, "cpu") == replace(made, new=False)  # nothing is done again
-    with pytest.raises(StoreError, match="a model of another training"):
+    with pytest.raises(StoreError, match="another training"):
         train_generator(source, tmp_path / "out", GeneratorSettings(text=job.text), "cpu")
 
 
@@ -257,8 +260,8 @@ def test_a_rewriter_of_transformers_is_taught_saved_and_used(models, tmp_path, k
 
 def test_no_pairs_and_no_held_out_pairs_are_told(models, tmp_path):
     text = TextSettings(models["causal"], **SMALL)
-    with pytest.raises(DataError, match="expected pairs of texts, found none"):
+    with pytest.raises(DataError, match="pairs of texts"):
         fit_texts([], [], text, Schedule(), tmp_path / "w", "cpu")
     source = write_collection(tmp_path, 2)  # both are in the part train
-    with pytest.raises(DataError, match="expected held-out pairs of a query and a passage, found none"):
+    with pytest.raises(DataError, match=r"held-out pairs.*split="):
         train_generator(source, tmp_path / "out", GeneratorSettings(text=text), "cpu")

@@ -163,9 +163,7 @@ def test_methods_with_other_numbers_of_seeds_are_compared_where_one_has_a_single
     _, _, _, _, groups = rows()
     one, two, three = (method(str(n), n, groups, seeds=n) for n in (1, 2, 3))
     assert difference(one, three, groups).gap.high > 0
-    with pytest.raises(
-        DataError, match="same number of seeds for both methods, or a single seed for one method; found 3 and 2"
-    ):
+    with pytest.raises(DataError, match=r"seeds.* found 3 and 2"):
         difference(two, three, groups)
 
 

@@ -162,7 +162,7 @@ def test_all_rows_of_a_query_are_in_one_fold(queries, seed):
 
 
 def test_too_few_queries_for_the_folds_are_told():
-    with pytest.raises(DataError, match="expected at least 5 queries, one for each fold, found 3"):
+    with pytest.raises(DataError, match=r"5 queries.* found 3"):
         query_folds(np.array(["a", "b", "c"]), 5, 0)
 
 
@@ -184,7 +184,7 @@ def test_alphas_are_chosen_for_the_least_gap_among_those_that_cost_little():
     assert found.alphas[0] > 0
     assert found.lean < found.lean_without
     assert found.accuracy >= found.accuracy_without - 0.02
-    with pytest.raises(DataError, match=r"expected zeros in the first row"):
+    with pytest.raises(DataError, match=r"zeros.* found"):
         choose_alphas(rows, how, grid[1:])
 
 
@@ -223,5 +223,5 @@ def test_on_the_diagonal_the_alphas_of_a_fold_are_chosen_by_the_other_folds():
 
 def test_rows_without_both_genders_cannot_tell_the_gap():
     rows = toy_rows(6)
-    with pytest.raises(DataError, match="with a male and a female version of a relevant document, found none"):
+    with pytest.raises(DataError, match="a female version"):
         relative_gap(np.zeros((len(rows), 1)), replace(rows, gender=np.full(len(rows), "N")))

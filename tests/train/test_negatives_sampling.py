@@ -91,9 +91,9 @@ def test_a_wrong_setting_is_told(wrong):
 
 
 def test_a_lean_that_is_no_number_is_refused():
-    with pytest.raises(DataError, match="finite number of 0 or more; found nan"):
+    with pytest.raises(DataError, match=r"lean.* found nan"):
         sample_negatives(lists(q=[0]), np.array([np.nan]), judged(), NegativeSampling())
-    with pytest.raises(DataError, match="expected document numbers from 0 to 0"):
+    with pytest.raises(DataError, match="from 0 to 0"):
         sample_negatives(lists(q=[5]), np.array([0.0]), judged(), NegativeSampling())
 
 

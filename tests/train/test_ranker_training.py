@@ -75,7 +75,7 @@ def test_a_tokenizer_that_marks_no_second_text_is_refused():
     def nothing(*_, **__):
         return {"special_tokens_mask": [0, 0], "input_ids": [5, 5]}
 
-    with pytest.raises(ConfigError, match="special tokens between the two texts of a pair"):
+    with pytest.raises(ConfigError, match=r"^tokenizer: "):
         Template.of(nothing)
 
 
@@ -167,7 +167,7 @@ def test_a_checkpoint_of_another_architecture_is_refused(tiny, tmp_path):
 def test_a_loss_that_is_no_number_stops_the_training(tiny, tmp_path):
     texts, examples = toy()
     spoiled = RankerTexts(texts.left, texts.right, np.full(len(DOCS), np.nan), texts.group)
-    with pytest.raises(TrainingStopped, match="expected a finite loss, found nan"):
+    with pytest.raises(TrainingStopped, match="loss, found nan"):
         fit(spoiled, examples, settings_for(tiny, loss="bias-aware"), PACE, tmp_path / "work", "cpu")
 
 
@@ -187,7 +187,7 @@ def test_out_of_memory_says_which_batch_size_to_try(tiny, tmp_path, monkeypatch)
 
     monkeypatch.setattr("askew.train.crossencoder.loss_of", too_much)
     texts, examples = toy()
-    with pytest.raises(TrainingStopped, match="batch_size 4: try batch_size=2 and accumulate=2") as told:
+    with pytest.raises(TrainingStopped, match=r"batch_size 4: .*batch_size=2 .*accumulate=2") as told:
         fit(texts, examples, settings_for(tiny), PACE, tmp_path / "work", "cpu")
     assert "\n" not in str(told.value)
 
@@ -234,6 +234,6 @@ def test_wrong_settings_are_told(wrong):
 
 def test_a_model_that_cannot_be_loaded_is_one_line(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "nothing"}))
-    with pytest.raises(ConfigError, match="cannot be loaded as a cross model") as told:
+    with pytest.raises(ConfigError, match="a cross model") as told:
         CrossEncoder.load(RankerSettings(str(tmp_path)), "cpu")
     assert "\n" not in str(told.value)

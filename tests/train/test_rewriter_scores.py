@@ -39,8 +39,8 @@ def test_rouge_and_f1_are_those_of_the_definitions():
 
 
 def test_articles_and_punctuation_do_not_count_for_squad():
-    assert squad_f1("The end, of a war!", "end of war") == 1.0
-    assert scores("The end, of a war!", "end of war")["exact"] == 1.0
+    assert squad_f1("The peak, of a hill!", "peak of hill") == 1.0
+    assert scores("The peak, of a hill!", "peak of hill")["exact"] == 1.0
     assert squad_f1("then", "the n") == 0.0
 
 

@@ -61,13 +61,13 @@ def test_a_published_dataset_gives_the_pairs_of_its_box(tmp_path):
     TABLE.tail(2).write_parquet(tmp_path / "data" / "test-0.parquet")
     assert read(tmp_path) == ([("q1", "who a", "a!"), ("q2", "who b", "b!")], {})
     assert len(read(tmp_path, box="gold")[0]) == 3
-    with pytest.raises(DataError, match=r"expected pairs with the box 'diamond'; found platinum, gold: choose"):
+    with pytest.raises(DataError, match="'diamond'; found platinum, gold"):
         read_pairs(tmp_path, "diamond")
 
 
 def test_a_store_gives_them_too(tmp_path):
     store, key = Store(tmp_path), key_of("select", 1, {}, "0" * 16)
-    with pytest.raises(DataError, match="a store with one finished step 'pairs', found 0"):
+    with pytest.raises(DataError, match="'pairs', found 0"):
         read_pairs(tmp_path)
     with store.writing("pairs", key) as writer:
         part = writer.write(TABLE.to_arrow().cast(_plain(TABLE.to_arrow().schema)), 0, 3, 3, {})
@@ -122,7 +122,7 @@ def test_a_query_stands_on_one_side_whatever_its_case_and_marks():
     sides = {name: {normal(text) for text in part.originals} for name, part in parts.items()}
     assert not sides["train"] & sides["test"]
     assert sum(len(part) for part in parts.values()) == 120
-    with pytest.raises(DataError, match="none of the 1 pairs of queries is in the split 'test'"):
+    with pytest.raises(DataError, match=r"1 pairs .*'test'"):
         split_pairs(Rewrites(["1"], [train_text()], ["b"]), SHARES)
 
 

@@ -130,9 +130,7 @@ def test_a_folder_that_is_neither_store_nor_dataset_is_told(tmp_path):
     with pytest.raises(DataError, match="askew run"):
         read_built(tmp_path)
     (tmp_path / "askew.json").write_text("{}")
-    with pytest.raises(
-        DataError, match=r"expected a release in format 2, found format None; publish the dataset again"
-    ):
+    with pytest.raises(DataError, match="format 2, found format None"):
         read_built(tmp_path)
 
 
@@ -160,7 +158,7 @@ def test_parts_number_their_queries_and_rows():
     part = QuerySubset.of(toy(), np.array(["train", "test"]), "test")
     assert part.queries.tolist() == [1] and part.rows.tolist() == [2, 3] and part.query.tolist() == [0, 0]
     assert part.best(np.array([1.0, 2.0])).tolist() == [3]
-    with pytest.raises(DataError, match="none of the 2 queries is in the split 'dev'"):
+    with pytest.raises(DataError, match=r"2 queries .*'dev'"):
         QuerySubset.of(toy(), np.array(["train", "test"]), "dev")
 
 
@@ -189,7 +187,7 @@ def test_a_selector_is_trained_measured_and_written_down(model, store):
     lean_aware = choices[LEAN_AWARE][LEAN]
     assert lean_aware["worsened"] == 0 and lean_aware["new"] <= lean_aware["old"]
     card = (model.folder / "README.md").read_text(encoding="utf-8")
-    assert "favors this rule over rules that do not use" in card and "askew train selector STORE" in card
+    assert LEAN_AWARE in card and "selector STORE" in card
     facts = json.loads((model.folder / "measured.json").read_text(encoding="utf-8"))
     assert facts["measured"]["queries"] == {
         name: int((read_built(store).parts() == name).sum()) for name in ("train", "fit", "dev", "test")
@@ -235,9 +233,9 @@ def test_a_published_dataset_trains_the_cross_encoder_alone(dataset, tiny, tmp_p
     assert "choices" not in done.measured and 0 < done.measured["told apart"]["value"] <= 1
     with pytest.raises(ConfigError, match="cross-encoder"):
         choose(tmp_path / "model", read_built(dataset), LEAN_AWARE, "cpu")
-    with pytest.raises(DataError, match="the source is a published dataset"):
+    with pytest.raises(DataError, match="a published dataset"):
         train_selector(dataset, tmp_path / "other", replace(job_for(tiny), lean_aware=True), "cpu")
-    with pytest.raises(ConfigError, match="the data has none"):
+    with pytest.raises(ConfigError, match="passages="):
         train_selector(dataset, tmp_path / "third", job_for(tiny, passages="separator"), "cpu")
 
 

@@ -34,7 +34,7 @@ def test_a_classifier_of_words_learns_nothing_and_refuses_labels_that_it_does_no
         classifier.fit(["x"], ["female"])
     with pytest.raises(DataError, match="found 1 texts and 2 labels"):
         classifier.fit(["x"], ["old", "old"])
-    with pytest.raises(DataError, match="labels that are strings, found 1"):
+    with pytest.raises(DataError, match="strings, found 1"):
         classifier.fit(["x"], [1])
 
 
@@ -42,24 +42,24 @@ def test_a_lexical_classifier_is_saved_with_its_words_and_opens_again(tmp_path):
     Classifier("lexical", groups=AGE, ties="abstain").save(tmp_path / "kept")
     again = Classifier.load(tmp_path / "kept")
     assert again.predict(TEXTS) == ["young", "neutral", "old", None]
-    with pytest.raises(StoreError, match="expected a new or an empty folder"):
+    with pytest.raises(StoreError, match="an empty folder"):
         again.save(tmp_path / "kept")
 
 
 def test_a_folder_without_a_classifier_or_with_a_damaged_one_is_told(tmp_path):
-    with pytest.raises(DataError, match="expected a classifier that was saved or trained, found none"):
+    with pytest.raises(DataError, match="saved or trained"):
         Classifier.load(tmp_path)
     (tmp_path / "classifier.json").write_text("{}")
-    with pytest.raises(DataError, match=r"expected a file of Classifier.save"):
+    with pytest.raises(DataError, match=r"Classifier.save"):
         Classifier.load(tmp_path)
 
 
 def test_a_classifier_that_nobody_has_is_told_and_one_that_is_not_trained_too():
     with pytest.raises(UnknownName, match="lexical"):
         Classifier("lexicl").predict(TEXTS)
-    with pytest.raises(ConfigError, match=r"not trained yet; call fit\(texts, labels\)"):
+    with pytest.raises(ConfigError, match=r"fit\(texts, labels\)"):
         Classifier("transformer").predict(TEXTS)
-    with pytest.raises(ConfigError, match="expected one source of data, found 2"):
+    with pytest.raises(ConfigError, match="data, found 2"):
         Trainer("classifier").fit("a", "b", out="c")
 
 
@@ -152,12 +152,12 @@ def test_a_selector_is_fitted_on_pairs_and_takes_what_they_teach(tiny, tmp_path)
 
 
 def test_a_selector_that_is_not_trained_or_not_there_is_told(tmp_path):
-    with pytest.raises(ConfigError, match=r"not trained yet; call fit\(store\)"):
+    with pytest.raises(ConfigError, match=r"fit\(store\)"):
         Selector().predict({})
-    with pytest.raises(DataError, match="expected a folder of askew train selector"):
+    with pytest.raises(DataError, match=r"with selector.json"):
         Selector.load(tmp_path)
     (tmp_path / "selector.json").write_text(json.dumps([]))
-    with pytest.raises(DataError, match=r"selector.json: the file cannot be read"):
+    with pytest.raises(DataError, match=r"selector.json: the file"):
         Selector.load(tmp_path)
 
 

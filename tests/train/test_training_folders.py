@@ -28,7 +28,7 @@ def test_a_new_or_empty_folder_is_taken_and_a_stopped_training_finds_it_again(tm
 def test_a_folder_with_other_things_is_refused_and_left_alone(tmp_path, name):
     mine = tmp_path / name
     mine.mkdir() if name == "checkpoints" else mine.write_text("mine")
-    with pytest.raises(StoreError, match="expected a new or an empty folder") as told:
+    with pytest.raises(StoreError, match="an empty folder") as told:
         claim(tmp_path, WHO)
     assert name in str(told.value) and [one.name for one in tmp_path.iterdir()] == [name]
 
@@ -42,14 +42,14 @@ def test_a_file_in_the_place_of_the_folder_is_told(tmp_path):
 def test_the_same_finished_training_is_read_and_another_is_refused(tmp_path):
     write_card(tmp_path, card(WHO))
     assert claim(tmp_path, WHO)["extra"] == {"identity": WHO}
-    with pytest.raises(StoreError, match="a model of another training"):
+    with pytest.raises(StoreError, match="another training"):
         claim(tmp_path, {"data": "2"})
 
 
 @pytest.mark.parametrize("text", ["{", json.dumps([1])])
 def test_facts_that_cannot_be_read_are_told(tmp_path, text):
     (tmp_path / "measured.json").write_text(text)
-    with pytest.raises(StoreError, match=r"measured.json: expected the facts of a model"):
+    with pytest.raises(StoreError, match=r"measured.json: "):
         claim(tmp_path, WHO)
 
 

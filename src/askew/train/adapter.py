@@ -721,10 +721,10 @@ def train_adapter(
     if job.method == "head":
         alphas = _final_head(rows, job, out, chosen)
     else:
-        settings, pace = job.trained
-        alphas, pace = settings.alphas, replace(pace, seed=job.seed)
-        trained = finetune(_texts(rows, job), settings, pace, out / WORK / "all", identity, chosen, progress)
-        save_trained(*trained, settings.method, out)
+        tuned, pace = job.trained
+        alphas, pace = tuned.alphas, replace(pace, seed=job.seed)
+        trained = finetune(_texts(rows, job), tuned, pace, out / WORK / "all", identity, chosen, progress)
+        save_trained(*trained, tuned.method, out)
     # The baseline of every trained model: the cosine of its encoder before any training.
     cosine = cosines(_rows(rows, replace(job, layout="apart"), out / WORK, chosen).encodings).astype(np.float64)
     before = zero_shot_cosine(cosine, rows.relevant, rows.query_id, rows.category, rows.categories)
