@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -151,13 +152,6 @@ class Variants:
         return rows
 
 
-def lower_is_better(values: Floats, direction: Direction) -> Floats:
-    """Convert scores so that lower is better: absolute values if zero is best, negated if higher is better."""
-    if direction is Direction.ZERO:
-        return np.abs(values)
-    return -values if direction is Direction.UP else values
-
-
 def top_documents(hits: Hits, depth: int = TOP) -> tuple[Ints, Floats]:
     """Return the top documents of each list, one row per list, and their scores; -1 after the end of a list."""
     lengths = np.minimum(np.diff(hits.offsets), depth)
@@ -183,7 +177,8 @@ def choose_by_results(variants: Variants, lean: str, direction: Direction, agree
     """
     rows = variants.candidates
     query = variants.query[rows]
-    size = lower_is_better(variants.scores[lean], direction)
+    # Lower is better: absolute values if zero is best, negated if higher is better.
+    size = direction.gain(variants.scores[lean], np.zeros(len(variants.query)))
     docs, _ = top_documents(variants.hits)
     keeps = kept_share(docs[variants.original][query], docs[rows])
     chosen = least_leaning(query, len(variants.original), size[rows], size[variants.original], keeps, agree)
@@ -216,23 +211,13 @@ def choose_by_selector(variants: Variants, folder: Path, index: Path) -> Ints:
     """Select a candidate of each query with a trained selector, which reads texts and results, but no judgements."""
     from askew.train.selector import CROSS_ENCODER, LEAN_AWARE, choose, read_rule
 
-    built = _built(variants, index)
-    if not len(built.query):
-        return variants.original
-    rule = LEAN_AWARE if read_rule(folder)[LEAN_AWARE] else CROSS_ENCODER
-    # Queries without candidates are not passed to the selector.
-    rows = np.unique(variants.query[variants.candidates])
-    chosen = np.full(len(variants.original), KEEP_ORIGINAL, np.int64)
-    chosen[rows] = choose(folder, built, rule)
-    return variants.rows_of(chosen)
-
-
-def _built(variants: Variants, index: Path) -> Built:
     rows = variants.candidates
+    # Queries without candidates are not passed to the selector.
     present, query = np.unique(variants.query[rows], return_inverse=True)
-    originals = variants.original[present]
+    if not len(query):
+        return variants.original
+    originals, lean = variants.original[present], variants.scores[LEAN]
     texts = variants.table["text"].to_pylist()
-    lean = variants.scores[LEAN]
     table = pl.DataFrame({
         "query_id": pl.from_arrow(variants.table["query_id"].take(pa.array(rows))),
         "variant_id": pl.from_arrow(variants.table["variant_id"].take(pa.array(rows))),
@@ -243,13 +228,22 @@ def _built(variants: Variants, index: Path) -> Built:
     docs, scores = top_documents(variants.hits)
     found = TopDocuments(docs[originals], scores[originals]), TopDocuments(docs[rows], scores[rows])
     ids = variants.table["query_id"].take(pa.array(originals)).to_pylist()
-    return Built(table, query, ids, [texts[row] for row in originals.tolist()], True, found, index, scored=(LEAN,))
+    built = Built(table, query, ids, [texts[row] for row in originals.tolist()], True, found, index, scored=(LEAN,))
+    chosen = np.full(len(variants.original), KEEP_ORIGINAL, np.int64)
+    chosen[present] = choose(folder, built, LEAN_AWARE if read_rule(folder)[LEAN_AWARE] else CROSS_ENCODER)
+    return variants.rows_of(chosen)
 
 
-# Reformulated queries as a mitigation method: generate, filter, search and select candidates.
+# Run methods, and generate, filter, search and select the reformulations of those that reformulate queries.
 
 # The filters of this recipe decide which reformulations keep the meaning of a query.
 _RECIPE = "refairmulate"
+# The number of queries searched at a time: the results of all their candidates are in memory.
+_CHUNK = 1000
+# Settings of a run: only the user knows its costs.
+_OF_RUNS = ("searches", "model_calls")
+# Called with the number of queries done and the total number.
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -263,11 +257,11 @@ class Criteria:
     effectiveness: str
     lean: str
     agree: float
-    equivalence: str = "auto"
+    equivalence: str
 
 
 @dataclass(frozen=True)
-class MadeCandidates:
+class Candidates:
     """The candidates of every query after filtering, and their costs; ``start`` has the first row of each query."""
 
     table: pa.Table
@@ -275,159 +269,6 @@ class MadeCandidates:
     seconds: float
     model_calls: int
     notes: list[str]
-
-    def of_queries(self, first: int, number: int) -> pa.Table:
-        """Return the variants of ``number`` queries from the query ``first`` on."""
-        begin, end = int(self.start[first]), int(self.start[first + number])
-        return self.table.slice(begin, end - begin)
-
-
-@dataclass(frozen=True)
-class ChosenVariants:
-    """The results of the selected variants of some queries, and the numbers of changed queries and of searches."""
-
-    hits: Hits
-    reformulated: int
-    searches: int
-
-
-class SearchedReformulations:
-    """Generates, filters, searches and selects the reformulations of the queries of a bench."""
-
-    def __init__(
-        self, given: BenchInput, queries: pa.Table, scorer: BenchScorer, criteria: Criteria, base: MitigationMethod,
-        k: int, ranker: Callable[[], RankerPlugin],
-    ) -> None:  # fmt: skip
-        self._given, self._queries, self._scorer, self._criteria = given, queries, scorer, criteria
-        self._base, self._k, self._ranker = base, k, ranker
-        self._stages: dict[str, ReformulateStage] = {}
-        self._made: dict[str, MadeCandidates] = {}
-
-    def open(self, method: MitigationMethod) -> None:
-        """Open a reformulator, so that a missing model or index is an error before any search."""
-        key = _key(method)
-        if key not in self._stages:
-            first = {**self._base.settings, "ranker": self._base.name}
-            spec = {**method.settings, "method": method.name}
-            recipe = Recipe("bench", {"reformulate": [spec], "first_pass": first})
-            self._stages[key] = reformulate_stage(recipe, self._given.resources, self._given.groups)
-            self._stages[key].prepare()
-            _ = self._filters
-
-    @cached_property
-    def _filters(self) -> Keep:
-        if self._criteria.equivalence == FILTER_OFF:
-            return Keep([])
-        specs = [dict(one) for one in read_recipe(_RECIPE).tables("filter")]
-        for one in specs:
-            if one["filter"] == "equivalence":
-                one["model"] = self._criteria.equivalence
-        return Keep([make_filter(one, self._given.groups) for one in specs])
-
-    def of(self, method: MitigationMethod) -> MadeCandidates:
-        """Return the candidates of the reformulator of a method; they are generated at the first call."""
-        key = _key(method)
-        if key not in self._made:
-            start = time.perf_counter()
-            with counting_model_calls() as calls:
-                table = self._stages[key].run(self._queries)[0]
-                written = table.num_rows - self._queries.num_rows
-                kept, dropped = self._filters.run(table)
-            kept, starts = _surest_first(kept)
-            refused = sum(dropped.values())
-            words = f"reformulator {method.name}: the filters dropped {refused:,} of {written:,} reformulations"
-            notes = [words] if written else []
-            self._made[key] = MadeCandidates(kept, starts, time.perf_counter() - start, calls.texts, notes)
-        return self._made[key]
-
-    def texts_of(self, name: str) -> list[list[str]]:
-        """Return the filtered reformulations of each query, by a reformulator with its default settings."""
-        method = MitigationMethod(name, "reformulate", name)
-        self.open(method)
-        made = self.of(method)
-        parts = (made.of_queries(row, 1)["text"].to_pylist() for row in range(self._queries.num_rows))
-        return [texts[1:] for texts in parts]
-
-    def choose(self, method: MitigationMethod, made: MadeCandidates, first: int, number: int) -> ChosenVariants:
-        """Search the candidates of some queries, and select one candidate or the original of each query."""
-        table = made.of_queries(first, number)
-        if method.choice == ONE_SEARCH:
-            return self._one_search(table)
-        if method.strength is not None:
-            table = _first_candidates(table, int(method.strength))
-        variants = self._searched(table, first, method)
-        rows = self._chosen(variants, method)
-        changed = int((rows != variants.original).sum())
-        return ChosenVariants(taken(variants.hits, rows), changed, table.num_rows)
-
-    def _one_search(self, table: pa.Table) -> ChosenVariants:
-        start = _starts(table)
-        changed = np.diff(start) > 1
-        texts = table["text"].take(pa.array(start[:-1] + changed)).combine_chunks()
-        hits = self._scorer.ordered(self._ranker().search(texts, self._k))
-        return ChosenVariants(hits, int(changed.sum()), len(texts))
-
-    def _searched(self, table: pa.Table, before: int, method: MitigationMethod) -> Variants:
-        """Search the variants and compute the scores for the selection; only the upper bound uses judgements."""
-        start = _starts(table)
-        original, query = start[:-1], np.repeat(np.arange(len(start) - 1), np.diff(start))
-        hits = self._scorer.ordered(self._ranker().search(table["text"].combine_chunks(), self._k))
-        wanted = [self._criteria.lean, *([self._criteria.effectiveness] if method.bound else [])]
-        if method.trained:
-            wanted = [LEAN]
-        return Variants(table, query, original, hits, self._scorer.score(hits, query + before, wanted))
-
-    def _chosen(self, variants: Variants, method: MitigationMethod) -> Ints:
-        directions, criteria = self._scorer.directions, self._criteria
-        if method.bound:
-            return choose_by_judgements(variants, criteria.effectiveness, criteria.lean, directions)
-        if method.trained:
-            return choose_by_selector(variants, Path(method.choice), self._given.resources.index())
-        return choose_by_results(variants, criteria.lean, directions[criteria.lean], criteria.agree)
-
-
-def _key(method: MitigationMethod) -> str:
-    return repr((method.name, sorted(method.settings.items())))
-
-
-def _starts(table: pa.Table) -> Ints:
-    """Return the row of the original of each query, followed by the number of rows."""
-    return np.append(np.flatnonzero(pc.equal(table["method"], ORIGINAL).to_numpy()), table.num_rows).astype(np.int64)
-
-
-def _surest_first(table: pa.Table) -> tuple[pa.Table, Ints]:
-    """Sort the variants of each query by the probability that they ask for the same thing, the original first.
-
-    Without these probabilities, candidates keep their order. Also returns the first row of each query.
-    """
-    start = _starts(table)
-    query = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    sure = pc.fill_null(table[PROBABILITIES["same"]], 0.0).to_numpy().copy()
-    sure[start[:-1]] = np.inf
-    return table.take(pa.array(np.lexsort((np.arange(len(sure)), -sure, query)))), start
-
-
-def _first_candidates(table: pa.Table, number: int) -> pa.Table:
-    """Return the original and the first ``number`` candidates of each query."""
-    start = _starts(table)
-    place = np.arange(table.num_rows) - np.repeat(start[:-1], np.diff(start))
-    return table.filter(pa.array(place <= number))
-
-
-def taken(hits: Hits, rows: Ints) -> Hits:
-    """Return the lists of the given rows, in this order."""
-    sizes = np.diff(hits.offsets)[rows]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    at = np.arange(offsets[-1]) + np.repeat(hits.offsets[:-1][rows] - offsets[:-1], sizes)
-    return Hits(offsets, hits.docs[at], hits.scores[at])
-
-
-# The number of queries searched at a time: the results of all their candidates are in memory.
-_CHUNK = 1000
-# Settings of a run: only the user knows its costs.
-_OF_RUNS = ("searches", "model_calls")
-# Called with the number of queries done and the total number.
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -458,14 +299,15 @@ class MethodRunner:
 
     def __init__(
         self, given: BenchInput, queries: pa.Table, scorer: BenchScorer, criteria: Criteria, base: MitigationMethod,
-        k: int, runs: Mapping[str, RunLike] | None = None, plugins: Mapping[str, MitigationPlugin] | None = None,
+        k: int, runs: Mapping[str, RunLike], plugins: Mapping[str, MitigationPlugin],
     ) -> None:  # fmt: skip
         self.resources, self._groups = given.resources, given.groups
-        self._runs, self._plugins = runs or {}, plugins or {}
+        self._runs, self._plugins = runs, plugins
         self.queries, self.query_ids = queries, queries["query_id"].to_pylist()
         self._scorer, self._criteria, self._base, self._k = scorer, criteria, base, k
         self._base_stage = self._retrieve(base)
-        self._reformulations = SearchedReformulations(given, queries, scorer, criteria, base, k, lambda: self.ranker)
+        self._stages: dict[str, ReformulateStage] = {}
+        self._candidates: dict[str, Candidates] = {}
 
     def _retrieve(self, ranker: MitigationMethod) -> RetrieveStage:
         """Return the stage that searches with a ranker; names and settings are checked, nothing is loaded."""
@@ -477,6 +319,9 @@ class MethodRunner:
         """The base ranker."""
         return _ranker_of(self._base_stage)
 
+    def _search(self, texts: pa.Array) -> Hits:
+        return self._scorer.ordered(self.ranker.search(texts, self._k))
+
     def search_base(self, progress: Progress) -> MethodRun:
         """Search with the base ranker; methods reuse its results, and measures use them as the background."""
         self.base = self.searched(self.ranker, progress)
@@ -485,12 +330,10 @@ class MethodRunner:
 
     def open(self, method: MitigationMethod) -> Search:
         """Return the search function of a method; its index is built and its model loaded here, to fail early."""
-        if method.kind == REFORMULATE:
-            self._reformulations.open(method)
-            return partial(self._reformulated, method)
         opened: dict[str, Callable[[MitigationMethod], Search]] = {
             RANKER: lambda one: partial(self.searched, _ranker_of(self._retrieve(one))),
-            FUSION: self._fused, REORDER: self._reordered, RERANK: self._reranked, RUN: self._replayed,
+            FUSION: self._fused, REORDER: self._reordered, RERANK: self._reranked, REFORMULATE: self._reformulated,
+            RUN: self._replayed,
         }  # fmt: skip
         return opened[method.kind](method)
 
@@ -510,9 +353,7 @@ class MethodRunner:
             progress(start + rows.num_rows, self.queries.num_rows)
 
     def _fused(self, method: MitigationMethod) -> Search:
-        mine = [
-            _ranker_of(self._retrieve(MitigationMethod(name, RANKER, name))) for name in method.name.split(",")
-        ]  # fmt: skip
+        mine = [_ranker_of(self._retrieve(MitigationMethod(name, RANKER, name))) for name in method.name.split(",")]
         fused = build("ranker", "fusion", {"depth": self._k, **method.settings, "rankers": mine})
         return partial(self.searched, fused, searches=float(len(mine)))
 
@@ -565,14 +406,16 @@ class MethodRunner:
             def search(texts: Sequence[str]) -> Hits:
                 nonlocal searches
                 searches += len(texts)
-                return self._scorer.ordered(self.ranker.search(pa.array(list(texts), pa.string()), self._k))
+                return self._search(pa.array(list(texts), pa.string()))
 
             task = MitigationTask(
-                self.query_ids, self.queries["text"].to_pylist(), first.hits, groups, counts, search,
-                self._reformulations.texts_of, self._text_of,
+                self.query_ids, self.queries["text"].to_pylist(), first.hits, groups, counts, search, self.texts_of,
+                self._text_of,
             )  # fmt: skip
             if method.name in names("mitigation"):
-                plugin.rank(_first_query(task))  # untimed first call: compilation does not count
+                # An untimed first call with one query: compilation does not count.
+                one = taken(first.hits, np.array([0]))
+                plugin.rank(replace(task, query_ids=task.query_ids[:1], texts=task.texts[:1], first=one))
             start = time.perf_counter()
             with counting_model_calls() as calls:
                 made = self._scorer.ordered(check_lists(plugin.rank(task), task, method.text))
@@ -642,20 +485,104 @@ class MethodRunner:
 
         return find
 
-    def _reformulated(self, method: MitigationMethod, progress: Progress) -> MethodRun:
-        start, reformulated, searches, parts, done = time.perf_counter(), 0, 0, [], 0
-        made = self._reformulations.of(method)
-        with counting_model_calls() as calls:
-            for rows in self._chunks(progress):
-                chosen = self._reformulations.choose(method, made, done, rows.num_rows)
-                reformulated, searches = reformulated + chosen.reformulated, searches + chosen.searches
-                parts.append(chosen.hits)
-                done += rows.num_rows
-        queries = len(self.query_ids)
-        return MethodRun(
-            join_hits(parts), made.seconds + time.perf_counter() - start, searches / queries,
-            (made.model_calls + calls.texts) / queries, reformulated, made.notes,
-        )  # fmt: skip
+    def _reformulated(self, method: MitigationMethod) -> Search:
+        """Select reformulations of the queries, and search them."""
+        self._open_reformulator(method)
+
+        def find(progress: Progress) -> MethodRun:
+            start, reformulated, searches, parts, done = time.perf_counter(), 0, 0, [], 0
+            made = self._made(method)
+            with counting_model_calls() as calls:
+                for rows in self._chunks(progress):
+                    begin, end = made.start[[done, done + rows.num_rows]].tolist()
+                    hits, changed, searched = self._choose(method, made.table.slice(begin, end - begin), done)
+                    parts.append(hits)
+                    reformulated, searches, done = reformulated + changed, searches + searched, done + rows.num_rows
+            queries = len(self.query_ids)
+            return MethodRun(
+                join_hits(parts), made.seconds + time.perf_counter() - start, searches / queries,
+                (made.model_calls + calls.texts) / queries, reformulated, made.notes,
+            )  # fmt: skip
+
+        return find
+
+    def _open_reformulator(self, method: MitigationMethod) -> str:
+        """Open a reformulator, so that a missing model or index is an error before any search; return its key."""
+        key = repr((method.name, sorted(method.settings.items())))
+        if key not in self._stages:
+            first = {**self._base.settings, "ranker": self._base.name}
+            spec = {**method.settings, "method": method.name}
+            recipe = Recipe("bench", {"reformulate": [spec], "first_pass": first})
+            self._stages[key] = reformulate_stage(recipe, self.resources, self._groups)
+            self._stages[key].prepare()
+            _ = self._filters
+        return key
+
+    @cached_property
+    def _filters(self) -> Keep:
+        if self._criteria.equivalence == FILTER_OFF:
+            return Keep([])
+        specs = [dict(one) for one in read_recipe(_RECIPE).tables("filter")]
+        for one in specs:
+            if one["filter"] == "equivalence":
+                one["model"] = self._criteria.equivalence
+        return Keep([make_filter(one, self._groups) for one in specs])
+
+    def _made(self, method: MitigationMethod) -> Candidates:
+        """Return the candidates of the reformulator of a method; they are generated at the first call.
+
+        The original query is first, followed by the candidates with the highest probability of asking for the same
+        thing. Without these probabilities, candidates keep their order.
+        """
+        key = self._open_reformulator(method)
+        if key not in self._candidates:
+            began = time.perf_counter()
+            with counting_model_calls() as calls:
+                table = self._stages[key].run(self.queries)[0]
+                written = table.num_rows - self.queries.num_rows
+                kept, dropped = self._filters.run(table)
+            start, query = _starts(kept)
+            sure = pc.fill_null(kept[PROBABILITIES["same"]], 0.0).to_numpy().copy()
+            sure[start[:-1]] = np.inf
+            kept = kept.take(pa.array(np.lexsort((np.arange(len(sure)), -sure, query))))
+            refused = sum(dropped.values())
+            words = f"reformulator {method.name}: the filters dropped {refused:,} of {written:,} reformulations"
+            notes = [words] if written else []
+            self._candidates[key] = Candidates(kept, start, time.perf_counter() - began, calls.texts, notes)
+        return self._candidates[key]
+
+    def texts_of(self, name: str) -> list[list[str]]:
+        """Return the filtered reformulations of each query, by a reformulator with its default settings."""
+        made = self._made(MitigationMethod(name, REFORMULATE, name))
+        texts = made.table["text"].to_pylist()
+        return [texts[first + 1 : end] for first, end in pairwise(made.start.tolist())]
+
+    def _choose(self, method: MitigationMethod, table: pa.Table, before: int) -> tuple[Hits, int, int]:
+        """Select one candidate or the original of each query; the results, and the numbers of changes and searches.
+
+        ``before`` is the number of queries before the table. Only the upper bound uses judgements.
+        """
+        start, query = _starts(table)
+        if method.choice == ONE_SEARCH:
+            changed = np.diff(start) > 1
+            hits = self._search(table["text"].take(pa.array(start[:-1] + changed)).combine_chunks())
+            return hits, int(changed.sum()), len(changed)
+        if method.strength is not None:
+            place = np.arange(table.num_rows) - start[query]
+            table = table.filter(pa.array(place <= int(method.strength)))
+            start, query = _starts(table)
+        hits = self._search(table["text"].combine_chunks())
+        criteria, directions = self._criteria, self._scorer.directions
+        wanted = [criteria.lean, *([criteria.effectiveness] if method.bound else [])]
+        scores = self._scorer.score(hits, query + before, [LEAN] if method.trained else wanted)
+        variants = Variants(table, query, start[:-1], hits, scores)
+        if method.bound:
+            rows = choose_by_judgements(variants, criteria.effectiveness, criteria.lean, directions)
+        elif method.trained:
+            rows = choose_by_selector(variants, Path(method.choice), self.resources.index())
+        else:
+            rows = choose_by_results(variants, criteria.lean, directions[criteria.lean], criteria.agree)
+        return taken(hits, rows), int((rows != variants.original).sum()), table.num_rows
 
 
 def _ranker_of(stage: RetrieveStage) -> RankerPlugin:
@@ -663,10 +590,19 @@ def _ranker_of(stage: RetrieveStage) -> RankerPlugin:
     return stage.ranker
 
 
-def _first_query(task: MitigationTask) -> MitigationTask:
-    end = int(task.first.offsets[1])
-    first = Hits(task.first.offsets[:2], task.first.docs[:end], task.first.scores[:end])
-    return replace(task, query_ids=task.query_ids[:1], texts=task.texts[:1], first=first)
+def _starts(table: pa.Table) -> tuple[Ints, Ints]:
+    """Return the row of the original of each query, followed by the number of rows, and the query of each row."""
+    originals = np.flatnonzero(pc.equal(table["method"], ORIGINAL).to_numpy())
+    start = np.append(originals, table.num_rows).astype(np.int64)
+    return start, np.repeat(np.arange(len(originals)), np.diff(start))
+
+
+def taken(hits: Hits, rows: Ints) -> Hits:
+    """Return the lists of the given rows, in this order."""
+    sizes = np.diff(hits.offsets)[rows]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    at = np.arange(offsets[-1]) + np.repeat(hits.offsets[:-1][rows] - offsets[:-1], sizes)
+    return Hits(offsets, hits.docs[at], hits.scores[at])
 
 
 def cut(hits: Hits, k: int) -> Hits:
