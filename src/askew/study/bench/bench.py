@@ -17,7 +17,6 @@ from askew.core.protocols import MitigationPlugin
 from askew.core.ranking import Hits
 from askew.data.collection import Collection
 from askew.data.queries import read_queries
-from askew.measures.catalogue import MeasureRequest
 from askew.measures.lists import RunLike, named_runs
 from askew.measures.measure import as_runs
 from askew.measures.requested import MeasuresLike, measure_texts
@@ -135,7 +134,9 @@ def bench(
     source = open_input(collection, given.store, groups)
     requests = ask_measures(measure_texts(measures), source.groups)
     held = {} if runs is None else named_runs(as_runs(runs))
-    texts, plugins = _named(DEFAULT_METHODS if methods is None else methods)
+    given_methods = DEFAULT_METHODS if methods is None else methods
+    texts = [one for one in given_methods if isinstance(one, str)]
+    plugins = {str(getattr(one, "name", type(one).__name__)): one for one in given_methods if not isinstance(one, str)}
     base, others = read_methods(texts, given.base, given.method_settings, list(held), given.sweep)
     others = [*others, *(MitigationMethod(name, REORDER, name) for name in plugins)]
     check_groups(others, leans_of(requests)[0], source.groups)
@@ -145,7 +146,11 @@ def bench(
     notes: list[str] = []
     wanted = _queries(source.resources.collection, queries, notes)
     notes += _seen(others, wanted["text"].to_pylist())
-    scorer = BenchScorer(_scored(requests, others), source.resources, wanted["query_id"].to_pylist(), source.groups)
+    asked = [one.text for one in requests]
+    # A trained selector needs the measure ``LEAN`` even if it is not requested.
+    trained = any(part.trained for method in others for part in method.parts)
+    scored = [*asked, *([LEAN] if trained and LEAN not in asked else [])]
+    scorer = BenchScorer(scored, source.resources, wanted["query_id"].to_pylist(), source.groups)
     effect, lean = effectiveness_of(requests)[0].text, leans_of(requests)[0].text
     criteria = Criteria(effect, lean, given.agree, given.equivalence)
     runner = MethodRunner(source, wanted, scorer, criteria, base, given.k, held, plugins)
@@ -158,7 +163,7 @@ def bench(
     found = {base: runner.search_base(labeled(base.text))}
     for method, search in searches.items():
         found[method] = search(labeled(method.text))
-    report = _report(runner, scorer, [one.text for one in requests], criteria, found, notes, given, source.groups)
+    report = _report(runner, scorer, asked, criteria, found, notes, given, source.groups)
     if out is not None:
         write_page([report], out)
         hits = {method: one.hits for method, one in found.items()}
@@ -181,20 +186,6 @@ def show_bench(scores: Sequence[str | Path], out: str | Path | None = None) -> l
     return reports
 
 
-def _named(methods: Sequence[str | MitigationPlugin]) -> tuple[list[str], dict[str, MitigationPlugin]]:
-    """Split methods into texts and, by name, objects."""
-    texts = [one for one in methods if isinstance(one, str)]
-    plugins = {str(getattr(one, "name", type(one).__name__)): one for one in methods if not isinstance(one, str)}
-    return texts, plugins
-
-
-def _scored(requests: Sequence[MeasureRequest], methods: Sequence[MitigationMethod]) -> list[str]:
-    """Return the measures to compute; a trained selector needs the measure ``LEAN`` even if it is not requested."""
-    texts = [one.text for one in requests]
-    trained = any(part.trained for method in methods for part in method.parts)
-    return [*texts, *([LEAN] if LEAN not in texts and trained else [])]
-
-
 def _queries(collection: Collection, wanted: str | Path | Sequence[str] | None, notes: list[str]) -> pa.Table:
     """Return the judged queries, or the wanted ones among them; add notes on how many are left out."""
     every = collection.queries
@@ -204,9 +195,10 @@ def _queries(collection: Collection, wanted: str | Path | Sequence[str] | None, 
         notes.append(f"{every.num_rows - judged.num_rows:,} of {every.num_rows:,} queries have no judgement: left out")
     if wanted is None:
         return judged
-    is_file = isinstance(wanted, str | Path)
-    ids = read_queries(Path(wanted))["query_id"].to_pylist() if isinstance(wanted, str | Path) else list(wanted)
-    name = f"queries {wanted}" if is_file else "queries="
+    if isinstance(wanted, str | Path):
+        ids, name = read_queries(Path(wanted))["query_id"].to_pylist(), f"queries {wanted}"
+    else:
+        ids, name = list(wanted), "queries="
     chosen = judged.filter(pc.is_in(judged["query_id"], value_set=pa.array(ids, pa.string())))
     if not chosen.num_rows:
         raise DataError(
@@ -251,7 +243,11 @@ def _report(
         empty = int((np.diff(one.hits.offsets) == 0).sum())
         costs = Costs(one.searches, one.model_calls, one.seconds, float(kept.mean()), empty, one.reformulated)
         scored.append(Scored(method, scorer.score(one.hits, only=texts), costs))
-    complete = [BenchMeasure.of(one) for one in scorer.asked if one.text in texts]
+    complete = [
+        BenchMeasure(one.text, one.signature, one.direction, one.bounds, one.judged)
+        for one in scorer.asked
+        if one.text in texts
+    ]
     queries = len(runner.query_ids)
     more = [note for one in found.values() for note in one.notes]
     more += [

@@ -33,17 +33,13 @@ def open_input(source: object, store: str | Path, groups: GroupsLike | None = No
     """
     given = None if groups is None else Groups.of(groups)
     built = _built_recipe(source)
-    recipe = built or _recipe(source)
+    recipe = built or (source if isinstance(source, Recipe) else None)
+    if recipe is None and isinstance(source, str | Path) and Path(source).suffix == ".toml":
+        recipe = read_recipe(source)
     if recipe is None:
         return BenchInput(Resources(source, Store(store)), given)
     used = Store(str(source) if built else store)
     return BenchInput(resources_of(recipe, used), groups_of(recipe) if given is None else given)
-
-
-def _recipe(source: object) -> Recipe | None:
-    if isinstance(source, Recipe):
-        return source
-    return read_recipe(source) if isinstance(source, str | Path) and Path(source).suffix == ".toml" else None
 
 
 def _built_recipe(source: object) -> Recipe | None:

@@ -126,15 +126,12 @@ def _expanded(text: str, settings: Mapping[str, Any] | None, sweep: bool) -> Ite
         yield from (read_method(f"{several[1]}@{one}", settings) for one in several[2].split(","))
         return
     method = read_method(text, settings)
-    strengths = strengths_of(method) if sweep and method.strength is None else ()
-    yield from (read_method(f"{text}@{one:g}", settings) for one in strengths) if strengths else [method]
-
-
-def strengths_of(method: MitigationMethod) -> Sequence[float]:
-    """Return the strengths of a sweep; empty if the method has no strength."""
-    if method.kind == REORDER:
-        return tuple(getattr(plugin_of(method.name), "strengths", ()))
-    return SEARCHED if method.by_results else ()
+    strengths: Sequence[float] = ()
+    if sweep and method.strength is None and method.kind == REORDER:
+        strengths = getattr(_plugin_of(method.name), "strengths", ())
+    elif sweep and method.strength is None and method.by_results:
+        strengths = SEARCHED
+    yield from [read_method(f"{text}@{one:g}", settings) for one in strengths] or [method]
 
 
 def read_method(text: str, settings: Mapping[str, Any] | None = None) -> MitigationMethod:
@@ -157,9 +154,14 @@ def read_method(text: str, settings: Mapping[str, Any] | None = None) -> Mitigat
 
 
 def _held(name: str, settings: Mapping[str, Any] | None) -> MitigationMethod:
-    read = _STRENGTHS.fullmatch(_SEED.sub(r"\1", name))
-    strength = float(read[2]) if read and "," not in read[2] else None
+    strength = _with_strength(_SEED.sub(r"\1", name))[1]
     return _seeded(MitigationMethod(f"{RUN}:{name}", RUN, name, "", dict(settings or {}), strength))
+
+
+def _with_strength(text: str) -> tuple[str, float | None]:
+    """Split a text into the method and its strength, if it has one."""
+    found = _STRENGTHS.fullmatch(text)
+    return (found[1], float(found[2])) if found and "," not in found[2] else (text, None)
 
 
 def _seeded(method: MitigationMethod) -> MitigationMethod:
@@ -169,15 +171,11 @@ def _seeded(method: MitigationMethod) -> MitigationMethod:
 
 def _reorders(text: str, settings: dict[str, Any]) -> MitigationMethod | None:
     """Parse a method that reorders results, ``[METHOD+]NAME[@STRENGTH]``; None for any other method."""
-    strong = _STRENGTHS.fullmatch(text)
-    whole, strength = (strong[1], float(strong[2])) if strong and "," not in strong[2] else (text, None)
+    whole, strength = _with_strength(text)
     before, plus, name = whole.rpartition("+")
-    file = IN_FILE.fullmatch(whole)
-    if file and not plus:
+    if IN_FILE.fullmatch(whole) and not plus:
         before, name = "", whole
-    if name not in names("mitigation") and not IN_FILE.fullmatch(name):
-        return None
-    if (plus and not before) or (not plus and before):
+    if (name not in names("mitigation") and not IN_FILE.fullmatch(name)) or bool(plus) != bool(before):
         return None
     given = settings if strength is None else {**settings, "strength": int(strength) if strength % 1 == 0 else strength}
     first = read_method(before) if before else None
@@ -186,33 +184,33 @@ def _reorders(text: str, settings: dict[str, Any]) -> MitigationMethod | None:
     return method
 
 
-def plugin_of(name: str) -> Any:
-    """Return the class of a method that reorders results: a plugin by its name, or FILE.py:CLASS."""
+def _plugin_of(name: str) -> Any:
+    """Return the class of a method that reorders results."""
     return load_from_file(name, "methods=") if IN_FILE.fullmatch(name) else load("mitigation", name)
 
 
 def make_plugin(method: MitigationMethod) -> Any:
     """Make a method that reorders results, with its settings."""
     settings = dict(method.settings)
-    if method.strength is not None and "strength" not in inspect.signature(plugin_of(method.name)).parameters:
+    if method.strength is not None and "strength" not in inspect.signature(_plugin_of(method.name)).parameters:
         raise ConfigError(
             f"methods= {method.text}: the method {method.name} has no strength; leave out @{method.strength:g}"
         )
     if not IN_FILE.fullmatch(method.name):
         return build("mitigation", method.name, settings, f"method {method.text}")
     try:
-        return plugin_of(method.name)(**settings)
+        return _plugin_of(method.name)(**settings)
     except TypeError as error:
         raise ConfigError(f"method {method.text}: {error}") from None
 
 
 def rankers() -> list[str]:
     """Return the rankers that search their own index."""
-    return [name for name in names("ranker") if _needed(name) == ["index"]]
-
-
-def _needed(ranker: str) -> list[str]:
-    return [key for key, default in settings_of("ranker", ranker).items() if default == "needed"]
+    needed = {
+        name: [key for key, default in settings_of("ranker", name).items() if default == "needed"]
+        for name in names("ranker")
+    }
+    return [name for name, settings in needed.items() if settings == ["index"]]
 
 
 _Read = tuple[str, str, float | None]
@@ -244,9 +242,7 @@ def _rerank(model: str) -> _Read:
 
 
 def _reformulate(rest: str) -> _Read:
-    strong = _STRENGTHS.fullmatch(rest)
-    strength = float(strong[2]) if strong and "," not in strong[2] else None
-    whole = rest if strength is None or strong is None else strong[1]
+    whole, strength = _with_strength(rest)
     method, _, choice = whole.partition(":")
     check_name("reformulator", method, names("reformulator"))
     if strength is not None and (choice not in ("", ORACLE) or strength < 1 or strength % 1):
@@ -265,9 +261,7 @@ def _reformulate(rest: str) -> _Read:
 
 
 def _run(file: str) -> _Read:
-    stem = Path(file).stem
-    strong = _STRENGTHS.fullmatch(_SEED.sub(r"\1", stem))
-    return str(check_file(Path(file), "run")), "", float(strong[2]) if strong and "," not in strong[2] else None
+    return str(check_file(Path(file), "run")), "", _with_strength(_SEED.sub(r"\1", Path(file).stem))[1]
 
 
 _READ = {FUSION: _fusion, RERANK: _rerank, REFORMULATE: _reformulate, RUN: _run}

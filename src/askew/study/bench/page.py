@@ -84,45 +84,43 @@ PANELS: Mapping[str, Callable[[MitigationMethod], bool]] = {
 def curve_figures(files: PageParts, report: BenchReport, lean: str, mark: str) -> list[Markup]:
     """Draw the first measure of effectiveness against one of lean: one chart per kind of method, with equal axes."""
     base, *others = report.rows
-    effect = report.effectiveness[0]
-    room = tuple([row.cells[one].mean for row in report.rows] for one in (lean, effect))
-    found = []
+    labels, effect = labels_of(report), report.effectiveness[0]
+    across, up = ([row.cells[one].mean for row in report.rows] for one in (lean, effect))
+    front = sorted((row.cells[lean].mean, row.cells[effect].mean) for row in report.rows if lean in row.pareto)
+    drawn = []
     for title, belongs in PANELS.items():
         rows = [row for row in others if belongs(row.method)]
-        if rows:
-            found.append(_figure(files, report, lean, mark, title, [base, *rows], (room[0], room[1])))
-    return found
-
-
-def _figure(
-    files: PageParts, report: BenchReport, lean: str, mark: str, title: str, rows: Sequence[Row],
-    room: tuple[Sequence[float], Sequence[float]],
-) -> Markup:  # fmt: skip
-    labels, effect, (base, *others) = labels_of(report), report.effectiveness[0], rows
-    curves, single = curves_of([row for row in others if not row.method.bound])
-    bounds = [row for row in others if row.method.bound]
-    groups = [_points(f"base: {base.method.text}", [base], lean, effect)]
-    groups += [_points("other methods", single, lean, effect)] if single else []
-    groups += [_points("upper bound", bounds, lean, effect)] if bounds else []
-    lines, bands = [_front(report, lean, effect)], []
-    for mine in curves:
-        place = len(groups)
-        groups.append(_curve(base, mine, lean, effect))
-        # The line has no name, because the points of the curve are in the legend.
-        lines.append(Line("", groups[-1].x, groups[-1].y, place))
-        bands += _band(report, [base, *mine], lean, effect, place)
-    lines += [bar for row in single for bar in _bars(report, row, lean, effect)]
-    about = About(
-        slug(f"{mark} {lean} {title}", files.charts, before="pareto"), f"{title}: {effect} against {lean}",
-        f"Each point is a method: the mean of {labels[effect]} on the vertical axis, the mean of {labels[lean]} on the "
-        "horizontal axis. One line joins the Pareto-optimal methods. Each other line joins the points of one "
-        "method with different strengths.",
-    )  # fmt: skip
-    axes = f"mean of {labels[lean]}", f"mean of {labels[effect]}"
-    drawn = scatter(about, groups, *axes, lines, size=4.5, height=340, bands=bands, room=room)
-    return files.chart(
-        about, drawn, "The Pareto front is computed over all methods, including methods that are not in this figure."
-    )
+        if not rows:
+            continue
+        curves, single = curves_of([row for row in rows if not row.method.bound])
+        bounds = [row for row in rows if row.method.bound]
+        named = {f"base: {base.method.text}": [base], "other methods": single, "upper bound": bounds}
+        groups = [
+            _points(name, some, lean, effect, [row.method.row_text for row in some])
+            for name, some in named.items()
+            if some
+        ]
+        lines, bands = [Line("Pareto front", *np.array(front).T, 5)], []
+        for mine in curves:
+            place = len(groups)
+            name = f"{mine[0].method.family} @ {mine[0].method.strength:g} to {mine[-1].method.strength:g}"
+            # Only the last point is labeled. The line has no name, because the points of the curve are in the legend.
+            ends = [*[""] * len(mine), mine[-1].method.row_text]
+            groups.append(_points(name, [base, *mine], lean, effect, ends))
+            lines.append(Line("", groups[-1].x, groups[-1].y, place))
+            bands += _band(report, [base, *mine], lean, effect, place)
+        lines += [bar for row in single for bar in _bars(report, row, lean, effect)]
+        about = About(
+            slug(f"{mark} {lean} {title}", files.charts, before="pareto"), f"{title}: {effect} against {lean}",
+            f"Each point is a method: the mean of {labels[effect]} on the vertical axis, the mean of {labels[lean]} on "
+            "the horizontal axis. One line joins the Pareto-optimal methods. Each other line joins the points of one "
+            "method with different strengths.",
+        )  # fmt: skip
+        axes = f"mean of {labels[lean]}", f"mean of {labels[effect]}"
+        chart = scatter(about, groups, *axes, lines, size=4.5, height=340, bands=bands, room=(across, up))
+        note = "The Pareto front is computed over all methods, including methods that are not in this figure."
+        drawn.append(files.chart(about, chart, note))
+    return drawn
 
 
 def curves_of(rows: Sequence[Row]) -> tuple[list[list[Row]], list[Row]]:
@@ -137,23 +135,9 @@ def curves_of(rows: Sequence[Row]) -> tuple[list[list[Row]], list[Row]]:
     return curves, [row for row in rows if row.method.row_text not in in_curves]
 
 
-def _front(report: BenchReport, lean: str, effect: str) -> Line:
-    front = sorted((r.cells[lean].mean, r.cells[effect].mean) for r in report.rows if lean in r.pareto)
-    return Line("Pareto front", np.array([x for x, _ in front]), np.array([y for _, y in front]), 5)
-
-
-def _points(name: str, rows: Sequence[Row], lean: str, effect: str) -> Points:
+def _points(name: str, rows: Sequence[Row], lean: str, effect: str, labels: list[str]) -> Points:
     x, y = (np.array([row.cells[one].mean for row in rows], np.float64) for one in (lean, effect))
-    return Points(name, x, y, [row.method.row_text for row in rows])
-
-
-def _curve(base: Row, rows: Sequence[Row], lean: str, effect: str) -> Points:
-    """Return the points from the base to the highest strength; only the last point is labeled."""
-    every = [base, *rows]
-    x, y = (np.array([row.cells[one].mean for row in every], np.float64) for one in (lean, effect))
-    strengths = [row.method.strength for row in rows]
-    name = f"{rows[0].method.family} @ {strengths[0]:g} to {strengths[-1]:g}"
-    return Points(name, x, y, [*[""] * len(strengths), rows[-1].method.row_text])
+    return Points(name, x, y, labels)
 
 
 def _band(report: BenchReport, rows: Sequence[Row], lean: str, effect: str, series: int) -> list[Band]:
@@ -185,6 +169,11 @@ def _ends(report: BenchReport, row: Row, name: str) -> Any:
 
 
 _BETTER = {Direction.UP: "higher", Direction.DOWN: "lower", Direction.ZERO: "nearer zero"}
+_CURVES = (
+    "The parameter 'strength' sets how strongly a method reduces lean. A curve shows a method that was run with "
+    "several strengths, and a point shows any other method. The band of a curve and the bars of a point are 95% "
+    "intervals of the difference from the base, paired by query."
+)
 _LIMITS = (
     "Some methods select documents or queries by a measure of lean, or rank documents by the words that the measure "
     "counts. Such a method reduces this measure by construction. Compare it by other measures of lean.",
@@ -206,11 +195,26 @@ def write_page(reports: Sequence[BenchReport], out: Path) -> list[Path]:
         mark = slug(_title(report), marks, before="") if len(reports) > 1 else ""
         marks[mark] = report
         sections += _sections(files, report, mark)
-    sections.append(Section("rules", "How methods work", [listed(_rules(reports))]))
-    sections.append(Section("limits", "Limits", [listed(_limits(reports))]))
+    rules = dict.fromkeys(rule for report in reports for rule in report.rules)
+    notes = [
+        f"{f'{_title(report)}: ' if len(reports) > 1 else ''}{note}" for report in reports for note in report.notes
+    ]
+    groups = next((report.groups for report in reports if report.groups is not None), None)
+    counted = (
+        "By default, measures of lean count the groups female and male."
+        if groups is None
+        else f"The counted groups are {_groups_text(groups)}."
+    )
+    sections.append(Section("rules", "How methods work", [listed([*rules, *notes])]))
+    limits = [NOT_BIAS, f"{counted} Other groups are not measured.", *_LIMITS]
+    sections.append(Section("limits", "Limits", [listed(limits)]))
     foot = [paragraph("askew bench uses no random sampling to compute the numbers on this page.")]
+    lead = (
+        "Effectiveness and bias (lean) of each mitigation method, on the same queries, compared with the base ranker."
+    )
+    head = [paragraph(lead, kind="lead"), *([_facts(reports[0])] if len(reports) == 1 else [])]
     names = ", ".join(dict.fromkeys(Path(report.collection).name for report in reports))
-    page = document(f"Mitigation methods on {names}", _head(reports), sections, foot)
+    page = document(f"Mitigation methods on {names}", head, sections, foot)
     every = {"report.html": page.encode(), **files.files()}
     if len(reports) == 1:
         every["tables/queries.csv"] = reports[0].per_query().write_csv().encode()
@@ -220,18 +224,19 @@ def write_page(reports: Sequence[BenchReport], out: Path) -> list[Path]:
 
 def _sections(files: PageParts, report: BenchReport, mark: str) -> list[Section]:
     """Return the sections of one collection; with a ``mark`` (several collections), merge them into one section."""
-    made = [
-        Section("methods", "Mitigation methods", [files.table(methods_table(report, mark), report.to_polars())]),
-        _curves_section(files, report, mark),
-        Section("changes", "Changes", [files.table(changes_table(report, mark))]),
-        _measures_section(files, report, mark),
-    ]
+    bodies = {
+        ("methods", "Mitigation methods"): [files.table(methods_table(report, mark), report.to_polars())],
+        ("curves", "Effectiveness against lean"): [
+            paragraph(_CURVES),
+            figures(*(one for lean in report.leans for one in curve_figures(files, report, lean, mark))),
+        ],
+        ("changes", "Changes"): [files.table(changes_table(report, mark))],
+        ("measures", "Measures"): [_measures(files, report, mark)],
+    }
     if not mark:
-        return made
-    body: list[Markup] = [_facts(report)]
-    for one in made:
-        body += [heading(one.title), *one.body]
-    return [Section(mark, _title(report), body)]
+        return [Section(*names, body) for names, body in bodies.items()]
+    merged = [one for (_, title), body in bodies.items() for one in (heading(title), *body)]
+    return [Section(mark, _title(report), [_facts(report), *merged])]
 
 
 def _title(report: BenchReport) -> str:
@@ -239,42 +244,17 @@ def _title(report: BenchReport) -> str:
     return f"{Path(report.collection).name}, base {report.rows[0].method.text}"
 
 
-def _head(reports: Sequence[BenchReport]) -> list[Markup]:
-    lead = (
-        "Effectiveness and bias (lean) of each mitigation method, on the same queries, compared with the base ranker."
-    )
-    return [paragraph(lead, kind="lead"), *([_facts(reports[0])] if len(reports) == 1 else [])]
-
-
-def _rules(reports: Sequence[BenchReport]) -> list[str]:
-    rules = dict.fromkeys(rule for report in reports for rule in report.rules)
-    before = [f"{_title(report)}: " if len(reports) > 1 else "" for report in reports]
-    notes = [f"{name}{note}" for name, report in zip(before, reports, strict=True) for note in report.notes]
-    return [*rules, *notes]
-
-
 def _facts(report: BenchReport) -> Markup:
-    rows: list[tuple[str, object]] = [
+    return facts([
         ("collection", code(report.collection)), ("queries", n.count(len(report.query_ids))),
         ("groups", "each measure counts its default groups" if report.groups is None else _groups_text(report.groups)),
         ("base", code(report.rows[0].method.text)), ("documents per query", n.count(report.k)),
         ("tests", f"{report.tests}, all corrected together (Holm)"),
-    ]  # fmt: skip
-    return facts(rows)
+    ])  # fmt: skip
 
 
 def _groups_text(groups: Mapping[str, Any]) -> str:
     return f"{', '.join(groups['names'])} (lexicon {groups['lexicon_name']})"
-
-
-def _limits(reports: Sequence[BenchReport]) -> list[str]:
-    named = next((report.groups for report in reports if report.groups is not None), None)
-    counted = (
-        "By default, measures of lean count the groups female and male."
-        if named is None
-        else f"The counted groups are {_groups_text(named)}."
-    )
-    return [NOT_BIAS, f"{counted} Other groups are not measured.", *_LIMITS]
 
 
 def _named(name: str, mark: str) -> str:
@@ -355,17 +335,7 @@ def bench_charts(report: BenchReport) -> dict[str, Markup]:
     return files.charts
 
 
-def _curves_section(files: PageParts, report: BenchReport, mark: str) -> Section:
-    body = [one for lean in report.leans for one in curve_figures(files, report, lean, mark)]
-    about = (
-        "The parameter 'strength' sets how strongly a method reduces lean. A curve shows a method that was run with "
-        "several strengths, and a point shows any other method. The band of a curve and the bars of a point are 95% "
-        "intervals of the difference from the base, paired by query."
-    )
-    return Section("curves", "Effectiveness against lean", [paragraph(about), figures(*body)])
-
-
-def _measures_section(files: PageParts, report: BenchReport, mark: str) -> Section:
+def _measures(files: PageParts, report: BenchReport, mark: str) -> Markup:
     head = [Column("measure", CODE), Column("better", WORDS), Column("signature", CODE)]
     rows = [[one.text, _BETTER[one.direction], one.signature] for one in report.asked]
     note = (
@@ -373,5 +343,4 @@ def _measures_section(files: PageParts, report: BenchReport, mark: str) -> Secti
         "compare the results with the documents of a background run. Their signatures identify this run by a hash."
     )
     data = pl.DataFrame(rows, schema=["measure", "better", "signature"], orient="row")
-    made = table(_named("measures", mark), "Measures", head, rows, note)
-    return Section("measures", "Measures", [files.table(made, data)])
+    return files.table(table(_named("measures", mark), "Measures", head, rows, note), data)

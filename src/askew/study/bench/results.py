@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,12 +17,10 @@ import pyarrow.parquet as pq
 from askew.core.errors import DataError
 from askew.core.measure import Bounds, Direction
 from askew.core.ranking import Floats
-from askew.core.tables import html_table, text_table
-from askew.measures.catalogue import MeasureRequest
 from askew.measures.statistics.intervals import change_interval, size_bounds
 from askew.measures.statistics.significance import MEAN, NULLS, Paired, holm, paired
 from askew.pairs.pareto import pareto_front
-from askew.report.table import measure_label
+from askew.report.table import CODE, Column, Table, TableView, measure_label, table
 from askew.study.bench.methods import MitigationMethod
 
 # Means that agree to this number of decimals are equal: the difference is a rounding error.
@@ -61,11 +58,6 @@ class BenchMeasure:
     direction: Direction
     bounds: Bounds
     effectiveness: bool
-
-    @classmethod
-    def of(cls, asked: MeasureRequest) -> BenchMeasure:
-        """Convert a request."""
-        return cls(asked.text, asked.signature, asked.direction, asked.bounds, asked.judged)
 
 
 @dataclass(frozen=True)
@@ -121,7 +113,7 @@ class Row:
 
 
 @dataclass(frozen=True, repr=False)
-class BenchReport:
+class BenchReport(TableView):
     """The result of ``bench``.
 
     ``rows`` has one row for each method; the first row is the base ranker. ``scored`` has the scores of every query
@@ -162,13 +154,14 @@ class BenchReport:
 
     def to_polars(self) -> pl.DataFrame:
         """Return one row for each method and measure, with every number of the report; changes are in percent."""
+        signatures = {one.text: one.signature for one in self.asked}
         rows = [
             {
-                **_method_facts(row), "measure": name, **cell_facts(row.cells[name]),
-                "pareto_optimal": name in row.pareto, "signature": signature,
+                **_method_facts(row), "measure": name, **_cell_facts(cell), "pareto_optimal": name in row.pareto,
+                "signature": signatures[name],
             }
             for row in self.rows
-            for name, signature in self._signatures().items()
+            for name, cell in row.cells.items()
         ]  # fmt: skip
         return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -184,35 +177,28 @@ class BenchReport:
         ]
         return pl.concat(parts).fill_nan(None)
 
-    def _signatures(self) -> dict[str, str]:
-        return {one.text: one.signature for one in self.asked}
-
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def table(self) -> Table:
+        """The mean of each measure for each method, with its change from the base."""
         rows = []
         for row in self.rows:
             rows.append([row.label])
             for name, cell in row.cells.items():
                 change = "" if cell.change is None else f" {cell.change:+.1f}%"
                 rows[-1].append(f"{cell.mean:.4f}{change}{f' {PARETO}' if name in row.pareto else ''}")
-        return ["method", *(measure_label(one.text, one.direction) for one in self.asked)], rows
-
-    def __repr__(self) -> str:
-        return text_table(*self._table())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._table())
+        head = [Column("method", CODE), *(Column(measure_label(one.text, one.direction)) for one in self.asked)]
+        return table("bench", self.collection, head, rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
         about = {"collection": self.collection, "queries": len(self.query_ids), "k": self.k, "agree": self.agree}
         return {
-            **about, "groups": self.groups, "base": self.rows[0].method.text, "effectiveness": list(self.effectiveness),
-            "leans": list(self.leans), "signatures": self._signatures(), "tests": self.tests,
+            **about, "groups": self.groups, "base": self.rows[0].method.text, "effectiveness": self.effectiveness,
+            "leans": self.leans, "signatures": {one.text: one.signature for one in self.asked}, "tests": self.tests,
             "null_hypothesis": NULLS[MEAN],
             "methods": [
                 _method_facts(row)
                 | {"pareto_optimal": sorted(row.pareto)}
-                | {"measures": {name: cell_facts(cell) for name, cell in row.cells.items()}}
+                | {"measures": {name: _cell_facts(cell) for name, cell in row.cells.items()}}
                 for row in self.rows
             ],
             "rules": list(self.rules), "notes": list(self.notes),
@@ -229,8 +215,7 @@ def _method_facts(row: Row) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def cell_facts(cell: Cell) -> dict[str, Any]:
-    """Return one cell as JSON values."""
+def _cell_facts(cell: Cell) -> dict[str, Any]:
     found = {} if cell.against is None else asdict(cell.against)
     gains = {name: found.get(key) for name, key in (("gain", "gain"), ("gain_low", "low"), ("gain_high", "high"))}
     counts = {name: found.get(name) for name in ("p", "improved", "worsened", "unchanged")}
@@ -252,11 +237,15 @@ def make_report(
     effect = next(one.text for one in asked if one.effectiveness)
     leans = [one.text for one in asked if not one.effectiveness]
     optimal = pareto_optimal(cells, systems, effect, leans, {one.text: one.direction for one in asked})
-    rows = [
-        Row(methods[text], cells[text], optimal[text], _mean_costs(mine), _seed_means(mine, asked))
-        for text in values
-        if (mine := [one for one in scored if one.method.row_text == text])
-    ]
+    rows = []
+    for text in values:
+        mine = [one for one in scored if one.method.row_text == text]
+        seeds = {
+            one.text: [float(np.nanmean(_sizes(each.values[one.text], one.direction))) for each in mine]
+            for one in asked
+            if len(mine) > 1
+        }
+        rows.append(Row(methods[text], cells[text], optimal[text], _mean_costs([one.costs for one in mine]), seeds))
     more = [
         f"{name}: means are over the {cell.n:,} of {len(query_ids):,} queries for which every method has a value"
         for name, cell in rows[0].cells.items()
@@ -281,24 +270,15 @@ def merged_seeds(scored: Sequence[Scored], asked: Sequence[BenchMeasure]) -> dic
     return found
 
 
-def _seed_means(mine: Sequence[Scored], asked: Sequence[BenchMeasure]) -> dict[str, list[float]]:
-    return {
-        one.text: [float(np.nanmean(_sizes(each.values[one.text], one.direction))) for each in mine]
-        for one in asked
-        if len(mine) > 1
-    }
-
-
-def _mean_costs(mine: Sequence[Scored]) -> Costs:
+def _mean_costs(costs: Sequence[Costs]) -> Costs:
     """Return the costs of one method; the mean over seeds if there are several."""
-    costs = [one.costs for one in mine]
+    if len(costs) == 1:
+        return costs[0]
 
     def mean(name: str) -> float | None:
         values = [getattr(one, name) for one in costs]
         return None if None in values else float(np.mean(values))
 
-    if len(costs) == 1:
-        return costs[0]
     reformulated = mean("reformulated")
     return Costs(
         mean("searches"), mean("model_calls"), mean("seconds") or 0.0, mean("kept") or 0.0,
@@ -311,45 +291,31 @@ def compared(values: Mapping[str, Values], requests: Sequence[BenchMeasure]) -> 
 
     A mean is over the queries for which every method has a value, so that all means are over the same queries.
     """
-    base, *others = values
+    base = next(iter(values))
     cells: dict[str, dict[str, Cell]] = {method: {} for method in values}
     for one in requests:
-        there = _defined(values, one.text)
-        sizes = {method: _sizes(found[one.text][there], one.direction) for method, found in values.items()}
-        cells[base][one.text] = Cell(float(sizes[base].mean()), int(there.sum()))
-        for method in others:
-            cells[method][one.text] = _cell(sizes[base], sizes[method], one)
-    return _corrected(cells)
-
-
-def _defined(values: Mapping[str, Values], measure: str) -> npt.NDArray[np.bool_]:
-    without = {method: np.isnan(found[measure]) for method, found in values.items()}
-    there: npt.NDArray[np.bool_] = ~np.any(list(without.values()), axis=0)
-    if not there.any():
-        worst = max(without, key=lambda method: int(without[method].sum()))
-        raise DataError(
-            f"{measure}: there is no query for which every method has a value; {worst!r} has no value for "
-            f"{int(without[worst].sum()):,} of {len(there):,} queries: leave this method out, or give a run that "
-            "answers more queries"
-        )
-    return there
-
-
-def _sizes(values: Floats, direction: Direction) -> Floats:
-    return np.abs(values) if direction is Direction.ZERO else values
-
-
-def _cell(old: Floats, new: Floats, request: BenchMeasure) -> Cell:
-    way, bounds = request.direction, request.bounds
-    if way is Direction.ZERO:
-        way, bounds = Direction.DOWN, size_bounds(bounds)
-    found = paired(old, new, way, bounds)
-    low, high = change_interval(np.arange(len(old)), old, new, bounds)
-    change = None if found.relative is None else 100 * found.relative
-    return Cell(found.new, found.n, change, low, high, found)
-
-
-def _corrected(cells: dict[str, dict[str, Cell]]) -> dict[str, dict[str, Cell]]:
+        without = {method: np.isnan(found[one.text]) for method, found in values.items()}
+        there = ~np.any(list(without.values()), axis=0)
+        if not there.any():
+            worst = max(without, key=lambda method: int(without[method].sum()))
+            raise DataError(
+                f"{one.text}: there is no query for which every method has a value; {worst!r} has no value for "
+                f"{int(without[worst].sum()):,} of {len(there):,} queries: leave this method out, or give a run that "
+                "answers more queries",
+                code="no-shared-query", method=worst, missing=int(without[worst].sum()), queries=len(there),
+            )  # fmt: skip
+        is_zero = one.direction is Direction.ZERO
+        way, bounds = (Direction.DOWN, size_bounds(one.bounds)) if is_zero else (one.direction, one.bounds)
+        old = _sizes(values[base][one.text][there], one.direction)
+        for method, scores in values.items():
+            if method == base:
+                cells[method][one.text] = Cell(float(old.mean()), len(old))
+                continue
+            new = _sizes(scores[one.text][there], one.direction)
+            found = paired(old, new, way, bounds)
+            change = None if found.relative is None else 100 * found.relative
+            low, high = change_interval(np.arange(len(old)), old, new, bounds)
+            cells[method][one.text] = Cell(found.new, found.n, change, low, high, found)
     ps = {
         (method, name): cell.against.p
         for method, mine in cells.items()
@@ -361,6 +327,10 @@ def _corrected(cells: dict[str, dict[str, Cell]]) -> dict[str, dict[str, Cell]]:
         method: {name: replace(cell, p_holm=fixed.get((method, name))) for name, cell in mine.items()}
         for method, mine in cells.items()
     }
+
+
+def _sizes(values: Floats, direction: Direction) -> Floats:
+    return np.abs(values) if direction is Direction.ZERO else values
 
 
 def pareto_optimal(
@@ -405,7 +375,10 @@ def write_scores(report: BenchReport) -> dict[str, bytes]:
         "version": _VERSION, "collection": report.collection, "k": report.k, "agree": report.agree,
         "groups": report.groups, "rules": list(report.rules), "notes": list(report.notes),
         "measures": [
-            {**asdict(one), "direction": one.direction.value, "bounds": [_finite(end) for end in one.bounds]}
+            {
+                **asdict(one), "direction": one.direction.value,
+                "bounds": [end if np.isfinite(end) else None for end in one.bounds],
+            }
             for one in report.asked
         ],
         "methods": [{"method": _plain(one.method), "costs": asdict(one.costs)} for one in report.scored],
@@ -426,18 +399,17 @@ def read_scores(place: str | Path) -> BenchReport:
         about = json.loads((table.schema.metadata or {})[_ABOUT])
         if about["version"] != _VERSION:
             raise DataError(f"{file}: this file was written by another version of askew; run askew bench again")
-        return _report_of_scores(pl.DataFrame(pl.from_arrow(table)), about)
+        return _report_of(pl.DataFrame(pl.from_arrow(table)), about)
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{file}: expected the scores of askew bench --out ({type(error).__name__}: {error})") from None
 
 
-def _report_of_scores(table: pl.DataFrame, about: Mapping[str, Any]) -> BenchReport:
-    measures = [
-        BenchMeasure(
-            one["text"], one["signature"], Direction(one["direction"]), _bounds(*one["bounds"]), one["effectiveness"]
-        )
-        for one in about["measures"]
-    ]  # fmt: skip
+def _report_of(table: pl.DataFrame, about: Mapping[str, Any]) -> BenchReport:
+    measures = []
+    for one in about["measures"]:
+        low, high = one["bounds"]
+        bounds = -np.inf if low is None else low, np.inf if high is None else high
+        measures.append(BenchMeasure(**{**one, "direction": Direction(one["direction"]), "bounds": bounds}))
     scored, ids = [], table.filter(pl.col("method") == about["methods"][0]["method"]["text"])["query_id"].to_list()
     for one in about["methods"]:
         mine = table.filter(pl.col("method") == one["method"]["text"])
@@ -461,15 +433,4 @@ def _plain(method: MitigationMethod) -> dict[str, Any]:
 
 
 def _method(facts: Mapping[str, Any]) -> MitigationMethod:
-    first = None if facts["first"] is None else _method(facts["first"])
-    return MitigationMethod(
-        facts["text"], facts["kind"], facts["name"], facts["choice"], {}, facts["strength"], first, facts["seed"]
-    )
-
-
-def _finite(end: float) -> float | None:
-    return end if np.isfinite(end) else None
-
-
-def _bounds(low: float | None, high: float | None) -> Bounds:
-    return -np.inf if low is None else low, np.inf if high is None else high
+    return MitigationMethod(**{**facts, "first": None if facts["first"] is None else _method(facts["first"])})
