@@ -8,27 +8,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from askew.core.errors import DataError
 from askew.core.groups import Groups, GroupsLike
 from askew.core.measure import Measure
-from askew.measures.catalogue import MeasureRequest
 from askew.measures.decompose import has_parts
 from askew.measures.lists import QrelsLike
+from askew.measures.measure import MeasureReport
 from askew.measures.requested import BETTER, MeasuresLike, sign_of
-from askew.measures.statistics.intervals import Mean
 from askew.report.page import check_out
 from askew.search.retrieve import as_queries
 from askew.study.audit.engine import (
     AuditedEngine,
     AuditedRun,
-    EngineScores,
     Progress,
     answers_place,
     choose_measures,
+    of_query,
     open_engine,
-    tell,
     toward,
 )
 from askew.study.audit.findings import (
@@ -83,7 +79,7 @@ def audit(
     - ``progress``: a function that is called with the number of queries that are done, their total and the name of the
       step.
     """
-    how = settings or AuditSettings()
+    how, tell = settings or AuditSettings(), progress or (lambda *_: None)
     if how.out is not None:
         check_out(Path(how.out))
     chosen = choose_measures(measures, None if groups is None else Groups.of(groups), how, qrels is not None)
@@ -93,19 +89,24 @@ def audit(
     texts = dict(zip(table["query_id"].to_pylist(), table["text"].to_pylist(), strict=True))
     check_conditions(conditions, chosen.asked, earlier, texts)
     trial = Reformulating(how, chosen.named)
-    opened = _opened(engine, engine_settings, table, docs, how)
+    ranker = open_engine(engine, engine_settings, table)
+    opened = AuditedEngine(ranker, docs, how.missing)
+    # An engine object of the caller keeps its answers as its own settings say.
+    place = answers_place(ranker, how.out, how.store) if isinstance(engine, str) else None
+    if place is not None:
+        opened.keep_answers(place)
     started = datetime.now(UTC)
-    lines = opened.search(table, how.k, "searching", progress)
+    lines = opened.search(table, how.k, "searching", tell)
     if not lines.height:
         raise DataError(
-            f"engine {opened.id}: none of the {len(texts):,} queries finds a document. Check the settings of the "
+            f"engine {ranker.id}: none of the {len(texts):,} queries finds a document. Check the settings of the "
             "engine: for example, join= may require that a document has every word of the query"
         )
-    run = AuditedRun(opened.id, lines, opened.texts, texts, chosen, how.missing)
-    tell(progress, 0, 0, "measuring")
+    run = AuditedRun(ranker.id, lines, opened.texts, texts, chosen, how.missing)
+    tell(0, 0, "measuring")
     parts = any(has_parts(one) for one in chosen.asked)
     measured = run.measured(qrels=qrels, missing=how.missing, decompose=parts, resolver=how.resolver)
-    report = _report(run, measured, trial, opened, how, qrels, progress)
+    report = _report(run, measured, trial, opened, how, qrels, tell)
     report.audited = started.isoformat(timespec="seconds")
     report.failures = failures(conditions, measured, earlier)
     if earlier is not None:
@@ -118,28 +119,16 @@ def audit(
     return report
 
 
-def _opened(
-    engine: object, settings: Mapping[str, Any] | None, queries: pa.Table, docs: object, how: AuditSettings
-) -> AuditedEngine:
-    ranker = open_engine(engine, settings, queries)
-    opened = AuditedEngine(ranker, docs, how.missing)
-    # An engine object of the caller keeps its answers as its own settings say.
-    place = answers_place(ranker, how.out, how.store) if isinstance(engine, str) else None
-    if place is not None:
-        opened.keep_answers(place)
-    return opened
-
-
 def _report(
-    run: AuditedRun, measured: EngineScores, trial: Reformulating, engine: AuditedEngine, how: AuditSettings,
-    qrels: QrelsLike | None, progress: Progress | None,
+    run: AuditedRun, measured: MeasureReport, trial: Reformulating, engine: AuditedEngine, how: AuditSettings,
+    qrels: QrelsLike | None, progress: Progress,
 ) -> AuditReport:  # fmt: skip
     """Find the worst queries, try reformulations and other choices, and return the report."""
     lean, effect = run.measures.lean, run.measures.effectiveness
     worst = worst_queries(run, measured, how.worst)
     tried = trial.run(engine, run, measured, worst, qrels, progress)
-    tell(progress, 0, 0, "checking sensitivity")
-    verdict = toward(lean, measured.mean(lean.text))
+    progress(0, 0, "checking sensitivity")
+    verdict = toward(lean, measured[lean.text])
     sensitive, notes = sensitivity_of(run, verdict)
     if tried.lines is not None and tried.lines.height:
         try:
@@ -151,34 +140,31 @@ def _report(
                 "not measured: whether the suggested reformulations also lean less with other measures, word lists and "
                 f"tokenizers ({error})"
             )
-    words, values = words_per_query(run), {text: measured.of_query(text) for text in measured.values}
+    words, values = words_per_query(run), {text: of_query(measured, text) for text in measured.runs[0].values}
+    means = {}
+    for one in measured.asked:
+        found = measured[one.text]
+        means[one.text] = AuditedMean(
+            found.mean, found.low, found.high, found.n, found.method, BETTER[one.direction], one.signature
+        )
+    counts = " and ".join(f"{count:,.1f} words for {group}" for group, count in words.items())
+    depth = run.measures.cutoff or how.k
+    reading = f"{sign_of(lean)} On average the top {depth} results of a query have {counts}."
+    if own := [one.text for one in measured.asked if one.measure.param("background") == "self"]:
+        reading += f" {', '.join(own)}: the background run is the run of the engine itself."
     report = AuditReport(
         engine=run.name, k=how.k, queries=len(run.queries), unanswered=len(run.queries) - len(values[lean.text]),
         groups=tuple(lean.groups), deciding=lean.text, verdict=verdict,
-        measures={one.text: _mean(one, measured.mean(one.text)) for one in measured.report.asked},
+        measures=means,
         scores={
-            query: {text: found[query] for text, found in values.items() if query in found}
-            for query in measured.query_ids
+            query: {text: scores[query] for text, scores in values.items() if query in scores}
+            for query in measured.runs[0].query_ids
         },
-        parts=measured.report.parts, worst=worst, reformulations=tried.tried, dropped_reformulations=tried.dropped,
+        parts=measured.parts, worst=worst, reformulations=tried.tried, dropped_reformulations=tried.dropped,
         sensitivity=sensitive, reranking=reranking_of(run, measured), words_per_query=words,
-        reading=_reading(measured.report.asked, lean, words, run.measures.cutoff or how.k),
+        reading=reading.strip(),
         effectiveness=None if effect is None else effect.text, agree=how.agree, reduction=how.reduction,
         model=tried.model, notes=[*measured.notes, *notes],
     )  # fmt: skip
     report.next_steps = next_steps(report)
     return report
-
-
-def _mean(asked: MeasureRequest, mean: Mean) -> AuditedMean:
-    return AuditedMean(mean.mean, mean.low, mean.high, mean.n, mean.method, BETTER[asked.direction], asked.signature)
-
-
-def _reading(asked: Sequence[MeasureRequest], lean: MeasureRequest, words: Mapping[str, float], depth: int) -> str:
-    """Say how to read a value of the deciding measure, and the mean number of counted words."""
-    counts = " and ".join(f"{count:,.1f} words for {group}" for group, count in words.items())
-    said = f"{sign_of(lean)} On average the top {depth} results of a query have {counts}."
-    own = [one.text for one in asked if one.measure.param("background") == "self"]
-    if own:
-        said += f" {', '.join(own)}: the background run is the run of the engine itself."
-    return said.strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from askew.core.groups import Groups
 from askew.core.lexicon import Lexicon
 from askew.core.measure import Measure
 from askew.core.protocols import RankerPlugin
-from askew.core.ranking import Floats
 from askew.data.collection import Collection
 from askew.measures.catalogue import Catalogue, MeasureRequest
 from askew.measures.counts import DocumentSource, gather_texts
@@ -103,31 +102,11 @@ def choose_measures(
     return AuditMeasures(asked, lean, effectiveness, groups, named, lexicon)
 
 
-@dataclass(frozen=True)
-class EngineScores:
-    """The values of the measures for each query of one run."""
-
-    report: MeasureReport
-    notes: list[str]
-
-    def mean(self, text: str) -> Mean:
-        """The mean of a measure over queries, with its interval."""
-        return self.report[self.report.runs[0].name, text]
-
-    @property
-    def values(self) -> dict[str, Floats]:
-        """The values of each measure, in the order of ``query_ids``; NaN if a measure is not defined."""
-        return self.report.runs[0].values
-
-    @property
-    def query_ids(self) -> list[str]:
-        """The queries that have values."""
-        return self.report.runs[0].query_ids
-
-    def of_query(self, text: str) -> dict[str, float]:
-        """The values of one measure by query id, without the queries for which it is not defined."""
-        pairs = zip(self.query_ids, self.values[text].tolist(), strict=True)
-        return {query: value for query, value in pairs if not math.isnan(value)}
+def of_query(measured: MeasureReport, text: str) -> dict[str, float]:
+    """The values of one measure by query id, without the queries for which it is not defined."""
+    (run,) = measured.runs
+    pairs = zip(run.query_ids, run.values[text].tolist(), strict=True)
+    return {query: value for query, value in pairs if not math.isnan(value)}
 
 
 @dataclass(frozen=True)
@@ -146,7 +125,7 @@ class AuditedRun:
         kept = tuple(one for one in self.measures.asked if "judgements" not in one.family.reads)
         return replace(self, measures=replace(self.measures, asked=kept, effectiveness=None))
 
-    def measured(self, **options: Any) -> EngineScores:
+    def measured(self, **options: Any) -> MeasureReport:
         """Measure the run; measures that are not defined for any of its queries are left out, with a note."""
         collection = Collection.open(dict(self.docs), queries=dict(self.queries))
         texts, groups = [one.text for one in self.measures.asked], self.measures.groups
@@ -157,7 +136,7 @@ class AuditedRun:
         lean = self.measures.lean.text
         if all(one.text != lean for one in report.asked):
             raise DataError(f"audit: {lean} is not defined for any query; give another measure in measures=")
-        return EngineScores(report, report.notes)
+        return report
 
 
 def toward(one: MeasureRequest, found: Mean) -> str | None:
@@ -172,12 +151,6 @@ Progress = Callable[[int, int, str], None]
 _SQLITE = ("", "-wal", "-shm")
 
 
-def tell(progress: Progress | None, done: int, total: int, label: str) -> None:
-    """Report the current step, if a progress function is given."""
-    if progress is not None:
-        progress(done, total, label)
-
-
 class AuditedEngine:
     """A ranker, and the texts of the documents that it returned."""
 
@@ -186,34 +159,49 @@ class AuditedEngine:
         self._docs, self._missing = docs, missing or "error"
         self._kept: Path | None = None
 
-    @property
-    def id(self) -> str:
-        """The name of the engine in tables."""
-        return self.ranker.id
-
     def keep_answers(self, path: Path) -> None:
         """Keep the answers in a file until ``finish``, so that a resumed audit sends no query twice."""
         if not isinstance(self.ranker, EngineRanker) or self.ranker.answers_path is not None:
             return
         self._kept = self.ranker.keep_answers(path)
-        if self._kept is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        if self._kept is not None and path.exists():
+        if self._kept is None:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
             self.notes.append(
                 f"the answers that an interrupted audit kept in {path} are used; delete this file to send all queries "
                 "again"
             )
 
-    def search(self, queries: pa.Table, k: int, label: str, progress: Progress | None = None) -> pl.DataFrame:
+    def search(self, queries: pa.Table, k: int, label: str, progress: Progress) -> pl.DataFrame:
         """Search the queries and return the lines of a run; the texts of its documents are added to ``texts``."""
-        if isinstance(self.ranker, EngineRanker) and progress is not None:
+        given: Mapping[str, str] = {}
+        if isinstance(self.ranker, EngineRanker):
             self.ranker.progress = lambda done, total: progress(done, total, label)
         try:
             hits = self.ranker.search(queries["text"].combine_chunks(), k)
         except EngineError as error:
             raise StageError(f"audit, {label}: {error}") from error.__cause__
         lines = run_lines(queries["query_id"].combine_chunks(), hits, self.ranker.doc_ids)
-        self._read_texts(lines["doc_id"].unique(maintain_order=True).to_list())
+        found = lines["doc_id"].unique(maintain_order=True).to_list()
+        wanted = [doc for doc in found if doc not in self.texts]
+        if isinstance(self.ranker, EngineRanker):
+            given = self.ranker.texts
+        self.texts |= {doc: given[doc] for doc in wanted if doc in given}
+        absent = [doc for doc in wanted if doc not in given]
+        if absent and self._docs is not None:
+            source = DocumentSource(parts_of(self._docs, None, None)[0])
+            texts = gather_texts(source, pa.array(absent, pa.string()), np.ones(len(absent), np.bool_)).to_pylist()
+            self.texts |= {doc: text for doc, text in zip(absent, texts, strict=True) if text is not None}
+        without = [doc for doc in wanted if doc not in self.texts]
+        if without and self._missing == "error":
+            raise DataError(
+                f"engine {self.ranker.id}: {len(without):,} of {len(wanted):,} retrieved documents have no text, such "
+                f"as {without[0]!r}. Give the texts with docs=, or set the field of the text in the settings of the "
+                "engine (for the engine 'http', the setting 'text_at'). With missing='zero', a document without a "
+                "text counts as a document that names no group",
+                code="no-text", missing=len(without), documents=len(wanted),
+            )  # fmt: skip
         return lines
 
     def all_notes(self) -> list[str]:
@@ -229,22 +217,6 @@ class AuditedEngine:
             self.ranker.close()
             for ending in _SQLITE:
                 self._kept.with_name(self._kept.name + ending).unlink(missing_ok=True)
-
-    def _read_texts(self, found: Iterable[str]) -> None:
-        given = self.ranker.texts if isinstance(self.ranker, EngineRanker) else {}
-        wanted = [doc for doc in found if doc not in self.texts]
-        self.texts |= {doc: given[doc] for doc in wanted if doc in given}
-        absent = [doc for doc in wanted if doc not in given]
-        if absent and self._docs is not None:
-            self.texts |= _texts_of(self._docs, absent)
-        without = [doc for doc in wanted if doc not in self.texts]
-        if without and self._missing == "error":
-            raise DataError(
-                f"engine {self.id}: {len(without):,} of {len(wanted):,} retrieved documents have no text, such as "
-                f"{without[0]!r}. Give the texts with docs=, or set the field of the text in the settings of the "
-                "engine (for the engine 'http', the setting 'text_at'). With missing='zero', a document without a "
-                "text counts as a document that names no group"
-            )
 
 
 def open_engine(
@@ -296,9 +268,3 @@ def _named(text: str) -> dict[str, Any]:
             f"template={name!r}"
         )
     return {"ranker": name, **({"function": rest} if rest else {})}
-
-
-def _texts_of(docs: object, wanted: list[str]) -> dict[str, str]:
-    source = DocumentSource(parts_of(docs, None, None)[0])
-    found = gather_texts(source, pa.array(wanted, pa.string()), np.ones(len(wanted), np.bool_)).to_pylist()
-    return {doc: text for doc, text in zip(wanted, found, strict=True) if text is not None}

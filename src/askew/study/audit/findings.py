@@ -20,7 +20,7 @@ from askew.core.outcome import Outcome, outcome_of, verdict
 from askew.core.ranking import Floats
 from askew.measures.catalogue import find_family
 from askew.measures.lists import QrelsLike, as_judgements
-from askew.measures.measure import measure
+from askew.measures.measure import MeasureReport, measure
 from askew.measures.mentions import Mark, Marker, can_mark
 from askew.measures.requested import comparable, key_of
 from askew.measures.resolver import class_probabilities, open_resolver
@@ -31,9 +31,8 @@ from askew.study.audit.engine import (
     AuditedEngine,
     AuditedRun,
     AuditMeasures,
-    EngineScores,
     Progress,
-    tell,
+    of_query,
     toward,
 )
 from askew.study.audit.report import Alternative, AuditSensitivity, MarkedResult, Reranking, Tried, WorstQuery
@@ -54,10 +53,10 @@ def documents_of(lines: pl.DataFrame) -> dict[str, list[str]]:
     return ranked
 
 
-def worst_queries(run: AuditedRun, measured: EngineScores, count: int) -> list[WorstQuery]:
+def worst_queries(run: AuditedRun, measured: MeasureReport, count: int) -> list[WorstQuery]:
     """Return the queries with the largest lean, the largest first; queries without any lean are left out."""
     measures = run.measures
-    lean, way = measured.of_query(measures.lean.text), measures.lean.direction
+    lean, way = of_query(measured, measures.lean.text), measures.lean.direction
     leaning = [query for query, value in lean.items() if way is not Direction.ZERO or value != 0]
     chosen = sorted(leaning, key=lambda query: (way.gain(0.0, lean[query]), query))[:count]
     marker, worst = marker_of(measures), []
@@ -72,18 +71,16 @@ def worst_queries(run: AuditedRun, measured: EngineScores, count: int) -> list[W
         mentions: Counter[str] = Counter()
         for one in results:
             mentions.update(one.mentions)
+        in_names = None
+        if set(marker.groups) <= set(LEARNED):
+            # The number of counted words that are part of a name; each mention has its most probable class.
+            rows = [(row, mark.start, mark.end) for row, found in enumerate(marks) for mark in found]
+            places = np.array(rows, np.int64).reshape(-1, 3)
+            classes = class_probabilities(open_resolver("light"), list(texts.values()), *places.T).argmax(axis=1)
+            in_names = int((classes == WHO.index("name")).sum())
         named = tuple(dict.fromkeys(group for mark in marker.find(run.queries[query]) for group in mark.groups))
-        in_names = _in_names(list(texts.values()), marks) if set(marker.groups) <= set(LEARNED) else None
         worst.append(WorstQuery(query, lean[query], named, dict(mentions), in_names, run.queries[query], results))
     return worst
-
-
-def _in_names(texts: list[str], marks: Sequence[Sequence[Mark]]) -> int:
-    """Estimate how many counted words are part of a name; each mention has its most probable class."""
-    rows = [(row, mark.start, mark.end) for row, found in enumerate(marks) for mark in found]
-    places = np.array(rows, np.int64).reshape(-1, 3)
-    classes = class_probabilities(open_resolver("light"), texts, *places.T).argmax(axis=1)
-    return int((classes == WHO.index("name")).sum())
 
 
 def words_per_query(run: AuditedRun) -> dict[str, float]:
@@ -178,10 +175,10 @@ class Reformulating:
         self,
         engine: AuditedEngine,
         run: AuditedRun,
-        measured: EngineScores,
+        measured: MeasureReport,
         worst: Sequence[WorstQuery],
         qrels: QrelsLike | None,
-        progress: Progress | None,
+        progress: Progress,
     ) -> Trial:
         """Search the best reformulations of each of the worst queries."""
         if not worst or not self._settings.tries or not self._methods:
@@ -200,17 +197,17 @@ class Reformulating:
         return Trial(tried, model, dropped, kept)
 
     def _written(
-        self, queries: Mapping[str, str], progress: Progress | None
+        self, queries: Mapping[str, str], progress: Progress
     ) -> tuple[dict[str, tuple[Suggestion, str, str]], Counter[str]]:
         """Return the best candidates, and counts of dropped ones by reason."""
         rows, dropped = [], Counter[str]()
         # One query at a time, to report progress: a language model takes seconds for each query.
         for done, (query, text) in enumerate(queries.items()):
-            tell(progress, done, len(queries), "reformulating")
+            progress(done, len(queries), "reformulating")
             found, tallies = reformulate(pa.table({"query_id": [query], "text": [text]}), self._methods, [self._rules])
             rows += found.select("query_id", "text", "method").rows()
             dropped += sum((tally.rejected for tally in tallies), Counter[str]())
-        tell(progress, 0, 0, "comparing meanings")
+        progress(0, 0, "comparing meanings")
         scores = self._judge.score([queries[query] for query, _, _ in rows], [text for _, text, _ in rows])
         kept: dict[str, list[Suggestion]] = defaultdict(list)
         made_by: dict[tuple[str, str], str] = {}
@@ -229,7 +226,7 @@ class Reformulating:
         return chosen, dropped
 
 
-def _measured(new: AuditedRun, chosen: _Candidates, qrels: QrelsLike | None) -> EngineScores | None:
+def _measured(new: AuditedRun, chosen: _Candidates, qrels: QrelsLike | None) -> MeasureReport | None:
     """Measure the candidates by the judgements of their queries; None if no candidate finds a document."""
     if not new.lines.height:
         return None
@@ -244,13 +241,13 @@ def _measured(new: AuditedRun, chosen: _Candidates, qrels: QrelsLike | None) -> 
 
 
 def _compared(
-    chosen: _Candidates, measured: EngineScores, scored: EngineScores | None, run: AuditedRun, new: AuditedRun
+    chosen: _Candidates, measured: MeasureReport, scored: MeasureReport | None, run: AuditedRun, new: AuditedRun
 ) -> list[Tried]:
     """Compare the values and the results of each candidate with those of its query."""
     lean, effect = run.measures.lean, run.measures.effectiveness
-    old_lean, new_lean = (side.of_query(lean.text) if side else {} for side in (measured, scored))
+    old_lean, new_lean = (of_query(side, lean.text) if side else {} for side in (measured, scored))
     old_effect, new_effect = (
-        side.of_query(effect.text) if side and effect and effect.text in side.values else {}
+        of_query(side, effect.text) if side and effect and effect.text in side.runs[0].values else {}
         for side in (measured, scored)
     )
     old_docs, new_docs = documents_of(run.lines), documents_of(new.lines)
@@ -304,7 +301,7 @@ def _with_suggested(tried: Sequence[Tried], how: AuditSettings) -> list[Tried]:
 METHOD = "greedy"
 
 
-def reranking_of(run: AuditedRun, measured: EngineScores) -> Reranking | None:
+def reranking_of(run: AuditedRun, measured: MeasureReport) -> Reranking | None:
     """Rerank the results with ``greedy`` and measure them; None if a text is missing, as its groups are unknown."""
     if any(doc not in run.docs for doc in run.lines["doc_id"].unique().to_list()):
         return None
@@ -316,7 +313,7 @@ def reranking_of(run: AuditedRun, measured: EngineScores) -> Reranking | None:
         known = values[~np.isnan(values)]
         return float(np.abs(known).mean() if lean.direction is Direction.ZERO else known.mean())
 
-    return Reranking(METHOD, size(measured.values[lean.text]), size(again.values[lean.text]))
+    return Reranking(METHOD, size(measured.runs[0].values[lean.text]), size(again.runs[0].values[lean.text]))
 
 
 # Check whether the verdict of an audit is the same with other word lists, tokenizers and measures.

@@ -10,8 +10,9 @@ from askew.core.defaults import counted
 from askew.core.errors import ConfigError
 from askew.core.measure import Direction
 from askew.measures.catalogue import MeasureRequest
+from askew.measures.measure import MeasureReport
 from askew.measures.statistics.significance import ALPHA, SAME, Paired, holm, paired
-from askew.study.audit.engine import EngineScores
+from askew.study.audit.engine import of_query
 from askew.study.audit.report import AuditReport
 from askew.study.gate import ABOVE, WORSE, Condition, check_measures
 
@@ -47,9 +48,9 @@ def check_conditions(
             )
 
 
-def failures(conditions: Sequence[Condition], measured: EngineScores, baseline: AuditReport | None) -> list[str]:
+def failures(conditions: Sequence[Condition], measured: MeasureReport, baseline: AuditReport | None) -> list[str]:
     """Return one line for each condition that is true."""
-    asked = {one.text: one for one in measured.report.asked}
+    asked = {one.text: one for one in measured.asked}
     compared = {
         one.measure: _compared(asked[one.measure], measured, baseline)
         for one in conditions
@@ -73,13 +74,13 @@ def failures(conditions: Sequence[Condition], measured: EngineScores, baseline: 
     return [line for line in lines if line]
 
 
-def against_baseline(measured: EngineScores, baseline: AuditReport) -> dict[str, Paired]:
+def against_baseline(measured: MeasureReport, baseline: AuditReport) -> dict[str, Paired]:
     """Compare each measure with the baseline, over the queries of both audits.
 
     Measures that the baseline does not have, or has with other parameters, are left out.
     """
     found = {}
-    for one in measured.report.asked:
+    for one in measured.asked:
         earlier = baseline.measures.get(one.text)
         same = earlier is not None and earlier.signature == one.signature
         if same and (pair := _compared(one, measured, baseline)) is not None:
@@ -87,11 +88,11 @@ def against_baseline(measured: EngineScores, baseline: AuditReport) -> dict[str,
     return found
 
 
-def coverage_notes(conditions: Sequence[Condition], measured: EngineScores, baseline: AuditReport) -> list[str]:
+def coverage_notes(conditions: Sequence[Condition], measured: MeasureReport, baseline: AuditReport) -> list[str]:
     """Return a note for each compared measure that is defined for another number of queries than in the baseline."""
     said = []
     for measure in dict.fromkeys(one.measure for one in conditions if one.needs_baseline):
-        now = len(measured.of_query(measure)) if measure in measured.values else 0
+        now = len(of_query(measured, measure)) if measure in measured.runs[0].values else 0
         before = sum(measure in values for values in baseline.scores.values())
         if now != before:
             said.append(
@@ -101,9 +102,9 @@ def coverage_notes(conditions: Sequence[Condition], measured: EngineScores, base
     return said
 
 
-def _beyond(one: Condition, asked: MeasureRequest, measured: EngineScores, baseline: AuditReport | None) -> str:
+def _beyond(one: Condition, asked: MeasureRequest, measured: MeasureReport, baseline: AuditReport | None) -> str:
     at_zero = asked.direction is Direction.ZERO
-    value, limit, to = measured.mean(asked.text).mean, one.amount, f"{one.amount:g}"
+    value, limit, to = measured[asked.text].mean, one.amount, f"{one.amount:g}"
     value = abs(value) if at_zero else value
     if one.relative and baseline is not None:
         before = baseline.measures[one.measure].mean
@@ -124,9 +125,9 @@ def _worse(measure: str, found: Paired | None, p: float) -> str:
     return f"{measure} is worse than in the baseline by {-found.gain:.4f} ({said}, n = {found.n} queries)"
 
 
-def _compared(asked: MeasureRequest, measured: EngineScores, baseline: AuditReport | None) -> Paired | None:
+def _compared(asked: MeasureRequest, measured: MeasureReport, baseline: AuditReport | None) -> Paired | None:
     assert baseline is not None, "checked before"
-    text, now = asked.text, measured.of_query(asked.text)
+    text, now = asked.text, of_query(measured, asked.text)
     before = {query: values[text] for query, values in baseline.scores.items() if text in values}
     shared = [query for query in now if query in before]
     if not shared:

@@ -27,7 +27,7 @@ from askew.report.page import (
     write_report,
 )
 from askew.report.table import CODE, NAME, QUOTE, WORDS, Cell, Column, Estimate, Group, Table, table
-from askew.study.audit.report import FILE, AuditedMean, AuditReport, MarkedResult, WorstQuery
+from askew.study.audit.report import FILE, AuditedMean, AuditReport, WorstQuery
 from askew.study.tables import parts_table
 
 # The tables and sentences of an audit, for report.html and for the explorer.
@@ -95,13 +95,6 @@ def baseline_table(found: Mapping[str, Paired]) -> Table:
     ]
     caption = "Change since the baseline: means over the queries that are in both audits"
     return table("baseline", caption, head, rows, GAIN, DETECTABLE)
-
-
-def signatures(found: AuditReport) -> tuple[str, str]:
-    """A heading, and the signature of each measure."""
-    return "Signatures: every setting that the value of a measure depends on", "\n".join(
-        one.signature for one in found.measures.values()
-    )
 
 
 def no_worst(measure: str) -> str:
@@ -215,52 +208,48 @@ def write_audit(report: AuditReport, out: Path, keep_queries: bool) -> list[Path
 
 def audit_page(report: AuditReport, parts: PageParts, keep_queries: bool = False) -> str:
     """Return the whole page as HTML text; ``parts`` collects its tables."""
-    means = parts.table(means_table(report), report.to_polars())
-    ways = pl.DataFrame([vars(one) for one in report.sensitivity.combinations], infer_schema_length=None)
-    sections = [
-        Section("next", "What to do next", [listed(report.next_steps)]),
-        Section("lean", "Lean", [means, folded(*signatures(report))]),
-        *_baseline_section(report, parts),
-        *_parts_section(report, parts),
-        _worst_section(report),
-        Section("reformulations", "Reformulations", [_tried(report, parts, keep_queries), *dropped_note(report)]),
-        Section(
-            "sensitivity",
-            "Sensitivity",
-            [listed(sensitivity_said(report)), parts.table(sensitivity_table(report), ways)],
-        ),
-        Section("limits", "Limits", [listed([NOT_BIAS, *LIMITS, *report.notes])]),
-    ]
     head = [paragraph(LEAD, kind="lead"), about(report)]
     if report.failures:
         head.append(join([paragraph(tag("strong", "Conditions that failed:")), listed(report.failures)]))
-    return document(f"Audit of {report.engine}", head, sections, [paragraph(_PRIVATE)])
-
-
-def _baseline_section(report: AuditReport, parts: PageParts) -> list[Section]:
-    if not report.against_baseline:
-        return []
-    data = pl.DataFrame([{"measure": text, **asdict(one)} for text, one in report.against_baseline.items()])
-    drawn = parts.table(baseline_table(report.against_baseline), data)
-    return [Section("baseline", "Change since the baseline", [drawn])]
-
-
-def _parts_section(report: AuditReport, parts: PageParts) -> list[Section]:
-    body = []
+    signatures = "\n".join(one.signature for one in report.measures.values())
+    lean = [
+        parts.table(means_table(report), report.to_polars()),
+        folded("Signatures: every setting that the value of a measure depends on", signatures),
+    ]
+    sections = [Section("next", "What to do next", [listed(report.next_steps)]), Section("lean", "Lean", lean)]
+    if report.against_baseline:
+        data = pl.DataFrame([{"measure": text, **asdict(one)} for text, one in report.against_baseline.items()])
+        change = parts.table(baseline_table(report.against_baseline), data)
+        sections.append(Section("baseline", "Change since the baseline", [change]))
+    reasons = []
     for place, one in enumerate(report.parts, start=1):
         data = pl.DataFrame([{k: v for k, v in vars(part).items() if k != "amounts"} for part in one.parts])
-        body.append(parts.table(parts_table(one, place), data if one.parts else None))
-    title = "Lean by the reason for a mention and by the kind of person mentioned"
-    return [Section("parts", title, body)] if body else []
-
-
-def _worst_section(report: AuditReport) -> Section:
-    if not report.worst:
-        return Section("worst", "Worst queries", [paragraph(no_worst(report.deciding))])
-    about = f"The {len(report.worst)} queries with the largest lean ({report.deciding}), with marks by group: "
-    legend = join([_mark(group, (group,), report.groups) for group in report.groups], ", ")
-    drawn = [_worst(report, place, one) for place, one in enumerate(report.worst, start=1)]
-    return Section("worst", "Worst queries", [paragraph(about, legend, "."), *drawn])
+        reasons.append(parts.table(parts_table(one, place), data if one.parts else None))
+    if reasons:
+        title = "Lean by the reason for a mention and by the kind of person mentioned"
+        sections.append(Section("parts", title, reasons))
+    worst = [paragraph(no_worst(report.deciding))]
+    if report.worst:
+        words = f"The {len(report.worst)} queries with the largest lean ({report.deciding}), with marks by group: "
+        legend = join([_mark(group, (group,), report.groups) for group in report.groups], ", ")
+        worst = [paragraph(words, legend, ".")]
+        worst += [_worst(report, place, one) for place, one in enumerate(report.worst, start=1)]
+    tried = paragraph("No reformulation was tried.")
+    if report.reformulations:
+        left_out = {"gain"} if keep_queries else {"gain", "text"}
+        rows = [
+            {key: value for key, value in vars(one).items() if key not in left_out} for one in report.reformulations
+        ]
+        tried = parts.table(tried_table(report), pl.DataFrame(rows, infer_schema_length=None))
+    ways = pl.DataFrame([vars(one) for one in report.sensitivity.combinations], infer_schema_length=None)
+    sensitivity = [listed(sensitivity_said(report)), parts.table(sensitivity_table(report), ways)]
+    sections += [
+        Section("worst", "Worst queries", worst),
+        Section("reformulations", "Reformulations", [tried, *dropped_note(report)]),
+        Section("sensitivity", "Sensitivity", sensitivity),
+        Section("limits", "Limits", [listed([NOT_BIAS, *LIMITS, *report.notes])]),
+    ]
+    return document(f"Audit of {report.engine}", head, sections, [paragraph(_PRIVATE)])
 
 
 def _worst(report: AuditReport, place: int, one: WorstQuery) -> Markup:
@@ -275,27 +264,18 @@ def _worst(report: AuditReport, place: int, one: WorstQuery) -> Markup:
                 f"{n.share(tried.kept, 0)} of the results kept)"
             )
             suggested.append(paragraph("Suggested: ", quoted(tried.text), told))
-    results = tag("ol", *(tag("li", _result(found, report.groups), value=found.rank) for found in one.results))
+    results = []
+    for found in one.results:
+        pieces = [_mark(text, groups, report.groups) if groups else text for text, groups in found.pieces]
+        words = tag("bdi", *pieces, dir="auto")
+        results.append(tag("li", join([code(found.doc_id), " ", words]), value=found.rank))
     return join([
         heading(f"{place}. {shown(one.text)}"), paragraph(code(one.query_id), f": {values}", kind="note"),
         paragraph(f"Number of words of each group in these results: {counts}{named}", kind="note"), *suggested,
-        tag("details", tag("summary", f"{len(one.results)} results"), results),
+        tag("details", tag("summary", f"{len(one.results)} results"), tag("ol", *results)),
     ])  # fmt: skip
-
-
-def _result(found: MarkedResult, groups: Sequence[str]) -> Markup:
-    pieces = [_mark(text, named, groups) if named else text for text, named in found.pieces]
-    return join([code(found.doc_id), " ", tag("bdi", *pieces, dir="auto")])
 
 
 def _mark(text: str, named: tuple[str, ...], groups: Sequence[str]) -> Markup:
     place = groups.index(named[0]) if named[0] in groups else 0
     return tag("mark", shown(text), class_=f"g{place % 6 + 1}", title=", ".join(named))
-
-
-def _tried(report: AuditReport, parts: PageParts, keep_queries: bool) -> Markup:
-    if not report.reformulations:
-        return paragraph("No reformulation was tried.")
-    left_out = {"gain"} if keep_queries else {"gain", "text"}
-    rows = [{name: value for name, value in vars(one).items() if name not in left_out} for one in report.reformulations]
-    return parts.table(tried_table(report), pl.DataFrame(rows, infer_schema_length=None))

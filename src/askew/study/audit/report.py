@@ -13,12 +13,12 @@ import polars as pl
 
 from askew.core.errors import DataError
 from askew.core.measure import Direction, Measure
-from askew.core.tables import html_table, text_table, with_interval
 from askew.core.version import __version__
 from askew.measures.decompose import Decomposition
 from askew.measures.requested import BETTER
 from askew.measures.statistics.intervals import Mean
 from askew.measures.statistics.significance import Paired
+from askew.report.table import CODE, Column, Estimate, Table, TableView, table
 from askew.study.audit.engine import NEITHER
 
 FILE = "audit.json"
@@ -133,7 +133,7 @@ class AuditSensitivity:
 
 
 @dataclass(repr=False)
-class AuditReport:
+class AuditReport(TableView):
     """The result of ``audit``.
 
     ``deciding`` is the measure of lean that decides which queries are worst. ``verdict`` is the group that its mean
@@ -199,18 +199,11 @@ class AuditReport:
         rows = [{"query_id": query, **values} for query, values in self.scores.items()]
         return pl.DataFrame(rows, schema={"query_id": pl.String, **dict.fromkeys(self.measures, pl.Float64)})
 
-    def _rows(self) -> tuple[list[str], list[list[str]]]:
-        rows = [
-            [text, with_interval(one.mean, one.low, one.high), one.better, str(one.n)]
-            for text, one in self.measures.items()
-        ]
-        return ["measure", "mean [95%]", "better", "n"], rows
-
-    def __repr__(self) -> str:
-        return "\n".join([text_table(*self._rows()), *self.next_steps])
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._rows())
+    def table(self) -> Table:
+        """The mean of each measure; the recommendations are notes."""
+        rows = [[text, Estimate(one.mean, one.low, one.high), one.better, one.n] for text, one in self.measures.items()]
+        head = [Column("measure", CODE), Column("mean [95%]"), Column("better"), Column("n")]
+        return table("audit", f"Audit of {self.engine}", head, rows, *self.next_steps)
 
     def to_dict(self, keep_queries: bool = False) -> dict[str, Any]:
         """Return the numbers as JSON values, with query ids; ``keep_queries`` adds the texts of the queries."""
@@ -329,7 +322,22 @@ def next_steps(report: AuditReport) -> list[str]:
             f"{report.deciding} from zero by {order.reduction:.0%}, from {order.before:.4f} to {order.after:.4f}. To "
             "measure the cost in effectiveness, run askew bench."
         )
-    return [*said, *_of_trust(report)]
+    trust = report.sensitivity
+    if trust.holds < trust.of:
+        said.append(
+            f"The verdict (toward which group the results lean) is the same in {trust.holds} of {trust.of} "
+            "combinations of measure, word list and tokenizer. Do not rely on the sign of one measure alone."
+        )
+    if trust.reformulations_lean_less < trust.reformulations_compared:
+        said.append(
+            f"The suggested reformulations lean less than the original queries in {trust.reformulations_lean_less} of "
+            f"{trust.reformulations_compared} combinations of measure, word list, tokenizer and sign (signed or "
+            "absolute values). Choose the measure that matters to you before you adopt these reformulations."
+        )
+    if (queries := report.measures[report.deciding].n) < _FEW:
+        few = "1 query is too few to decide" if queries == 1 else f"{queries} queries are too few to decide"
+        said.append(f"{few}: audit at least {_FEW} queries.")
+    return said
 
 
 def _of_parts(found: Decomposition) -> list[str]:
@@ -387,24 +395,4 @@ def _of_reformulations(report: AuditReport, at_zero: bool) -> str:
             f" Judgements are known for {judged:,} of these queries. By these judgements, the reformulation is at "
             "least as effective as the original query."
         )
-    return said
-
-
-def _of_trust(report: AuditReport) -> list[str]:
-    said, found = [], report.sensitivity
-    if found.holds < found.of:
-        said.append(
-            f"The verdict (toward which group the results lean) is the same in {found.holds} of {found.of} "
-            "combinations of measure, word list and tokenizer. Do not rely on the sign of one measure alone."
-        )
-    if found.reformulations_lean_less < found.reformulations_compared:
-        said.append(
-            f"The suggested reformulations lean less than the original queries in {found.reformulations_lean_less} of "
-            f"{found.reformulations_compared} combinations of measure, word list, tokenizer and sign (signed or "
-            "absolute values). Choose the measure that matters to you before you adopt these reformulations."
-        )
-    measured = report.measures[report.deciding].n
-    if measured < _FEW:
-        few = "1 query is too few to decide" if measured == 1 else f"{measured} queries are too few to decide"
-        said.append(f"{few}: audit at least {_FEW} queries.")
     return said
