@@ -29,7 +29,6 @@ from askew.measures.common import documents_read, known_to, way_of_reading
 from askew.measures.counts import DocumentSource, Progress
 from askew.measures.lists import RunLike, named_runs
 from askew.measures.measure import (
-    MeasureReport,
     as_runs,
     choose_measures,
     count_inputs,
@@ -221,7 +220,15 @@ class SensitivityReport:
         place, size = AXES.index(axis), len(self.values(axis))
         chosen = which == place
         rows, columns = self._codes[first[chosen], place], self._codes[second[chosen], place]
-        return _means(rows, columns, self.tau[first[chosen], second[chosen]], size)
+        taus = self.tau[first[chosen], second[chosen]]
+        known = ~np.isnan(taus)
+        sums, counts = np.zeros((size, size)), np.zeros((size, size))
+        np.add.at(sums, (rows[known], columns[known]), taus[known])
+        np.add.at(counts, (rows[known], columns[known]), 1.0)
+        sums, counts = sums + sums.T, counts + counts.T
+        means: Floats = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+        np.fill_diagonal(means, 1.0)
+        return means
 
     def between(self, labels: Sequence[str]) -> Floats:
         """The mean tau between the combinations of each two labels. Labels are in order of first occurrence."""
@@ -304,21 +311,17 @@ class SensitivityReport:
             yield f"The order of systems depends least on: {known[-1].axis} (mean tau {signed(known[-1].mean_tau)})."
         yield f"{len(self.flips):,} of {len(self.pairs):,} pairs of systems change their order in some combination."
         if self.undefined:
-            common = ", ".join(f"{axis} {value}" for axis, value in self._common(self.undefined).items())
+            # The choices that all these combinations share, on axes with more than one value.
+            several = [axis for axis in AXES if len(self.values(axis)) > 1]
+            shared = {axis: {one.choices.get(axis) for one in self.undefined} for axis in several}
+            common = ", ".join(
+                f"{axis} {value}" for axis, (value, *others) in shared.items() if not others and value is not None
+            )
             yield (
                 f"In {len(self.undefined):,} combinations{f' (all with {common})' if common else ''}, all systems lean "
                 "equally, so the systems have no order. Kendall's tau is undefined for the "
                 f"{found['undefined_pairs']:,} pairs with such a combination, and these pairs are left out."
             )
-
-    def _common(self, some: Sequence[Combination]) -> dict[str, Value]:
-        """The choices that all these combinations share, on axes with more than one value."""
-        shared = {axis: {one.choices.get(axis) for one in some} for axis in AXES if len(self.values(axis)) > 1}
-        return {
-            axis: value
-            for axis, values in shared.items()
-            if len(values) == 1 and (value := next(iter(values))) is not None
-        }
 
     def to_polars(self) -> pl.DataFrame:
         """One row for each combination: its number, its choices, the mean of each system, the order, the signature."""
@@ -376,23 +379,10 @@ def _plain(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else float(value)
 
 
-def _means(rows: Ints, columns: Ints, taus: Floats, size: int) -> Floats:
-    """The symmetric matrix of mean taus, with 1 on the diagonal."""
-    known = ~np.isnan(taus)
-    sums, counts = np.zeros((size, size)), np.zeros((size, size))
-    np.add.at(sums, (rows[known], columns[known]), taus[known])
-    np.add.at(counts, (rows[known], columns[known]), 1.0)
-    sums, counts = sums + sums.T, counts + counts.T
-    found = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
-    np.fill_diagonal(found, 1.0)
-    return found
-
-
 # The report of ``sensitivity`` as one self-contained HTML page, and its tables as files.
 
 TITLE = "Sensitivity of the order of systems to the measure, the lexicon and other choices"
 _AGREEMENT = "Agreement on the order of systems, by pair of combinations"
-_WHAT = "Kendall's tau-b"
 _LEANS_LESS = (
     "A system leans less than another system if its mean value is nearer to zero (signed measures), lower (absolute "
     "measures) or higher (NFaiRR and similar measures). This page does not test whether differences between systems "
@@ -400,18 +390,8 @@ _LEANS_LESS = (
 )
 
 
-def check_places(html: str | Path | None, out: str | Path | None) -> None:
-    """Raise an error for paths that the report cannot be written to, before any work is done."""
-    if html is not None and Path(html).is_dir():
-        raise ConfigError(f"html= {html}: expected a file, found a folder; give a name such as sensitivity.html")
-    if out is not None:
-        check_out(Path(out))
-
-
 def write_pages(report: SensitivityReport, html: str | Path | None, out: str | Path | None) -> None:
     """Write the page as one file, and the page with all tables as a folder."""
-    if html is None and out is None:
-        return
     parts = PageParts()
     page = sensitivity_page(report, parts)
     if html is not None:
@@ -436,7 +416,10 @@ def sensitivity_page(report: SensitivityReport, parts: PageParts) -> str:
         Section("systems", "Systems", [parts.table(systems_table(report), ranks)]),
     ]
     if len(report.combinations) <= READABLE:
-        sections.append(_combinations_section(report, parts))
+        names = [Column("combination", NAME), *map(Column, report.systems), Column("measure in full", CODE)]
+        rows = [[f"{one.number} {one.label}", *one.means, one.signature] for one in report.combinations]
+        means = table("means", "Mean of each system; a row is one measure with one set of parameters", names, rows)
+        sections.append(Section("combinations", "All combinations", [parts.table(means)]))
     head = paragraph("Does the order of systems depend on the word list, the tokenizer, the cutoff, or another choice?")
     return document(TITLE, [head], sections, [paragraph(_LEANS_LESS)])
 
@@ -513,15 +496,16 @@ def _axes_section(report: SensitivityReport, parts: PageParts) -> Section:
 
 def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
     combinations = report.combinations
+    each = "Each row and each column"
     if len(combinations) <= READABLE:
         headings = [
             Heading(f"{one.number} {one.label}", str(one.number), str(one.choices["measure"])) for one in combinations
         ]
-        values, caption = (
-            report.tau,
-            "Each row and each column is one combination of choices, such as a measure, a word list and a cutoff. Each "
-            "cell is Kendall's tau between the order of systems by the combination of the row and the order of systems "
-            "by the combination of the column. Point at a cell to see the two combinations.",
+        values = report.tau
+        caption = (
+            f"{each} is one combination of choices, such as a measure, a word list and a cutoff. Each cell is "
+            "Kendall's tau between the order of systems by the combination of the row and the order of systems by the "
+            "combination of the column. Point at a cell to see the two combinations."
         )
     else:
         labels = [" ".join(str(one.choices[axis]) for axis in AXES[:2] if axis in one.choices) for one in combinations]
@@ -529,14 +513,13 @@ def _agreement_section(report: SensitivityReport, parts: PageParts) -> Section:
         headings = [Heading(label, label, group) for label, group in firsts.items()]
         values = report.between(labels)
         caption = (
-            "Each row and each column names one measure and one lexicon, and stands for all combinations that have "
-            "both. For each cell, every combination of the row is compared with every combination of the column. "
-            "The cell is the mean of Kendall's tau over these comparisons. If the report is written to a "
-            "folder (out=), the tau of all pairs of the "
-            f"{len(report.combinations):,} combinations is in the file 'tables/tau.parquet'."
+            f"{each} names one measure and one lexicon, and stands for all combinations that have both. For each cell, "
+            "every combination of the row is compared with every combination of the column. The cell is the mean of "
+            "Kendall's tau over these comparisons. If the report is written to a folder (out=), the tau of all pairs "
+            f"of the {len(combinations):,} combinations is in the file 'tables/tau.parquet'."
         )
     about = About("agreement", _AGREEMENT, _described("combinations"))
-    drawn = heat_map(about, headings, values, _WHAT)
+    drawn = heat_map(about, headings, values, "Kendall's tau-b")
     return Section("agreement", _AGREEMENT, [tag("div", parts.chart(about, drawn, caption), class_="own")])
 
 
@@ -545,13 +528,6 @@ def _described(things: str) -> str:
         f"A matrix of colored cells, one per pair of {things}: blue where the orders of systems agree, orange where "
         "the orders differ."
     )
-
-
-def _combinations_section(report: SensitivityReport, parts: PageParts) -> Section:
-    head = [Column("combination", NAME), *(Column(name) for name in report.systems), Column("measure in full", CODE)]
-    rows: list[list[Cell]] = [[f"{one.number} {one.label}", *one.means, one.signature] for one in report.combinations]
-    shown = table("means", "Mean of each system; a row is one measure with one set of parameters", head, rows)
-    return Section("combinations", "All combinations", [parts.table(shown)])
 
 
 # The combinations that ``sensitivity`` measures: all values of all axes that a measure has.
@@ -583,9 +559,16 @@ class Axes:
             present = {axis: values for axis, values in options.items() if values}
             for chosen in itertools.product(*present.values()):
                 choices = dict(zip(present, chosen, strict=True))
-                if self._unresolved(base, choices):
+                # A tokenizer that cannot resolve mentions is skipped, unless the combination was requested explicitly.
+                is_usual = base.param("who") is None and ANY in self.given["who"]
+                if is_usual and choices.get("who", ANY) != ANY and not can_mark(str(choices["tokens"])):
                     continue
-                yield self._measure(base, choices), {"measure": shown, **choices}
+                params = {axis: value for axis, value in choices.items() if axis != "cutoff"}
+                if params.get("lexicon") in self.lexicons:
+                    params["lexicon"] = self.lexicons[str(params["lexicon"])].id
+                every = tuple(sorted((dict(base.params) | params).items()))
+                measure = Measure(base.name, every, int(choices["cutoff"]), base.positional)
+                yield measure, {"measure": shown, **choices}
 
     def _values(self, base: Measure, family: MeasureFamily, axis: str) -> tuple[Value, ...]:
         """The values of a measure on an axis: the one in its text, or else all given ones.
@@ -602,18 +585,6 @@ class Axes:
         if axis == "lexicon":
             return tuple(self.lexicons)
         return tuple(value for value in self.given[axis] if not family.parameters[axis].expected(value))
-
-    def _unresolved(self, base: Measure, choices: Mapping[str, Value]) -> bool:
-        """Whether to skip a combination: its tokenizer cannot resolve mentions, and it was not requested explicitly."""
-        told = base.param("who") is None and ANY in self.given["who"]
-        return told and choices.get("who", ANY) != ANY and not can_mark(str(choices["tokens"]))
-
-    def _measure(self, base: Measure, choices: Mapping[str, Value]) -> Measure:
-        params = {axis: value for axis, value in choices.items() if axis != "cutoff"}
-        if params.get("lexicon") in self.lexicons:
-            params["lexicon"] = self.lexicons[str(params["lexicon"])].id
-        cutoff = int(choices["cutoff"])
-        return Measure(base.name, tuple(sorted((dict(base.params) | params).items())), cutoff, base.positional)
 
 
 def axes_of(
@@ -750,13 +721,24 @@ def sensitivity(
     - ``runs``, ``collection``, ``docs``, ``queries``, ``label``, ``background``, ``order``, ``fields``, ``run_format``,
       ``store`` and ``progress``: as in ``measure``.
     """
-    check_places(html, out)
+    if html is not None and Path(html).is_dir():
+        raise ConfigError(f"html= {html}: expected a file, found a folder; give a name such as sensitivity.html")
+    if out is not None:
+        check_out(Path(out))
     counted = Groups.of(defaults.SENSITIVITY_GROUPS if groups is None else groups)
     listed = {"tokens": tokens, "sign": signs, "missing": missing, "who": who}
     axes = axes_of(counted, measures, lexicons, listed, cutoffs)
     choices = _choices(axes)
     docs, _ = parts_of(collection, docs, None)
-    named = _named(runs)
+    named = named_runs(as_runs(runs))
+    if len(named) < 2:
+        raise ConfigError(
+            f"sensitivity compares the order of systems: give two runs or more, found {len(named)}",
+            code="too-few-runs", runs=len(named),
+        )  # fmt: skip
+    for run in named.values():
+        if isinstance(run, str | Path):
+            check_file(Path(run), "run")
     given = {key: value for key, value in (("order", order), ("fields", "+".join(fields))) if value}
     lexicons_by_id = {one.id: one for one in axes.lexicons.values()}
     catalogue = Catalogue(None, given, lexicons_by_id, counted, background is not None)
@@ -769,23 +751,39 @@ def sensitivity(
     kept = Store(store) if store is not None and Path(store).is_dir() else None
     source = DocumentSource(docs, fields_of(asked, tuple(fields)), published, kept)
     inputs = count_inputs(asked, measured, source, catalogue.lexicons, progress=progress)
-    missing_texts = _MissingTexts(choices, missing is not None)
-    scored = score_runs(inputs, missing_texts.keep(inputs.asked, inputs.inputs), brief=True)
-    report = _report(scored, choices)
-    report.notes = [*notes, *measured.notes, *inputs.notes, *report.notes, *missing_texts.notes]
-    report.notes += _notes(axes, counted, scored)
-    write_pages(report, html, out)
+    absent = _without_text(inputs.asked, inputs.inputs)
+    compared = _compared_rules(choices, missing is not None, inputs.asked, absent)
+    scored = score_runs(inputs, compared, brief=True)
+    notes += [*measured.notes, *inputs.notes, *scored.notes]
+    if absent:
+        rules = dict.fromkeys(str(one.measure.param("missing")) for one in compared)
+        notes.append(
+            f"{absent:,} ranked documents have no text; the report compares these ways to treat such documents "
+            f"(values of missing=): {', '.join(map(repr, rules))}"
+        )
+    else:
+        # If every document has a text, all values of missing give the same result.
+        for chosen in choices.values():
+            chosen.pop("missing", None)
+    combinations = [
+        Combination(
+            number, choices[one.text], one.signature, one.direction,
+            tuple(_mean(run.values[one.text]) for run in scored.runs),
+        )
+        for number, one in enumerate(scored.asked, start=1)
+    ]  # fmt: skip
+    if len(axes.lexicons) == 1:
+        notes.append(
+            f"only one lexicon is compared, because no other shipped lexicon has the groups "
+            f"{', '.join(counted.names)}; add lexicons with lexicons="
+        )
+    left = sum(any(np.isnan(run.values[one.text]).any() for run in scored.runs) for one in scored.asked)
+    if left:
+        notes.append(f"in {left:,} of {len(scored.asked):,} combinations, some queries of a run have no value")
+    report = SensitivityReport([run.name for run in scored.runs], combinations, notes)
+    if html is not None or out is not None:
+        write_pages(report, html, out)
     return report
-
-
-def _named(runs: Sequence[RunLike] | Mapping[str, RunLike]) -> dict[str, RunLike]:
-    named = named_runs(as_runs(runs))
-    if len(named) < 2:
-        raise ConfigError(f"sensitivity compares the order of systems: give two runs or more, found {len(named)}")
-    for run in named.values():
-        if isinstance(run, str | Path):
-            check_file(Path(run), "run")
-    return named
 
 
 def _choices(axes: Axes) -> dict[str, dict[str, Value]]:
@@ -801,39 +799,27 @@ def _choices(axes: Axes) -> dict[str, dict[str, Value]]:
     return found
 
 
-class _MissingTexts:
-    """Selects the values of ``missing`` to compare, once it is known whether ranked documents have no text."""
+def _compared_rules(
+    choices: Mapping[str, dict[str, Value]], given: bool, asked: list[MeasureRequest], absent: int
+) -> list[MeasureRequest]:
+    """The measures to compare: with all values of ``missing`` if documents without text are read, else with one value.
 
-    def __init__(self, choices: Mapping[str, dict[str, Value]], given: bool) -> None:
-        self._choices, self._given, self.notes = choices, given, list[str]()
-
-    def keep(self, asked: list[MeasureRequest], inputs: Sequence[Inputs]) -> list[MeasureRequest]:
-        """Keep all values of ``missing`` if texts are missing, else one value. "error" is kept only if requested."""
-        absent = _without_text(asked, inputs)
-        alike: dict[tuple[tuple[str, Value], ...], list[MeasureRequest]] = {}
-        for one in asked:
-            others = tuple(item for item in self._choices[one.text].items() if item[0] != "missing")
-            alike.setdefault(others, []).append(one)
-        kept = {one.text for same in alike.values() for one in self._compared(same, absent)}
+    The value "error" is kept only if it was ``given``.
+    """
+    alike: dict[tuple[tuple[str, Value], ...], list[MeasureRequest]] = {}
+    for one in asked:
+        others = tuple(item for item in choices[one.text].items() if item[0] != "missing")
+        alike.setdefault(others, []).append(one)
+    kept = set()
+    for same in alike.values():
         if not absent:
-            # If every document has a text, all values of missing give the same result.
-            for chosen in self._choices.values():
-                chosen.pop("missing", None)
+            compared = same[:1]
+        elif given or len(same) == 1:
+            compared = same
         else:
-            rules = dict.fromkeys(str(one.measure.param("missing")) for one in asked if one.text in kept)
-            self.notes.append(
-                f"{absent:,} ranked documents have no text; the report compares these ways to treat such documents "
-                f"(values of missing=): {', '.join(map(repr, rules))}"
-            )
-        return [one for one in asked if one.text in kept]
-
-    def _compared(self, same: list[MeasureRequest], absent: int) -> list[MeasureRequest]:
-        """The measures to compare, of several that differ only in ``missing``."""
-        if not absent:
-            return same[:1]
-        if self._given or len(same) == 1:
-            return same
-        return [one for one in same if one.measure.param("missing") != "error"]
+            compared = [one for one in same if one.measure.param("missing") != "error"]
+        kept |= {one.text for one in compared}
+    return [one for one in asked if one.text in kept]
 
 
 def _without_text(asked: Sequence[MeasureRequest], inputs: Sequence[Inputs]) -> int:
@@ -848,32 +834,8 @@ def _without_text(asked: Sequence[MeasureRequest], inputs: Sequence[Inputs]) -> 
     return int(absent.sum())
 
 
-def _report(scored: MeasureReport, choices: Mapping[str, dict[str, Value]]) -> SensitivityReport:
-    combinations = [
-        Combination(
-            number, choices[one.text], one.signature, one.direction,
-            tuple(_mean(run.values[one.text]) for run in scored.runs),
-        )
-        for number, one in enumerate(scored.asked, start=1)
-    ]  # fmt: skip
-    return SensitivityReport([run.name for run in scored.runs], combinations, list(scored.notes))
-
-
 def _mean(values: Floats) -> float:
     """The mean over the queries that have a value."""
     known = values[~np.isnan(values)]
     mean = float(known.mean())
     return 0.0 if abs(mean) <= _ROUNDING * float(np.abs(known).mean()) else mean
-
-
-def _notes(axes: Axes, groups: Groups, scored: MeasureReport) -> list[str]:
-    notes = []
-    if len(axes.lexicons) == 1:
-        notes.append(
-            f"only one lexicon is compared, because no other shipped lexicon has the groups {', '.join(groups.names)}; "
-            "add lexicons with lexicons="
-        )
-    left = sum(any(np.isnan(run.values[one.text]).any() for run in scored.runs) for one in scored.asked)
-    if left:
-        notes.append(f"in {left:,} of {len(scored.asked):,} combinations, some queries of a run have no value")
-    return notes
