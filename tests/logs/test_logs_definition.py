@@ -3,10 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain import read_block, specialization
 
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon, load_lexicon
-from askew.logs.definition import build_vocabulary, canonical, published_prepositions, read_block, specialization, terms
+from askew.logs.definition import build_vocabulary, canonical, published_prepositions, terms
 
 FEMALE, MALE = 1, 2
 

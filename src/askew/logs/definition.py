@@ -1,4 +1,4 @@
-"""The definition of a specializing reformulation in plain Python. The compiled loops must agree with this module.
+"""The definition of a specializing reformulation, its terms and its vocabulary; ``pairs`` finds reformulations.
 
 It follows the GSQR paper (Raj et al., Patterns of Gender-Specializing Query Reformulation, SIGIR 2023).
 
@@ -22,10 +22,8 @@ never a block for a group.
 
 from __future__ import annotations
 
-import functools
-import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -67,20 +65,6 @@ class LogVocabulary:
     prefixes: Mapping[str, int]
     prepositions: frozenset[str]
 
-    @property
-    def longest(self) -> int:
-        """The number of words of the longest term."""
-        return max(text.count(" ") + 1 for text in (*self.masks, *self.prepositions, ""))
-
-    def mask(self, words: Sequence[str]) -> int | None:
-        """The mask of the groups that this term names; 0 for a preposition, None for any other text."""
-        text = " ".join(words)
-        found = self.masks.get(text, 0)
-        if len(words) == 1:
-            for prefix, mask in self.prefixes.items():
-                found |= mask if text.startswith(prefix) else 0
-        return found if found or text in self.prepositions else None
-
 
 def build_vocabulary(lexicon: Lexicon, prepositions: Iterable[str] | None = None) -> LogVocabulary:
     """Build the vocabulary of a lexicon and of prepositions (default: the 16 of the GSQR paper)."""
@@ -110,49 +94,3 @@ def build_vocabulary(lexicon: Lexicon, prepositions: Iterable[str] | None = None
 def published_prepositions() -> tuple[str, ...]:
     """The 16 prepositions of the GSQR paper."""
     return load_lexicon(LOG_DATA / "gsqr2023-prepositions.toml").groups["preposition"]
-
-
-@dataclass(frozen=True)
-class Specialization:
-    """An added block: its position in the second query, its terms, the mask of its groups and its group terms."""
-
-    place: int
-    block: tuple[str, ...]
-    mask: int = 0
-    group_terms: int = 0
-
-
-def specialization(first: str, second: str, vocabulary: LogVocabulary) -> Specialization | None:
-    """How the second query specializes the first, or None if it does not. A mask of 0 means: not for a group."""
-    old, new = terms(first), terms(second)
-    added = len(new) - len(old)
-    if not old or added < 1:
-        return None
-    places = [p for p in range(len(old) + 1) if new[:p] == old[:p] and new[p + added :] == old[p:]]
-    for place in places:
-        read = read_block(new[place : place + added], vocabulary)
-        if any(read or ()):
-            mask = functools.reduce(operator.or_, read or [])
-            return Specialization(place, new[place : place + added], mask, sum(one > 0 for one in read or []))
-    return Specialization(places[0], new[places[0] : places[0] + added]) if places else None
-
-
-def read_block(block: Sequence[str], vocabulary: LogVocabulary) -> list[int] | None:
-    """The masks of a block's terms (0 for a preposition), or None if the block has any other word."""
-    if len(block) > MOST_WORDS:
-        return None
-    # From right to left, each position once: after a term, the remaining words must be readable, too.
-    sizes, masks = [0] * len(block), [0] * len(block)
-    for start in reversed(range(len(block))):
-        for size in range(min(vocabulary.longest, len(block) - start), 0, -1):
-            mask = vocabulary.mask(block[start : start + size])
-            if mask is not None and (start + size == len(block) or sizes[start + size]):
-                sizes[start], masks[start] = size, mask
-                break
-    read, at = [], 0
-    while at < len(block):
-        if not sizes[at]:
-            return None
-        read.append(masks[at])
-        at += sizes[at]
-    return read
