@@ -22,6 +22,7 @@ from askew.logs.reading import LogCounts, Progress, place_of, read_log
 from askew.logs.report import SYNTHETIC, LogReport
 from askew.logs.settings import LogSettings
 from askew.logs.sources import MEMORY, LogSource, log_sources
+from askew.logs.tables import ENTRIES
 from askew.logs.topics import OTHER, load_topics, topic_correlations, topic_table
 from askew.measures.mentions import MentionCounter
 from askew.measures.statistics.significance import holm
@@ -123,14 +124,21 @@ def analyze_log(
     kept = read_log(sources, how, count=count, threads=asked.threads, folder=asked.folder, progress=progress)
     hidden = _hide_topics(kept, privacy)
     report = LogReport(
-        settings=_described(asked, sources, lexicon, topic_name),
+        settings={
+            "format": "table" if sources[0].where == MEMORY else asked.format, "lexicon": lexicon.id,
+            "gap_minutes": asked.gap, "topics": topic_name, "min_users": asked.min_users,
+            "min_events": asked.min_events, "margin": asked.margin,
+            "page_lexicon": None if asked.page_lexicon is None else _words(Groups.of(asked.page_lexicon)).id,
+            "vectors": None if asked.vectors is None else asked.vectors.name,
+            "direction": None if asked.vectors is None else asked.direction,
+        },
         counts={name.replace(" ", "_"): int(kept.counts[name]) for name in _COUNTED},
         rejected=dict(sorted(kept.rejected.counts.items())),
         examples=kept.rejected.examples,
         groups=vocabulary.groups,
         tables={},
         notes=_notes(kept, sources, privacy),
-    )
+    )  # fmt: skip
     withheld = [hidden, *_fill(report, kept, asked, privacy, vocabulary, vectors)]
     if asked.review is not None:
         withheld.append(_discover(report, kept, lexicon, decisions, privacy))
@@ -153,17 +161,6 @@ def analyze_sample(settings: LogSettings | None = None, progress: Progress | Non
 
 def _words(groups: Groups) -> Lexicon:
     return groups.counted.exclusive() if groups.overlap == "first" else groups.counted
-
-
-def _described(asked: LogSettings, sources: list[LogSource], lexicon: Lexicon, topic_name: str) -> dict[str, Any]:
-    return {
-        "format": "table" if sources[0].where == MEMORY else asked.format, "lexicon": lexicon.id,
-        "gap_minutes": asked.gap, "topics": topic_name, "min_users": asked.min_users, "min_events": asked.min_events,
-        "margin": asked.margin,
-        "page_lexicon": None if asked.page_lexicon is None else _words(Groups.of(asked.page_lexicon)).id,
-        "vectors": None if asked.vectors is None else asked.vectors.name,
-        "direction": None if asked.vectors is None else asked.direction,
-    }  # fmt: skip
 
 
 def _vectors(asked: LogSettings, lexicon: Lexicon) -> association.Association | None:
@@ -258,14 +255,13 @@ def _fill(
     checked = ["block"] if vocabulary.prefixes else []
     tables["blocks"], blocks = privacy.shown(effect.block_table(events), checked, "blocks")
     tables["gaps"] = effect.gap_table(events, groups)
-    for column, name, make in (
-        ("entry", "entries", effect.entry_table),
-        ("clicked_after", "clicks", effect.click_table),
-        ("change", "ranks", effect.rank_table),
-    ):
-        if column in events.columns:
-            tables[name] = make(events, groups)
+    if "entry" in events.columns:
+        known = events.filter(pl.col("entry") != "")
+        tables["entries"] = effect.share_table(known, groups, "entry", ENTRIES[1:])
+    if "clicked_after" in events.columns:
+        tables["clicks"] = effect.click_table(events, groups)
     if "change" in events.columns:
+        tables["ranks"] = effect.share_table(events.drop_nulls("change"), groups, "change", effect.CHANGES)
         tables["moves"] = effect.move_table(events)
     withheld = [blocks]
     if kept.sites.height:
@@ -300,14 +296,8 @@ def _fill_queries(
     )
     shown, withheld = privacy.shown(queries.sort("n", "original", descending=[True, False]), ["original"], "queries")
     report.tables["queries"] = shown.head(_SHOWN_QUERIES)
-    if vectors is not None:
-        _fill_association(report, events, shown["original"], privacy, vectors)
-    return withheld
-
-
-def _fill_association(
-    report: LogReport, events: pl.DataFrame, shown: pl.Series, privacy: Privacy, vectors: association.Association
-) -> None:  # fmt: skip
+    if vectors is None:
+        return withheld
     table = association.query_table(events, vectors.groups)
     table = table.with_columns(vectors.of(table["original"]))
     known = table["association"].is_not_null().sum()
@@ -321,7 +311,8 @@ def _fill_association(
         [overall.head(1).with_columns(p_holm=pl.col("p").cast(pl.Float64)), _corrected(overall.slice(1))]
     )
     funnel, _ = privacy.shown(association.funnel_table(table), ["original"], "queries")
-    report.tables["funnel"] = funnel.filter(pl.col("original").is_in(shown.implode()))
+    report.tables["funnel"] = funnel.filter(pl.col("original").is_in(shown["original"].implode()))
+    return withheld
 
 
 def _corrected(table: pl.DataFrame) -> pl.DataFrame:

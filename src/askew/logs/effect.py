@@ -84,7 +84,8 @@ def reduce_events(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Replace the result pages of events by numbers; also return sums of exposure per site (see ``site_table``)."""
     frame = pl.DataFrame(pl.from_arrow(events)).with_row_index("event")
-    frame = frame.with_columns(group=_group_names(frame["mask"], groups))
+    names = {1 << number: group for number, group in enumerate(groups)}
+    frame = frame.with_columns(group=pl.col("mask").replace_strict(names, default=SEVERAL, return_dtype=pl.String))
     if "entry" in frame.columns:
         frame = frame.with_columns(entry=pl.col("entry").replace_strict(dict(enumerate(ENTRIES)), default=""))
     if {"results_before", "clicked_after"} <= set(frame.columns):
@@ -93,11 +94,6 @@ def reduce_events(
         frame = frame.with_columns(_mentions(frame, groups, count))
     sites = _site_sums(frame) if "results_before" in frame.columns else empty_sites()
     return frame.drop([name for name in (*_PAGES, "event") if name in frame.columns]), sites
-
-
-def _group_names(masks: pl.Series, groups: Sequence[str]) -> pl.Series:
-    names = {1 << number: group for number, group in enumerate(groups)}
-    return masks.replace_strict(names, default=SEVERAL, return_dtype=pl.String)
 
 
 def _rank_changes(frame: pl.DataFrame) -> pl.DataFrame:
@@ -161,7 +157,16 @@ def _site_sums(frame: pl.DataFrame) -> pl.DataFrame:
     Only events with both pages count. The squares are of sums per user, for the variance between users.
     """
     both = frame.filter(pl.all_horizontal(pl.col("results_before", "results_after").list.len().fill_null(0) > 0))
-    sides = pl.concat([_exposure(both, side) for side in ("before", "after")])
+    parts = []
+    for side, other in (("before", "after"), ("after", "before")):
+        column = f"results_{side}"
+        rows = both.select(
+            "event", "user", pl.col(column).alias("url"), rank=pl.int_ranges(1, pl.col(column).list.len() + 1)
+        ).explode("url", "rank")
+        weight = 1.0 / (pl.col("rank") + 1).cast(pl.Float64).log(2)
+        site = pl.col("url").str.extract(_HOST).str.to_lowercase()
+        parts.append(rows.select("event", "user", site=site, **{side: weight, other: pl.lit(0.0)}).drop_nulls("site"))
+    sides = pl.concat(parts, how="diagonal")
     if not sides.height:
         return empty_sites()
     by_user = sides.group_by("site", "user").agg(
@@ -173,18 +178,6 @@ def _site_sums(frame: pl.DataFrame) -> pl.DataFrame:
         events=pl.col("events").sum(), users=pl.len().cast(pl.Float64),
     )  # fmt: skip
     return sums.select("site", *_SUMS)
-
-
-def _exposure(frame: pl.DataFrame, side: str) -> pl.DataFrame:
-    column = f"results_{side}"
-    other = "after" if side == "before" else "before"
-    rows = frame.select(
-        "event", "user", pl.col(column).alias("url"), rank=pl.int_ranges(1, pl.col(column).list.len() + 1)
-    ).explode("url", "rank")
-    weight = 1.0 / (pl.col("rank") + 1).cast(pl.Float64).log(2)
-    return rows.select(
-        "event", "user", site=pl.col("url").str.extract(_HOST).str.to_lowercase(), **{side: weight, other: pl.lit(0.0)}
-    ).drop_nulls("site").select("event", "user", "site", "before", "after")  # fmt: skip
 
 
 def add_sites(one: pl.DataFrame, two: pl.DataFrame) -> pl.DataFrame:
@@ -242,11 +235,6 @@ def share_table(events: pl.DataFrame, groups: Sequence[str], column: str, values
             row = {"group": label, column: value, "hits": int(hits.sum()), "n": found.n}
             rows.append(row | found.cells("share"))
     return frame_of(rows)
-
-
-def rank_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
-    """The position on the first page of the result clicked on the second page: absent, lower, same, higher."""
-    return share_table(events.drop_nulls("change"), groups, "change", CHANGES)
 
 
 def move_table(events: pl.DataFrame, deepest: int = MOVES_SHOWN) -> pl.DataFrame:
@@ -313,11 +301,6 @@ def gap_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
         found = median(part["gap"].to_numpy() / 1000.0, part["user"].to_numpy())
         rows.append({"group": label, "entry": entry, "n": found.n, **found.cells("median")})
     return frame_of(rows)
-
-
-def entry_table(events: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
-    """The share of each entry point of the second query, among events with a known entry point."""
-    return share_table(events.filter(pl.col("entry") != ""), groups, "entry", ENTRIES[1:])
 
 
 def block_table(events: pl.DataFrame) -> pl.DataFrame:

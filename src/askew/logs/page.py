@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from askew.core.errors import DataError
-from askew.core.files import written_whole
-from askew.core.folders import new_folder, refuse_full, write
-from askew.logs.association import FORMULA, Decision, review_text
+from askew.core.folders import new_folder, write
+from askew.logs.association import FORMULA
+from askew.logs.definition import ALL, SEVERAL
 from askew.logs.effect import MOVES_SHOWN
 from askew.logs.report import SYNTHETIC, LogReport
 from askew.report import markup as n
@@ -290,24 +290,23 @@ def _what_changes(report: LogReport) -> Iterator[str]:
             "not among the results of the original query."
         )
     if clicks is not None and clicks["ratio"] is not None:
+        low, high, ratio = clicks["low"], clicks["high"], clicks["ratio"]
+        # A change in either direction needs an interval without 1.
+        if ratio == 1 or (low is not None and high is not None and low <= 1 <= high):
+            often = (
+                "It is not clear whether people click more or less often after they add a term of a group than before."
+            )
+        else:
+            more = "more" if ratio > 1 else "less"
+            often = f"People click {more} often after they add a term of a group than before."
         told = (
-            f"{_how_much(clicks)} People click a result on {n.share(clicks['after'])} of the result pages after the "
-            f"reformulation, and on {n.share(clicks['before'])} of the result pages before the reformulation "
+            f"{often} People click a result on {n.share(clicks['after'])} of the result pages after the reformulation, "
+            f"and on {n.share(clicks['before'])} of the result pages before the reformulation "
             f"(ratio {_with_interval(clicks, 'ratio', 'number.2')})."
         )
         yield f"{told} {absent}".rstrip()
     elif absent:
         yield absent
-
-
-def _how_much(clicks: Row) -> str:
-    """How the number of clicks changes; a change in either direction needs an interval without 1."""
-    low, high = clicks["low"], clicks["high"]
-    if clicks["ratio"] == 1 or (low is not None and high is not None and low <= 1 <= high):
-        return "It is not clear whether people click more or less often after they add a term of a group than before."
-    if clicks["ratio"] > 1:
-        return "People click more often after they add a term of a group than before."
-    return "People click less often after they add a term of a group than before."
 
 
 def _association_finding(report: LogReport) -> Iterator[str]:
@@ -328,8 +327,8 @@ def _association_finding(report: LogReport) -> Iterator[str]:
     else:
         often = "more often" if row["rho"] > 0 else "less often"
         yield (
-            "The more strongly the words of a query are associated with a group, the "
-            f"{often} people add a term of this group. {figures}"
+            f"The more strongly the words of a query are associated with a group, the {often} people add a term of "
+            f"this group. {figures}"
         )
 
 
@@ -343,8 +342,7 @@ def _topics_finding(report: LogReport) -> Iterator[str]:
 
 
 def _pages_finding(report: LogReport) -> Iterator[str]:
-    rows = {kind: _row(report, "kinds", group="all", kind=kind) for kind in ("corrects", "reinforces")}
-    corrects, reinforces = rows["corrects"], rows["reinforces"]
+    corrects, reinforces = (_row(report, "kinds", group="all", kind=kind) for kind in ("corrects", "reinforces"))
     if corrects is not None and reinforces is not None and corrects["share"] is not None:
         even = f"1/{len(report.groups)}"
         yield (
@@ -547,14 +545,7 @@ _SECTIONS: tuple[tuple[str, str, Callable[[LogReport], list[Markup]]], ...] = (
 
 # Write the tables of a log report as Parquet, CSV and one HTML page, and read a report folder back.
 
-_NOT_GROUPS = ("all", "several")
 _FORMULA = "^([" + "".join(f"\\{sign}" if sign.isascii() else sign for sign in FORMULA) + "\\t\\r\\n])"
-
-
-def check_out(out: Path | None) -> None:
-    """Raise an error if the output folder is not empty, before any work is done."""
-    if out is not None:
-        refuse_full(out)
 
 
 def write_tables(report: LogReport, out: Path) -> None:
@@ -570,31 +561,20 @@ def write_tables(report: LogReport, out: Path) -> None:
         write(folder, "report.html", report_page(report))
 
 
-def write_review(decisions: Sequence[Decision], path: Path) -> None:
-    """Write the keyphrases for review. The file is replaced atomically, so that no earlier decision is lost."""
-    with written_whole(path) as temporary:
-        temporary.write_text(review_text(decisions), encoding="utf-8")
-
-
 def read_log_report(folder: Path) -> LogReport:
     """Read the report of a result folder from its tables and report.json; report.html is not read."""
     try:
         facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
         tables = {path.stem: pl.read_parquet(path) for path in sorted((folder / "tables").glob("*.parquet"))}
-        return _report(facts, tables)
+        named = tables["groups"]["group"].to_list() if "groups" in tables else []
+        return LogReport(
+            dict(facts["settings"]), dict(facts["counts"]), dict(facts["rejected"]), dict(facts["rejected_examples"]),
+            tuple(name for name in named if name not in (ALL, SEVERAL)), {"frequency": tables["frequency"], **tables},
+            list(facts["notes"]),
+        )  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
         first = str(error).partition("\n")[0][:200] or type(error).__name__
         raise DataError(
             f"logs {folder}: expected a folder with report.json and tables/, as 'askew logs --out' writes it; the "
             f"folder could not be read: {first}"
         ) from None
-
-
-def _report(facts: dict[str, Any], tables: dict[str, pl.DataFrame]) -> LogReport:
-    groups: tuple[str, ...] = ()
-    if "groups" in tables:
-        groups = tuple(name for name in tables["groups"]["group"].to_list() if name not in _NOT_GROUPS)
-    return LogReport(
-        dict(facts["settings"]), dict(facts["counts"]), dict(facts["rejected"]), dict(facts["rejected_examples"]),
-        groups, {"frequency": tables["frequency"], **tables}, list(facts["notes"]),
-    )  # fmt: skip

@@ -9,15 +9,16 @@ from typing import Any
 import polars as pl
 
 from askew.core.errors import ConfigError
-from askew.core.tables import html_table, text_table
-from askew.logs.association import Decision
+from askew.core.files import write_whole
+from askew.logs.association import Decision, review_text
+from askew.report.table import Table, TableView, columns, table, text_table
 
 # The setting that says where a made-up log comes from; a report of a real log does not have it.
 SYNTHETIC = "synthetic"
 
 
 @dataclass(repr=False)
-class LogReport:
+class LogReport(TableView):
     """The analysis of a query log as tables.
 
     No table has user ids. A text is in a table only if at least ``min_users`` users typed it.
@@ -53,14 +54,13 @@ class LogReport:
 
     def review(self, path: str | Path) -> Path:
         """Write keyphrases that may name a group, for a person to review; ``LogSettings(review=)`` reads the file."""
-        from askew.logs.page import write_review
-
         if self.decisions is None:
             raise ConfigError(
                 "review: the log was analyzed without collecting keyphrases; analyze it again with "
                 "LogSettings(review=FILE)"
             )
-        write_review(self.decisions, Path(path))
+        # The file is replaced whole, so that no earlier decision is lost.
+        write_whole(Path(path), review_text(self.decisions))
         return Path(path)
 
     @property
@@ -73,20 +73,17 @@ class LogReport:
             f"lexicon {self.settings['lexicon']}; topics: {self.settings['topics']}",
         ]
 
-    def _rows(self) -> tuple[list[str], list[list[str]]]:
+    def table(self) -> Table:
+        """How many reformulations make a query more specific, how many add terms of a group, and of which group."""
         rows = [(row["what"].replace("_", " a "), row) for row in self.tables["frequency"].to_dicts()]
         if "groups" in self.tables:
             rows += [(row["group"], row) for row in self.tables["groups"].to_dicts() if row["share"] is not None]
         cells = [[name, str(row["hits"]), str(row["n"]), _percent(row)] for name, row in rows]
-        return ["reformulations", "n", "of", "share [95%]"], cells
+        head = columns("reformulations", "n", "of", "share [95%]")
+        return table("reformulations", ". ".join(self.lead), head, cells, f"tables: {', '.join(self.tables)}")
 
     def __repr__(self) -> str:
-        return "\n".join([*self.lead, text_table(*self._rows()), f"tables: {', '.join(self.tables)}"])
-
-    def _repr_html_(self) -> str:
-        return html_table(["log"], [[line] for line in [*self.lead, f"tables: {', '.join(self.tables)}"]]) + html_table(
-            *self._rows()
-        )
+        return "\n".join([*self.lead, text_table(self.table())])
 
 
 def _percent(row: dict[str, Any]) -> str:

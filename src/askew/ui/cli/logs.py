@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from askew.core.defaults import counted
 from askew.core.errors import ConfigError
+from askew.core.folders import refuse_full
 from askew.core.groups import Groups
 from askew.logs.settings import LogSettings
 from askew.ui.cli import options as o
@@ -58,11 +59,11 @@ def command(
     Example: askew logs user-ct-test-collection-01.txt.gz --format aol --out report
     """
     from askew.logs.analyze import analyze_log, analyze_sample
-    from askew.logs.page import check_out
 
     if demo == bool(logs):
         raise ConfigError("askew logs: expected either log files or --demo (a synthetic log); give exactly one of them")
-    check_out(out)
+    if out is not None:
+        refuse_full(out)
     settings = LogSettings(
         format=form, columns=read_columns(columns), groups=Groups.resolve(groups, lexicon) or _DEFAULT.groups, gap=gap,
         topics=topics, vectors=vectors, direction=direction, pairs=pairs, page_lexicon=page_lexicon,
