@@ -43,19 +43,6 @@ def count_lines(block: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(block, np.uint8) == _LINE_FEED))
 
 
-def few_lines(first: int, block: bytes, most: int) -> Iterator[tuple[int, bytes]]:
-    """Split a block into blocks of at most ``most`` lines, to bound the memory of the per-line data."""
-    if count_lines(block) <= most:
-        yield first, block
-        return
-    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _LINE_FEED)[most - 1 :: most] + 1
-    begin = 0
-    for end in [*ends.tolist(), len(block)]:
-        if end > begin:
-            yield first, block[begin:end]
-            first, begin = first + most, end
-
-
 AOL_NAMES = ("AnonID", "Query", "QueryTime", "ItemRank", "ClickURL")
 AOL_ROLES = {"user": "AnonID", "query": "Query", "time": "QueryTime", "click_rank": "ItemRank", "click_doc": "ClickURL"}
 ROLES = ("user", "session", "time", "query", "entry", "click_rank", "click_doc", "results", "topic")
@@ -92,28 +79,24 @@ class DelimitedLog:
     ) -> None:  # fmt: skip
         self._blocks, self.where, self._aol = iter(blocks), where, aol
         self._most_lines = most_lines
-        self._asked = dict(columns or {})
         self._first = next(self._blocks, None)
-        self._header = b""
+        self._header, self.time_name = b"", ""
         self.roles: dict[str, int] = {}
-        self._width, self.time_name = 0, ""
-        if self._first is not None:
-            self._read_header(self._first[1])
-
-    def _read_header(self, block: bytes) -> None:
-        line = block.split(b"\n", 1)[0].rstrip(b"\r")
-        names = [name.strip() for name in line.decode("utf-8", "replace").split("\t")]
-        if self._aol:
-            wanted = {**AOL_ROLES, **self._asked}
+        self._width = 0
+        if self._first is None:
+            return
+        asked = dict(columns or {})
+        self._header = self._first[1].split(b"\n", 1)[0].rstrip(b"\r")
+        names = [name.strip() for name in self._header.decode("utf-8", "replace").split("\t")]
+        if aol:
+            wanted = {**AOL_ROLES, **asked}
             # Some copies of the collection have no header line. The columns are known without it.
-            named = names[:1] == [AOL_NAMES[0]]
-            names = names if named else list(AOL_NAMES)
-            self._header = line if named else b""
+            if names[:1] != [AOL_NAMES[0]]:
+                names, self._header = list(AOL_NAMES), b""
         else:
-            wanted = {role: self._asked.get(role, role) for role in ROLES if role in self._asked or role in names}
-            self._header = line
+            wanted = {role: asked.get(role, role) for role in ROLES if role in asked or role in names}
         self._width, self.time_name = len(names), wanted.get("time", "")
-        self.roles = _places(wanted, names, self._asked, self.where)
+        self.roles = _places(wanted, names, asked, where)
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """Blocks of lines, each with the number of its first line."""
@@ -125,7 +108,19 @@ class DelimitedLog:
             cut = block.find(b"\n") + 1 or len(block)
             line, block = line + 1, block[cut:]
         for first, text in chain([(line, block)] if block else [], self._blocks):
-            yield from few_lines(first, text, self._most_lines)
+            yield from self._few_lines(first, text)
+
+    def _few_lines(self, first: int, block: bytes) -> Iterator[tuple[int, bytes]]:
+        """Split a block into blocks of fewer lines, to bound the memory of the per-line data."""
+        if count_lines(block) <= self._most_lines:
+            yield first, block
+            return
+        every = np.flatnonzero(np.frombuffer(block, np.uint8) == _LINE_FEED)
+        begin = 0
+        for end in [*(every[self._most_lines - 1 :: self._most_lines] + 1).tolist(), len(block)]:
+            if end > begin:
+                yield first, block[begin:end]
+                first, begin = first + self._most_lines, end
 
     def parse(self, block: tuple[int, bytes], key: Any) -> LogBatch:
         """Parse a block of lines into rows. ``key`` is the secret key for hashing ids."""
@@ -142,8 +137,7 @@ class DelimitedLog:
         reasons = np.zeros(lines, np.uint8)
         least = 3 if self._aol else self._width
         split_lines(data, len(ended), least, self._width, role_of, starts, ends, reasons)
-        rows = _Rows(self, key, data, first, roles, starts, ends)
-        return rows.batch(reasons)
+        return _Rows(self, key, data, first, roles, starts, ends).batch(reasons)
 
 
 class _Rows:

@@ -48,13 +48,14 @@ class SourceFile:
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Blocks of whole lines, each with the number of its first line. A line that is too long raises an error."""
-        return whole_lines(self.blocks(), _LONGEST_LINE, self._too_long)
 
-    def _too_long(self, line: int) -> DataError:
-        return DataError(
-            f"{place(self.path, line)}: expected lines of at most {_LONGEST_LINE:,} bytes, found a longer one; check "
-            "that the log has one line per row"
-        )
+        def too_long(line: int) -> DataError:
+            return DataError(
+                f"{place(self.path, line)}: expected lines of at most {_LONGEST_LINE:,} bytes, found a longer one; "
+                "check that the log has one line per row"
+            )
+
+        return whole_lines(self.blocks(), _LONGEST_LINE, too_long)
 
 
 def log_sources(log: object, name: str, columns: Mapping[str, str] | None = None) -> list[LogSource]:

@@ -78,7 +78,18 @@ def canonical_queries(data: Any, starts: Any, ends: Any) -> pa.Array:
     """The canonical query of each piece ``data[start:end]``, as a column of texts."""
     high = np.flatnonzero(beyond_ascii(data, starts, ends))
     if len(high):
-        data, starts, ends = _with_lower_case(data, starts, ends, high)
+        # Lower-cased copies of the pieces with non-ASCII characters are appended to the bytes.
+        column = pl.Series(text_array(*gather(data, starts[high], ends[high])))
+        lowered = (
+            column.str.to_lowercase()
+            .str.replace_all(f"[{APOSTROPHES}]", "'")
+            .str.replace_all(f"[{QUOTES}]", '"')
+            .str.replace_all(f"[{BLANKS}]", " ")
+        )
+        added, offsets = bytes_of(lowered.to_arrow())
+        starts, ends = starts.copy(), ends.copy()
+        starts[high], ends[high] = offsets[:-1] + len(data), offsets[1:] + len(data)
+        data = np.concatenate([data, added])
     return text_array(*write_terms(data, starts, ends, _STRIPPED))
 
 
@@ -86,21 +97,6 @@ def canonical_column(texts: pa.Array) -> pa.Array:
     """The canonical query of each text of a column. A null gives an empty query."""
     data, offsets = bytes_of(texts)
     return canonical_queries(data, offsets[:-1], offsets[1:])
-
-
-def _with_lower_case(data: Any, starts: Any, ends: Any, rows: Any) -> Any:
-    """Append lower-cased copies of the pieces of ``rows`` to the bytes, and let these rows point to the copies."""
-    column = pl.Series(text_array(*gather(data, starts[rows], ends[rows])))
-    lowered = (
-        column.str.to_lowercase()
-        .str.replace_all(f"[{APOSTROPHES}]", "'")
-        .str.replace_all(f"[{QUOTES}]", '"')
-        .str.replace_all(f"[{BLANKS}]", " ")
-    )
-    added, offsets = bytes_of(lowered.to_arrow())
-    starts, ends = starts.copy(), ends.copy()
-    starts[rows], ends[rows] = offsets[:-1] + len(data), offsets[1:] + len(data)
-    return np.concatenate([data, added]), starts, ends
 
 
 def text_array(data: Any, offsets: Any) -> pa.Array:
@@ -121,20 +117,6 @@ def bytes_of(texts: pa.Array) -> tuple[Any, Any]:
     offsets = np.frombuffer(buffers[1], kind)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     data = np.frombuffer(buffers[2], np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
     return data, offsets
-
-
-def hashed(texts: pa.Array, key: Any) -> Any:
-    """The hash of each text with the secret key."""
-    data, offsets = bytes_of(texts)
-    return hash_all(data, offsets[:-1], offsets[1:], key)
-
-
-def faults_of(texts: pa.Array) -> Any:
-    """For each text of a column: 0, or the code of its fault (NUL byte, not UTF-8)."""
-    data, offsets = bytes_of(texts)
-    faults = np.zeros(len(offsets) - 1, np.uint8)
-    texts_fault(data, offsets, faults)
-    return faults
 
 
 def short_lists(sizes: Any, values: pa.Array) -> pa.Array:
@@ -159,6 +141,8 @@ def list_sizes(lists: pa.Array) -> Any:
     return pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
 
 
+# Arrow supports fewer operations on views.
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _FAULTS = {NUL: "NUL byte", NOT_UTF8: "not UTF-8"}
 _TEXTS = ("query", "topic", "click_doc", "results", "texts")
 _MILLISECONDS_FROM = 100_000_000_000
@@ -186,13 +170,23 @@ def wanted_columns(names: list[str], asked: Mapping[str, str] | None, where: str
 def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> LogBatch:
     """Convert rows with columns of LOG_COLUMNS, in any compatible types, to events. ``line`` is each row's number."""
     rejected = Rejected()
-    columns = {name: _without_views(raw[name].combine_chunks()) for name in raw.column_names}
+    columns = {name: raw[name].combine_chunks() for name in raw.column_names}
+    columns |= {name: one.cast(_VIEWS[one.type]) for name, one in columns.items() if one.type in _VIEWS}
     good = np.ones(raw.num_rows, np.bool_)
     lines = columns["line"].to_numpy(zero_copy_only=False)
 
     def reject(reason: str, rows: Any, shown: pa.Array | None = None) -> None:
         bad = np.flatnonzero(rows & good)
-        examples = (_example(where, unit, int(lines[i]), shown, int(i)) for i in bad[:3])
+        examples = []
+        for row in bad[:3].tolist():
+            at = place(where, int(lines[row])) if unit == "line" else f"{where}, {unit} {lines[row]}"
+            if shown is not None:
+                # The text may not be valid UTF-8.
+                value = (
+                    shown[row].as_buffer().to_pybytes().decode("utf-8", "replace") if shown[row].is_valid else "None"
+                )
+                at += f": {shape(value)}"
+            examples.append(at)
         rejected.add(reason, len(bad), examples)
         good[bad] = False
 
@@ -213,9 +207,23 @@ def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> LogBatch
         columns["click_rank"], odd = _ranks(columns["click_rank"], where)
         reject("click rank is not a whole number of 1 or more", odd)
     if "entry" in columns:
-        columns["entry"] = _entries(_plain(columns["entry"], "entry", where))
+        encoded = _plain(columns["entry"], "entry", where).fill_null("").dictionary_encode()
+        texts = [text.decode("utf-8", "replace") for text in encoded.dictionary.view(pa.binary()).to_pylist()]
+        columns["entry"] = pa.array(map(entry_code, texts), pa.uint8()).take(encoded.indices)
     keep = pa.array(np.flatnonzero(good))
-    table = _events({name: column.take(keep) for name, column in columns.items()}, times[good], key)
+    columns = {name: column.take(keep) for name, column in columns.items()}
+    named: dict[str, Any] = {"time": pa.array(times[good]), "line": columns["line"].cast(pa.int64())}
+    for name in ("user", "session"):
+        if name in columns:
+            data, offsets = bytes_of(columns[name])
+            named[name] = pa.array(hash_all(data, offsets[:-1], offsets[1:], key))
+    named.setdefault("user", named.get("session"))
+    named["query"] = canonical_column(columns["query"])
+    others = ("entry", "click_rank", "click_doc", "results", "texts", "topic")
+    named |= {name: columns[name] for name in others if name in columns}
+    if "click_doc" in named:
+        named["click_rank"] = _with_unranked(named["click_doc"], named.get("click_rank"))
+    table = pa.table(named)
     return LogBatch(drop_without_terms(table, rejected, where), raw.num_rows, rejected)
 
 
@@ -228,47 +236,16 @@ def refuse_columns(columns: Mapping[str, str] | None, what: str) -> None:
         )
 
 
-def _without_views(column: pa.Array) -> pa.Array:
-    """Convert string and binary views to plain columns, because Arrow supports fewer operations on views."""
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.string())
-    return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
-
-
-def _events(columns: dict[str, pa.Array], times: Any, key: Any) -> pa.Table:
-    named: dict[str, Any] = {"time": pa.array(times), "line": columns["line"].cast(pa.int64())}
-    for name in ("user", "session"):
-        if name in columns:
-            named[name] = pa.array(hashed(columns[name], key))
-    named.setdefault("user", named.get("session"))
-    named["query"] = canonical_column(columns["query"])
-    for name in ("entry", "click_rank", "click_doc", "results", "texts", "topic"):
-        if name in columns:
-            named[name] = columns[name]
-    if "click_doc" in named:
-        _complete_clicks(named)
-    return pa.table(named)
-
-
-def _complete_clicks(named: dict[str, Any]) -> None:
+def _with_unranked(clicked: pa.Array, ranks: pa.Array | None) -> pa.Array:
     """Give the rank 0 to clicks without a rank. Their rank is looked up in the results later."""
-    docs = list_sizes(named["click_doc"])
-    ranks = named.get("click_rank", pa.array([[]] * len(docs), LOG_COLUMNS["click_rank"]))
+    docs = list_sizes(clicked)
+    ranks = pa.array([[]] * len(docs), LOG_COLUMNS["click_rank"]) if ranks is None else ranks
     known = list_sizes(ranks)
     lost = (known == 0) & (docs > 0)
     sizes = np.where(lost, docs, known)
     values = np.zeros(int(sizes.sum()), np.int32)
     values[np.repeat(~lost, sizes)] = ranks.flatten().to_numpy(zero_copy_only=False)
-    named["click_rank"] = short_lists(sizes, pa.array(values))
-
-
-def _example(where: str, unit: str, line: int, shown: pa.Array | None, row: int) -> str:
-    at = place(where, line) if unit == "line" else f"{where}, {unit} {line}"
-    if shown is None:
-        return at
-    # The text may not be valid UTF-8.
-    value = "None" if not shown[row].is_valid else shown[row].as_buffer().to_pybytes().decode("utf-8", "replace")
-    return f"{at}: {shape(value)}"
+    return short_lists(sizes, pa.array(values))
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -310,11 +287,14 @@ def _cast(column: pa.Array, kind: pa.DataType, name: str, where: str) -> pa.Arra
 
 
 def _faults(column: pa.Array) -> Any:
+    """For each row: 0, or the code of a fault of its texts (NUL byte, not UTF-8)."""
+    data, offsets = bytes_of(column.flatten() if _is_list(column.type) else column)
+    faults = np.zeros(len(offsets) - 1, np.uint8)
+    texts_fault(data, offsets, faults)
     if not _is_list(column.type):
-        return faults_of(column)
-    inner = faults_of(column.flatten())
+        return faults
     rows = np.zeros(len(column), np.uint8)
-    np.maximum.at(rows, pc.list_parent_indices(column).to_numpy(zero_copy_only=False), inner)
+    np.maximum.at(rows, pc.list_parent_indices(column).to_numpy(zero_copy_only=False), faults)
     return rows
 
 
@@ -350,10 +330,3 @@ def _ranks(column: pa.Array, where: str) -> tuple[pa.Array, Any]:
     odd = np.zeros(len(column), np.bool_)
     np.logical_or.at(odd, pc.list_parent_indices(column).to_numpy(zero_copy_only=False), wrong)
     return column.cast(LOG_COLUMNS["click_rank"], safe=False), odd
-
-
-def _entries(column: pa.Array) -> pa.Array:
-    encoded = column.fill_null("").dictionary_encode()
-    texts = [text.decode("utf-8", "replace") for text in encoded.dictionary.view(pa.binary()).to_pylist()]
-    codes = pa.array([entry_code(text) for text in texts], pa.uint8())
-    return codes.take(encoded.indices)
