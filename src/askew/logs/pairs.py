@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,12 +42,6 @@ class TermTable:
     def arrays(self) -> tuple[Any, ...]:
         """The arguments for the compiled loops."""
         return self.slots, self.texts, self.bounds, self.values, self.is_prefix, self.prefixes, self.longest
-
-
-def vocabulary_table(vocabulary: LogVocabulary) -> TermTable:
-    """The table of group terms with their masks and prepositions with 0."""
-    values = {**dict.fromkeys(vocabulary.prepositions, 0), **vocabulary.masks}
-    return build_table(values, vocabulary.prefixes)
 
 
 def build_table(values: Mapping[str, int], prefixes: Mapping[str, int] | None = None) -> TermTable:
@@ -338,8 +332,9 @@ class Walk:
 
     @property
     def table(self) -> TermTable:
-        """The hash table of the terms for the compiled loops."""
-        return vocabulary_table(self.vocabulary)
+        """The hash table for the compiled loops: group terms with their masks, prepositions with 0."""
+        values = {**dict.fromkeys(self.vocabulary.prepositions, 0), **self.vocabulary.masks}
+        return build_table(values, self.vocabulary.prefixes)
 
 
 @dataclass
@@ -347,164 +342,123 @@ class Walked:
     """The result for the rows of some users.
 
     ``counts`` has the numbers of rows, users, sessions, searches, pairs, specializing and for_group. ``late`` has the
-    line numbers of a few rows that came after a later row of the same user.
+    line numbers of a few rows that came after a later row of the same user. ``events`` has the reformulations for a
+    group.
     """
 
-    counts: Counter[str] = field(default_factory=Counter)
-    topics: Counter[str] = field(default_factory=Counter)
-    topic_users: Counter[str] = field(default_factory=Counter)
-    late: list[int] = field(default_factory=list)
-    events: pa.Table | None = None
+    counts: Counter[str]
+    topics: Counter[str]
+    topic_users: Counter[str]
+    late: list[int]
+    events: pa.Table
     templates: pa.Table | None = None
 
 
 def walk(rows: pa.Table, how: Walk, table: TermTable) -> Walked:
     """Analyze all rows of some users."""
-    user = rows["user"].combine_chunks().to_numpy()
-    time = rows["time"].combine_chunks().to_numpy()
-    given = "session" in rows.column_names
-    order, starts = group_rows(mix(user, rows["session"].combine_chunks().to_numpy()) if given else user)
+    columns = {name: rows[name].combine_chunks() for name in rows.column_names}
+    user, time = columns["user"].to_numpy(), columns["time"].to_numpy()
+    given = "session" in columns
+    order, starts = group_rows(mix(user, columns["session"].to_numpy()) if given else user)
     examples = np.full(_LATE_SHOWN, -1, np.int64)
     late = sort_times(order, starts, time, examples)
-    query = rows["query"].combine_chunks()
-    data, offsets = bytes_of(query)
+    data, offsets = bytes_of(columns["query"])
     first, new = np.empty(len(order) + 1, np.int64), np.empty(len(order), np.bool_)
     searches, sessions = find_searches(order, starts, time, -1 if given else how.gap, data, offsets, first, new)
-    found = _FoundPairs(rows, query, order, first[: searches + 1], time)
-    found.match(new, data, offsets, table)
-    owner = _owners(group_rows(user)) if given else _owners((order, starts))
+    first = first[: searches + 1]
+    kind, (begin, end, mask, terms) = np.zeros(searches, np.uint8), np.zeros((4, searches), np.int64)
+    match_pairs(searches, first, new, order, data, offsets, *table.arrays, kind, begin, end, mask, terms)
+    # The first row of each search, and the user of each row.
+    row = order[first[:-1]]
+    by_user, user_starts = group_rows(user) if given else (order, starts)
+    owner = np.empty(len(order), np.int64)
+    owner[by_user] = np.repeat(np.arange(len(user_starts) - 1), np.diff(user_starts))
     counts = Counter(
         rows=len(order), users=int(owner.max()) + 1, sessions=sessions, searches=searches, out_of_order=late
     )
-    counts.update(found.kinds(owner))
-    topics = found.topic_column(how.topics) if how.with_topics else None
+    counts.update(_kinds(kind, owner[row]))
+    topics, topic_users = None, Counter[str]()
+    if how.with_topics and how.topics is not None:
+        topics = how.topics.topics(columns["query"].take(pa.array(row)))
+    elif how.with_topics and "topic" in columns:
+        topics = columns["topic"].take(pa.array(row)).fill_null("")
+        # The number of users of each topic, to hide topics of the log that few users have.
+        both = pa.table({"topic": topics, "user": owner[row]}).group_by("topic").aggregate([("user", "count_distinct")])
+        topic_users.update(dict(zip(both["topic"].to_pylist(), both["user_count_distinct"].to_pylist(), strict=True)))
     searched = [] if topics is None else pc.value_counts(topics).to_pylist()
-    named = Counter({row["values"]: row["counts"] for row in searched})
-    walked = Walked(counts, named, events=found.events(topics))
-    walked.late = rows["line"].combine_chunks().take(pa.array(examples[examples >= 0])).to_pylist()
-    if topics is not None and how.topics is None:
-        walked.topic_users = found.topic_users(topics, owner)
-    if how.templates:
-        walked.templates = found.templates(data, offsets, how.vocabulary)
-    return walked
+    at = np.flatnonzero(kind == FOR_GROUP)
+    one, two = row[at - 1], row[at]
+    named = {name: columns[name].take(pa.array(two)) for name in ("user", "line", "entry") if name in columns}
+    named |= {
+        "original": columns["query"].take(pa.array(one)),
+        "reformulated": columns["query"].take(pa.array(two)),
+        "block": text_array(*gather(data, offsets[two] + begin[at], offsets[two] + end[at])),
+        "mask": pa.array(mask[at]),
+        "terms": pa.array(terms[at], pa.int32()),
+        "gap": pa.array(time[two] - time[one]),
+    }
+    if topics is not None:
+        named["topic"] = topics.take(pa.array(at - 1))
+    for side, search in (("before", at - 1), ("after", at)):
+        named |= _page(columns, side, lambda sizes, search=search: _first_filled(order, first, search, sizes))
+    return Walked(
+        counts, Counter({one["values"]: one["counts"] for one in searched}), topic_users,
+        columns["line"].take(pa.array(examples[examples >= 0])).to_pylist(), pa.table(named),
+        _templates(columns, row, kind, begin, end, how.vocabulary) if how.templates else None,
+    )  # fmt: skip
 
 
-def _owners(grouped: tuple[Any, Any]) -> Any:
-    """The group number (the user) of each row."""
-    order, starts = grouped
-    owner = np.empty(len(order), np.int64)
-    owner[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return owner
+def _kinds(kind: Any, user: Any) -> dict[str, int]:
+    """The number of searches of each kind, and the sums per user that the intervals of their shares need."""
+    users = int(user.max()) + 1
+    named = {
+        name: np.bincount(user[kind >= least], minlength=users)
+        for name, least in (("pairs", OTHER), ("specializing", SPECIALIZING), ("for_group", FOR_GROUP))
+    }
+    found = {name: int(each.sum()) for name, each in named.items()}
+    for hits, of in (("specializing", "pairs"), ("for_group", "specializing")):
+        found[f"{hits}:{of}"] = int(named[hits] @ named[of])
+        found[f"{of}:users"] = int((named[of] > 0).sum())
+    return found | {f"{name}:2": int(each @ each) for name, each in named.items()}
 
 
-class _FoundPairs:
-    """The searches of some rows, and the relation of each to the previous search."""
+def _page(columns: dict[str, Any], side: str, first_filled: Callable[[Any], Any]) -> dict[str, Any]:
+    """The clicks, results and texts of a page that the log has.
 
-    def __init__(self, rows: pa.Table, query: pa.Array, order: Any, first: Any, time: Any) -> None:
-        self.rows, self.query, self.order, self.first, self.time = rows, query, order, first, time
-        n = len(first) - 1
-        self.kind = np.zeros(n, np.uint8)
-        self.start, self.end, self.mask, self.terms = np.zeros((4, n), np.int64)
+    ``first_filled`` returns for each page its first row with a non-empty list, or -1, from the sizes of the lists.
+    """
+    named: dict[str, Any] = {}
+    if "click_rank" in columns:
+        row = first_filled(list_sizes(columns["click_rank"]))
+        named[f"clicked_{side}"] = pa.array(row >= 0)
+        for name, column in (("rank", "click_rank"), ("doc", "click_doc")):
+            if column in columns:
+                # The first value of the list; null if there is none.
+                there = (row >= 0) & (list_sizes(columns[column])[row] > 0)
+                values = pc.list_element(columns[column].take(pa.array(row[there])), 0)
+                named[f"{name}_{side}"] = values.take(pa.array(np.cumsum(there) - 1, mask=~there))
+    for column in ("results", "texts"):
+        if column in columns:
+            row = first_filled(list_sizes(columns[column]))
+            named[f"{column}_{side}"] = columns[column].take(pa.array(row, mask=row < 0))
+    return named
 
-    def match(self, new: Any, data: Any, offsets: Any, table: TermTable) -> None:
-        match_pairs(
-            len(self.kind), self.first, new, self.order, data, offsets, *table.arrays,
-            self.kind, self.start, self.end, self.mask, self.terms,
-        )  # fmt: skip
 
-    def kinds(self, owner: Any) -> dict[str, int]:
-        """The number of searches of each kind, and the sums per user that the intervals of their shares need."""
-        user = owner[self.order[self.first[:-1]]]
-        users = int(user.max()) + 1
-        named = {
-            name: np.bincount(user[self.kind >= least], minlength=users)
-            for name, least in (("pairs", OTHER), ("specializing", SPECIALIZING), ("for_group", FOR_GROUP))
-        }
-        found = {name: int(each.sum()) for name, each in named.items()}
-        for hits, of in (("specializing", "pairs"), ("for_group", "specializing")):
-            found[f"{hits}:{of}"] = int(named[hits] @ named[of])
-            found[f"{of}:users"] = int((named[of] > 0).sum())
-        return found | {f"{name}:2": int(each @ each) for name, each in named.items()}
-
-    def topic_column(self, topics: TopicsOf | None) -> pa.Array | None:
-        """The topic of each search, from a classifier or from the column of the log."""
-        rows = pa.array(self.order[self.first[:-1]])
-        if topics is not None:
-            return topics.topics(self.query.take(rows))
-        if "topic" not in self.rows.column_names:
-            return None
-        return self.rows["topic"].combine_chunks().take(rows).fill_null("")
-
-    def topic_users(self, topics: pa.Array, owner: Any) -> Counter[str]:
-        """The number of users of each topic. It is needed to hide topics of the log that few users have."""
-        both = pa.table({"topic": topics, "user": owner[self.order[self.first[:-1]]]})
-        found = both.group_by("topic").aggregate([("user", "count_distinct")])
-        return Counter(dict(zip(found["topic"].to_pylist(), found["user_count_distinct"].to_pylist(), strict=True)))
-
-    def events(self, topics: pa.Array | None) -> pa.Table:
-        """One row for each reformulation for a group."""
-        at = np.flatnonzero(self.kind == FOR_GROUP)
-        one, two = self.order[self.first[at - 1]], self.order[self.first[at]]
-        data, offsets = bytes_of(self.query)
-        block = text_array(*gather(data, offsets[two] + self.start[at], offsets[two] + self.end[at]))
-        named = {
-            "user": self.rows["user"].combine_chunks().take(pa.array(two)),
-            "line": self.rows["line"].combine_chunks().take(pa.array(two)),
-            "original": self.query.take(pa.array(one)),
-            "reformulated": self.query.take(pa.array(two)),
-            "block": block,
-            "mask": pa.array(self.mask[at]),
-            "terms": pa.array(self.terms[at], pa.int32()),
-            "gap": pa.array(self.time[two] - self.time[one]),
-        }
-        if "entry" in self.rows.column_names:
-            named["entry"] = self.rows["entry"].combine_chunks().take(pa.array(two))
-        if topics is not None:
-            named["topic"] = topics.take(pa.array(at - 1))
-        self._pages(named, at)
-        return pa.table(named)
-
-    def _pages(self, named: dict[str, Any], at: Any) -> None:
-        """Add the clicks, results and texts of both pages that the log has."""
-        for side, search in (("before", at - 1), ("after", at)):
-            if "click_rank" in self.rows.column_names:
-                row = self._first_filled("click_rank", search)
-                named[f"clicked_{side}"] = pa.array(row >= 0)
-                named[f"rank_{side}"] = self._first_values("click_rank", row)
-                if "click_doc" in self.rows.column_names:
-                    named[f"doc_{side}"] = self._first_values("click_doc", row)
-            for column in ("results", "texts"):
-                if column in self.rows.column_names:
-                    row = self._first_filled(column, search)
-                    values = self.rows[column].combine_chunks()
-                    named[f"{column}_{side}"] = values.take(pa.array(row, mask=row < 0))
-
-    def _first_filled(self, column: str, search: Any) -> Any:
-        """The first row of each search with a non-empty list in this column, or -1."""
-        return _first_filled(self.order, self.first, search, list_sizes(self.rows[column].combine_chunks()))
-
-    def _first_values(self, column: str, row: Any) -> pa.Array:
-        """The first value of the list of each row; null if the list is empty or the row is -1."""
-        lists = self.rows[column].combine_chunks()
-        there = (row >= 0) & (list_sizes(lists)[row] > 0)
-        values = pc.list_element(lists.take(pa.array(row[there])), 0)
-        return values.take(pa.array(np.cumsum(there) - 1, mask=~there))
-
-    def templates(self, data: Any, offsets: Any, vocabulary: LogVocabulary) -> pa.Table:
-        """Template and keyphrase of each specializing reformulation, with the user who made it."""
-        at = np.flatnonzero((self.kind == SPECIALIZING) | (self.kind == FOR_GROUP))
-        rows = self.order[self.first[at]]
-        begin, stop = offsets[rows], offsets[rows + 1]
-        start, end = begin + self.start[at], begin + self.end[at]
-        before = text_array(*gather(data, begin, start))
-        block = text_array(*gather(data, start, end))
-        after = text_array(*gather(data, end, stop))
-        lead, phrase, trail = split_keyphrases(block, vocabulary)
-        template = pc.binary_join_element_wise(before, lead, KEYPHRASE, trail, after, "")
-        user = self.rows["user"].combine_chunks().take(pa.array(rows))
-        line = self.rows["line"].combine_chunks().take(pa.array(rows))
-        whole = pa.table({"user": user, "template": template, "keyphrase": phrase, "line": line})
-        return whole.filter(pc.not_equal(phrase, ""))
+def _templates(
+    columns: dict[str, Any], row: Any, kind: Any, begin: Any, end: Any, vocabulary: LogVocabulary
+) -> pa.Table:
+    """Template and keyphrase of each specializing reformulation, with the user who made it."""
+    at = np.flatnonzero((kind == SPECIALIZING) | (kind == FOR_GROUP))
+    data, offsets = bytes_of(columns["query"])
+    start, stop = offsets[row[at]], offsets[row[at] + 1]
+    before = text_array(*gather(data, start, start + begin[at]))
+    block = text_array(*gather(data, start + begin[at], start + end[at]))
+    after = text_array(*gather(data, start + end[at], stop))
+    lead, phrase, trail = split_keyphrases(block, vocabulary)
+    template = pc.binary_join_element_wise(before, lead, KEYPHRASE, trail, after, "")
+    user, line = (columns[name].take(pa.array(row[at])) for name in ("user", "line"))
+    whole = pa.table({"user": user, "template": template, "keyphrase": phrase, "line": line})
+    return whole.filter(pc.not_equal(phrase, ""))
 
 
 def split_keyphrases(blocks: pa.Array, vocabulary: LogVocabulary) -> tuple[pa.Array, pa.Array, pa.Array]:

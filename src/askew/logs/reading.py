@@ -68,10 +68,8 @@ class Parts:
             else:
                 self._tables[number].append(table)
                 self._held += table.nbytes
-        if not self.spilled and self._held > self._in_memory:
-            self._spill()
-
-    def _spill(self) -> None:
+        if self.spilled or self._held <= self._in_memory:
+            return
         self.spilled = True
         wanted = None if self._wanted is None else str(self._wanted)
         self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="askew-logs-", dir=wanted)))
@@ -191,7 +189,7 @@ def read_log(
                     f"files has the columns {odd}"
                 )
             kept.columns, kept.sessions_as_users = rows.columns, rows.sessions_as_users
-            work = _reader(rows, parser(rows, key, source.where), parts, number, count is not None)
+            work = _reader(rows, key, source.where, parts, number, count is not None)
             for batch, split in in_order(pool, work, numbered(rows), workers + 1):
                 kept.rejected.merge(batch.rejected)
                 kept.counts["rows read"] += batch.rows
@@ -237,9 +235,10 @@ def read_rows(source: LogSource) -> Iterator[LogBatch]:
 
 
 def _reader(
-    rows: LogRows, parse: Callable[[Any], LogBatch], parts: Parts, number: int, texts: bool
+    rows: LogRows, key: Any, where: str, parts: Parts, number: int, texts: bool
 ) -> Callable[[Any], tuple[LogBatch, Any]]:
     """Return the function that parses a block of a source and splits its rows into parts by user."""
+    parse = parser(rows, key, where)
     # Clicked documents are of use only if the results are known.
     unused = {*(() if "results" in rows.columns else ("click_doc",)), *(() if texts else ("texts",))}
     wanted = (rows.columns | {"user", "line", "click_rank"}) - unused
@@ -279,8 +278,7 @@ def _walk_parts(
 
     def work(number: int) -> tuple[Walked, pl.DataFrame, pl.DataFrame]:
         walked = walk(parts.take(number), how, table)
-        events = walked.events if walked.events is not None else pa.table({})
-        return walked, *reduce_events(events, how.vocabulary.groups, count)
+        return walked, *reduce_events(walked.events, how.vocabulary.groups, count)
 
     frames = []
     for walked, events, sites in in_order(pool, work, parts.numbers(), workers):
@@ -299,14 +297,12 @@ def _walk_parts(
             rows = pl.DataFrame(pl.from_arrow(walked.templates))
             kept.templates.append(part_counts(rows))
             kept.phrases.append(phrase_users(rows))
-    kept.events = _together(frames)
-
-
-def _together(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """All events in the order of the log. Users are renumbered so that the result does not depend on the secret key."""
     if not frames:
-        return pl.DataFrame()
+        return
+    # In the order of the log. Users are renumbered, so that the result does not depend on the secret key.
     events = pl.concat(frames).sort("line", maintain_order=True).drop("line")
     first = events.select("user").with_row_index("at").group_by("user").agg(pl.col("at").min()).sort("at")
     order = first.with_columns(number=pl.int_range(pl.len(), dtype=pl.Int64)).select("user", "number")
-    return events.join(order, on="user", how="left", maintain_order="left").drop("user").rename({"number": "user"})
+    kept.events = (
+        events.join(order, on="user", how="left", maintain_order="left").drop("user").rename({"number": "user"})
+    )

@@ -734,8 +734,9 @@ def sensitivity(
     if len(named) < 2:
         raise ConfigError(
             f"sensitivity compares the order of systems: give two runs or more, found {len(named)}",
-            code="too-few-runs", runs=len(named),
-        )  # fmt: skip
+            code="too-few-runs",
+            runs=len(named),
+        )
     for run in named.values():
         if isinstance(run, str | Path):
             check_file(Path(run), "run")

@@ -200,8 +200,10 @@ class AuditedEngine:
                 f"as {without[0]!r}. Give the texts with docs=, or set the field of the text in the settings of the "
                 "engine (for the engine 'http', the setting 'text_at'). With missing='zero', a document without a "
                 "text counts as a document that names no group",
-                code="no-text", missing=len(without), documents=len(wanted),
-            )  # fmt: skip
+                code="no-text",
+                missing=len(without),
+                documents=len(wanted),
+            )
         return lines
 
     def all_notes(self) -> list[str]:

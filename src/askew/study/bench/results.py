@@ -302,8 +302,11 @@ def compared(values: Mapping[str, Values], requests: Sequence[BenchMeasure]) -> 
                 f"{one.text}: there is no query for which every method has a value; {worst!r} has no value for "
                 f"{int(without[worst].sum()):,} of {len(there):,} queries: leave this method out, or give a run that "
                 "answers more queries",
-                code="no-shared-query", method=worst, missing=int(without[worst].sum()), queries=len(there),
-            )  # fmt: skip
+                code="no-shared-query",
+                method=worst,
+                missing=int(without[worst].sum()),
+                queries=len(there),
+            )
         is_zero = one.direction is Direction.ZERO
         way, bounds = (Direction.DOWN, size_bounds(one.bounds)) if is_zero else (one.direction, one.bounds)
         old = _sizes(values[base][one.text][there], one.direction)
