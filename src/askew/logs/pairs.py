@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -400,7 +401,7 @@ def walk(rows: pa.Table, how: Walk, table: TermTable) -> Walked:
     if topics is not None:
         named["topic"] = topics.take(pa.array(at - 1))
     for side, search in (("before", at - 1), ("after", at)):
-        named |= _page(columns, side, lambda sizes, search=search: _first_filled(order, first, search, sizes))
+        named |= _page(columns, side, partial(_first_filled, order, first, search))
     return Walked(
         counts, Counter({one["values"]: one["counts"] for one in searched}), topic_users,
         columns["line"].take(pa.array(examples[examples >= 0])).to_pylist(), pa.table(named),

@@ -417,7 +417,9 @@ def sensitivity_page(report: SensitivityReport, parts: PageParts) -> str:
     ]
     if len(report.combinations) <= READABLE:
         names = [Column("combination", NAME), *map(Column, report.systems), Column("measure in full", CODE)]
-        rows = [[f"{one.number} {one.label}", *one.means, one.signature] for one in report.combinations]
+        rows: list[list[Cell]] = [
+            [f"{one.number} {one.label}", *one.means, one.signature] for one in report.combinations
+        ]
         means = table("means", "Mean of each system; a row is one measure with one set of parameters", names, rows)
         sections.append(Section("combinations", "All combinations", [parts.table(means)]))
     head = paragraph("Does the order of systems depend on the word list, the tokenizer, the cutoff, or another choice?")
