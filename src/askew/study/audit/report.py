@@ -18,7 +18,7 @@ from askew.measures.decompose import Decomposition
 from askew.measures.requested import BETTER
 from askew.measures.statistics.intervals import Mean
 from askew.measures.statistics.significance import Paired
-from askew.report.table import CODE, Column, Estimate, Table, TableView, table
+from askew.report.table import CODE, Cell, Column, Estimate, Table, TableView, table
 from askew.study.audit.engine import NEITHER
 
 FILE = "audit.json"
@@ -201,7 +201,9 @@ class AuditReport(TableView):
 
     def table(self) -> Table:
         """The mean of each measure; the recommendations are notes."""
-        rows = [[text, Estimate(one.mean, one.low, one.high), one.better, one.n] for text, one in self.measures.items()]
+        rows: list[list[Cell]] = [
+            [text, Estimate(one.mean, one.low, one.high), one.better, one.n] for text, one in self.measures.items()
+        ]
         head = [Column("measure", CODE), Column("mean [95%]"), Column("better"), Column("n")]
         return table("audit", f"Audit of {self.engine}", head, rows, *self.next_steps)
 

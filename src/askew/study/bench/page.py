@@ -100,7 +100,7 @@ def curve_figures(files: PageParts, report: BenchReport, lean: str, mark: str) -
             for name, some in named.items()
             if some
         ]
-        lines, bands = [Line("Pareto front", *np.array(front).T, 5)], []
+        lines, bands = [Line("Pareto front", np.array(front)[:, 0], np.array(front)[:, 1], 5)], []
         for mine in curves:
             place = len(groups)
             name = f"{mine[0].method.family} @ {mine[0].method.strength:g} to {mine[-1].method.strength:g}"
