@@ -5,8 +5,8 @@
     python benchmarks/mention_model.py --data DATA --labels FILE ... --out FOLDER/K --fold K   without a fold, 0 to 4
 
 ``FILE`` holds one label per line (README.md in ``benchmarks/mentions`` has the fields). The labels of askew,
-``benchmarks/mentions/labels.jsonl.gz``, are for training; a row with the field ``split`` belongs to that split. ``DATA``
-has the collections (``NAME/docs.tsv``: id, TAB, text) and GrepBiasIR in ``gender_queries/grepbiasir``.
+``benchmarks/mentions/labels.jsonl.gz``, are for training; a row with the field ``split`` belongs to that split.
+``DATA`` has the collections (``NAME/docs.tsv``: id, TAB, text) and GrepBiasIR in ``gender_queries/grepbiasir``.
 MS MARCO's passages are for research only, so that no row of them is trained on; nor are clipped words, which a rule
 finds. Documents of the test split are left out of training; ``--with-test-documents`` trains on what other queries
 found in them too, and the measures tell the documents apart. ``--fold`` leaves a fifth of the documents out of training
