@@ -24,19 +24,9 @@ DOCS: Documents: a file or a folder of files. A file is TSV, JSON Lines or Parqu
 --lexicon: Count the words of this lexicon: a name or a file.
 --tokens: Split texts into words with this tokenizer, such as 'unclipped' or 'word'.
 --overlap: Count a term of several groups for all of these groups ('all') or only for the first of them ('first').
+**given: measures preset groups lexicon tokens overlap fields
 """)
-def command(
-    docs: Path,
-    measures: str | None = None,
-    preset: str | None = None,
-    groups: str | None = None,
-    lexicon: str | None = None,
-    tokens: str | None = None,
-    overlap: str | None = None,
-    fields: str | None = None,
-    store: str = o.DEFAULT_STORE,
-    as_json: bool = False,
-) -> None:
+def command(docs: Path, store: str = o.DEFAULT_STORE, as_json: bool = False, **given: str | None) -> None:
     """Count how often each document names each group, and keep the counts in the store.
 
     By default, the command counts the words that 'askew measure' needs for its default measures. With --measures or
@@ -49,7 +39,7 @@ def command(
     from askew.core.store.store import Store
     from askew.measures.counts import annotate
 
-    needs = _needs(measures, preset, groups, lexicon, tokens, overlap, o.split_fields(fields))
+    needs = _needs(**given)
     counts: list[dict[str, Any]] = []
     for number, stage in enumerate(needs.stages, start=1):
         label = f"counting words (pass {number} of {len(needs.stages)})" if len(needs.stages) > 1 else "counting words"
@@ -73,15 +63,14 @@ def command(
 
 
 def _needs(
-    measures: str | None, preset: str | None, groups: str | None, lexicon: str | None, tokens: str | None,
-    overlap: str | None, fields: tuple[str, ...],
-) -> Needs:  # fmt: skip
+    measures: str | None, preset: str | None, groups: str | None, fields: str | None, **one: str | None
+) -> Needs:
+    """What is to be counted: by the measures, or by one lexicon, tokenizer and rule."""
     from askew.measures.counts import Annotate, Needs, needs_of
 
-    one = {"lexicon": lexicon, "tokens": tokens, "overlap": overlap}
     given = {key: value for key, value in one.items() if value is not None}
     if not given:
-        needs = needs_of(measures, preset, fields, Groups.resolve(groups))
+        needs = needs_of(measures, preset, o.split_fields(fields), Groups.resolve(groups))
         if not needs.stages:
             raise ConfigError("--measures: none of these measures counts words, so there is nothing to count")
         return needs
@@ -90,6 +79,6 @@ def _needs(
             f"--{next(iter(given))} cannot be combined with --measures, --preset or --groups, which also set how words "
             "are counted"
         )
-    if overlap not in (None, "all", "first"):
+    if (overlap := one["overlap"]) not in (None, "all", "first"):
         raise ConfigError(f"--overlap: expected 'all' or 'first', found {overlap!r}")
-    return Needs((Annotate(**given),), fields)
+    return Needs((Annotate(**given),), o.split_fields(fields))

@@ -41,16 +41,11 @@ ENGINE: The engine: a URL that contains '{query}' and '{k}'; 'http:SETTINGS.toml
 --set [METHOD.]NAME=VALUE (method_settings): A setting of the engine, such as --set concurrency=2, or of a reformulator
     or filter, such as --set reduce.shortest=2; may be repeated. 'askew show ranker NAME' and 'askew show reformulator
     NAME' list the settings.
+**given: method_settings:texts docs:path qrels:path measures groups lexicon
 """)
 def command(
     engine: str,
     queries: str,
-    method_settings: list[str] | None = None,
-    docs: Path | None = None,
-    qrels: Path | None = None,
-    measures: str | None = None,
-    groups: str | None = None,
-    lexicon: str | None = None,
     k: int = DEFAULTS.k,
     worst: int = DEFAULTS.worst,
     tries: int = DEFAULTS.tries,
@@ -63,6 +58,7 @@ def command(
     keep_queries: bool = False,
     store: str = o.DEFAULT_STORE,
     as_json: bool = False,
+    **given: Any,
 ) -> None:
     """Audit a live engine: measure the bias (lean) of its results, and reformulate the queries that lean most.
 
@@ -74,15 +70,16 @@ def command(
     from askew.measures.effectiveness import quiet_programs
     from askew.study.audit.audit import audit
 
-    own, of_methods = _split(o.read_settings(method_settings))
+    own, of_methods = _split(o.read_settings(given.pop("method_settings")))
+    counted = Groups.resolve(given.pop("groups"), given.pop("lexicon"))
     how = AuditSettings(
         k=k, worst=worst, tries=tries, methods=methods, method_settings=of_methods, missing=missing, resolver=resolver,
         out=out, store=store, keep_queries=keep_queries,
     )  # fmt: skip
     with quiet_programs(), Waiting("searching") as progress:
         report = audit(
-            engine, queries, engine_settings=own, groups=Groups.resolve(groups, lexicon), measures=measures, docs=docs,
-            qrels=qrels, baseline=baseline, fail_if=fail_if or (), settings=how, progress=progress,
+            engine, queries, engine_settings=own, groups=counted, baseline=baseline, fail_if=fail_if or (),
+            settings=how, progress=progress, **given,
         )  # fmt: skip
     note(report.notes)
     if as_json:

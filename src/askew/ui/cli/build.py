@@ -207,6 +207,7 @@ _recipe = partial(
 RECIPE: A recipe by name (see 'askew list recipes'), or a .toml file.
 --set SECTION.NAME=VALUE (settings): A setting of a section of the recipe, such as --set retrieve.k=50 or --set
     reformulate.0.count=10; may be repeated.
+**given: settings:texts groups lexicon
 """,
 )
 
@@ -215,14 +216,12 @@ RECIPE: A recipe by name (see 'askew list recipes'), or a .toml file.
 --until: Stop after this step; 'askew plan' lists the steps.
 """)
 def plan_command(
-    recipe: str, settings: list[str] | None = None, groups: str | None = None, lexicon: str | None = None,
-    until: str | None = None, store: str = o.DEFAULT_STORE, as_json: bool = False,
-) -> None:  # fmt: skip
+    recipe: str, until: str | None = None, store: str = o.DEFAULT_STORE, as_json: bool = False, **given: Any
+) -> None:
     """Show the steps of a recipe: the input of each step, its key, and whether it is finished. Nothing is run."""
     from askew.pairs.build import plan
 
-    counted = Groups.resolve(groups, lexicon)
-    build, held = plan(recipe, groups=counted, settings=o.settings_by_section(settings), store=store, until=until)
+    build, held = plan(recipe, store=store, until=until, **_settings_and_groups(given))
     note(build.notes)
     rows = []
     for step in build.plan.steps:
@@ -236,30 +235,30 @@ def plan_command(
         print_records(rows)
 
 
-def built(
-    recipe: str, settings: list[str] | None, groups: str | None, lexicon: str | None, store: str, **more: Any
-) -> Pairs:
+def _settings_and_groups(given: dict[str, Any]) -> dict[str, Any]:
+    """The options that every command of a recipe has, as arguments of a function of the package."""
+    counted = Groups.resolve(given.get("groups"), given.get("lexicon"))
+    return {"groups": counted, "settings": o.settings_by_section(given.get("settings"))}
+
+
+def built(recipe: str, given: dict[str, Any], store: str, **more: Any) -> Pairs:
     """Call ``askew.build`` with the options of a command, and show its progress and notes."""
     from askew.pairs.build import build
 
-    counted = Groups.resolve(groups, lexicon)
     with Waiting("running") as progress:
         pairs = build(
-            recipe, groups=counted, settings=o.settings_by_section(settings), store=store,
-            progress=lambda step, done, total: progress(done, total, step), **more,
+            recipe, store=store, progress=lambda step, done, total: progress(done, total, step),
+            **_settings_and_groups(given), **more,
         )  # fmt: skip
     note(pairs.notes)
     return pairs
 
 
-def _built_before(
-    recipe: str, settings: list[str] | None, groups: str | None, lexicon: str | None, store: str
-) -> Pairs:
+def _built_before(recipe: str, given: dict[str, Any], store: str) -> Pairs:
     """Return the pairs of a finished build. If the recipe was not built before, say so and build."""
     from askew.pairs.build import check_not_forgotten, plan
 
-    counted = Groups.resolve(groups, lexicon)
-    ready, held = plan(recipe, groups=counted, settings=o.settings_by_section(settings), store=store)
+    ready, held = plan(recipe, store=store, **_settings_and_groups(given))
     check_not_forgotten(ready, held)
     keys = ready.plan.keys()
     if not all(held.finished(step.name, keys[step.name]) for step in ready.plan.steps):
@@ -267,7 +266,7 @@ def _built_before(
             f"{store} has no finished build of {recipe}, so it is built now on the collection "
             f"{ready.resources.collection.id}"
         ])  # fmt: skip
-    return built(recipe, settings, groups, lexicon, store)
+    return built(recipe, given, store)
 
 
 @_recipe("""
@@ -279,13 +278,12 @@ def _built_before(
 --until: Stop after this step; 'askew plan' lists the steps.
 """)
 def run_command(
-    recipe: str, settings: list[str] | None = None, groups: str | None = None, lexicon: str | None = None,
-    until: str | None = None, store: str = o.DEFAULT_STORE, engine: str = defaults.ENGINE, workers: int | None = None,
-    address: str | None = None, gpus: float | None = None, as_json: bool = False,
+    recipe: str, until: str | None = None, store: str = o.DEFAULT_STORE, engine: str = defaults.ENGINE,
+    workers: int | None = None, address: str | None = None, gpus: float | None = None, as_json: bool = False,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Run a recipe. Finished steps are reused, interrupted steps resume. Dropped rows are counted by reason."""
-    more = {"until": until, "engine": engine, "workers": workers, "address": address, "gpus": gpus}
-    pairs = built(recipe, settings, groups, lexicon, store, **more)
+    pairs = built(recipe, given, store, until=until, engine=engine, workers=workers, address=address, gpus=gpus)
     names = ("summary", "held_out", "all_candidates", "other_rankers")
     tables = {name: [] if (found := getattr(pairs, name)) is None else found.to_dicts() for name in names}
     if as_json:
@@ -318,11 +316,11 @@ def show_steps(rows: list[dict[str, Any]]) -> None:
     recipe.
 """)
 def publish_command(
-    recipe: str, out: Path, settings: list[str] | None = None, groups: str | None = None, lexicon: str | None = None,
-    license: str | None = None, store: str = o.DEFAULT_STORE, as_json: bool = False,
+    recipe: str, out: Path, license: str | None = None, store: str = o.DEFAULT_STORE, as_json: bool = False,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Run a recipe if needed, and write its pairs as a dataset: Parquet splits, card, Croissant, checksums."""
-    pairs = _built_before(recipe, settings, groups, lexicon, store)
+    pairs = _built_before(recipe, given, store)
     with Waiting("writing"):
         done = pairs.publish(out, license=license)
     if as_json:
@@ -349,8 +347,8 @@ def publish_command(
 --latex: Also write the tables in LaTeX.
 """)
 def report_command(
-    recipe: str, out: Path, settings: list[str] | None = None, groups: str | None = None, lexicon: str | None = None,
-    figures: str = '', latex: bool = False, store: str = o.DEFAULT_STORE, seed: int = 0, as_json: bool = False,
+    recipe: str, out: Path, figures: str = '', latex: bool = False, store: str = o.DEFAULT_STORE, seed: int = 0,
+    as_json: bool = False, **given: Any,
 ) -> None:  # fmt: skip
     """Run a recipe if needed, and write its report: one self-contained HTML file, and its tables as CSV."""
     from askew.report.page import check_formats, check_out
@@ -358,7 +356,7 @@ def report_command(
     formats = o.split_fields(figures)
     check_formats(formats)
     check_out(out)
-    pairs = _built_before(recipe, settings, groups, lexicon, store)
+    pairs = _built_before(recipe, given, store)
     with Waiting("writing"):
         done = pairs.report(out, figures=formats, latex=latex, seed=seed)
     if as_json:
@@ -418,7 +416,7 @@ def demo_command(out: Path = DEFAULT_OUT, copy: Path | None = None, seed: int = 
         say(f"copied to {copy}: {', '.join(sorted(path.name for path in copy.iterdir()))}")
         return
     check_out(out / "report")
-    pairs = built("demo", None, None, None, str(out / "store"))
+    pairs = built("demo", {}, str(out / "store"))
     with Waiting("writing"):
         dataset = _dataset(pairs, out / "dataset")
         report = pairs.report(out / "report", seed=seed).html

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from askew.core import defaults
 from askew.core.errors import ConfigError
-from askew.core.groups import Groups
 from askew.core.measure import split_measures
 from askew.ui.cli import options as o
 from askew.ui.cli.render import Waiting, end_gate, note, print_table, say, say_frame, say_json, say_wrapped
 
 
-@o.options("""
+@o.options(f"""
 OLD: The old run.
 NEW: The new run.
 --test: Choose the test: 'mean' (null hypothesis: the mean gain is 0) or 'randomization' (null hypothesis: for each
@@ -22,26 +22,11 @@ NEW: The new run.
 --fail-if: Exit with code 1 if this condition holds: 'nDCG@10 loses 0.01' (the mean loss is 0.01 or more) or 'nDCG@10
     may lose 0.01' (such a loss is not ruled out; bounded measures only).
 --unpaired: How to treat a query that is in only one of the two runs: 'error' (stop) or 'drop' (leave it out).
+**given: {o.MEASURING}
 """)
 def command(
     old: Path,
     new: Path,
-    docs: Path | None = None,
-    qrels: Path | None = None,
-    queries: Path | None = None,
-    label: str | None = None,
-    background: Path | None = None,
-    measures: str | None = None,
-    preset: str | None = None,
-    groups: str | None = None,
-    lexicon: str | None = None,
-    tokens: str | None = None,
-    missing: str | None = None,
-    unjudged: str | None = None,
-    unanswered: str | None = None,
-    no_relevant: str | None = None,
-    order: str | None = None,
-    fields: str | None = None,
     run_format: str = defaults.RUN_FORMAT,
     store: str = o.DEFAULT_STORE,
     seed: int = 0,
@@ -54,6 +39,7 @@ def command(
     latex: Path | None = None,
     csv: Path | None = None,
     figures: Path | None = None,
+    **given: Any,
 ) -> None:
     """Compare two runs query by query. For each measure, print the gain, its interval, p (Holm) and the effect size.
 
@@ -67,11 +53,8 @@ def command(
     with quiet_programs(), Waiting("counting words") as progress:
         testing = partial(progress, label="comparing")
         report = compare(
-            old, new, docs=docs, test=test, margin=_margin(margin), fail_if=fail_if or (), unpaired=unpaired, seed=seed,
-            qrels=qrels, queries=queries, label=label, background=background, measures=measures, preset=preset,
-            groups=Groups.resolve(groups, lexicon), tokens=tokens, missing=missing, unjudged=unjudged,
-            unanswered=unanswered, no_relevant=no_relevant, order=order, fields=o.split_fields(fields),
-            run_format=run_format, store=store, progress=progress, testing=testing,
+            old, new, test=test, margin=_margin(margin), fail_if=fail_if or (), unpaired=unpaired, seed=seed,
+            run_format=run_format, store=store, progress=progress, testing=testing, **o.inputs(given),
         )  # fmt: skip
     note(report.notes)
     if as_json:
@@ -84,7 +67,7 @@ def command(
         for one in report.tables():
             print_table(one)
             say("")
-        if preset:
+        if preset := given["preset"]:
             say_wrapped(f"preset: {preset} (details: 'askew show preset {preset}')")
     o.write_tables(report.tables(), latex, csv, {} if figures is None else report.charts(), figures)
     end_gate(fail_if or (), report.failures)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from askew.core import defaults
 from askew.core.errors import ConfigError
-from askew.core.groups import Groups
 from askew.ui.cli import options as o
 from askew.ui.cli.render import Waiting, note, print_table, say, say_frame, say_json, say_wrapped
 
@@ -17,32 +16,17 @@ if TYPE_CHECKING:
     from askew.measures.measure import MeasureReport
 
 
-@o.options("""
+@o.options(f"""
 RUNS: One or more run files in TREC, TSV, JSON Lines or Parquet format; may be gzipped.
 --per-query/--no-per-query: Also show the value of every query.
 --signature/--no-signature: Show the signature of each measure: all of its parameters.
 --decompose/--no-decompose: Also divide the value of ARaB into parts, in two ways: by the reason why a document names
     the group (off topic, on topic, asked for by the query), and by the kind of person that a word refers to.
 --resolver: Estimate the parts of --decompose with this model: 'light' or 'neural' (slow).
+**given: {o.MEASURING}
 """)
 def command(
     runs: list[Path],
-    docs: Path | None = None,
-    qrels: Path | None = None,
-    queries: Path | None = None,
-    label: str | None = None,
-    background: Path | None = None,
-    measures: str | None = None,
-    preset: str | None = None,
-    groups: str | None = None,
-    lexicon: str | None = None,
-    tokens: str | None = None,
-    missing: str | None = None,
-    unjudged: str | None = None,
-    unanswered: str | None = None,
-    no_relevant: str | None = None,
-    order: str | None = None,
-    fields: str | None = None,
     run_format: str = defaults.RUN_FORMAT,
     store: str = o.DEFAULT_STORE,
     per_query: bool = False,
@@ -54,6 +38,7 @@ def command(
     latex: Path | None = None,
     csv: Path | None = None,
     figures: Path | None = None,
+    **given: Any,
 ) -> None:
     """Measure one or more runs: the mean of each measure over the queries, with a 95% interval.
 
@@ -68,10 +53,8 @@ def command(
         raise ConfigError("--decompose and --tsv exclude each other: parts have other columns; give --json instead")
     with quiet_programs(), Waiting("counting words") as progress:
         report = measure(
-            list(runs), docs=docs, qrels=qrels, queries=queries, label=label, background=background, measures=measures,
-            preset=preset, groups=Groups.resolve(groups, lexicon), tokens=tokens, missing=missing, unjudged=unjudged,
-            unanswered=unanswered, no_relevant=no_relevant, order=order, fields=o.split_fields(fields),
-            run_format=run_format, store=store, decompose=decompose, resolver=resolver, progress=progress,
+            list(runs), run_format=run_format, store=store, decompose=decompose, resolver=resolver, progress=progress,
+            **o.inputs(given),
         )  # fmt: skip
     note(report.notes)
     if as_json:
@@ -83,7 +66,7 @@ def command(
     if not as_json and not as_tsv:
         for one in tables:
             print_table(one)
-        if preset:
+        if preset := given["preset"]:
             say_wrapped(f"preset: {preset} (details: 'askew show preset {preset}')")
     o.write_tables(tables, latex, csv, {} if figures is None else means_charts(report), figures)
     if signature and not as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 import re
 import tomllib
@@ -13,6 +14,7 @@ import typer
 
 from askew.core import defaults
 from askew.core.errors import ConfigError
+from askew.core.groups import Groups
 
 if TYPE_CHECKING:
     from askew.report.table import Table
@@ -54,16 +56,33 @@ SHARED = """
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
+# What every command that measures takes.
+MEASURING = (
+    "docs:path qrels:path queries:path label background:path measures preset groups lexicon tokens missing unjudged "
+    "unanswered no_relevant order fields"
+)
+_TYPES: dict[str, Any] = {
+    "text": str, "path": Path, "int": int, "float": float, "bool": bool, "texts": list[str],
+}  # fmt: skip
+
+
 def options(text: str = "", shared: str = SHARED) -> Callable[[Command], Command]:
     """Declare the arguments and options of a command, as its help lists them; the types are those of the function.
 
     An entry is ``NAME: help`` for an argument, ``--name: help`` for an option. Before the colon there can also be
     another flag (``-k --k``), how the value is shown (``--set NAME=VALUE``), a variable of the environment
     (``--store $ASKEW_STORE``) and, if it has another name, the parameter: ``--json (as_json)``.
+
+    The entry ``**given`` names the options that the function only passes on: each with its type, if it is not a text.
+    They are None unless they are given, and the help lists them after the required ones.
     """
     explained: dict[str, Any] = {}
+    passed_on: list[str] = []
     for entry in re.split(r"\n(?=\S)", f"{shared}\n{text}".strip()):
         head, _, about = " ".join(entry.split()).partition(": ")
+        if head.startswith("**"):
+            passed_on = about.split()
+            continue
         words = head.split()
         flags = [word for word in words if word.startswith("-")]
         values = [word for word in words if not word.startswith(("-", "$", "("))]
@@ -79,11 +98,22 @@ def options(text: str = "", shared: str = SHARED) -> Callable[[Command], Command
 
     def declare(command: Command) -> Command:
         hints = get_type_hints(command, include_extras=True)
+        own = [one for one in inspect.signature(command).parameters.values() if one.kind is not one.VAR_KEYWORD]
+        passed = []
+        for word in passed_on:
+            name, _, kind = word.partition(":")
+            hints[name] = operator.or_(_TYPES[kind or "text"], None)
+            passed.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None))
+        required = [one for one in own if one.default is one.empty]
+        parameters = [*required, *passed, *own[len(required) :]]
         for name in hints.keys() & explained.keys():
             # A parameter that is annotated by typer itself, because its help is computed, stays as it is.
             if not hasattr(hints[name], "__metadata__"):
                 hints[name] = operator.getitem(Annotated, (hints[name], explained[name]))
         command.__annotations__ = hints
+        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [one.replace(annotation=hints[one.name]) for one in parameters]
+        )
         return command
 
     return declare
@@ -104,6 +134,13 @@ def write_tables(
     if figures is not None:
         for name, drawn in charts.items():
             write_whole(figures / f"{name}.svg", picture_file(drawn, "svg"))
+
+
+def inputs(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of MEASURING as arguments of a function of the package: groups and fields are read."""
+    others = {name: value for name, value in given.items() if name not in ("groups", "lexicon", "fields")}
+    counted = Groups.resolve(given.get("groups"), given.get("lexicon"))
+    return {**others, "groups": counted, "fields": split_fields(given.get("fields"))}
 
 
 def split_fields(text: str | None) -> tuple[str, ...]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Any
 
 from askew.core import defaults
-from askew.core.groups import Groups
 from askew.ui.cli import options as o
 from askew.ui.cli.render import Waiting, note, print_table, say, say_frame, say_json, say_wrapped
 
@@ -16,60 +13,36 @@ from askew.ui.cli.render import Waiting, note, print_table, say, say_frame, say_
 _MOST_SHOWN = 10
 
 
-@o.options("""
+@o.options(f"""
 RUNS: Two or more run files in TREC, TSV, JSON Lines or Parquet format; may be gzipped.
 --measures: Measures of lean, such as 'ARaB(tf) NFaiRR'. Give no cutoffs here, because --cutoffs sets them. Default:
     ARaB (tc, tf and bool), NFaiRR and LexiconShare.
 --lexicons: Lexicons to compare, by name or file, such as 'gender,my.csv'. Default: all shipped lexicons that have the
     groups of --groups (by default 'female' and 'male').
+--tokens: Tokenizers to compare. Default: {",".join(defaults.SENSITIVITY_TOKENS)}.
+--signs: Signs to compare. Default: {",".join(defaults.SENSITIVITY_SIGNS)}.
+--cutoffs: Cutoffs to compare. Default: {",".join(map(str, defaults.SENSITIVITY_CUTOFFS))}.
+--missing: How to treat a ranked document without text: 'zero' (it names no group), 'drop' (remove it before the cutoff)
+    or 'skip' (remove it after the cutoff). If all documents have a text, this choice is not varied. Default:
+    {",".join(defaults.SENSITIVITY_MISSING)}.
+--who: Count only the words that refer to one class: 'real' (a real person), 'fictional' (a character), 'generic'
+    (people in general), 'name' (a title, brand or place) or 'other' (no person). With '+', the words of several classes
+    are counted together, as in 'real+fictional'; 'any' counts all words. Default:
+    {",".join(defaults.SENSITIVITY_WHO)}.
 --html: Write an HTML page with a heat map to this file.
 --out: Write report.html and all tables to this folder.
+**given: docs:path queries:path label background:path measures groups lexicon lexicons tokens signs cutoffs missing who
+    order fields
 """)
 def command(
     runs: list[Path],
-    docs: Path | None = None,
-    queries: Path | None = None,
-    label: str | None = None,
-    background: Path | None = None,
-    measures: str | None = None,
-    groups: str | None = None,
-    lexicon: str | None = None,
-    lexicons: str | None = None,
-    tokens: Annotated[
-        str | None, typer.Option(help=f"Tokenizers to compare. Default: {','.join(defaults.SENSITIVITY_TOKENS)}.")
-    ] = None,
-    signs: Annotated[
-        str | None, typer.Option(help=f"Signs to compare. Default: {','.join(defaults.SENSITIVITY_SIGNS)}.")
-    ] = None,
-    cutoffs: Annotated[
-        str | None,
-        typer.Option(help=f"Cutoffs to compare. Default: {','.join(map(str, defaults.SENSITIVITY_CUTOFFS))}."),
-    ] = None,
-    missing: Annotated[
-        str | None,
-        typer.Option(
-            help="How to treat a ranked document without text: 'zero' (it names no group), 'drop' (remove it before "
-            "the cutoff) or 'skip' (remove it after the cutoff). If all documents have a text, this choice is not "
-            f"varied. Default: {','.join(defaults.SENSITIVITY_MISSING)}."
-        ),
-    ] = None,
-    who: Annotated[
-        str | None,
-        typer.Option(
-            help="Count only the words that refer to one class: 'real' (a real person), 'fictional' (a character), "
-            "'generic' (people in general), 'name' (a title, brand or place) or 'other' (no person). With '+', the "
-            "words of several classes are counted together, as in 'real+fictional'; 'any' counts all words. Default: "
-            f"{','.join(defaults.SENSITIVITY_WHO)}."
-        ),
-    ] = None,
-    order: str | None = None,
-    fields: str | None = None,
     run_format: str = defaults.RUN_FORMAT,
     store: str = o.DEFAULT_STORE,
     html: Path | None = None,
     out: Path | None = None,
     as_json: bool = False,
     as_tsv: bool = False,
+    **given: Any,
 ) -> None:
     """Measure the lean of runs with different measures, lexicons and settings; report if the order of runs changes.
 
@@ -82,10 +55,7 @@ def command(
     o.one_form(as_json, as_tsv)
     with Waiting("counting words") as progress:
         report = sensitivity(
-            list(runs), measures=measures, groups=Groups.resolve(groups, lexicon), docs=docs, lexicons=lexicons,
-            tokens=tokens, signs=signs, cutoffs=cutoffs, missing=missing, who=who, queries=queries, label=label,
-            background=background, order=order, fields=o.split_fields(fields), run_format=run_format, store=store,
-            html=html, out=out, progress=progress,
+            list(runs), run_format=run_format, store=store, html=html, out=out, progress=progress, **o.inputs(given)
         )  # fmt: skip
     note(report.notes)
     if as_json:

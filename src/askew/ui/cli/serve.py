@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -30,6 +30,7 @@ STORE: The folder of a store that 'askew run' wrote. Default: the embedded demo.
 --collection: The collection of queries and judgements: a folder, 'irds:ID', or 'demo'.
 --recipe: The recipe whose methods and filters make the reformulations. Default: the recipe of the store, or the shipped
     recipe 'refairmulate'.
+**sources: store:path index:path collection recipe groups lexicon measures
 """,
 )
 
@@ -50,11 +51,9 @@ STORE: The folder of a store that 'askew run' wrote. Default: the embedded demo.
 --verbose: Log each request on stderr, without the text of queries.
 """)
 def serve_command(
-    store: Path | None = None, index: Path | None = None, collection: str | None = None, recipe: str | None = None,
-    groups: str | None = None, lexicon: str | None = None, measures: str | None = None, logs: Path | None = None,
-    runs: Path | None = None, audit: Path | None = None, host: str = defaults.HOST, port: int = defaults.PORT,
-    token_file: Path | None = None, allowed_host: list[str] | None = None, behind_proxy: list[str] | None = None,
-    rate: float = defaults.RATE, verbose: bool = False,
+    logs: Path | None = None, runs: Path | None = None, audit: Path | None = None, host: str = defaults.HOST,
+    port: int = defaults.PORT, token_file: Path | None = None, allowed_host: list[str] | None = None,
+    behind_proxy: list[str] | None = None, rate: float = defaults.RATE, verbose: bool = False, **sources: Any,
 ) -> None:  # fmt: skip
     """Serve the explorer: search, measure the bias (lean) of the results, reformulate. Also a REST service.
 
@@ -65,23 +64,19 @@ def serve_command(
     from askew.ui.web.settings import ServerLimits, Settings
 
     limits = ServerLimits.at_rate(rate)
-    sources = _sources(store, index, collection, recipe, groups, lexicon, measures)
-    shown = replace(sources, logs=logs, runs=runs, audit=audit)
+    shown = replace(_sources(**sources), logs=logs, runs=runs, audit=audit)
     token, hosts, proxies = _token(token_file), tuple(allowed_host or ()), tuple(behind_proxy or ())
     settings = Settings(shown, host, port, token, limits, hosts, proxies)
     serve(settings, lambda address: typer.echo(f"askew: {address}", color=False), verbose)
 
 
 @_explorer()
-def mcp_command(
-    store: Path | None = None, index: Path | None = None, collection: str | None = None, recipe: str | None = None,
-    groups: str | None = None, lexicon: str | None = None, measures: str | None = None,
-) -> None:  # fmt: skip
+def mcp_command(**sources: Any) -> None:
     """Offer search, reformulate, compare, measure and measure_text to a language model, over standard input (MCP)."""
     _need("askew mcp", "mcp")
     from askew.ui.web.mcp import run_stdio
 
-    run_stdio(_sources(store, index, collection, recipe, groups, lexicon, measures))
+    run_stdio(_sources(**sources))
 
 
 def _sources(

@@ -6,7 +6,7 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -41,13 +41,14 @@ _training = partial(
 
 
 def fit(
-    kind: str, data: tuple[object, ...], out: Path, settings: list[str] | None, device: str | None, as_json: bool, /,
-    **options: object,
+    kind: str, data: tuple[object, ...], out: Path, as_json: bool, /, settings: list[str] | None = None,
+    device: str | None = None, groups: str | None = None, lexicon: str | None = None, **options: object,
 ) -> Trained:  # fmt: skip
     """Train a model with the given options and the settings of --set. Print its notes and the tables of its card."""
     from askew.train.card import shown
     from askew.train.facade import Trainer
 
+    options["groups"] = Groups.resolve(groups, lexicon)
     given = {name: value for name, value in options.items() if value is not None}
     trainer = Trainer(kind, **{**o.read_settings(settings), **given})
     with Waiting("training") as progress:
@@ -82,18 +83,9 @@ def _say_command(about: str, *lines: str) -> None:
 @_training("""
 DATA: A CSV, JSON Lines or Parquet file of labeled queries, each with an id, a text and a label.
 --folds: The number of folds of the cross-validation.
+**options: groups lexicon folds:int seed:int device settings:texts
 """)
-def classifier_command(
-    data: Path,
-    out: Path,
-    groups: str | None = None,
-    lexicon: str | None = None,
-    folds: int | None = None,
-    seed: int | None = None,
-    device: str | None = None,
-    settings: list[str] | None = None,
-    as_json: bool = False,
-) -> None:
+def classifier_command(data: Path, out: Path, as_json: bool = False, **options: Any) -> None:
     """Train a classifier that predicts which group a query asks about, or none.
 
     The classes are neutral and the groups; without groups, they are the labels of the data (f, m and n in the published
@@ -104,8 +96,7 @@ def classifier_command(
 
     Use the model with 'askew classify QUERIES --classifier transformer --set model=FOLDER'.
     """
-    counted = Groups.resolve(groups, lexicon)
-    done = fit("classifier", (data,), out, settings, device, as_json, groups=counted, folds=folds, seed=seed)
+    done = fit("classifier", (data,), out, as_json, **options)
     say(f"calibration temperature {done.measured['temperature']:.3f}; the model and its model card are in {out}")
     use = f"askew classify QUERIES --classifier transformer --set {shlex.quote(f'model={out}')}"
     _say_command("to classify other queries with this model:", use)
@@ -120,17 +111,9 @@ DATA: The folder of the dataset GrepBiasIR (queries-documents_CATEGORY.csv).
     'full' (all weights).
 --seeds: Train and measure this many models, each with another random seed. Only the model with the first seed is
     written.
+**options: method seeds:int seed:int device settings:texts
 """)
-def adapter_command(
-    data: Path,
-    out: Path,
-    method: str | None = None,
-    seeds: int | None = None,
-    seed: int | None = None,
-    device: str | None = None,
-    settings: list[str] | None = None,
-    as_json: bool = False,
-) -> None:
+def adapter_command(data: Path, out: Path, as_json: bool = False, **options: Any) -> None:
     """Train a relevance model without a gender preference, and measure it on held-out categories.
 
     Settings of a head: model, layout (apart or joint), with_title, penalty, most_loss; epochs, learning_rate,
@@ -138,7 +121,7 @@ def adapter_command(
     training queries. Settings of lora and full: model, with_title, alpha_mf, alpha_mn, alpha_fn, pairs, rank; epochs,
     batch_size, learning_rate, accumulate, warmup, weight_decay, save_every.
     """
-    fit("adapter", (data,), out, settings, device, as_json, method=method, seeds=seeds, seed=seed)
+    fit("adapter", (data,), out, as_json, **options)
     say(f"the model and its model card are in {out}")
 
 
@@ -158,22 +141,9 @@ COLLECTION: Judged passages: a folder, 'irds:ID', or 'demo'.
 --context/--no-context: Put the id of the user who typed the query before the input of the model.
 --fields: The fields of a passage to read, such as 'title,url,text'.
 --model: The model to start from: a folder or a hub id, such as google-t5/t5-base.
+**options: preset model direction join split context:bool fields settings:texts device seed:int
 """)
-def generator_command(
-    collection: str,
-    out: Path,
-    preset: str | None = None,
-    model: str | None = None,
-    direction: str | None = None,
-    join: str | None = None,
-    split: str | None = None,
-    context: bool | None = None,
-    fields: str | None = None,
-    settings: list[str] | None = None,
-    device: str | None = None,
-    seed: int | None = None,
-    as_json: bool = False,
-) -> None:
+def generator_command(collection: str, out: Path, as_json: bool = False, **options: Any) -> None:
     """Train a model that writes the query that a passage answers, for the reformulator 'docquery'.
 
     A sequence-to-sequence model (T5) is fine-tuned; a causal model (by default SmolLM2) gets an adapter. If stopped,
@@ -181,11 +151,8 @@ def generator_command(
     """
     from askew.data.collection import open_collection
 
-    note(open_collection(collection, o.split_fields(fields)).notes("queries", "judgements"))
-    done = fit(
-        "generator", (collection,), out, settings, device, as_json, preset=preset, model=model, direction=direction,
-        join=join, split=split, context=context, fields=fields, seed=seed,
-    )  # fmt: skip
+    note(open_collection(collection, o.split_fields(options.get("fields"))).notes("queries", "judgements"))
+    done = fit("generator", (collection,), out, as_json, **options)
     say(f"trained on {done.measured['pairs']['train']:,} pairs of a passage and a query; written to {out}")
     if done.use:
         use = done.use.replace("FOLDER", shlex.quote(str(out))).replace(" --set ", "\n--set ").splitlines()
@@ -200,26 +167,15 @@ PAIRS: Pairs of a query and a more effective reformulation: a store that 'askew 
     criterion such as 'refined > original' is also allowed.
 --beams: The number of beams for rewriting held-out queries.
 --model: The model to start from: a folder or a hub id, such as google-t5/t5-base.
+**options: kind box model beams:int settings:texts device seed:int
 """)
-def rewriter_command(
-    pairs: Path,
-    out: Path,
-    kind: str | None = None,
-    box: str | None = None,
-    model: str | None = None,
-    beams: int | None = None,
-    settings: list[str] | None = None,
-    device: str | None = None,
-    seed: int | None = None,
-    as_json: bool = False,
-) -> None:
+def rewriter_command(pairs: Path, out: Path, as_json: bool = False, **options: Any) -> None:
     """Train a model that rewrites queries, on pairs (a query, a better one), and measure it on held-out queries.
 
     For T5, batches and epochs are those of RePair unless --set changes them. If stopped, the same command resumes from
     the last checkpoint. Next: 'askew reformulate' with '--method rewrite --set rewrite.model=OUT'.
     """
-    options = {"kind": kind, "box": box, "model": model, "beams": beams, "seed": seed}
-    sizes = fit("rewriter", (pairs,), out, settings, device, as_json, **options).measured["pairs"]
+    sizes = fit("rewriter", (pairs,), out, as_json, **options).measured["pairs"]
     say(f"trained on {sizes['train']:,} pairs of queries ({sizes['test']:,} test); written to {out}")
     use = f"--set {shlex.quote(f'rewrite.model={out}')}"
     _say_command(_TO_REFORMULATE, "askew reformulate QUERIES --out FILE", "--method rewrite", use)
@@ -253,24 +209,10 @@ RUN: The run to read, in any format that 'askew measure' reads.
 --depth: Choose negatives among this number of top-ranked documents per query.
 --exclude: Documents that are never negatives: 'judged' (all judged documents) or 'relevant' (only documents that are
     judged relevant).
+**options: layout preset count:int share:float depth:int exclude lean groups lexicon seed:int
 """)
 def negatives_command(
-    run: Path,
-    docs: Path,
-    queries: Path,
-    qrels: Path,
-    out: Path,
-    layout: str | None = None,
-    preset: str | None = None,
-    count: int | None = None,
-    share: float | None = None,
-    depth: int | None = None,
-    exclude: str | None = None,
-    lean: str | None = None,
-    groups: str | None = None,
-    lexicon: str | None = None,
-    seed: int | None = None,
-    as_json: bool = False,
+    run: Path, docs: Path, queries: Path, qrels: Path, out: Path, as_json: bool = False, **options: Any
 ) -> None:
     """Sample training negatives from a run, some of them the documents that lean most, and write them for a trainer.
 
@@ -279,11 +221,8 @@ def negatives_command(
     from askew.train.common import from_names
     from askew.train.negatives import NegativesJob, RankerData, negatives
 
-    given = {
-        "preset": preset, "count": count, "share": share, "depth": depth, "exclude": exclude, "seed": seed,
-        "lean": lean, "groups": Groups.resolve(groups, lexicon), "layout": layout,
-    }  # fmt: skip
-    job = from_names(NegativesJob, given, "askew negatives")
+    counted = Groups.resolve(options.pop("groups", None), options.pop("lexicon", None))
+    job = from_names(NegativesJob, {**options, "groups": counted}, "askew negatives")
     with Waiting("counting") as progress:
         made = negatives(RankerData(run, docs, queries, qrels), out, job, progress)
     note(made.notes)
@@ -311,25 +250,10 @@ def negatives_command(
 --part: The part of the queries to train on: 'train', 'dev', 'test', or '' for all queries. The text of a query
     determines its part.
 --model: The pretrained encoder to train further: a name, a folder or a hub id.
+**options: preset loss adversary:float model lean groups lexicon part settings:texts device seed:int
 """)
 def ranker_command(
-    run: Path,
-    docs: Path,
-    queries: Path,
-    qrels: Path,
-    out: Path,
-    preset: str | None = None,
-    loss: str | None = None,
-    adversary: float | None = None,
-    model: str | None = None,
-    lean: str | None = None,
-    groups: str | None = None,
-    lexicon: str | None = None,
-    part: str | None = None,
-    settings: list[str] | None = None,
-    device: str | None = None,
-    seed: int | None = None,
-    as_json: bool = False,
+    run: Path, docs: Path, queries: Path, qrels: Path, out: Path, as_json: bool = False, **options: Any
 ) -> None:
     """Train a cross-encoder with negatives from a run. If stopped, the same command resumes from the last checkpoint.
 
@@ -340,10 +264,7 @@ def ranker_command(
     """
     from askew.train.common import HELD_OUT
 
-    done = fit(
-        "ranker", (run, docs, queries, qrels), out, settings, device, as_json, preset=preset, loss=loss,
-        adversary=adversary, model=model, lean=lean, groups=Groups.resolve(groups, lexicon), part=part, seed=seed,
-    )  # fmt: skip
+    done = fit("ranker", (run, docs, queries, qrels), out, as_json, **options)
     found, was = done.measured, "trained on" if done.new else "already trained on"
     say(f"{was} {found['pairs']:,} pairs of {found['queries']:,} queries: {out}")
     if found["held_out"]:
@@ -373,23 +294,10 @@ SOURCE: The folder of a store that 'askew run' wrote, or of a published dataset.
 --slack: Set the largest mean loss of effectiveness that the rule 'lean-aware' may have on the dev queries, by the upper
     end of its 95% interval. To stay below it, askew raises the probability of no loss that a reformulation must reach.
 --model: The pretrained encoder to train further: a name, a folder or a hub id.
+**options: preset learns passages model lean_aware:bool similar margin:float slack:float settings:texts device
+    seed:int
 """)
-def selector_command(
-    source: Path,
-    out: Path,
-    preset: str | None = None,
-    learns: str | None = None,
-    passages: str | None = None,
-    model: str | None = None,
-    lean_aware: bool | None = None,
-    similar: str | None = None,
-    margin: float | None = None,
-    slack: float | None = None,
-    settings: list[str] | None = None,
-    device: str | None = None,
-    seed: int | None = None,
-    as_json: bool = False,
-) -> None:
+def selector_command(source: Path, out: Path, as_json: bool = False, **options: Any) -> None:
     """Train a selector: a model that chooses among reformulations of a query, without judgements at query time.
 
     A cross-encoder is trained on the pairs of a build. If the source is a store, a lean-aware rule is trained too. On
@@ -399,10 +307,7 @@ def selector_command(
     from askew.train.common import HELD_OUT
     from askew.train.selector import EFFECTIVENESS
 
-    done = fit(
-        "selector", (source,), out, settings, device, as_json, preset=preset, learns=learns, passages=passages,
-        model=model, lean_aware=lean_aware, similar=similar, margin=margin, slack=slack, seed=seed,
-    )  # fmt: skip
+    done = fit("selector", (source,), out, as_json, **options)
     if "choices" in done.measured:
         say_wrapped(
             f"Null hypothesis of the column 'p': the mean gain in {EFFECTIVENESS} over the original queries is 0. Null "
@@ -434,23 +339,9 @@ def selector_command(
     does not change). For 'mmr', 'detconstsort' and 'fairtopk': the strength of the reranking, from 0 (weakest) to 1
     (strongest).
 --batch-size: The number of query-document pairs per batch.
+**options: model queries:path method k:int depth:int targets strength:float groups lexicon batch_size:int device
 """)
-def rerank_command(
-    run: Path,
-    docs: Path,
-    out: Path,
-    model: str | None = None,
-    queries: Path | None = None,
-    method: str | None = None,
-    k: int | None = None,
-    depth: int | None = None,
-    targets: str | None = None,
-    strength: float | None = None,
-    groups: str | None = None,
-    lexicon: str | None = None,
-    batch_size: int | None = None,
-    device: str | None = None,
-) -> None:
+def rerank_command(run: Path, docs: Path, out: Path, **options: Any) -> None:
     """Rerank the documents of a run with a cross-encoder, or by the groups that the documents name.
 
     From the next few documents, 'greedy' takes the one that brings the lean of the ranks so far closest to zero.
@@ -460,11 +351,9 @@ def rerank_command(
     from askew.search.rerank import RerankSettings, rerank
     from askew.train.common import from_names
 
-    given = {
-        "model": model, "method": method, "k": k, "depth": depth, "targets": targets, "strength": strength,
-        "batch_size": batch_size, "groups": Groups.resolve(groups, lexicon), "device": device,
-    }  # fmt: skip
-    how = from_names(RerankSettings, given, "askew rerank")
+    counted = Groups.resolve(options.pop("groups", None), options.pop("lexicon", None))
+    queries = options.pop("queries", None)
+    how = from_names(RerankSettings, {**options, "groups": counted}, "askew rerank")
     with Waiting("reranking") as progress:
         done = rerank(run, docs, out, queries, how, progress)
     note(done.notes)
