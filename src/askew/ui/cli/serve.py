@@ -80,8 +80,8 @@ def mcp_command(**sources: Any) -> None:
 
 
 def _sources(
-    store: Path | None, index: Path | None, collection: str | None, recipe: str | None, groups: str | None,
-    lexicon: str | None, measures: str | None,
+    store: Path | None = None, index: Path | None = None, collection: str | None = None, recipe: str | None = None,
+    groups: str | None = None, lexicon: str | None = None, measures: str | None = None,
 ) -> Sources:  # fmt: skip
     from askew.data.collection import open_collection
     from askew.ui.explorer.opening import Sources
