@@ -20,7 +20,7 @@ import psutil
 import pyarrow as pa
 
 from askew.core.store.store import Store
-from askew.pairs.figures import summary_of
+from askew.pairs.figures import Results
 from askew.pairs.plan import prepare
 from askew.pairs.recipe import read_recipe, with_settings
 from askew.pairs.tables import cross_table
@@ -82,7 +82,7 @@ def main() -> None:
         changes = {"collection": {"source": str(options.data)}, "cross.0": {"ranker": "dense"}}
         build = prepare(with_settings(read_recipe("refairmulate-paper"), changes), held)
         outcomes = build.plan.run(held)
-        table = summary_of(held, outcomes, build.select, build.evaluate)
+        table = Results(build, held, outcomes).in_sample
         subsets = ["optimal", "effective", "fair"]
         print("\nTable 1: chosen by RR@10 and ARaB(tf)@10 under bm25-msmarco")
         for subset in subsets:

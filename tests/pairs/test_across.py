@@ -10,10 +10,9 @@ from askew.core.errors import AskewError
 from askew.core.measure import Direction, gain_column
 from askew.core.plugins import from_spec
 from askew.core.store.store import Store
+from askew.pairs.build import Pairs
 from askew.pairs.plan import prepare
-from askew.pairs.publish import release
 from askew.pairs.recipe import Recipe, read_recipe
-from askew.pairs.report import report_of
 from askew.pairs.stages import acceptable, choose_across, smallest_gains
 from askew.pairs.verify import verify
 
@@ -147,10 +146,10 @@ def test_chosen_pairs_lean_less_under_both_rankers(built):
 
 
 def test_the_report_and_the_dataset_have_the_other_rankers(built, tmp_path):
-    report_of(*built, tmp_path / "report")
+    Pairs(*built).report(tmp_path / "report")
     page = (tmp_path / "report" / "report.html").read_text()
     assert "qld" in page and "tuned" in page
-    release(*built, tmp_path / "out")
+    Pairs(*built).publish(tmp_path / "out")
     assert verify(str(tmp_path / "out")).wrong == []
 
 

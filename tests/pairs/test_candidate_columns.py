@@ -7,8 +7,8 @@ import pytest
 from askew.core.plugins import from_spec
 from askew.core.protocols import Candidates
 from askew.core.store.store import Store
+from askew.pairs.build import Pairs
 from askew.pairs.plan import prepare
-from askew.pairs.publish import release
 from askew.pairs.recipe import Recipe, read_recipe
 from askew.pairs.stages import Keep, ReformulateStage
 from askew.pairs.verify import verify
@@ -87,7 +87,7 @@ def test_the_columns_come_to_the_pairs_and_to_the_dataset(built, tmp_path):
     pairs = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(outcomes["pairs"].manifest))))
     assert pairs["p_same"].is_between(0, 1).all() and pairs["p_natural"].is_between(0, 1).all()
     assert pairs["kind"].null_count() == pairs.height
-    release(*built, tmp_path / "out")
+    Pairs(*built).publish(tmp_path / "out")
     assert verify(str(tmp_path / "out")).wrong == []
     published = pl.concat(map(pl.read_parquet, sorted((tmp_path / "out" / "data").glob("*.parquet"))))
     assert {"kind": pl.String, "p_same": pl.Float64, "p_natural": pl.Float64}.items() <= published.schema.items()

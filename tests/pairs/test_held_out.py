@@ -20,7 +20,6 @@ from askew.measures.requested import keys_of
 from askew.pairs.build import Pairs
 from askew.pairs.build import build as build_pairs
 from askew.pairs.dataset.facts import read_facts
-from askew.pairs.figures import held_out_of, summary_of
 from askew.pairs.held_out import (
     DOCUMENTS,
     RANKS,
@@ -366,8 +365,8 @@ def test_the_shards_do_not_matter(demo, tmp_path):
 
 def test_lean_falls_less_held_out_than_in_sample(demo):
     build, store, outcomes = demo
-    seen = summary_of(store, outcomes, build.select, build.evaluate)
-    found = held_out_of(store, outcomes, build.select, build.evaluate)
+    results = Pairs(build, store, outcomes)
+    seen, found = results.in_sample, results.held_out
     change = {
         name: table.filter((pl.col("subset") == "effective") & (pl.col("measure") == LEAN))["change"][0]
         for name, table in (("in-sample", seen), ("held-out", found.filter(pl.col("scheme") == DOCUMENTS)))

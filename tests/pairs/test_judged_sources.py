@@ -9,8 +9,8 @@ from askew.core.measure import Direction
 from askew.core.plugins import from_spec
 from askew.core.protocols import Candidates, Passage, QueryBatch
 from askew.core.store.store import Store
+from askew.pairs.build import Pairs
 from askew.pairs.plan import prepare
-from askew.pairs.publish import release
 from askew.pairs.recipe import Recipe, read_recipe
 from askew.pairs.stages import ReformulateStage, Select
 from askew.pairs.verify import verify
@@ -180,7 +180,7 @@ def test_pairs_and_the_published_dataset_carry_it_and_count_it(built, tmp_path):
     pairs = table_of(built, "pairs")
     assert pairs["source_judged"].any()
     assert not pairs.filter("fair")["source_judged"].any()
-    release(*built, tmp_path / "out")
+    Pairs(*built).publish(tmp_path / "out")
     assert verify(str(tmp_path / "out")).wrong == []
     files = sorted((tmp_path / "out" / "data").glob("*.parquet"))
     assert pl.concat(map(pl.read_parquet, files)).schema["source_judged"] == pl.Boolean

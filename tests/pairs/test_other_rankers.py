@@ -10,7 +10,6 @@ from askew.core.store.store import Store
 from askew.pairs.build import Pairs
 from askew.pairs.plan import prepare
 from askew.pairs.recipe import Recipe, read_recipe
-from askew.pairs.report import report_of
 from askew.ui.cli.build import show_summary
 
 LEAN, EFFECTIVENESS = "ARaB(tf,who=generic)@10", "RR@10"
@@ -81,7 +80,7 @@ def test_where_nothing_is_chosen_the_report_leaves_other_rankers_out(tmp_path):
     store = Store(tmp_path / "store")
     found = crossed(store, select={"selector": "boxes", "measure": "RR@10", "boxes": "never: refined > 2"})
     assert found.other_rankers is None
-    report_of(found.build, store, found.outcomes, tmp_path / "out")
+    found.report(tmp_path / "out")
 
 
 def test_a_ranker_that_took_part_in_the_choice_is_named_so(tmp_path, capsys):

@@ -35,7 +35,7 @@ def test_the_subsets_of_any_selection_are_published_and_verify(tmp_path, pairs, 
     done = publish(pairs, stated, tmp_path / "out")
     report = verify(tmp_path / "out")
     assert report.ok, report.wrong
-    assert done.subsets == report.subsets == subsets
+    assert done.subsets == report.facts["subsets"] == subsets
     card = (tmp_path / "out" / "README.md").read_text()
     assert f"| {next(iter(subsets))} | `RR@10` |" in card
     assert "group" not in "".join(line for line in card.splitlines() if line.startswith("| subset"))

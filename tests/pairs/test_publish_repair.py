@@ -38,7 +38,7 @@ def test_boxes_are_published_in_the_published_layout_and_verify(original):
     report = verify(original)
     assert report.ok, report.wrong
     assert report.notes == []
-    assert report.subsets == {"gold": 3, "diamond": 1, "far": 1}
+    assert report.facts["subsets"] == {"gold": 3, "diamond": 1, "far": 1}
 
 
 def test_a_box_has_its_five_columns_and_no_header(original):

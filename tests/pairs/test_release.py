@@ -9,8 +9,9 @@ import pytest
 
 from askew.core.measure import column_of, gain_column
 from askew.core.store.store import Store
+from askew.pairs.build import Pairs
 from askew.pairs.plan import prepare
-from askew.pairs.publish import UNSELECTED, recipe_text, release
+from askew.pairs.publish import UNSELECTED, recipe_text
 from askew.pairs.recipe import Recipe, read_recipe, with_settings
 from askew.pairs.resources import TableSource
 
@@ -139,7 +140,7 @@ def crossed(name, store, **select):
 def test_pairs_that_help_under_every_ranker_are_robust(askew_cli, store, tmp_path):
     held = Store(store)
     build, outcomes = crossed("demo", held)
-    release(build, held, outcomes, tmp_path / "ds")
+    Pairs(build, held, outcomes).publish(tmp_path / "ds")
     rows = rows_of(tmp_path / "ds")
     assert rows.filter("negative")["robust"].null_count() == rows.filter("negative").height
     fair = rows.filter("fair")
@@ -177,7 +178,7 @@ def robust_by_hand(fair, others):
 def test_where_nothing_is_chosen_there_is_nothing_robust_and_an_empty_dataset(askew_cli, store, tmp_path):
     held = Store(store)
     build, outcomes = crossed("repair", held, boxes="never: refined > 2")
-    done = release(build, held, outcomes, tmp_path / "ds")
+    done = Pairs(build, held, outcomes).publish(tmp_path / "ds")
     assert done.subsets == {"never": 0}
     assert verified(askew_cli) == []
 
@@ -197,7 +198,7 @@ def test_who_asked_and_when_is_released_where_the_queries_say_it(askew_cli, stor
     queries = build.resources.queries.table
     said = pa.array([f"user {i % 3}" if i % 2 else None for i in range(queries.num_rows)], pa.string())
     build.resources.queries = TableSource(queries.append_column("context", said))
-    release(build, held, outcomes, tmp_path / "ds")
+    Pairs(build, held, outcomes).publish(tmp_path / "ds")
     wanted = dict(zip(queries["query_id"].to_pylist(), said.to_pylist(), strict=True))
     found = rows_of(tmp_path / "ds").select("query_id", "context").unique()
     assert found.height > 1

@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 from askew.core.errors import AskewError, ConfigError
 from askew.core.store.steps import Plan, Step
 from askew.core.store.store import Store
-from askew.pairs.figures import summary_of
+from askew.pairs.build import Pairs
 from askew.pairs.gains import parts_of
 from askew.pairs.plan import prepare
 from askew.pairs.recipe import Recipe
-from askew.pairs.report import DECIDES, NAMES, TWIN, UNUSED, choice_of, report_of, thinned
+from askew.pairs.report import DECIDES, NAMES, TWIN, UNUSED, choice_of, thinned
 from askew.pairs.stages import NO_ORIGINAL
 from askew.ui.cli.build import report_command
 
@@ -88,7 +88,7 @@ def store(folder):
 
 def reported(folder, store, out, selection="refairmulate", cross=(), **options):
     build, outcomes = built(folder, store, selection, cross)
-    return report_of(build, store, outcomes, out, **options)
+    return Pairs(build, store, outcomes).report(out, **options)
 
 
 class Seen(HTMLParser):
@@ -173,9 +173,9 @@ def test_the_head_says_what_was_chosen_by_what_and_what_is_reported_only(page):
 
 def test_the_means_of_the_page_are_those_of_the_summary(folder, store, tmp_path):
     build, outcomes = built(folder, store)
-    report_of(build, store, outcomes, tmp_path / "r")
-    stage = next(step.stage for step in build.plan.steps if step.name == "pairs")
-    expected = summary_of(store, outcomes, stage, build.evaluate)
+    results = Pairs(build, store, outcomes)
+    results.report(tmp_path / "r")
+    expected = results.in_sample
     assert pl.read_csv(tmp_path / "r/tables/subsets.csv").equals(pl.read_csv(expected.write_csv().encode()))
     with (tmp_path / "r/tables/steps.csv").open() as lines:
         steps = {row["step"]: row for row in csv.DictReader(lines)}
@@ -244,7 +244,7 @@ def test_a_run_without_any_pair_has_a_report_that_says_so(folder, tmp_path, sele
     given["reformulate"] = [{"method": "replay", "file": str(tmp_path / "none.tsv")}]
     store = Store(tmp_path / "store")
     build = prepare(Recipe("toy", given), store)
-    done = report_of(build, store, build.plan.run(store), tmp_path / "r")
+    done = Pairs(build, store, build.plan.run(store)).report(tmp_path / "r")
     assert "0 pairs of 0 queries" in done.html.read_text()
 
 
@@ -255,7 +255,7 @@ def test_a_query_whose_original_found_nothing_does_not_stop_the_report(folder, t
     store = Store(tmp_path / "store")
     build, outcomes = built(tmp_path, store, "boxes")
     assert outcomes["pairs"].manifest.dropped[NO_ORIGINAL] == 2
-    done = report_of(build, store, outcomes, tmp_path / "r")
+    done = Pairs(build, store, outcomes).report(tmp_path / "r")
     assert f"2 {NO_ORIGINAL}" in done.html.read_text()
     assert pl.read_csv(tmp_path / "r/tables/boxes.csv")["originals"].to_list() == [1, 1, 1]
 
@@ -264,9 +264,9 @@ def test_what_only_names_the_outcome_is_not_said_to_choose(folder, store):
     build, outcomes = built(folder, store, "boxes")
     stage = next(step.stage for step in build.plan.steps if step.name == "pairs")
     pairs = pl.from_arrow(pa.concat_tables(store.read(outcomes["pairs"].manifest)))
-    choice = choice_of(stage.selector, build, parts_of(pairs))
+    choice = choice_of(stage.selector, build.evaluate, parts_of(pairs))
     assert choice.part == {"RR@10": DECIDES, "AP@10": TWIN, "ARaB(tf)@10": NAMES, "NFaiRR@10": UNUSED}
-    apart = choice_of(stage.selector, build, parts_of(pairs.with_columns(pl.col("new_AP_10") / 2)))
+    apart = choice_of(stage.selector, build.evaluate, parts_of(pairs.with_columns(pl.col("new_AP_10") / 2)))
     assert apart.part["AP@10"] == UNUSED
 
 
@@ -275,7 +275,7 @@ def test_a_recipe_that_chooses_nothing_has_no_report(folder, store, tmp_path):
     given.pop("select")
     build = prepare(Recipe("toy", given), store)
     with pytest.raises(ConfigError, match="needs a section"):
-        report_of(build, store, build.plan.run(store), tmp_path / "r")
+        Pairs(build, store, build.plan.run(store)).report(tmp_path / "r")
 
 
 def test_thinning_takes_so_many_in_their_order_and_always_the_same():

@@ -14,11 +14,10 @@ from askew.core.measure import column_of
 from askew.core.protocols import Candidates
 from askew.core.store.store import Store
 from askew.data.collection import demo_files
-from askew.pairs.figures import summary_of
+from askew.pairs.build import Pairs
 from askew.pairs.plan import prepare
 from askew.pairs.recipe import Recipe, read_recipe, shipped_recipes, with_settings
 from askew.pairs.refairmulate import RESOLVED
-from askew.pairs.report import report_of
 from askew.pairs.resources import Resources, TableSource
 from askew.pairs.stages import NO_ORIGINAL, Classify, ReformulateStage
 from askew.rewrite.classifiers import make_classifier
@@ -83,7 +82,7 @@ def test_pairs_stand_on_the_scores_of_their_two_variants(built):
 
 def test_the_demo_finds_variants_that_retrieve_as_well_and_lean_less(built):
     build, outcomes, _ = built
-    effective = summary_of(build.resources.store, outcomes, build.select, build.evaluate).filter(subset="effective")
+    effective = Pairs(build, build.resources.store, outcomes).in_sample.filter(subset="effective")
     (lean,) = effective.filter(measure="ARaB(tf,who=generic)@10").to_dicts()
     assert lean["pairs"] >= 5 and lean["high"] < 0
     (kept,) = effective.filter(measure="RR@10").to_dicts()
@@ -225,9 +224,9 @@ def test_a_recipe_that_keeps_no_query_ends_without_a_summary(tmp_path):
     build = prepare(with_settings(read_recipe("demo"), {"collection": {"source": str(tmp_path / "c")}}), store)
     outcomes = build.plan.run(store)
     assert outcomes["neutral"].manifest.dropped == {"label female": 1}
-    assert summary_of(store, outcomes, build.select, build.evaluate) is None
+    assert Pairs(build, store, outcomes).in_sample is None
     with pytest.raises(AskewError, match=r"report: .*askew run --json"):
-        report_of(build, store, outcomes, tmp_path / "report")
+        Pairs(build, store, outcomes).report(tmp_path / "report")
 
 
 def test_shipped_recipes_can_be_planned(tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,68 +15,45 @@ from askew.core import defaults
 from askew.core.defaults import counted
 from askew.core.errors import ConfigError, check_name
 from askew.core.groups import Groups, GroupsLike
-from askew.core.store.steps import StepOutcome, StepProgress
+from askew.core.store.steps import StepProgress
 from askew.core.store.store import Store
 from askew.core.tables import html_table, text_table
 from askew.data.collection import Collection
 from askew.pairs.dataset.release import Published
-from askew.pairs.figures import candidates_of, headline, held_out_of, other_rankers, summary_of
+from askew.pairs.figures import PAIRS, Results
 from askew.pairs.plan import Build, engine_notes, other_settings, prepare, with_all_mentions
-from askew.pairs.publish import release
+from askew.pairs.publish import Release
 from askew.pairs.recipe import Recipe, groups_of, read_recipe, with_groups, with_settings
 from askew.pairs.report import Reported, build_cautions, report_of
-from askew.pairs.resources import frames_of, step_parts
+from askew.pairs.resources import frames_of
 from askew.pairs.stages import Classify, judged_note
 
 ENGINES = ("local", "ray")
-PAIRS = "pairs"
 
 
-class Pairs:
+class Pairs(Results):
     """The result of ``build``: the pairs of a query and a reformulation, the number of rows of each step, and the mean
     of each measure for the original queries and the reformulations.
     """
 
-    def __init__(self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> None:
-        self.build, self.store, self.outcomes = build, store, outcomes
-
     @property
     def notes(self) -> list[str]:
         """Notes to read before relying on the results."""
-        stage, pairs = self.build.select, self.outcomes.get("pairs")
-        judged = None
-        if stage and pairs and pairs.manifest.parts:
-            judged = judged_note(stage, step_parts(self.store, pairs.manifest))
-        live = engine_notes(step.stage for step in self.build.plan.steps)
-        return [
-            *self.build.notes,
-            *self._tied(),
-            *self._without_pairs(),
-            *live,
-            *([f"pairs: {judged}"] if judged else []),
-        ]
-
-    def _without_pairs(self) -> list[str]:
-        """A note if some queries have no reformulation left."""
-        kept, pairs = self.outcomes.get("neutral"), self.outcomes.get(PAIRS)
-        if kept is None or pairs is None:
-            return []
-        queries, with_pairs = kept.manifest.rows_out, step_parts(self.store, pairs.manifest).queries
-        if queries == with_pairs:
-            return []
-        without = queries - with_pairs
-        have = "has" if without == 1 else "have"
-        return [f"{without:,} of {counted(queries, 'query', 'queries')} {have} no reformulation left"]
-
-    def _tied(self) -> list[str]:
-        """Notes on queries that count as neutral although they name groups."""
-        return [
-            said
-            for step in self.build.plan.steps
-            if isinstance(step.stage, Classify) and step.name in self.outcomes
-            for frames in [frames_of(self.store, self.outcomes[step.name].manifest, ["text"])]
-            for said in step.stage.tied(frame["text"].to_list() for frame in frames)
-        ]
+        notes, steps = self.build.notes, self.build.plan.steps
+        for step in steps:
+            if isinstance(step.stage, Classify) and step.name in self.outcomes:
+                frames = frames_of(self.store, self.outcomes[step.name].manifest, ["text"])
+                notes += step.stage.tied(frame["text"].to_list() for frame in frames)
+        if "neutral" in self.outcomes and PAIRS in self.outcomes:
+            queries, rows = self.outcomes["neutral"].manifest.rows_out, self.rows_of(PAIRS)
+            without = queries - (rows.queries if rows else 0)
+            if without:
+                have = "has" if without == 1 else "have"
+                notes.append(f"{without:,} of {counted(queries, 'query', 'queries')} {have} no reformulation left")
+        notes += engine_notes(step.stage for step in steps)
+        stage, rows = self.build.select, self.rows_of(PAIRS)
+        judged = judged_note(stage, rows) if stage and rows else None
+        return [*notes, *([f"pairs: {judged}"] if judged else [])]
 
     def table(self, step: str = "pairs") -> pl.DataFrame:
         """Return the output rows of a step, by default the pairs."""
@@ -102,22 +78,6 @@ class Pairs:
             for name, one in self.outcomes.items()
         ]  # fmt: skip
 
-    @cached_property
-    def summary(self) -> pl.DataFrame | None:
-        """The held-out means of each subset of pairs before and after reformulation, and the in-sample means.
-
-        Pairs are chosen with one half of the documents and measured on the other half. Further columns have the values
-        of the other schemes (see ``held_out``). If there is no held-out value, the in-sample value is used, and the
-        column ``figures`` says so. The summary is None if no pair was chosen.
-        """
-        found = summary_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
-        return None if found is None else headline(found, self.held_out)
-
-    @cached_property
-    def held_out(self) -> pl.DataFrame | None:
-        """The held-out means by each scheme (documents, words, ranks); None if the recipe turns them off."""
-        return held_out_of(self.store, self.outcomes, self.build.select, self.build.evaluate)
-
     @property
     def cautions(self) -> list[str]:
         """What the held-out values do not show: measures that may not improve, become worse, or have no value."""
@@ -125,44 +85,24 @@ class Pairs:
             return []
         return [str(one) for one in build_cautions(self.build.select.selector, self.build.evaluate, self.summary)]
 
-    @cached_property
-    def all_candidates(self) -> pl.DataFrame | None:
-        """The in-sample means of all candidates, selected or not: the baseline of a random selection.
-
-        None if the build has no pairs.
-        """
-        pairs = self.outcomes.get(PAIRS)
-        if pairs is None or not pairs.manifest.parts:
-            return None
-        return candidates_of(step_parts(self.store, pairs.manifest), self.build.evaluate)
-
-    @cached_property
-    def other_rankers(self) -> pl.DataFrame | None:
-        """The change of the first measure of lean and the first of effectiveness with each ranker of [[cross]].
-
-        The report has all measures. None if the recipe has no section [[cross]], or no pair was chosen.
-        """
-        return other_rankers(self.build, self.store, self.outcomes)
-
     def report(self, out: str | Path, *, figures: Sequence[str] = (), latex: bool = False, seed: int = 0) -> Reported:
         """Write the report: one HTML page, and its tables as CSV (``askew report``)."""
-        given = self.build, self.store, self.outcomes, Path(out)
-        return report_of(*given, figures=figures, latex=latex, seed=seed)
+        return report_of(self, Path(out), figures=figures, latex=latex, seed=seed)
 
     def publish(self, out: str | Path, *, license: str | None = None) -> Published:
         """Write the dataset to a new folder: Parquet, card, Croissant, checksums (``askew publish``).
 
         ``license`` replaces the license that the recipe states for the dataset.
         """
-        return release(self.build, self.store, self.outcomes, Path(out), license)
+        return Release(self, license).publish(Path(out))
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         if self.summary is None:
             return ["step", "in", "out"], [[row["step"], f"{row['in']:,}", f"{row['out']:,}"] for row in self.steps]
         rows = [
             [row["subset"], f"{row['pairs']:,}", row["measure"], row["figures"],
-             *(_shown(row[name]) for name in ("old_mean", "new_mean")),
-             *(_percent(row[name]) for name in ("change", "in_sample_change"))]
+             *("-" if row[name] is None else f"{row[name]:.4f}" for name in ("old_mean", "new_mean")),
+             *("-" if row[name] is None else f"{row[name]:+.1f}%" for name in ("change", "in_sample_change"))]
             for row in self.summary.to_dicts()
         ]  # fmt: skip
         names = ("subset", "pairs", "measure", "figures", "original mean", "reformulated mean", "change")
@@ -173,14 +113,6 @@ class Pairs:
 
     def _repr_html_(self) -> str:
         return html_table(*self._cells())
-
-
-def _shown(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:+.1f}%"
 
 
 def plan(

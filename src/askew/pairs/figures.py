@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -11,7 +12,6 @@ from askew.core.defaults import HELD_OUT, IN_SAMPLE
 from askew.core.lexicon import Lexicon
 from askew.core.measure import Direction, column_of, held_out_gain_column, new_column, old_column
 from askew.core.protocols import SelectorPlugin
-from askew.core.store.manifest import Manifest
 from askew.core.store.steps import StepOutcome
 from askew.core.store.store import Store
 from askew.pairs.gains import PairParts, find_measures
@@ -22,9 +22,9 @@ from askew.pairs.stages import Evaluate, Select
 from askew.pairs.summary import summarize
 from askew.pairs.tables import EVERY, cross_table
 
-# Scores of the chosen pairs with the other rankers of a recipe (``[[cross]]``).
-
+# The names of steps that score the chosen pairs with the other rankers of a recipe (``[[cross]]``, ``[hard]``).
 CROSS, HARD = "cross-", "hard-"
+PAIRS = "pairs"
 
 
 def named_measures(given: Any, directions: Mapping[str, Direction]) -> tuple[str, ...]:
@@ -46,52 +46,6 @@ def first_measures(selector: SelectorPlugin, evaluate: Evaluate) -> tuple[str, s
     return (*effectiveness, *evaluate.directions)[0], (*lean, *leaning, None)[0]
 
 
-def scores_under(
-    build: Build, store: Store, outcomes: Mapping[str, StepOutcome], pairs: pl.DataFrame, prefix: str = CROSS
-) -> dict[str, pl.DataFrame]:
-    """Return the scores of some pairs and of their originals with other rankers, by the name of the ranker.
-
-    A ranker that searched nothing is left out.
-    """
-    columns = ["query_id", "variant_id", "method", *map(column_of, build.evaluate.directions)]
-    steps = [step.name for step in build.plan.steps if isinstance(step.stage, Evaluate)]
-    found = [name for name in steps if name.startswith(prefix) and name in outcomes and outcomes[name].manifest.parts]
-    return {name.removeprefix(prefix): scores_of(store, outcomes[name].manifest, pairs, columns) for name in found}
-
-
-def scores_of(store: Store, manifest: Manifest, pairs: pl.DataFrame, columns: list[str] | None = None) -> pl.DataFrame:
-    """Return the scores of some pairs and of their originals from a step that scored them."""
-    variants = pl.concat([pairs["variant_id"], pairs["query_id"].alias("variant_id")]).unique()
-    wanted = pl.col("variant_id").is_in(variants.implode())
-    return pl.concat(part.filter(wanted) for part in frames_of(store, manifest, columns))
-
-
-def chosen_keys(store: Store, outcomes: Mapping[str, StepOutcome], subsets: Sequence[str]) -> pl.DataFrame:
-    """Return the ids of all chosen pairs, with their subsets."""
-    pairs = step_parts(store, outcomes["pairs"].manifest)
-    columns = ["query_id", "variant_id", *subsets]
-    return pairs.filter(pl.any_horizontal(*subsets)).map(columns, lambda part: part)
-
-
-def other_rankers(build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> pl.DataFrame | None:
-    """Return the change of the first measures of lean and effectiveness in each chosen subset with each other ranker.
-
-    ``took_part`` is true for rankers that were used to choose pairs. The result is None if there is no other ranker, or
-    no pair.
-    """
-    stage = build.select
-    if stage is None or not any(step.name.startswith(CROSS) for step in build.plan.steps):
-        return None
-    pairs = chosen_keys(store, outcomes, chosen_subsets(stage))
-    rankers = scores_under(build, store, outcomes, pairs)
-    if not rankers:
-        return None
-    effectiveness, lean = first_measures(stage.selector, build.evaluate)
-    measures = {name: build.evaluate.directions[name] for name in (lean, effectiveness) if name is not None}
-    found = cross_table(pairs, rankers, measures, chosen_subsets(stage), build.evaluate.bounds)
-    return found.with_columns(took_part=pl.col("ranker").is_in(list(stage.across)))
-
-
 _FIGURES = ("old_mean", "new_mean", "change", "low", "high")
 
 
@@ -104,31 +58,97 @@ def counted_groups(evaluate: Evaluate) -> list[tuple[Lexicon, list[str]]]:
     return found
 
 
-def summary_of(
-    store: Store, outcomes: Mapping[str, StepOutcome], stage: Select | None, evaluate: Evaluate
-) -> pl.DataFrame | None:
-    """Return the in-sample means of the chosen pairs (as Table 1 of Refairmulate); None if the build has no pairs."""
-    if stage is None or not outcomes["pairs"].manifest.parts:
-        return None
-    pairs = step_parts(store, outcomes["pairs"].manifest)
-    return summarize(pairs, evaluate.directions, stage.selector.subsets, evaluate.bounds)
-
-
 def candidates_of(pairs: PairParts, evaluate: Evaluate) -> pl.DataFrame:
     """Return the in-sample means of all candidates, selected or not."""
     return summarize(pairs.with_flag(EVERY), evaluate.directions, [EVERY], evaluate.bounds)
 
 
-def held_out_of(
-    store: Store, outcomes: Mapping[str, StepOutcome], stage: Select | None, evaluate: Evaluate
-) -> pl.DataFrame | None:
-    """Return the table of ``summary_of`` with held-out means, by scheme; None without a held-out step or chosen pairs.
+class Results:
+    """A finished build: its plan, its store, the outcome of each step, and the tables of its figures."""
 
-    ``pairs`` counts a pair once for each of the ``choices`` (splits, in both directions) that chose it.
-    """
-    if stage is None or STEP not in outcomes or not outcomes[STEP].manifest.parts:
-        return None
-    return held_out_table(step_parts(store, outcomes[STEP].manifest), stage, evaluate)
+    def __init__(self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome]) -> None:
+        self.build, self.store, self.outcomes = build, store, outcomes
+
+    def rows_of(self, step: str) -> PairParts | None:
+        """Return the rows of a step that keeps queries together; None without this step or without rows."""
+        outcome = self.outcomes.get(step)
+        return step_parts(self.store, outcome.manifest) if outcome and outcome.manifest.parts else None
+
+    @cached_property
+    def in_sample(self) -> pl.DataFrame | None:
+        """The in-sample means of the chosen pairs (as Table 1 of Refairmulate); None if the build has no pairs."""
+        stage, rows, evaluate = self.build.select, self.rows_of(PAIRS), self.build.evaluate
+        if stage is None or rows is None:
+            return None
+        return summarize(rows, evaluate.directions, stage.selector.subsets, evaluate.bounds)
+
+    @cached_property
+    def summary(self) -> pl.DataFrame | None:
+        """The held-out means of each subset of pairs before and after reformulation, and the in-sample means.
+
+        Pairs are chosen with one half of the documents and measured on the other half. Further columns have the values
+        of the other schemes (see ``held_out``). If there is no held-out value, the in-sample value is used, and the
+        column ``figures`` says so. The summary is None if no pair was chosen.
+        """
+        return None if self.in_sample is None else headline(self.in_sample, self.held_out)
+
+    @cached_property
+    def held_out(self) -> pl.DataFrame | None:
+        """The held-out means by each scheme (documents, words, ranks); None if the recipe turns them off.
+
+        ``pairs`` counts a pair once for each of the ``choices`` (splits, in both directions) that chose it.
+        """
+        stage, rows = self.build.select, self.rows_of(STEP)
+        return None if stage is None or rows is None else held_out_table(rows, stage, self.build.evaluate)
+
+    @cached_property
+    def all_candidates(self) -> pl.DataFrame | None:
+        """The in-sample means of all candidates, selected or not: the baseline of a random selection.
+
+        None if the build has no pairs.
+        """
+        rows = self.rows_of(PAIRS)
+        return None if rows is None else candidates_of(rows, self.build.evaluate)
+
+    @cached_property
+    def other_rankers(self) -> pl.DataFrame | None:
+        """The change of the first measure of lean and the first of effectiveness with each ranker of [[cross]].
+
+        ``took_part`` is true for rankers that were used to choose pairs. The report has all measures. None if the
+        recipe has no section [[cross]], or no pair was chosen.
+        """
+        stage, evaluate = self.build.select, self.build.evaluate
+        if stage is None or not any(step.name.startswith(CROSS) for step in self.build.plan.steps):
+            return None
+        subsets = chosen_subsets(stage)
+        pairs = self.chosen_keys(subsets)
+        rankers = self.scores_under(pairs)
+        if not rankers:
+            return None
+        effectiveness, lean = first_measures(stage.selector, evaluate)
+        measures = {name: evaluate.directions[name] for name in (lean, effectiveness) if name is not None}
+        found = cross_table(pairs, rankers, measures, subsets, evaluate.bounds)
+        return found.with_columns(took_part=pl.col("ranker").is_in(list(stage.across)))
+
+    def chosen_keys(self, subsets: Sequence[str]) -> pl.DataFrame:
+        """Return the ids of all chosen pairs, with their subsets."""
+        pairs = step_parts(self.store, self.outcomes[PAIRS].manifest)
+        return pairs.filter(pl.any_horizontal(*subsets)).map(["query_id", "variant_id", *subsets], lambda part: part)
+
+    def scores_under(self, pairs: pl.DataFrame, prefix: str = CROSS) -> dict[str, pl.DataFrame]:
+        """Return the scores of some pairs and of their originals with other rankers, by the name of the ranker.
+
+        A ranker that searched nothing is left out.
+        """
+        columns = ["query_id", "variant_id", "method", *map(column_of, self.build.evaluate.directions)]
+        variants = pl.concat([pairs["variant_id"], pairs["query_id"].alias("variant_id")]).unique()
+        wanted, found = pl.col("variant_id").is_in(variants.implode()), {}
+        for step in self.build.plan.steps:
+            outcome = self.outcomes.get(step.name) if step.name.startswith(prefix) else None
+            if outcome and outcome.manifest.parts and isinstance(step.stage, Evaluate):
+                frames = frames_of(self.store, outcome.manifest, columns)
+                found[step.name.removeprefix(prefix)] = pl.concat(frame.filter(wanted) for frame in frames)
+        return found
 
 
 def held_out_table(rows: PairParts, stage: Select, evaluate: Evaluate) -> pl.DataFrame | None:

@@ -19,18 +19,15 @@ from askew.core.address import local_paths, public, public_settings
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import column_of, held_out_gain_column, new_column, old_column, pair_columns
 from askew.core.store.manifest import Manifest
-from askew.core.store.steps import StepOutcome
-from askew.core.store.store import Store
 from askew.core.version import __version__
 from askew.pairs.boxes import agg_all, agg_box
 from askew.pairs.dataset.facts import BOXES, PLAIN, REFAIRMULATE, SUBSETS
 from askew.pairs.dataset.layouts import Tables
 from askew.pairs.dataset.release import Published, publish
-from askew.pairs.figures import CROSS, counted_groups, headline, held_out_gains, held_out_of, summary_of
+from askew.pairs.figures import CROSS, Results, counted_groups, held_out_gains
 from askew.pairs.gains import COLUMNS, find_measures, make_pairs
 from askew.pairs.held_out import STEP as HELD_OUT_STEP
 from askew.pairs.pareto import robust
-from askew.pairs.plan import Build
 from askew.pairs.resources import frame_of, frames_of, query_parts, step_parts
 from askew.pairs.stages import SOURCE_JUDGED, Evaluate, judged_note, with_originals
 
@@ -110,35 +107,27 @@ _HELD_OUT = (
 )  # fmt: skip
 
 
-def release(
-    build: Build, store: Store, outcomes: Mapping[str, StepOutcome], out: Path, license: str | None = None
-) -> Published:
-    """Publish the pairs of every subset of a build, including negative samples if they are a subset.
+class Release:
+    """Makes a release from the steps of a finished build and its selector.
 
     ``license`` replaces the license that the recipe states.
     """
-    return _Release(build, store, outcomes, license).publish(out)
 
-
-class _Release:
-    """Makes a release from the steps of a finished build and its selector."""
-
-    def __init__(
-        self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome], license: str | None = None
-    ) -> None:
+    def __init__(self, results: Results, license: str | None = None) -> None:
+        self.results, self.build, self.outcomes = results, results.build, results.outcomes
+        self.store, build = results.store, results.build
         if build.select is None:
             raise ConfigError(f"publish: the recipe {build.recipe.name!r} selects no pairs; add a section [select]")
-        self.build, self.store, self.outcomes = build, store, outcomes
         self.stated = build.recipe.table("publish") | ({} if license is None else {"license": license})
         self.stage, self.selector = build.select, build.select.selector
         self.ranker = str(build.recipe.table("retrieve").get("ranker", "bm25"))
         self.others = [
             step.name for step in build.plan.steps if step.name.startswith(CROSS) and isinstance(step.stage, Evaluate)
         ]
-
         self.chosen_by = list(find_measures(self.selector.measures(), build.evaluate.directions, "publish"))
 
     def publish(self, out: Path) -> Published:
+        """Publish the pairs of every subset of the build, including negative samples if they are a subset."""
         every = step_parts(self.store, self.manifest(_PAIRS))
         is_grouped = set(every.columns) >= _GROUPED and tuple(self.selector.subsets) == SUBSETS
         facts = self.facts(REFAIRMULATE if is_grouped else BOXES if self.selector.name == "boxes" else PLAIN)
@@ -178,6 +167,7 @@ class _Release:
             return replace(publish(blocks, self.public(facts), out, repair=tables), unselected=unselected)
 
     def manifest(self, step: str) -> Manifest:
+        """Return the manifest of a step, which must have rows."""
         manifest = self.outcomes[step].manifest
         if not manifest.parts:
             raise DataError(f"publish: no row reached the step {step!r}; askew run shows where the rows were dropped")
@@ -231,11 +221,10 @@ class _Release:
 
     def held_out(self) -> dict[str, Any]:
         """Return the held-out and in-sample values of the chosen subsets; empty without held-out values."""
-        steps = self.store, self.outcomes, self.build.select, self.build.evaluate
-        found, whole = held_out_of(*steps), summary_of(*steps)
-        if found is None or whole is None:
+        found, summary = self.results.held_out, self.results.summary
+        if found is None or summary is None:
             return {}
-        rows = headline(whole, found).filter(pl.col("subset").is_in(found["subset"].unique().implode()))
+        rows = summary.filter(pl.col("subset").is_in(found["subset"].unique().implode()))
         floats = pl.selectors.float()
         return {"held_out": rows.select(*_HELD_OUT).with_columns(floats.round(6)).to_dicts()}
 

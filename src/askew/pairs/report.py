@@ -21,8 +21,6 @@ from askew.core.groups import resolver_id
 from askew.core.measure import Direction, column_of, gain_column, new_column, old_column
 from askew.core.protocols import SelectorPlugin
 from askew.core.ranking import Ints
-from askew.core.store.steps import StepOutcome
-from askew.core.store.store import Store
 from askew.measures.counts import DocumentSource, gather_texts
 from askew.measures.decompose import decompose_run, has_parts
 from askew.measures.mentions import can_mark
@@ -35,19 +33,17 @@ from askew.pairs.dataset.card import Caution, cautions
 from askew.pairs.figures import (
     CROSS,
     HARD,
+    PAIRS,
+    Results,
     candidates_of,
-    chosen_keys,
     counted_groups,
     first_measures,
     headline,
-    held_out_of,
     named_measures,
-    scores_under,
     sides_of,
 )
 from askew.pairs.gains import COLUMNS, ORIGINAL, PairParts, find_measures
-from askew.pairs.plan import Build
-from askew.pairs.resources import query_parts, step_parts
+from askew.pairs.resources import query_parts
 from askew.pairs.sections import (
     CountedParts,
     Refined,
@@ -126,14 +122,14 @@ DECIDES, GROUPS, NAMES, UNUSED = (
 TWIN = "this measure is not used to choose pairs, but its values equal those of a measure that is used"
 
 
-def choice_of(selector: SelectorPlugin, build: Build, pairs: PairParts) -> SelectionFacts:
+def choice_of(selector: SelectorPlugin, evaluate: Evaluate, pairs: PairParts) -> SelectionFacts:
     """Return the role of each measure, from the settings of the selector.
 
     A measure with the same values as one that pairs are chosen by is not independent: AP equals RR if each query has
     one relevant document.
     """
-    directions = build.evaluate.directions
-    effectiveness, lean = sides_of(selector, build.evaluate)
+    directions = evaluate.directions
+    effectiveness, lean = sides_of(selector, evaluate)
     looked_at = find_measures(selector.measures(), directions, selector.name)
     part = dict.fromkeys(directions, UNUSED)
     if selector.name == "boxes":
@@ -147,9 +143,7 @@ def choice_of(selector: SelectorPlugin, build: Build, pairs: PairParts) -> Selec
         if any(_same(pairs, name, other) for other in deciding):
             part[name] = TWIN
     tolerance = float(selector.settings().get("tolerance", 0.0))
-    return SelectionFacts(
-        selector.name, *first_measures(selector, build.evaluate), part, tuple(selector.subsets), tolerance
-    )
+    return SelectionFacts(selector.name, *first_measures(selector, evaluate), part, tuple(selector.subsets), tolerance)
 
 
 def _same(pairs: PairParts, one: str, other: str) -> bool:
@@ -236,14 +230,13 @@ def thinned(n: int, most: int, seed: int = 0) -> Ints:
 MOST_QUERIES = 1000
 
 
-def counted_parts(
-    build: Build, store: Store, outcomes: Mapping[str, StepOutcome], pairs: PairParts, subset: str, seed: int
-) -> CountedParts | None:
+def counted_parts(results: Results, pairs: PairParts, subset: str, seed: int) -> CountedParts | None:
     """Return the parts of the first measure that has parts, for the originals and the chosen queries of a subset.
 
     None if no measure of the recipe has parts, or no pair is chosen.
     """
-    asked = [one for one in build.evaluate.asked if has_parts(one) and can_mark(str(one.measure.param("tokens")))]
+    build, evaluate = results.build, results.build.evaluate
+    asked = [one for one in evaluate.asked if has_parts(one) and can_mark(str(one.measure.param("tokens")))]
     if not asked:
         return None
     keys = ["query_id", "variant_id"]
@@ -255,7 +248,7 @@ def counted_parts(
     one = next((found for found in asked if found.text == defaults.DECOMPOSED), asked[0])
     queries, names = (pa.array(chosen[name].to_list(), pa.string()) for name in ("query_id", "variant_id"))
     old_parts, new_parts = [], []
-    for rows in store.read(outcomes["runs"].manifest):
+    for rows in results.store.read(results.outcomes["runs"].manifest):
         originals = pc.and_(pc.equal(rows["method"], ORIGINAL), pc.is_in(rows["query_id"], value_set=queries))
         old_parts.append(rows.filter(originals))
         new_parts.append(rows.filter(pc.is_in(rows["variant_id"], value_set=names)))
@@ -268,11 +261,11 @@ def counted_parts(
     texts = dict(zip(old["query_id"].to_pylist(), old["text"].to_pylist(), strict=True))
     # Whether a document is on topic is judged by the original query.
     relevance = RelevanceSource(judged, lambda: texts, lambda: gather_texts(source, every, needed))
-    lexicon = next(found for found in build.evaluate.lexicons() if found.id == one.measure.param("lexicon"))
+    lexicon = next(found for found in evaluate.lexicons() if found.id == one.measure.param("lexicon"))
     rows, resolver = [], ""
     for name, run in runs.items():
         lists = lists_of(run)
-        inputs = build.evaluate.scorer.inputs(lists, [one], name)
+        inputs = evaluate.scorer.inputs(lists, [one], name)
         found = decompose_run(one, inputs, relevance, lexicon, resolver_id(defaults.RESOLVER), lists.queries)
         resolver = resolver or found.resolver
         for part in found.parts:
@@ -301,9 +294,8 @@ class Reported:
 
 
 def report_of(
-    build: Build, store: Store, outcomes: Mapping[str, StepOutcome], out: Path, *,
-    figures: Sequence[str] = (), latex: bool = False, seed: int = 0,
-) -> Reported:  # fmt: skip
+    results: Results, out: Path, *, figures: Sequence[str] = (), latex: bool = False, seed: int = 0
+) -> Reported:
     """Write report.html and tables/*.csv to a folder; on request figures/*.svg or *.png, and tables/*.tex.
 
     Steps named ``cross-NAME`` have the scores of variants with the ranker NAME. For hard queries, steps named
@@ -311,14 +303,15 @@ def report_of(
     """
     check_formats(figures)
     check_out(out)
-    stage = build.select
+    stage, pairs = results.build.select, results.rows_of(PAIRS)
     if stage is None:
-        raise ConfigError(f"report: the recipe {build.recipe.name!r} chooses no pairs; it needs a section [select]")
-    if not outcomes["pairs"].manifest.parts:
+        name = results.build.recipe.name
+        raise ConfigError(f"report: the recipe {name!r} chooses no pairs; it needs a section [select]")
+    if pairs is None:
         raise DataError(
             "report: there are no pairs to report on; askew run --json shows how many rows each step dropped"
         )
-    report = _Report(build, store, outcomes, stage, seed)
+    report = _Report(results, stage, pairs, seed)
     page = report.page()
     files = {"report.html": page.encode(), **report.files.files(tuple(dict.fromkeys(figures)), latex)}
     written = write_report(out, files)
@@ -339,14 +332,12 @@ def _said(settings: Mapping[str, Any], but: Sequence[str] = ()) -> list[str]:
 class _Report:
     """Makes the page, section by section."""
 
-    def __init__(
-        self, build: Build, store: Store, outcomes: Mapping[str, StepOutcome], stage: Select, seed: int
-    ) -> None:
-        self.build, self.store, self.outcomes, self.stage, self.seed = build, store, outcomes, stage, seed
-        self.directions, self.bounds = build.evaluate.directions, build.evaluate.bounds
-        self.ranker = str(build.recipe.table("retrieve").get("ranker", "bm25"))
-        self.pairs = step_parts(store, outcomes["pairs"].manifest)
-        self.choice = choice_of(stage.selector, build, self.pairs)
+    def __init__(self, results: Results, stage: Select, pairs: PairParts, seed: int) -> None:
+        self.results, self.stage, self.pairs, self.seed = results, stage, pairs, seed
+        self.build, self.outcomes, evaluate = results.build, results.outcomes, results.build.evaluate
+        self.directions, self.bounds = evaluate.directions, evaluate.bounds
+        self.ranker = str(self.build.recipe.table("retrieve").get("ranker", "bm25"))
+        self.choice = choice_of(stage.selector, evaluate, pairs)
         self.labels = {
             name: measure_label(name, direction, _MARKS.get(self.choice.part[name], ""))
             for name, direction in self.directions.items()
@@ -364,12 +355,10 @@ class _Report:
         self.summary = summarize(
             self.pairs, self.directions, self.choice.subsets, self.bounds, tolerance=self.choice.tolerance
         )
-        held_out = held_out_of(store, outcomes, stage, build.evaluate)
         self.headline = None
-        if held_out is not None:
-            every = candidates_of(self.pairs, build.evaluate)
-            changes = every.select("measure", pl.col("change").alias("all_candidates_change"))
-            rows = headline(self.summary, held_out)
+        if results.held_out is not None:
+            changes = candidates_of(pairs, evaluate).select("measure", all_candidates_change="change")
+            rows = headline(self.summary, results.held_out)
             self.headline = rows.join(changes, on="measure", how="left", maintain_order="left")
 
     def page(self) -> str:
@@ -378,7 +367,7 @@ class _Report:
         title = public_text(str(self.build.recipe.sections.get("title", self.build.recipe.name)))
         manifest = self.outcomes["pairs"].manifest
         try:
-            made = json.loads(self.store.files.read(f"{manifest.step}-{manifest.key}/provenance.json"))
+            made = json.loads(self.results.store.files.read(f"{manifest.step}-{manifest.key}/provenance.json"))
             when = f" The pairs were finished at {made['finished']} with askew {made['askew']}."
         except (OSError, ValueError, KeyError, TypeError):
             when = ""
@@ -392,12 +381,11 @@ class _Report:
         yield self._subsets()
         if self.choice.those(DECIDES) != [self.choice.effectiveness]:
             yield self._against()
-        steps = self.build, self.store, self.outcomes
         yield from self._across()
         gains = {name: query_gains(self.pairs, self.main, name) for name in self.directions}
         shares = shares_of(gains, self.choice.tolerance)
         yield improved_section(self.files, shares, gains, self.labels, self.main)
-        counted = counted_parts(*steps, self.pairs, self.main, self.seed)
+        counted = counted_parts(self.results, self.pairs, self.main, self.seed)
         if counted is not None:
             yield counted_section(self.files, counted)
         yield self._tradeoff()
@@ -411,7 +399,7 @@ class _Report:
         if self.stage.selector.name == "boxes":
             measure = self.choice.effectiveness
             best = best_of(self.stage.allowed_parts(self.pairs), measure, self.directions[measure])
-            yield self._refined(scores_under(*steps, best, HARD) or scores_under(*steps, best))
+            yield self._refined(self.results.scores_under(best, HARD) or self.results.scores_under(best))
         yield self._examples()
         groups = [name for _, names in counted_groups(self.build.evaluate) for name in names]
         yield limits_section(list(dict.fromkeys(groups)))
@@ -485,8 +473,8 @@ class _Report:
         """Yield the section on the chosen pairs with other rankers, if the build has any."""
         if not any(name.startswith(CROSS) for name in self.outcomes):
             return
-        chosen = chosen_keys(self.store, self.outcomes, self.chosen)
-        rankers = scores_under(self.build, self.store, self.outcomes, chosen)
+        chosen = self.results.chosen_keys(self.chosen)
+        rankers = self.results.scores_under(chosen)
         if rankers:
             found = cross_table(chosen, rankers, self.directions, self.chosen, self.bounds)
             yield cross_section(self.files, found, self.labels, self.ranker, list(self.stage.across))
@@ -514,7 +502,7 @@ class _Report:
             pl.DataFrame(pl.from_arrow(resources.queries.table)), len(resources.doc_ids),
             None if judged is None else pl.DataFrame(pl.from_arrow(judged)),
         )  # fmt: skip
-        every = self.stage.allowed_parts(query_parts(self.store, self.outcomes["scores"].manifest))
+        every = self.stage.allowed_parts(query_parts(self.results.store, self.outcomes["scores"].manifest))
         missing = str(self.stage.selector.settings().get("missing", "drop"))
         originals = every.filter(pl.col("method") == ORIGINAL).map([column_of(measure)], lambda part: part)
         values = originals.get_column(column_of(measure)).to_numpy()

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from askew.core.defaults import counted
 from askew.core.errors import AskewError, ConfigError
 from askew.core.folders import CHECKSUMS
 from askew.core.store import store as steps
 from askew.core.store.steps import Plan
 from askew.core.store.store import Store
+from askew.pairs.dataset.checking import Verified
 from askew.pairs.dataset.checking import verify as verify_release
 from askew.pairs.plan import Build, prepare
 from askew.pairs.recipe import Recipe
@@ -30,34 +29,6 @@ from askew.search.retrieve import index as index_documents
 # Files of which at least one is in such a folder, even if it is damaged.
 _OF_STORE = ("*/manifest.json", "*/part-*.parquet", "index-*/header.json", "plans/*.json")
 _OF_DATASET = ("askew.json", CHECKSUMS, "croissant.json", "data/*-of-*.parquet")
-
-_ONE = {"files": "file", "steps": "step", "parts": "part", "indexes": "index"}
-
-
-@dataclass
-class Verified:
-    """The result of a check: the kind of folder, its damage, the repairs, and the counts of what was read."""
-
-    kind: str
-    path: str
-    wrong: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    repaired: list[str] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    verdict: str = ""
-
-    @property
-    def ok(self) -> bool:
-        """Whether there is no damage, or all damage was repaired."""
-        return not self.wrong
-
-    def lines(self) -> list[str]:
-        """Return the report as lines, the verdict last."""
-        counts = (counted(count, _ONE.get(name, name), name) for name, count in self.counts.items())
-        state = f"{len(self.wrong)} damaged" if self.wrong else "no damage found"
-        verdict = self.verdict or f"{', '.join(counts)}: {state}"
-        return [*self.wrong, *self.notes, *self.repaired, f"{self.path}: {self.kind}, {verdict}"]
 
 
 def verify(path: str, repair: bool = False) -> Verified:
@@ -71,11 +42,9 @@ def verify(path: str, repair: bool = False) -> Verified:
         files, wrong = check_report(Path(path))
         again = ["a report cannot be repaired; write it again into a new folder"] if repair and wrong else []
         return Verified(kind, path, wrong, again, counts={"files": files})
-    report = verify_release(Path(path))
-    facts = {"pairs": report.pairs, "subsets": report.subsets, "query_text": report.query_text}
-    verdict = report.lines()[-1].removeprefix(f"{report.folder}: ")
-    found = Verified(kind, path, report.wrong, list(report.notes), facts=facts, verdict=verdict)
-    if repair and not report.ok:
+    found = verify_release(Path(path))
+    found.path = path
+    if repair and not found.ok:
         found.notes.append("a dataset cannot be repaired; write it again with: askew publish RECIPE --out NEW_FOLDER")
     return found
 
@@ -179,7 +148,11 @@ def _compute_again(
     """Remove the damaged folders that recorded recipes can make, and run these recipes; add notes on the others."""
     left = {one.folder for one in damaged} | {folder.name for folder in broken}
     for build in _builds(store, done):
-        own = {name for name in left if _makes(build, name)}
+        # A build makes a folder as a step, or as an index or mentions that its steps refer to by key.
+        folders = {f"{step}-{key}" for step, key in build.plan.keys().items()}
+        known = json.dumps([dict(step.stage.settings()) for step in build.plan.steps])
+        known += build.resources.index_key("bm25", {})
+        own = {name for name in left if name in folders or name.rpartition("-")[2] in known}
         if not own:
             continue
         left -= own
@@ -220,15 +193,6 @@ def _builds(store: Store, done: Verified) -> list[Build]:
                 "or the version of askew has changed since the build"
             )
     return found
-
-
-def _makes(build: Build, name: str) -> bool:
-    """Whether a build makes a folder: as a step, or as an index or mentions that its steps refer to by key."""
-    if name in {f"{step}-{key}" for step, key in build.plan.keys().items()}:
-        return True
-    known = json.dumps([dict(step.stage.settings()) for step in build.plan.steps])
-    key = name.rpartition("-")[2]
-    return key in known or key == build.resources.index_key("bm25", {})
 
 
 def _run(build: Build, store: Store, damaged: Sequence[steps.Damage]) -> None:

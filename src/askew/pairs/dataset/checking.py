@@ -7,7 +7,7 @@ run, and nothing outside it is read. Checksums find accidental changes; they are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,30 +30,37 @@ from askew.pairs.dataset.release import FORMAT, split_files
 from askew.pairs.dataset.rules import Problems, unchecked
 from askew.pairs.dataset.splits import check_shares, leaks, with_split
 
+_ONE = {"files": "file", "steps": "step", "parts": "part", "indexes": "index"}
+
 
 @dataclass
-class Report:
-    """The problems, notes on what could not be checked, and the numbers of checked files and pairs."""
+class Verified:
+    """The result of a check: the kind of folder, its damage, the repairs, the counts of what was read, and facts.
 
-    folder: Path
+    ``sizes`` has the numbers of files and pairs of a dataset.
+    """
+
+    kind: str
+    path: str
     wrong: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    files: int = 0
-    pairs: int = 0
-    subsets: dict[str, int] = field(default_factory=dict)
-    query_text: bool = True
+    repaired: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    sizes: str = ""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there is no damage, or all damage was repaired."""
         return not self.wrong
 
     def lines(self) -> list[str]:
-        """The report for a reader."""
-        subsets = ", ".join(f"{name} {count}" for name, count in self.subsets.items())
-        verdict = "all rules hold" if self.ok else counted(len(self.wrong), "problem", "problems")
-        sizes = f"{counted(self.files, 'file', 'files')}, {counted(self.pairs, 'pair', 'pairs')} ({subsets})"
-        return [*self.wrong, *self.notes, f"{self.folder}: {sizes}: {verdict}"]
+        """Return the report as lines, the verdict last."""
+        counts = ", ".join(counted(count, _ONE.get(name, name), name) for name, count in self.counts.items())
+        state = f"{len(self.wrong)} damaged" if self.wrong else "no damage found"
+        if self.sizes:
+            state = counted(len(self.wrong), "problem", "problems") if self.wrong else "all rules hold"
+        return [*self.wrong, *self.notes, *self.repaired, f"{self.path}: {self.kind}, {self.sizes or counts}: {state}"]
 
 
 @dataclass(frozen=True)
@@ -65,43 +72,53 @@ class Statement:
     pairs: Any
 
 
-def verify(folder: Path) -> Report:
+def verify(folder: Path) -> Verified:
     """Check a released folder."""
     folder = Path(folder)
     if not folder.is_dir():
         raise ConfigError(f"{folder}: expected the folder of a published dataset")
-    report = Report(folder)
+    report = Verified("dataset", str(folder))
     found, refused = files.walk(folder)
-    report.files = len(found)
     digests = {name: digest_file(path) for name, path in found.items()}
     report.wrong += [*refused, *_checksums(found, digests)]
+    pairs, subsets, query_text = 0, dict[str, int](), True
+    checks: list[Iterator[str]] = []
     try:
         stated = read_statement(found)
-        table = _pairs(found, stated)
+        parts = {name: _read(found, name, stated.facts, split) for split, name in split_files(stated.shares).items()}
+        schema = next(iter(parts.values())).schema
+        for name, part in parts.items():
+            if part.schema != schema:
+                columns = ", ".join(part.columns)
+                raise DataError(f"{name}: expected the same columns as in the first split; found {columns}")
     except AskewError as error:
         report.wrong.append(str(error))
         report.notes.append("the pairs of the dataset could not be read, so the rules for pairs were not checked")
-        return report
-    facts, ordered = stated.facts, table.sort("query_id", "variant_id", maintain_order=True)
-    report.pairs, report.query_text = table.height, facts.query_text
-    report.subsets = {subset: int(table[subset].sum()) for subset in facts.subsets}
-    report.notes += unchecked(facts)
-    problems = Problems(facts)
-    problems.look(ordered)
-    report.wrong += problems.lines()
-    columns = [name for name in table.columns if name != "split"]
-    for check in (
-        _splits(ordered, stated),
-        _sizes(report, stated, table),
-        *_papers(found, ordered, facts),
-        _card(found, ordered, stated),
-        _croissant(found, digests, columns),
-    ):
+    else:
+        facts, table = stated.facts, pl.concat(parts.values()).sort("query_id", "variant_id", maintain_order=True)
+        pairs, query_text = table.height, facts.query_text
+        subsets = {subset: int(table[subset].sum()) for subset in facts.subsets}
+        report.notes += unchecked(facts)
+        problems = Problems(facts)
+        problems.look(table)
+        report.wrong += problems.lines()
+        sizes = {split: table.filter(pl.col("split") == split).height for split in stated.shares}
+        checks = [
+            _splits(table, stated),
+            _sizes(stated, {"splits": sizes, "subsets": subsets}),
+            *_papers(found, table, facts),
+            _card(found, table, stated),
+            _croissant(found, digests, [name for name in table.columns if name != "split"]),
+        ]
+    for check in checks:
         # A file that a check cannot read is one more problem.
         try:
             report.wrong += check
         except DataError as error:
             report.wrong.append(str(error))
+    report.facts = {"pairs": pairs, "subsets": subsets, "query_text": query_text}
+    listed = ", ".join(f"{name} {count}" for name, count in subsets.items())
+    report.sizes = f"{counted(len(found), 'file', 'files')}, {counted(pairs, 'pair', 'pairs')} ({listed})"
     return report
 
 
@@ -132,16 +149,6 @@ def read_statement(found: dict[str, Path]) -> Statement:
     if salt != SALT:
         raise DataError(f"askew.json: expected the salt {SALT} for the assignment of queries to splits, found {salt!r}")
     return Statement(read_facts(stated.get("facts", {})), check_shares(shares), stated.get("pairs"))
-
-
-def _pairs(found: dict[str, Path], stated: Statement) -> pl.DataFrame:
-    """The pairs of all splits, with the split of each pair."""
-    parts = [_read(found, name, stated.facts, split) for split, name in split_files(stated.shares).items()]
-    schema = parts[0].schema
-    for part, name in zip(parts, split_files(stated.shares).values(), strict=True):
-        if part.schema != schema:
-            raise DataError(f"{name}: expected the same columns as in the first split; found {', '.join(part.columns)}")
-    return pl.concat(parts)
 
 
 def _read(found: dict[str, Path], name: str, facts: Facts, split: str) -> pl.DataFrame:
@@ -181,9 +188,8 @@ def _splits(table: pl.DataFrame, stated: Statement) -> Iterator[str]:
         )
 
 
-def _sizes(report: Report, stated: Statement, table: pl.DataFrame) -> Iterator[str]:
-    sizes = {split: table.filter(pl.col("split") == split).height for split in stated.shares}
-    if stated.pairs != {"splits": sizes, "subsets": report.subsets}:
+def _sizes(stated: Statement, sizes: dict[str, dict[str, int]]) -> Iterator[str]:
+    if stated.pairs != sizes:
         yield "askew.json: the stated numbers of pairs differ from the numbers of pairs in the Parquet files"
 
 
