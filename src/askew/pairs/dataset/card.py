@@ -246,7 +246,13 @@ def _joining() -> list[str]:
 
 
 def _numbers(pairs: PairNumbers, facts: Facts) -> list[str]:
-    methods, outcomes = (_counted(pairs, facts, column) for column in ("method", "outcome"))
+    methods, outcomes = (
+        numbers.table(
+            [column, "pairs", f"{facts.main} pairs"],
+            [[code(value), n, inside] for value, n, inside in pairs.column_counts(column)],
+        )
+        for column in ("method", "outcome")
+    )
     by = (
         "Pairs of each subset, by split and by the group of the original query:"
         if facts.scheme == REFAIRMULATE
@@ -299,11 +305,6 @@ def _held_out(pairs: PairNumbers) -> list[str]:
         "the same data that selected the pairs.", "",
         *numbers.held_out_table(pairs), "",
     ]  # fmt: skip
-
-
-def _counted(pairs: PairNumbers, facts: Facts, column: str) -> list[str]:
-    rows = [[code(value), n, inside] for value, n, inside in pairs.column_counts(column)]
-    return numbers.table([column, "pairs", f"{facts.main} pairs"], rows)
 
 
 def _robust(pairs: PairNumbers, facts: Facts) -> list[str]:

@@ -92,6 +92,10 @@ _ROBUST = (
 _FIRST = ("query_id", "variant_id", "original_text", "text", "method")
 # At most this many rows of each split are in memory while a file is written.
 _ROW_GROUP = 1 << 14
+_ARROW: dict[Any, Any] = {
+    pl.String: pa.large_string(), pl.Boolean: pa.bool_(), pl.Float64: pa.float64(), pl.Int32: pa.int32(),
+    pl.Int64: pa.int64(),
+}  # fmt: skip
 _PLAIN = (pl.String, pl.Boolean)
 _NAMES = (pl.String, pl.Categorical, pl.Enum, pl.Null)
 
@@ -247,7 +251,8 @@ class PairFile:
         self._waiting = [rows[full:]]
 
     def _write(self, pairs: pl.DataFrame) -> None:
-        table = _arrow(pairs)
+        schema = pa.schema([(name, _ARROW[kind]) for name, kind in pairs.schema.items()])
+        table = pairs.rechunk().to_arrow().cast(schema).combine_chunks().replace_schema_metadata(None)
         if self._writer is None:
             # The Arrow schema is not stored, so that large_string and string are the same type in the file.
             self._writer = pq.ParquetWriter(
@@ -266,12 +271,3 @@ class PairFile:
             self._write(rows)
         if self._writer is not None:
             self._writer.close()
-
-
-def _arrow(pairs: pl.DataFrame) -> pa.Table:
-    types: dict[Any, Any] = {
-        pl.String: pa.large_string(), pl.Boolean: pa.bool_(), pl.Float64: pa.float64(), pl.Int32: pa.int32(),
-        pl.Int64: pa.int64(),
-    }  # fmt: skip
-    schema = pa.schema([(name, types[kind]) for name, kind in pairs.schema.items()])
-    return pairs.rechunk().to_arrow().cast(schema).combine_chunks().replace_schema_metadata(None)

@@ -57,7 +57,18 @@ def croissant(
         "license": one_line(facts.text("license", NO_LICENSE)),
         "inLanguage": language(facts),
         "version": facts.text("version", "1.0.0"),
-        "distribution": [_file(name, digests[name], sizes[name]) for name in sorted(digests)],
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": name,
+                "name": name,
+                "contentUrl": name,
+                "contentSize": f"{sizes[name]} B",
+                "encodingFormat": _FORMATS[name.rpartition(".")[2]],
+                "sha256": digests[name],
+            }
+            for name in sorted(digests)
+        ],
         "recordSet": [_records(pairs, facts, split, file) for split, file in splits.items()],
         **_rai(pairs, facts),
     }
@@ -66,18 +77,6 @@ def croissant(
     if creators(facts):
         found["creator"] = [{"@type": "Person", "name": one_line(name)} for name in creators(facts)]
     return found
-
-
-def _file(name: str, digest: str, size: int) -> dict[str, Any]:
-    return {
-        "@type": "cr:FileObject",
-        "@id": name,
-        "name": name,
-        "contentUrl": name,
-        "contentSize": f"{size} B",
-        "encodingFormat": _FORMATS[name.rpartition(".")[2]],
-        "sha256": digest,
-    }
 
 
 def _records(pairs: PairNumbers, facts: Facts, split: str, file: str) -> dict[str, Any]:
@@ -112,51 +111,44 @@ def _slug(name: str, taken: set[str]) -> str:
 
 
 def _rai(pairs: PairNumbers, facts: Facts) -> dict[str, Any]:
+    methods = ", ".join(f"{value} ({n} pairs)" for value, n, _ in pairs.column_counts("method"))
+    dropped = "; ".join(f"{reason}: {count}" for reason, count in facts.mapping("dropped").items())
+    measures = "; ".join(f"{one.name} = {one.signature} ({one.direction.value} is better)" for one in facts.measures)
+    lexicons = "; ".join(map(_lexicon, facts.rows("lexicons"))) or "none stated"
+    contact = f" Contact: {facts.text('contact')}" if facts.text("contact") else ""
+    biases = [
+        f"{name} of the original queries: mean {numbers.shown(one.mean)} (n = {one.n})."
+        for name, one in pairs.originals.items()
+    ]
+    for name, (old, new, gain) in pairs.subsets[facts.main].sums.items():
+        means = f"{numbers.shown(old.mean)} for original queries and {numbers.shown(new.mean)} for reformulations"
+        biases.append(f"Mean {name} of the pairs in the subset {facts.main}: {means} (n = {gain.n} pairs).")
     return {
-        "rai:dataCollection": _collection(pairs, facts),
+        "rai:dataCollection": one_line(
+            f"{pairs.every.queries} queries of {facts.collection}, reformulated by {methods or 'no method'}; "
+            f"original queries and reformulations were searched with {facts.ranker}."
+        ),
         "rai:dataCollectionType": "Others",
-        "rai:dataPreprocessingProtocol": _dropped(facts),
-        "rai:dataAnnotationProtocol": _annotation(facts),
+        "rai:dataPreprocessingProtocol": one_line(
+            f"Number of rows that the build left out, by step and reason: {dropped}."
+            if dropped
+            else "askew.json has no counts of rows that the build left out."
+        ),
+        "rai:dataAnnotationProtocol": one_line(
+            "Values are computed from the judgements of the collection and from the words of lexicons. "
+            f"Measures: {measures}. Lexicons: {lexicons}."
+        ),
         "rai:machineAnnotationTools": [f"{name} {one_line(str(v))}" for name, v in facts.mapping("versions").items()]
         or ["askew"],
-        "rai:dataBiases": [NOT_BIAS, *_biases(pairs, facts)],
+        "rai:dataBiases": [NOT_BIAS, *map(one_line, biases)],
         "rai:dataLimitations": [one_line(group_limit(facts.groups)), *LIMITS],
         "rai:dataUseCases": list(USES),
         "rai:personalSensitiveInformation": _personal(pairs, facts),
-        "rai:dataReleaseMaintenancePlan": _maintenance(facts),
+        "rai:dataReleaseMaintenancePlan": one_line(
+            "checksums.sha256 lists the SHA-256 of every file. The files of a release do not change; a change needs a "
+            f"new release.{contact}"
+        ),
     }
-
-
-def _maintenance(facts: Facts) -> str:
-    contact = f" Contact: {facts.text('contact')}" if facts.text("contact") else ""
-    return one_line(
-        "checksums.sha256 lists the SHA-256 of every file. The files of a release do not change; a change needs a new "
-        f"release.{contact}"
-    )
-
-
-def _collection(pairs: PairNumbers, facts: Facts) -> str:
-    methods = ", ".join(f"{value} ({n} pairs)" for value, n, _ in pairs.column_counts("method"))
-    return one_line(
-        f"{pairs.every.queries} queries of {facts.collection}, reformulated by {methods or 'no method'}; "
-        f"original queries and reformulations were searched with {facts.ranker}."
-    )
-
-
-def _dropped(facts: Facts) -> str:
-    reasons = "; ".join(f"{reason}: {count}" for reason, count in facts.mapping("dropped").items())
-    return one_line(
-        f"Number of rows that the build left out, by step and reason: {reasons}."
-        if reasons
-        else "askew.json has no counts of rows that the build left out."
-    )
-
-
-def _annotation(facts: Facts) -> str:
-    measures = "; ".join(f"{one.name} = {one.signature} ({one.direction.value} is better)" for one in facts.measures)
-    lexicons = "; ".join(map(_lexicon, facts.rows("lexicons"))) or "none stated"
-    how = "Values are computed from the judgements of the collection and from the words of lexicons."
-    return one_line(f"{how} Measures: {measures}. Lexicons: {lexicons}.")
 
 
 def _lexicon(row: Mapping[str, Any]) -> str:
@@ -164,14 +156,6 @@ def _lexicon(row: Mapping[str, Any]) -> str:
     groups = [f"groups {', '.join(map(str, row['groups']))}"] if row.get("groups") else []
     more = [*groups, *(f"{name} {row[name]}" for name in ("license", "source") if row.get(name))]
     return f"{row.get('id', 'not named')} ({'; '.join(more)})" if more else str(row.get("id", "not named"))
-
-
-def _biases(pairs: PairNumbers, facts: Facts) -> Iterator[str]:
-    for name, one in pairs.originals.items():
-        yield one_line(f"{name} of the original queries: mean {numbers.shown(one.mean)} (n = {one.n}).")
-    for name, (old, new, gain) in pairs.subsets[facts.main].sums.items():
-        means = f"{numbers.shown(old.mean)} for original queries and {numbers.shown(new.mean)} for reformulations"
-        yield one_line(f"Mean {name} of the pairs in the subset {facts.main}: {means} (n = {gain.n} pairs).")
 
 
 def _personal(pairs: PairNumbers, facts: Facts) -> list[str]:

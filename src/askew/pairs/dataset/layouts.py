@@ -44,23 +44,15 @@ def entries(pairs: pl.DataFrame, facts: Facts, subset: str) -> Entries:
     # Optimal pairs are sorted first, so that they become the entry of their query.
     rows = pairs.filter(subset).sort("query_id", pl.col("optimal").not_(), "variant_id")
     for row in rows.iter_rows(named=True):
-        place, one = found[str(row["group"])], _entry(row, facts)
-        first = place.setdefault(row["query_id"], one)
-        if first is not one:
-            first.setdefault("also", []).append(one)
+        metrics = {f"Orig_{one.key}": row[old_column(one.name)] for one in facts.measures}
+        metrics |= {f"New_{one.key}": row[new_column(one.name)] for one in facts.measures}
+        metrics |= {"Label": row["label"], "Group": row["group"]}
+        entry = {"query_text": row["text"], "metrics": metrics, "score": row["score"]}
+        entry["org_query_text"] = row["original_text"]
+        first = found[str(row["group"])].setdefault(row["query_id"], entry)
+        if first is not entry:
+            first.setdefault("also", []).append(entry)
     return found
-
-
-def _entry(row: dict[str, Any], facts: Facts) -> dict[str, Any]:
-    metrics = {f"Orig_{one.key}": row[old_column(one.name)] for one in facts.measures}
-    metrics |= {f"New_{one.key}": row[new_column(one.name)] for one in facts.measures}
-    metrics |= {"Label": row["label"], "Group": row["group"]}
-    return {
-        "query_text": row["text"],
-        "metrics": metrics,
-        "score": row["score"],
-        "org_query_text": row["original_text"],
-    }
 
 
 def json_lines(queries: Mapping[str, Any]) -> str:
@@ -182,7 +174,10 @@ def box_lines(pairs: pl.DataFrame, facts: Facts, tables: Tables | None) -> dict[
     found = {box_file(facts, box): box_text(pairs, facts, box) for box in facts.subsets}
     if tables is not None and tables.judgements is not None:
         for box in facts.subsets:
-            found[box_file(facts, box, "qrels.tsv")] = _qrels_text(tables.judgements, pairs.filter(box)["query_id"])
+            queries = pairs.filter(box)["query_id"].unique().implode()
+            rows = tables.judgements.filter(pl.col("query_id").is_in(queries)).sort("query_id", "doc_id")
+            lines = rows.select("query_id", pl.lit(0), "doc_id", "relevance").iter_rows()
+            found[box_file(facts, box, "qrels.tsv")] = tsv_text(lines)
     return found
 
 
@@ -201,12 +196,6 @@ def agg_text(table: pl.DataFrame, facts: Facts, kind: str) -> str:
             f"'query' and a last column with values; found the columns {', '.join(table.columns)}"
         )
     return tsv_text([[*_AGG_COLUMNS, value_name(facts)], *table.iter_rows()])
-
-
-def _qrels_text(judgements: pl.DataFrame, queries: pl.Series) -> str:
-    chosen = judgements.filter(pl.col("query_id").is_in(queries.unique().implode()))
-    rows = chosen.select("query_id", pl.lit(0), "doc_id", "relevance").sort("query_id", "doc_id")
-    return tsv_text(rows.iter_rows())
 
 
 def repair_problems(texts: Mapping[str, str], pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
@@ -258,17 +247,12 @@ def _agg_problems(texts: Mapping[str, str], facts: Facts, read: dict[str, pl.Dat
                 read[kind] = read_agg(texts[name], name, value_name(facts))
             except DataError as error:
                 yield str(error)
-    if not facts.query_text:
-        yield from _text_problems(read, names)
-    if "gold" in read:
-        yield from _gold_problems(read["gold"], read.get("all"), names)
-
-
-def _text_problems(read: Mapping[str, pl.DataFrame], names: Mapping[str, str]) -> Iterator[str]:
     for kind, table in read.items():
         told = table.filter(pl.col("order") == ORIGINAL, pl.col("query") != "").height
-        if told:
+        if told and not facts.query_text:
             yield f"{names[kind]}: expected no text of an original (query_text: false), found {told}"
+    if "gold" in read:
+        yield from _gold_problems(read["gold"], read.get("all"), names)
 
 
 def read_agg(text: str, name: str, value: str) -> pl.DataFrame:

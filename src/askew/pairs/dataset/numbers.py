@@ -224,7 +224,7 @@ def held_out_table(found: PairNumbers, whole: bool = False) -> list[str]:
     facts, rows = found.facts, list[list[Any]]()
     stated = facts.rows("held_out") if whole else held_out_rows(found)
     for row in stated:
-        means = (_stated(row.get(name)) for name in ("old_mean", "new_mean"))
+        means = ("-" if row.get(name) is None else shown(row[name]) for name in ("old_mean", "new_mean"))
         beside = (change_text(row.get(name)) for name in ("words_change", "ranks_change", "in_sample_change"))
         named = row["subset"], code(row["measure"]), row["figures"]
         rows.append([*named, *means, change_text(row.get("change")), ends_text(row), *beside])
@@ -237,10 +237,6 @@ def held_out_table(found: PairNumbers, whole: bool = False) -> list[str]:
 def has_intervals(stated: Iterable[Mapping[str, Any]]) -> bool:
     """Whether any of the held-out figures has an interval."""
     return any(ends_text(row) != "-" for row in stated)
-
-
-def _stated(value: float | None) -> str:
-    return shown(math.nan if value is None else value)
 
 
 def change_text(percent: float | None) -> str:
@@ -263,14 +259,10 @@ def robust_table(found: PairNumbers) -> list[str]:
         return []
     rows = []
     for name, one in found.subsets.items():
-        low, high = wilson(one.robust, one.known)
         share = one.robust / one.known if one.known else math.nan
-        rows.append([name, one.pairs, one.known, one.robust, *map(_percent, (share, low, high))])
+        figures = ("-" if math.isnan(x) else f"{100 * x:.1f}%" for x in (share, *wilson(one.robust, one.known)))
+        rows.append([name, one.pairs, one.known, one.robust, *figures])
     return table(["subset", "pairs", "known (n)", "robust", "share", "low", "high"], rows)
-
-
-def _percent(share: float) -> str:
-    return "-" if math.isnan(share) else f"{100 * share:.1f}%"
 
 
 def size_category(rows: int) -> str:

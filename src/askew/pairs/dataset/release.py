@@ -80,12 +80,25 @@ def publish(
         for block in [pairs] if isinstance(pairs, pl.DataFrame) else pairs():
             yield with_split(canonical(block, complete), parts)
 
-    originals = Originals()
-    _check(whole(), stated, Problems(complete), originals)
-    texts, more = None, dict[str, int]()
+    originals, problems, named = Originals(), Problems(complete), 0
+    for block in whole():
+        problems.look(block)
+        originals.look(block)
+        named += 0 if stated.query_text else named_by_text(block)
+    if broken := [*problems.lines(), *originals.leaks()]:
+        more = f"\n... and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
+        raise DataError(
+            "pairs: nothing was published, because the pairs break these rules:\n" + "\n".join(broken[:_SHOWN]) + more
+        )
+    if named:
+        raise DataError(
+            f"pairs: {named} queries have their text as id, but query texts must not be published; give these "
+            "queries other ids"
+        )
+    texts, removed = None, dict[str, int]()
     if not stated.query_text:
         texts = Withholding(originals.texts, repair)
-        repair, more = texts.tables(repair)
+        repair, removed = texts.tables(repair)
     if repair is not None and stated.scheme != BOXES:
         raise ConfigError(f"facts, scheme: expected {BOXES!r} for tables of RePair, found {stated.scheme!r}")
     splits = split_files(parts)
@@ -106,39 +119,16 @@ def publish(
             file.close()
         papers.finish()
         numbers.count_texts(pl.scan_parquet([folder / name for name in splits.values()]))
-        told = stated if texts is None else texts.counted(stated, more)
+        told = stated if texts is None else texts.counted(stated, removed)
         _describe(folder, numbers, told, parts)
     notes = [*map(str, release_cautions(numbers)), *license_note(stated)]
     left_out = 0 if texts is None else texts.left_out
     return Published(out, numbers.sizes(ALL), _subset_sizes(numbers), left_out, notes=notes)
 
 
-def _check(blocks: Iterator[pl.DataFrame], facts: Facts, problems: Problems, originals: Originals) -> None:
-    """Refuse pairs that break a rule; ``originals`` then has the original queries of all pairs."""
-    named = 0
-    for block in blocks:
-        problems.look(block)
-        originals.look(block)
-        named += 0 if facts.query_text else named_by_text(block)
-    _refuse([*problems.lines(), *originals.leaks()])
-    if named:
-        raise DataError(
-            f"pairs: {named} queries have their text as id, but query texts must not be published; give these "
-            "queries other ids"
-        )
-
-
 def split_files(shares: Mapping[str, float]) -> dict[str, str]:
     """The file of each split."""
     return {split: f"data/{split}-00000-of-00001.parquet" for split in shares}
-
-
-def _refuse(broken: list[str]) -> None:
-    if broken:
-        more = f"\n... and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
-        raise DataError(
-            "pairs: nothing was published, because the pairs break these rules:\n" + "\n".join(broken[:_SHOWN]) + more
-        )
 
 
 def _describe(folder: Path, numbers: PairNumbers, facts: Facts, shares: dict[str, float]) -> None:

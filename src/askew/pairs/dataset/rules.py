@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -53,13 +52,10 @@ def _broken(pairs: pl.DataFrame, wrong: Flags | pl.Expr, rule: str, *shown: str)
     if rows.height:
         first = rows.row(0, named=True)
         names = {"query_id": "query", "variant_id": "variant"}
-        where = ", ".join(f"{names.get(name, name)} {_short(first[name])}" for name in (*names, *shown))
+        values = {name: repr(first[name]) for name in (*names, *shown)}
+        short = {name: text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..." for name, text in values.items()}
+        where = ", ".join(f"{names.get(name, name)} {text}" for name, text in short.items())
     return Broken(rule, rows.height, pairs.height, where)
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "..."
 
 
 def _values(pairs: pl.DataFrame, name: str) -> Floats:

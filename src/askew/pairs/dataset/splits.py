@@ -140,10 +140,12 @@ class Withholding:
         """RePair's tables without the texts of the original queries, and the number of rows removed from each."""
         if tables is None:
             return None, {}
-        ours = {kind: _without_texts(table, self._texts) for kind, table in self._aggregated.items()}
-        left_out = {
-            f"agg.{kind}: {SAME_WORDS}": self._aggregated[kind].height - table.height for kind, table in ours.items()
-        }
+        ours, left_out = dict[str, pl.DataFrame](), dict[str, int]()
+        is_original = pl.col("order") == ORIGINAL
+        for kind, table in self._aggregated.items():
+            kept = table.filter(is_original | ~normals(table["query"]).is_in(self._texts))
+            ours[kind] = kept.with_columns(query=pl.when(is_original).then(pl.lit("")).otherwise("query"))
+            left_out[f"agg.{kind}: {SAME_WORDS}"] = table.height - kept.height
         return replace(tables, aggregated=ours), left_out
 
     def counted(self, facts: Facts, more: Mapping[str, int]) -> Facts:
@@ -156,10 +158,3 @@ class Withholding:
 def named_by_text(pairs: pl.DataFrame) -> int:
     """How many pairs have a query id that is, normalized, the text of their query."""
     return int((normals(pairs["query_id"]) == normals(pairs["original_text"])).sum())
-
-
-def _without_texts(table: pl.DataFrame, originals: pl.Series) -> pl.DataFrame:
-    """An aggregated table without the texts of its originals and without candidates that repeat such a text."""
-    is_original = pl.col("order") == ORIGINAL
-    kept = table.filter(is_original | ~normals(table["query"]).is_in(originals))
-    return kept.with_columns(query=pl.when(is_original).then(pl.lit("")).otherwise("query"))
