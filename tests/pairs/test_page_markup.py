@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.measure import Direction
-from askew.pairs.sections import front_of
+from askew.pairs.report import front_of
 from askew.report import markup as n
 from askew.report.markup import Markup, escape, join, number, quoted, shown, tag
 from askew.report.page import (

@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 
 from askew.core import defaults
 from askew.core.address import local_paths, public, public_settings, public_text
-from askew.core.defaults import HELD_OUT
+from askew.core.defaults import FEWEST, HELD_OUT, IN_SAMPLE, size_of
 from askew.core.errors import ConfigError, DataError
 from askew.core.groups import resolver_id
 from askew.core.measure import Direction, column_of, gain_column, new_column, old_column
 from askew.core.protocols import SelectorPlugin
-from askew.core.ranking import Ints
+from askew.core.ranking import Floats, Ints
 from askew.measures.counts import DocumentSource, gather_texts
 from askew.measures.decompose import decompose_run, has_parts
 from askew.measures.mentions import can_mark
@@ -29,7 +29,7 @@ from askew.measures.requested import listed as joined
 from askew.measures.statistics.intervals import gain_bounds, mean_test
 from askew.measures.statistics.significance import holm, two_sided_p
 from askew.pairs.boxes import agg_all, best_candidates
-from askew.pairs.dataset.card import Caution, cautions
+from askew.pairs.dataset.card import LIMITS, NOT_BIAS, Caution, cautions, group_limit
 from askew.pairs.figures import (
     CROSS,
     HARD,
@@ -44,25 +44,6 @@ from askew.pairs.figures import (
 )
 from askew.pairs.gains import COLUMNS, ORIGINAL, PairParts, find_measures
 from askew.pairs.resources import query_parts
-from askew.pairs.sections import (
-    CountedParts,
-    Refined,
-    Side,
-    against_section,
-    counted_section,
-    cross_section,
-    examples_section,
-    held_out_section,
-    held_out_sentence,
-    improved_section,
-    limits_section,
-    making_section,
-    methods_section,
-    outcomes_section,
-    refined_section,
-    subsets_section,
-    tradeoff_section,
-)
 from askew.pairs.stages import NEGATIVE, Evaluate, Select, judged_note, lists_of, with_originals
 from askew.pairs.summary import buckets_of, summarize
 from askew.pairs.tables import (
@@ -79,8 +60,9 @@ from askew.pairs.tables import (
     refined_table,
     shares_of,
 )
-from askew.report.charts import Points
-from askew.report.markup import Markup
+from askew.report import markup as n
+from askew.report.charts import About, Interval, Line, Points, bars, dots, scatter, sorted_gains
+from askew.report.markup import Markup, tag
 from askew.report.page import (
     PageParts,
     Section,
@@ -89,11 +71,16 @@ from askew.report.page import (
     code,
     document,
     facts,
+    figures,
+    folded,
+    heading,
+    labels_note,
     listed,
     paragraph,
+    slug,
     write_report,
 )
-from askew.report.table import measure_label
+from askew.report.table import CODE, QUOTE, WORDS, Cell, Column, Group, Table, columns, measure_label, table
 
 
 @dataclass(frozen=True)
@@ -226,6 +213,16 @@ def thinned(n: int, most: int, seed: int = 0) -> Ints:
     return np.sort(np.random.default_rng([seed, n, 3]).choice(n, most, replace=False, shuffle=False))
 
 
+@dataclass(frozen=True)
+class CountedParts:
+    """The parts of a measure of lean, for original and chosen queries; ``data`` has one row for each part."""
+
+    measure: str
+    resolver: str
+    queries: int
+    data: pl.DataFrame
+
+
 # The number of sampled queries: with more, the error of the estimates would still limit the intervals.
 MOST_QUERIES = 1000
 
@@ -329,6 +326,98 @@ def _said(settings: Mapping[str, Any], but: Sequence[str] = ()) -> list[str]:
     return found
 
 
+Row = dict[str, Any]
+
+
+def _shares(row: Row, name: str) -> list[str]:
+    """A count, its share and the interval of the share."""
+    ends = n.share_interval(row[f"{name}_low"], row[f"{name}_high"])
+    return [n.count(row[name]), n.share(row[f"{name}_share"]), ends]
+
+
+def _means(row: Row, queries: str = "queries") -> list[str]:
+    """The means before and after, their change and its interval; ``queries`` names the column of their number."""
+    return [n.mean(row["old_mean"]), n.mean(row["new_mean"]), n.change(row["change"]), n.interval_of(row, queries)]
+
+
+def _short(names: list[str]) -> list[str]:
+    """The names without the settings in parentheses, if they are still distinct."""
+    short = [name.partition(" (")[0] for name in names]
+    return short if len(set(short)) == len(short) else names
+
+
+def front_of(x: Floats, y: Floats, x_better: Direction, y_better: Direction) -> list[int]:
+    """The Pareto-optimal points, from left to right. Means of a measure best at zero are distances from zero."""
+    a, b = (values if better is Direction.UP else -values for values, better in ((x, x_better), (y, y_better)))
+    beaten = [bool(np.any((a >= a[i]) & (b >= b[i]) & ((a > a[i]) | (b > b[i])))) for i in range(len(a))]
+    return sorted((i for i in range(len(a)) if not beaten[i]), key=lambda i: (x[i], y[i]))
+
+
+_ROWS = {"better": "retrieves better", "same": "retrieves the same", "worse": "retrieves worse"}
+_COLUMNS = {"less": "leans less", "same": "leans the same", "more": "leans more"}
+
+
+_WHICH = {
+    "original better": "every candidate is worse than the original query (the definition in RePair's tables)",
+    "none better": "no candidate is better than the original query (the definition in Eq. 1 of RePair)",
+}
+
+
+_COUNTS = ("improved pairs", "unchanged pairs", "worsened pairs")
+_BEFORE_AFTER = columns("measure", "pairs", "before", "after", "change", "95% interval", *_COUNTS)
+_METHOD = (
+    "Change: the relative change of the mean from before to after, in percent. A 95% interval is given if there are at "
+    f"least {FEWEST} queries. The intervals of measures with known bounds are valid for every distribution of "
+    "values; the intervals of other measures are approximate."
+)
+_IN_SAMPLE = (
+    "A pair is an original query and its reformulation. In-sample: the pairs are selected and measured on the same "
+    "data, so their gains are larger than on other data."
+)
+_HELD_OUT = (
+    "A pair is an original query and its reformulation. Held out: pairs are selected by their gains on half of the "
+    "documents of the collection, and measured on the other half. On each half, the cutoff of every measure is "
+    "halved. Effectiveness has a held-out figure only for queries with several relevant "
+    "documents. The documents are split at random several times. Each half of a "
+    "split is used once to select pairs and once to measure them. A pair counts once for each half that selects it. "
+    "For the 95% interval, the queries are treated as a random sample. "
+    'For the column "by words", the words of each group are split into halves instead of the documents. The lean by '
+    "one half of the words is used to select pairs, and the lean by the other half is reported. This overstates the "
+    "reduction of lean, because both halves of the words are counted in the same passages. "
+    'For the column "by ranks", pairs are selected by their lean at the odd ranks and measured at the even ranks, and '
+    "vice versa. This understates the reduction of lean. If a reformulation moves a passage from an odd to an even "
+    "rank, the lean at the odd ranks falls, so the pair may be selected. But the lean at the even ranks, which is "
+    "measured, rises. "
+    'The column "random" is a baseline: the change over all candidates, selected or not, which a random selection has '
+    "on average."
+)
+_ONLY_IN_SAMPLE = (
+    'The value "in-sample" in the column "figures" means that the measure has no held-out figure. For '
+    "effectiveness, a held-out figure needs a selected pair whose query has at least two relevant documents, so that "
+    "each half of the documents can have one."
+)
+_QUERIES = ("improved_queries", "unchanged_queries", "worsened_queries")
+
+
+def held_out_sentence(row: Row, label: str) -> str:
+    """A sentence with the held-out change of a measure, for the beginning of a report."""
+    ends = n.interval_of(row, "held_out_queries")
+    interval = "" if ends == n.NONE else f" {ends}"
+    return (
+        f"In the subset {row['subset']}, reformulation changes the mean of {label} by "
+        f"{n.change(row['change'])}{interval}, measured on held-out documents. If pairs are selected by their lean "
+        "with half of the group words and measured with the other half, this mean changes by "
+        f"{n.change(row['words_change'])}. If pairs are selected by their lean at odd ranks and measured at even "
+        f"ranks, and vice versa, this mean changes by {n.change(row['ranks_change'])}. If pairs are selected and "
+        f"measured on the same data (in-sample), this mean changes by {n.change(row['in_sample_change'])}. For all "
+        f"candidates, selected or not, it changes by {n.change(row['all_candidates_change'])}."
+    )
+
+
+def _subset_line(part: pl.DataFrame) -> str:
+    return size_of(part.item(0, "subset"), max(part["pairs"].to_list()), max(part["queries"].to_list()))
+
+
 class _Report:
     """Makes the page, section by section."""
 
@@ -376,33 +465,27 @@ class _Report:
 
     def _sections(self) -> Iterator[Section]:
         if self.headline is not None:
-            yield held_out_section(self.files, self.headline, self.labels, self.chosen, self.main)
+            yield self._held_out(self.headline)
         yield self._making()
         yield self._subsets()
         if self.choice.those(DECIDES) != [self.choice.effectiveness]:
             yield self._against()
-        yield from self._across()
-        gains = {name: query_gains(self.pairs, self.main, name) for name in self.directions}
-        shares = shares_of(gains, self.choice.tolerance)
-        yield improved_section(self.files, shares, gains, self.labels, self.main)
+        if (across := self._across()) is not None:
+            yield across
+        yield self._improved()
         counted = counted_parts(self.results, self.pairs, self.main, self.seed)
         if counted is not None:
-            yield counted_section(self.files, counted)
+            yield self._counted(counted)
         yield self._tradeoff()
         found = outcome_table(self.pairs, self.main)
         if len(found):
-            given = self.stage.selector.settings()
-            sides = [named_measures(given.get(name, []), self.directions) for name in ("effectiveness", "bias")]
-            decides = joined(sides[0] or (self.choice.effectiveness,))
-            words = f"{decides} for effectiveness and {joined(sides[1])} for lean" if sides[1] else decides
-            yield outcomes_section(self.files, found, words)
+            yield self._outcomes(found)
         if self.stage.selector.name == "boxes":
-            measure = self.choice.effectiveness
-            best = best_of(self.stage.allowed_parts(self.pairs), measure, self.directions[measure])
-            yield self._refined(self.results.scores_under(best, HARD) or self.results.scores_under(best))
+            yield self._refined()
         yield self._examples()
         groups = [name for _, names in counted_groups(self.build.evaluate) for name in names]
-        yield limits_section(list(dict.fromkeys(groups)))
+        limits = [NOT_BIAS, group_limit(list(dict.fromkeys(groups))), *LIMITS]
+        yield Section("limits", "Limits of these numbers", [listed(limits)])
 
     def _head(self) -> list[Markup]:
         recipe, settings = self.build.recipe, self.outcomes["runs"].manifest.settings
@@ -429,20 +512,113 @@ class _Report:
         return [paragraph(about, kind="lead"), *map(paragraph, said), *cautions, facts(rows)]
 
     def _making(self) -> Section:
-        steps = {name: one.manifest for name, one in self.outcomes.items()}
+        """The steps of the run with their numbers of rows, the measures and the recipe."""
         measures = [
             {"name": one.text, "signature": one.signature, "better": _BETTER[one.direction],
              "part": self.choice.part[one.text]}
             for one in self.build.evaluate.asked
         ]  # fmt: skip
         recipe = json.dumps(public_settings(self.build.recipe.sections), indent=2, ensure_ascii=False)
-        return making_section(self.files, steps, measures, recipe)
+        head = [
+            *columns("step", "rows in", "rows out", kind=CODE),
+            Column("dropped, by reason", WORDS),
+            Column("key", CODE),
+        ]
+        rows, counts = list[list[Cell]](), []
+        for name, outcome in self.outcomes.items():
+            one = outcome.manifest
+            why = "; ".join(f"{count:,} {reason}" for reason, count in one.dropped.items())
+            rows.append([name, one.rows_in, one.rows_out, why or n.NONE, one.key])
+            counts.append({
+                "step": name, "stage": one.stage, "key": one.key, "rows_in": one.rows_in, "rows_out": one.rows_out,
+                "dropped": sum(one.dropped.values()), "reasons": why,
+            })  # fmt: skip
+        note = "The key of a step identifies its settings and inputs. Steps with the same key have the same output."
+        kinds = {"measure": CODE, "better": WORDS, "role in the selection of pairs": WORDS, "signature": CODE}
+        told = [Column(label, kind) for label, kind in kinds.items()]
+        lines = [[one["name"], one["better"], one["part"], one["signature"]] for one in measures]
+        body = [
+            self.files.table(table("steps", "Steps of the run", head, rows, note), pl.DataFrame(counts)),
+            self.files.table(table("measures", "Measures", told, lines), pl.DataFrame(list(measures))),
+            folded("The recipe, including changes from the command line", recipe),
+        ]
+        return Section("run", "How these results were computed", body)
 
     def _subsets(self) -> Section:
+        """Table 1 of Refairmulate: means before and after for each subset; the chart has the chosen subsets."""
         given = self.stage.selector.settings().get("boxes", {})
-        about = {name: given.get(name) or _SUBSETS.get(name) for name in self.choice.subsets}
-        told = {name: words for name, words in about.items() if words}
-        return subsets_section(self.files, self.summary, self.labels, told, self.chosen)
+        named = {name: given.get(name) or _SUBSETS.get(name) for name in self.choice.subsets}
+        about = {name: words for name, words in named.items() if words}
+        groups = [self._before_after(part) for part in self.summary.partition_by("subset", maintain_order=True)]
+        notes = [_METHOD, _IN_SAMPLE, labels_note(self.labels.values())]
+        caption = "In-sample means of each measure for original queries (before) and reformulations (after), by subset"
+        means = Table("subsets", caption, _BEFORE_AFTER, groups, notes)
+        what = [listed([f"{name}: {words}" for name, words in about.items()])] if about else []
+        series = {subset: self._intervals(self.summary.filter(subset=subset)) for subset in self.chosen}
+        title = "In-sample change of the means from original queries to reformulations"
+        drawn = self._change_figure("subsets-change", title, series)
+        body = [*what, self.files.table(means, self.summary), figures(drawn)]
+        return Section("subsets", "In-sample means before and after reformulation", body)
+
+    def _held_out(self, headline: pl.DataFrame) -> Section:
+        """The held-out means of the chosen subsets, with the in-sample change; the chart has the main subset."""
+        chosen = headline.filter(pl.col("subset").is_in(self.chosen))
+        beside = {"words": "by words", "ranks": "by ranks", "in_sample": "in-sample", "all_candidates": "random"}
+        groups = []
+        for part in chosen.partition_by("subset", maintain_order=True):
+            rows = [
+                [self.labels[row["measure"]], row["figures"]]
+                + _means(row, "held_out_queries" if row["figures"] == HELD_OUT else "queries")
+                + [n.change(row[f"{name}_change"]) for name in beside]
+                for row in part.rows(named=True)
+            ]
+            groups.append(Group(_subset_line(part), rows if part["pairs"].sum() else []))
+        head = columns("measure", "figures", "before", "after", "change", "95% interval", *beside.values())
+        notes = [_METHOD, _HELD_OUT, labels_note(self.labels.values())]
+        if (chosen["figures"] == IN_SAMPLE).any():
+            notes.insert(2, _ONLY_IN_SAMPLE)
+        caption = "Held-out means of each measure for original queries (before) and reformulations (after), by subset"
+        given = Table("held-out", caption, head, groups, notes)
+        part = chosen.filter(subset=self.main)
+        series = {HELD_OUT: self._intervals(part.filter(figures=HELD_OUT))}
+        for name, label in (("words", "by words"), ("ranks", "by ranks"), ("in_sample", IN_SAMPLE)):
+            own = {column: pl.col(f"{name}_{column}") for column in ("change", "low", "high")}
+            series[label] = self._intervals(part.with_columns(**own))
+        title = f"Subset {self.main}: change of the means from original queries to reformulations"
+        drawn = self._change_figure("held-out-change", title, series)
+        body = [self.files.table(given, chosen), figures(drawn)]
+        return Section("held-out", "Means on held-out data, before and after reformulation", body)
+
+    def _before_after(self, part: pl.DataFrame, line: str = "") -> Group:
+        """A row for each measure, under a line that names the subset; no rows if there is no pair."""
+        rows = [
+            [
+                self.labels[row["measure"]],
+                row["pairs"],
+                *_means(row),
+                *(row[name.replace(" ", "_")] for name in _COUNTS),
+            ]
+            for row in part.rows(named=True)
+        ]
+        return Group(line or _subset_line(part), rows if part["pairs"].sum() else [])
+
+    def _intervals(self, rows: pl.DataFrame) -> list[Interval | None]:
+        found = {row["measure"]: row for row in rows.iter_rows(named=True) if row["change"] is not None}
+        ends = {name: (row["low"], row["high"]) if row["queries"] >= FEWEST else () for name, row in found.items()}
+        changes = {name: Interval(row["change"], *ends[name]) for name, row in found.items()}
+        return [changes.get(name) for name in self.labels]
+
+    def _change_figure(self, name: str, title: str, series: Mapping[str, list[Interval | None]]) -> Markup:
+        told = {name: column for name, column in series.items() if any(column)}
+        if not told:
+            return Markup()
+        words = (
+            "The change of the mean of each measure from original query to reformulation, in percent, with 95% "
+            f"intervals. Shown: {', '.join(told)}."
+        )
+        about = About(name, title, words)
+        drawn = dots(about, list(self.labels.values()), told, "change, in % of the mean of the original queries")
+        return self.files.chart(about, drawn, "With 95% intervals.")
 
     def _against(self) -> Section:
         """Compare with selection by effectiveness only; one test for each measure, corrected over all measures."""
@@ -450,10 +626,10 @@ class _Report:
         ps: dict[str, float] = {}
         tables, agree = [], 0
         for name, direction in self.directions.items():
-            rows = against_effectiveness(allowed, self.main, self.choice.effectiveness, self.directions, [name])
-            tables.append(against_table(rows, {name: direction}, self.bounds))
-            agree = int(rows.get_column("agree").sum())
-            there = rows.select(f"other_{column_of(name)}", f"chosen_{column_of(name)}").drop_nulls()
+            pairs = against_effectiveness(allowed, self.main, self.choice.effectiveness, self.directions, [name])
+            tables.append(against_table(pairs, {name: direction}, self.bounds))
+            agree = int(pairs.get_column("agree").sum())
+            there = pairs.select(f"other_{column_of(name)}", f"chosen_{column_of(name)}").drop_nulls()
             if len(there):
                 # If zero is the best value of a measure, absolute values are compared and lower is better.
                 to_zero = direction is Direction.ZERO
@@ -467,57 +643,356 @@ class _Report:
             p=pl.Series([ps.get(name) for name in found["measure"]], dtype=pl.Float64),
             p_holm=pl.Series([corrected.get(name) for name in found["measure"]], dtype=pl.Float64),
         )
-        return against_section(self.files, tested, self.labels, self.main, self.choice.effectiveness, agree)
+        rows = []
+        for row in tested.iter_rows(named=True):
+            means = [n.mean(row[f"{which}_mean"]) for which in ("old", "other", "chosen")]
+            figures = [n.change(row["change"]), n.interval_of(row), n.p_value(row["p"]), n.p_value(row["p_holm"])]
+            rows.append([self.labels[row["measure"]], row["queries"], *means, *figures])
+        names = ("original", "by effectiveness", "chosen", "change", "95% interval", "p", "p (Holm)")
+        head = columns("measure", "queries", *names)
+        note = (
+            f"By effectiveness: the candidate with the best value of {self.choice.effectiveness} for each query; of "
+            "several such candidates, the first. Chosen: the candidate that the selector chose. Change: the relative "
+            "change of the mean from the column 'by effectiveness' to the column 'chosen', in percent. p: the null "
+            "hypothesis is that the mean difference is 0. p (Holm): p after Holm's correction for the number of "
+            "measures."
+        )
+        caption = (
+            "Means for the original queries, for candidates selected by effectiveness alone, and for the selected pairs"
+        )
+        given = table("against-effectiveness", caption, head, rows, note, labels_note(self.labels.values()))
+        most = max(tested.get_column("queries").to_list(), default=0)
+        intro = paragraph(
+            f"For every query of the subset {self.main}, the table compares the selected candidate with the candidate "
+            f"that has the best value of {self.choice.effectiveness}. For the column 'by effectiveness', candidates "
+            f"are selected by effectiveness alone, as in the dataset Matches Made in Heaven. For {agree:,} of "
+            f"{most:,} queries, the selected candidate is also the candidate in the column 'by effectiveness'."
+        )
+        return Section("against", "Against effectiveness alone", [intro, self.files.table(given, tested)])
 
-    def _across(self) -> Iterator[Section]:
-        """Yield the section on the chosen pairs with other rankers, if the build has any."""
+    def _across(self) -> Section | None:
+        """Figure 1 of Refairmulate: the chosen pairs with other rankers; None if the build has no such ranker."""
         if not any(name.startswith(CROSS) for name in self.outcomes):
-            return
+            return None
         chosen = self.results.chosen_keys(self.chosen)
         rankers = self.results.scores_under(chosen)
-        if rankers:
-            found = cross_table(chosen, rankers, self.directions, self.chosen, self.bounds)
-            yield cross_section(self.files, found, self.labels, self.ranker, list(self.stage.across))
+        if not rankers:
+            return None
+        found = cross_table(chosen, rankers, self.directions, self.chosen, self.bounds)
+        groups = []
+        for part in found.partition_by("ranker", "subset", maintain_order=True):
+            row = part.row(0, named=True)
+            lost = f"; not scored by this ranker: {row['no_original']:,} originals, {row['no_variant']:,} variants"
+            line = f"{row['ranker']}, {row['subset']}: {row['chosen']:,} pairs"
+            groups.append(self._before_after(part, line + (lost if row["no_original"] or row["no_variant"] else "")))
+        notes = [_METHOD, labels_note(self.labels.values(), self.ranker)]
+        caption = f"Means of each measure for the selected pairs, with rankers other than {self.ranker}"
+        given = Table("cross-ranker", caption, _BEFORE_AFTER, groups, notes)
+        role = (
+            f". The selection of the pairs also used the results of {', '.join(self.stage.across)}"
+            if self.stage.across
+            else ", which was not used to select the pairs"
+        )
+        intro = paragraph(
+            f"The pairs were selected by the results of {self.ranker}. In this section, the original query and the "
+            f"reformulation of each pair are searched with another ranker{role}."
+        )
+        drawn = []
+        for part in found.partition_by("subset", maintain_order=True):
+            subset, names = part.item(0, "subset"), part.get_column("ranker").unique(maintain_order=True)
+            series = {name: self._intervals(part.filter(ranker=name)) for name in names}
+            title = f"Subset {subset}, other rankers: change of the means from original queries to reformulations"
+            drawn.append(self._change_figure(slug(subset, self.files.charts, "cross-ranker"), title, series))
+        return Section("rankers", "Other rankers", [intro, self.files.table(given, found), figures(*drawn)])
 
-    def _side(self, measure: str) -> Side:
-        return Side(measure, self.labels[measure], self.directions[measure])
+    def _improved(self) -> Section:
+        """Figure 2 of Refairmulate: the sorted gains of the queries, and the shares that improve and worsen."""
+        gains = {name: query_gains(self.pairs, self.main, name) for name in self.directions}
+        shares = shares_of(gains, self.choice.tolerance)
+        rows, drawn = [], []
+        for row in shares.iter_rows(named=True):
+            cells = [text for side in _QUERIES for text in _shares(row, side)[1:]]
+            rows.append([self.labels[row["measure"]], row["queries"], *cells])
+            if row["queries"]:
+                drawn.append(self._improved_figure(row, gains[row["measure"]]))
+        labels_of = [label for side in _QUERIES for label in (side.replace("_", " "), "95% interval")]
+        head = columns("measure", "queries", *labels_of)
+        note = (
+            "Each percentage is a share of the queries in the column 'queries', with a 95% Wilson interval. The gain "
+            "of a query with several reformulations is the mean of their gains."
+        )
+        caption = f"Queries of the subset {self.main} that the reformulation improves, leaves unchanged or worsens"
+        given = table("improved-worsened", caption, head, rows, note, labels_note(self.labels.values()))
+        return Section(
+            "improved-worsened", "Improved and worsened queries", [self.files.table(given, shares), figures(*drawn)]
+        )
+
+    def _improved_figure(self, row: Row, gains: Floats) -> Markup:
+        label = self.labels[row["measure"]]
+        said = {side: side.partition("_")[0] for side in _QUERIES}
+        improved, unchanged, worsened = (f"{said[side]} {n.share(row[f'{side}_share'])}" for side in _QUERIES)
+        words = f"{improved}, {unchanged}, {worsened} of {row['queries']:,} queries."
+        told = (
+            f"For each query, the chart shows the gain of the reformulation over the original query in {label}. The "
+            f"gains are sorted from the highest to the lowest. A gain above zero is an improvement. {words}"
+        )
+        about = About(slug(row["measure"], self.files.charts, "improved-worsened"), f"Gains on {label}", told)
+        return self.files.chart(about, sorted_gains(about, gains, "gain", [improved, worsened]), words)
 
     def _tradeoff(self) -> Section:
-        effectiveness, lean = self.choice.effectiveness, self.choice.lean
-        if lean is None or lean == effectiveness:
-            methods = method_table(self.pairs, self.main, {effectiveness: self.directions[effectiveness]}, self.bounds)
-            return methods_section(self.files, methods, self._side(effectiveness), self.main)
-        both = {name: self.directions[name] for name in (effectiveness, lean)}
-        methods = method_table(self.pairs, self.main, both, self.bounds)
-        clouds, words = clouds_of(self.pairs, self.main, effectiveness, lean, self.seed)
-        sides = self._side(effectiveness), self._side(lean)
-        return tradeoff_section(self.files, clouds, words, methods, sides, self.main)
+        """Effectiveness against lean: pairs as points, and the means of each method; or effectiveness alone."""
+        sides = [name for name in dict.fromkeys([self.choice.effectiveness, self.choice.lean]) if name is not None]
+        methods = method_table(self.pairs, self.main, {name: self.directions[name] for name in sides}, self.bounds)
+        if len(sides) == 1:
+            return Section("methods", "Methods", self._method_tables(methods, sides))
+        effectiveness, lean = (self.labels[name] for name in sides)
+        clouds, words = clouds_of(self.pairs, self.main, sides[0], sides[1], self.seed)
+        told = (
+            "Each point is a pair of an original query and its reformulation. Points further right are better by "
+            f"{lean}; higher points are better by {effectiveness}. {words}"
+        )
+        about = About("tradeoff", "Gains in effectiveness and in lean (a gain in lean is less lean)", told)
+        drawn = scatter(about, clouds, f"gain on {lean}", f"gain on {effectiveness}", size=3, opacity=0.55, zero=True)
+        charts = figures(self.files.chart(about, drawn, words), self._method_figure(methods, sides))
+        return Section("trade-off", "Effectiveness and lean", [charts, *self._method_tables(methods, sides)])
 
-    def _refined(self, rankers: Mapping[str, pl.DataFrame]) -> Section:
+    def _method_figure(self, methods: pl.DataFrame, sides: Sequence[str]) -> Markup:
+        """A chart of the means of each method: of all its candidates, and of their original queries."""
+        labels = [self.labels[side] for side in sides]
+        every = methods.unique(["method", "measure"], keep="first", maintain_order=True)
+        y, x = (every.filter(measure=side).select("method", "old_mean", "new_mean") for side in sides)
+        both = x.join(y, on="method", suffix="_y", maintain_order="left").drop_nulls()
+        if not len(both):
+            return Markup()
+        old_x, new_x, old_y, new_y = (column.to_numpy() for column in both.drop("method").iter_columns())
+        rows = both.drop("method").rows()
+        moves = [Line("", np.array([row[0], row[1]]), np.array([row[2], row[3]]), 4, 1) for row in rows]
+        front = front_of(new_x, new_y, self.directions[sides[1]], self.directions[sides[0]])
+        groups = [Points("after", new_x, new_y, _short(both["method"].to_list())), Points("before", old_x, old_y)]
+        lines = [*moves, *([Line("Pareto front", new_x[front], new_y[front], 2)] if len(both) > 1 else [])]
+        told = (
+            f"For each method, the chart shows the means of {labels[0]} and {labels[1]} before (original "
+            "queries) and after (all candidate reformulations of the method)."
+        )
+        about = About("methods", f"Means of {labels[0]} and {labels[1]} before and after, by method", told)
+        drawn = scatter(about, groups, f"mean of {labels[1]}", f"mean of {labels[0]}", lines, size=5)
+        words = (
+            "The means of a method are over all its candidates, including those that were not selected. Thin lines "
+            "connect the mean of the original queries (before) with the mean of their candidates (after). The thick "
+            "line is the Pareto front."
+        )
+        return self.files.chart(about, drawn, words)
+
+    def _method_tables(self, methods: pl.DataFrame, sides: Sequence[str]) -> list[Markup]:
+        """How often each method is chosen, and the effect of its candidates (all, and chosen) on each measure."""
+        found = methods.unique("method", keep="first", maintain_order=True)
+        rows = [
+            [row["method"], n.count(row["pairs"]), n.count(row["method_queries"]), *_shares(row, "won")]
+            for row in found.iter_rows(named=True)
+        ]
+        head = columns("method", "candidates", "queries", "chosen for", "share", "95% interval", kind=CODE)
+        note = (
+            "Queries: the number of queries that the method reformulated. Chosen for: the number of these queries for "
+            f"which a reformulation by the method is in the subset {self.main}. Share: the number 'chosen for' "
+            "divided by the number of queries, with a 95% Wilson interval."
+        )
+        shares = found.select("method", "pairs", "method_queries", "won", "won_share", "won_low", "won_high")
+        caption = "Number of queries for which a reformulation by the method was selected"
+        used = self.files.table(table("methods-chosen", caption, head, rows, note), shares)
+        groups = []
+        for side in sides:
+            parts = methods.filter(measure=side).partition_by("method", maintain_order=True)
+            lines = []
+            for part in parts:
+                cells = [text for row in part.rows(named=True) for text in (n.count(row["pairs"]), *_means(row))]
+                lines.append([part.item(0, "method"), *cells])
+            groups.append(Group(self.labels[side], lines))
+        values = ("before", "after", "change", "95% interval")
+        head = columns("method", "candidates", *values, "chosen", *values, kind=CODE)
+        note = (
+            "The column 'candidates' and the four columns after it are for all candidate reformulations of a method. "
+            "The column 'chosen' and the four columns after it are for the candidates of the method that were chosen. "
+            "The intervals treat the queries as a random sample."
+        )
+        caption = "Means of each measure before and after reformulation, by method"
+        return [used, self.files.table(Table("methods", caption, head, groups, [note]), methods)]
+
+    def _outcomes(self, found: pl.DataFrame) -> Section:
+        """The nine outcomes, among all candidates and among the chosen."""
+        given = self.stage.selector.settings()
+        sides = [named_measures(given.get(name, []), self.directions) for name in ("effectiveness", "bias")]
+        measures = joined(sides[0] or (self.choice.effectiveness,))
+        if sides[1]:
+            measures = f"{measures} for effectiveness and {joined(sides[1])} for lean"
+        groups = []
+        for part in found.partition_by("of", maintain_order=True):
+            cells = {}
+            for row in part.iter_rows(named=True):
+                share = f"{n.share(row['share'])} {n.share_interval(row['low'], row['high'])}"
+                cells[row["outcome"]] = f"{n.count(row['pairs'])} = {share}"
+            rows = [[words, *(cells[f"{side}-{lean}"] for lean in _COLUMNS)] for side, words in _ROWS.items()]
+            groups.append(Group(f"{part.item(0, 'of')}: {part.item(0, 'n'):,} pairs", rows))
+        note = (
+            f"A pair is an original query and its reformulation. The outcome of a pair is decided by {measures}. Each "
+            "cell has the number of pairs with this outcome, their share of all pairs, and the 95% interval of the "
+            "share."
+        )
+        shown = Table("outcomes", "Nine outcomes", columns("", *_COLUMNS.values()), groups, [note])
+        return Section("outcomes", "Outcomes", [self.files.table(shown, found)])
+
+    def _refined(self) -> Section:
         """Return the tables of RePair, over all queries and all candidates, also those in no box (subset of pairs)."""
-        measure, resources = self.choice.effectiveness, self.build.resources
+        measure = self.choice.effectiveness
         direction = self.directions[measure]
-        judged = resources.judgements.table if resources.collection.has_judgements else None
-        queries = queries_table(
-            pl.DataFrame(pl.from_arrow(resources.queries.table)), len(resources.doc_ids),
-            None if judged is None else pl.DataFrame(pl.from_arrow(judged)),
-        )  # fmt: skip
+        allowed = self.stage.allowed_parts(self.pairs)
+        hardest = best_of(allowed, measure, direction)
+        rankers = self.results.scores_under(hardest, HARD) or self.results.scores_under(hardest)
         every = self.stage.allowed_parts(query_parts(self.results.store, self.outcomes["scores"].manifest))
         missing = str(self.stage.selector.settings().get("missing", "drop"))
         originals = every.filter(pl.col("method") == ORIGINAL).map([column_of(measure)], lambda part: part)
-        values = originals.get_column(column_of(measure)).to_numpy()
 
         def best(scores: pl.DataFrame) -> pl.DataFrame:
             table = agg_all(with_originals(scores), measure, self.ranker, direction, missing).table
             return best_candidates(table).select("value", "value_")
 
-        found = Refined(
-            queries,
-            refined_table(self.pairs, values, self.chosen, measure, direction, self.bounds[measure]),
-            buckets_of(every.map([*COLUMNS, column_of(measure)], best)),
-            hard_table(self.stage.allowed_parts(self.pairs), rankers, measure, direction),
+        buckets = buckets_of(every.map([*COLUMNS, column_of(measure)], best))
+        body = [
+            heading("The queries"), self._queries(),
+            heading("Refined queries"), self._boxes(originals.get_column(column_of(measure)).to_numpy(), measure),
+            heading("Originals in buckets"), self._buckets(buckets, measure),
+            heading("Hard queries"), self._hard(hard_table(allowed, rankers, measure, direction), measure),
+        ]  # fmt: skip
+        return Section("refined", "Refined and hard queries, as in the RePair paper", body)
+
+    def _queries(self) -> Markup:
+        """Table 2 of RePair."""
+        resources = self.build.resources
+        judged = resources.judgements.table if resources.collection.has_judgements else None
+        found = queries_table(
+            pl.DataFrame(pl.from_arrow(resources.queries.table)), len(resources.doc_ids),
+            None if judged is None else pl.DataFrame(pl.from_arrow(judged)),
+        )  # fmt: skip
+        row = found.row(0, named=True)
+        head = columns("collection", "queries", "mean words", "documents", "judgements per query", "users", kind=CODE)
+        cells = [public_text(resources.collection.id), row["queries"], n.mean(row["mean_words"], 2), row["documents"]]
+        cells += [n.mean(row["judgements"], 2), row["users"]]
+        caption = "Statistics of the collection, as in Table 2 of the RePair paper"
+        return self.files.table(table("queries", caption, head, [cells]), found)
+
+    def _boxes(self, originals: Floats, measure: str) -> Markup:
+        """Table 4 of RePair; ``originals`` are the values of all originals."""
+        direction, bounds = self.directions[measure], self.bounds[measure]
+        found = refined_table(self.pairs, originals, self.chosen, measure, direction, bounds)
+        head = columns("box", "originals", "mean of all", "refined", "share", "95% interval", "mean words", "before",
+                       "after", "change", "95% interval", "value 1", "share", "95% interval", kind=CODE)  # fmt: skip
+        rows = [
+            [row["box"], n.count(row["originals"]), n.mean(row["all_mean"]), *_shares(row, "refined"),
+             n.mean(row["mean_words"], 2), *_means(row, "refined"), *_shares(row, "oracles")]
+            for row in found.iter_rows(named=True)
+        ]  # fmt: skip
+        note = (
+            "Candidates are reformulations of an original query; a box is a subset of the candidates. Refined: number "
+            "of original queries that have a candidate in the box. The columns 'mean words', 'before', 'after' and "
+            "'change' are for these original queries only. If several candidates of an original query are in the box, "
+            f"only the candidate with the best {measure} is used. Mean words: mean number of words of the used "
+            f"candidates. After: mean {measure} of the used candidates. Value 1: number of used candidates with a "
+            f"{measure} of 1. Each share is a share of all original queries, with its 95% Wilson interval."
         )
-        return refined_section(self.files, found, measure, self.ranker, public_text(resources.collection.id))
+        caption = f"Boxes (subsets of the candidates) by {measure}, as in Table 4 of the RePair paper"
+        return self.files.table(table("boxes", caption, head, rows, note), found)
+
+    def _buckets(self, found: pl.DataFrame, measure: str) -> Markup:
+        if not len(found):
+            return paragraph("No original query has a candidate reformulation.")
+        rows = [
+            [n.count(row["bucket"]), n.count(row["queries"]), n.mean(row["old_mean"]), n.mean(row["new_mean"])]
+            for row in found.iter_rows(named=True)
+        ]
+        caption = (
+            f"Mean {measure} of the original queries, in buckets with equal numbers of queries (bucket 1: "
+            "lowest values)"
+        )
+        note = (
+            f"The best candidate of an original query has the best {measure} of all candidates of this query, "
+            f"selected or not. The column 'best candidates' has the mean {measure} of the best candidates."
+        )
+        given = table("buckets", caption, columns("bucket", "queries", "originals", "best candidates"), rows, note)
+        told = (
+            f"Each bucket contains original queries with similar {measure}. For each bucket, the bars show the mean "
+            f"{measure} of the original queries and the mean {measure} of their best candidates."
+        )
+        about = About("buckets", f"Mean {measure} of original queries and best candidates, by bucket", told)
+        series = {"originals": found["old_mean"].to_list(), "best candidates": found["new_mean"].to_list()}
+        drawn = bars(about, [f"bucket {row[0]}" for row in rows], series, f"mean {measure}")
+        return figures(
+            tag("div", self.files.table(given, found)),
+            self.files.chart(about, drawn, f"Bucket 1 contains the original queries with the lowest {measure}."),
+        )
+
+    def _hard(self, found: pl.DataFrame, measure: str) -> Markup:
+        ranker = self.ranker
+        head = columns("hard if", "queries", "hard", "share", "95% interval", kind=WORDS)
+        note = (
+            "Only original queries that have a candidate reformulation are counted. A query is hard if it meets the "
+            f"condition in the column 'hard if'. The condition uses values of {measure} from searches with {ranker}. "
+            "Intervals are Wilson intervals."
+        )
+        if "ranker" in found.columns:
+            told = ("scored by both", f"originals, {ranker}", "originals, other", f"best candidates, {ranker}",
+                    "best candidates, other", "improved, other", "share", "95% interval")  # fmt: skip
+            head += [Column("other ranker", CODE), *map(Column, told)]
+            note += (
+                f" The best candidate of a query has the best {measure} with {ranker}. Scored by both: number of hard "
+                f"queries that have values with {ranker} and with the ranker in the column 'other ranker'. The columns "
+                "after 'scored by both' use only these hard queries. The columns 'originals' and 'best candidates' "
+                f"have the mean {measure} with {ranker} and with the other ranker. Improved, other: number of these "
+                f"hard queries whose best candidate has a better {measure} than the original query, both searched "
+                "with the other ranker."
+            )
+        rows = []
+        for row in found.iter_rows(named=True):
+            cells = [_WHICH[row["which"]], n.count(row["queries"]), *_shares(row, "hard")]
+            if "ranker" in row:
+                means = [n.mean(row[f"{name}_mean"]) for name in ("old", "other_old", "new", "other_new")]
+                cells += [row["ranker"], n.count(row["scored"]), *means, *_shares(row, "improved")]
+            rows.append(cells)
+        caption = f"Hard queries by {measure}, as in Table 5 of the RePair paper"
+        return self.files.table(table("hard", caption, head, rows, note), found)
+
+    def _counted(self, found: CountedParts) -> Section:
+        """A table of the share of each part and what it adds to the mean (net), for original and chosen queries."""
+        rows = []
+        for kind, name in found.data.select("kind", "name").unique(maintain_order=True).rows():
+            cells = [f"{kind}: {n.part_name(name)}"]
+            for side in ("original", "chosen"):
+                here = found.data.filter(queries=side, kind=kind, name=name)
+                if not len(here):
+                    cells += ["", "", ""]
+                    continue
+                one = here.row(0, named=True)
+                cells += [n.share(one["share"]), n.share_interval(one["low"], one["high"]), n.mean(one["net"])]
+            rows.append(cells)
+        head = columns("part", "original: share", "95% interval", "net", "chosen: share", "95% interval", "net")
+        caption = (
+            f"How much each kind of counted word contributes to the mean of {found.measure} over "
+            f"{found.queries:,} queries"
+        )
+        who = (
+            ' Each row "who" is a kind of person or thing that counted words refer to. The net values of the rows '
+            '"who" '
+            "also add up to the mean of the measure. The values of these rows are corrected for known errors of the "
+            "model."
+            if "who" in found.data["kind"].to_list()
+            else ""
+        )
+        intro = paragraph(
+            f'A model ({found.resolver}) estimates all values. Each row "why" is a reason why counted words are in the '
+            "results. Net: what the words of a row add to the mean of the measure. The net values of the rows "
+            f'"why" add up to this mean.{who} The row "on topic" includes stereotypes, because too few stereotypes are '
+            "labeled for a separate estimate."
+        )
+        shown = self.files.table(table("counted", caption, head, rows), found.data)
+        return Section("counted", "What the measure of lean counts", [intro, shown])
 
     def _examples(self) -> Section:
         effectiveness, lean = self.choice.effectiveness, self.choice.lean or self.choice.effectiveness
@@ -537,4 +1012,20 @@ class _Report:
                 rest, by, worst=True, shown=shown
             ),
         }  # fmt: skip
-        return examples_section(self.files, tables, {name: self.labels[name] for name in shown})
+        head = [Column("original", QUOTE), Column("reformulated", QUOTE), Column("method", CODE)]
+        head += [Column(label) for label in (self.labels[name] for name in shown)]
+        body = [
+            paragraph(
+                "A pair is an original query and its reformulation. The tables list the pairs with the largest gains "
+                "and losses, which are not typical. Scores are given as: score of the original query → score of the "
+                "reformulation."
+            )
+        ]
+        for number, (caption, rows) in enumerate(tables.items(), 1):
+            cells = [
+                [row["original_text"], row["text"], row["method"]]
+                + [f"{n.mean(row[old_column(name)], 3)} → {n.mean(row[new_column(name)], 3)}" for name in shown]
+                for row in rows.iter_rows(named=True)
+            ]
+            body.append(self.files.table(table(f"examples-{number}", caption, head, cells)))
+        return Section("examples", "Examples", body)

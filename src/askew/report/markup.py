@@ -121,6 +121,24 @@ def p_value(value: float | None) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
+_PARTS = {
+    "offtopic": "off topic",
+    "asked": "asked for",
+    "warranted": "on topic",
+    "ontopic": "on topic or asked for",
+    "real": "a real person",
+    "fictional": "a fictional character",
+    "generic": "people in general",
+    "name": "part of a name",
+    "other": "no person",
+}
+
+
+def part_name(name: str) -> str:
+    """The name of a part of a measure of lean on pages."""
+    return _PARTS.get(name, name)
+
+
 def _absent(value: float | None) -> bool:
     return value is None or not math.isfinite(value)
 

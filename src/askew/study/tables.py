@@ -84,7 +84,7 @@ def measure_notes(asked: Sequence[MeasureRequest]) -> list[str]:
 
 def parts_table(found: Decomposition, place: int) -> Table:
     """The parts of one measure; ``place`` is the number of the measure, from 1."""
-    from askew.pairs.sections import part_name
+    from askew.report.markup import part_name
 
     plain = found.table()
     names = [f"{one.kind}: {part_name(one.name)}" for one in found.parts]
