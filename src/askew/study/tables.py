@@ -12,6 +12,7 @@ from askew.measures.measure import MeasureReport
 from askew.measures.requested import is_signed, listed
 from askew.measures.statistics.intervals import STUDENTIZED
 from askew.report.charts import About, Interval, dots
+from askew.report.markup import part_name
 from askew.report.page import slug
 from askew.report.table import NAME, Column, Table, table
 
@@ -84,8 +85,6 @@ def measure_notes(asked: Sequence[MeasureRequest]) -> list[str]:
 
 def parts_table(found: Decomposition, place: int) -> Table:
     """The parts of one measure; ``place`` is the number of the measure, from 1."""
-    from askew.report.markup import part_name
-
     plain = found.table()
     names = [f"{one.kind}: {part_name(one.name)}" for one in found.parts]
     rows = [[name, *row[1:]] for name, row in zip(names, plain.rows, strict=True)]
