@@ -176,11 +176,11 @@ def only_queries(run: Run, wanted: list[str]) -> Run:
     return Run(run.name, kept, notes, run.may_repeat, whole)
 
 
-def note_on_ranks(run: Run) -> str | None:
+def note_on_ranks(run: Run) -> list[str]:
     """A note if the rank column contradicts the scores. As in trec_eval, only the scores determine the order."""
     lines = run.lines
     if lines["rank"].null_count() == lines.height:
-        return None
+        return []
     ranked = lines.select(
         "query_id", rank=pl.col("rank").cast(pl.Float64, strict=False), score=pl.col("score").cast(pl.Float64)
     )
@@ -188,8 +188,8 @@ def note_on_ranks(run: Run) -> str | None:
     score = pl.col("score").cast(pl.Float32)
     wrong = ranked.filter((score > score.shift(1)).over("query_id"))["query_id"].n_unique()
     if wrong == 0:
-        return None
-    return (
+        return []
+    return [
         f"{run.name}: in {wrong} queries the rank column disagrees with the scores; "
         "ordered by score, as trec_eval does (order='file' keeps the order of the lines)"
-    )
+    ]

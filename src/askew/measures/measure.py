@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
 from pathlib import Path
@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from askew.core import defaults
 from askew.core import plugins as registry
-from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.errors import ConfigError, DataError, check_name
 from askew.core.files import check_file
 from askew.core.groups import Groups, GroupsLike, resolver_id
 from askew.core.lexicon import Lexicon
 from askew.core.measure import Measure
 from askew.core.protocols import DocMentions, Inputs, Judgements
-from askew.core.ranking import ORDERS, Floats, Rankings
+from askew.core.ranking import ORDERS, Flags, Floats, Rankings
 from askew.core.store.store import Store
 from askew.data.collection import Collection, open_collection
 from askew.data.judgements import QrelsFile
@@ -32,7 +32,7 @@ from askew.measures.catalogue import Catalogue, MeasureRequest, Preset, find_pre
 from askew.measures.common import MISSING, documents_read, known_to, way_of_reading
 from askew.measures.counts import DocumentSource, Progress, count_needed, gather_texts
 from askew.measures.decompose import Decomposition, decomposable, decompose_run
-from askew.measures.effectiveness import NO_RELEVANT, UNANSWERED, UNJUDGED
+from askew.measures.effectiveness import NO_RELEVANT, UNANSWERED, UNJUDGED, relevance_level
 from askew.measures.lists import (
     QrelsLike,
     RunLike,
@@ -42,13 +42,6 @@ from askew.measures.lists import (
     named_runs,
     note_on_ranks,
     only_queries,
-)
-from askew.measures.query_notes import (
-    judgement_notes,
-    left_out_by_judgements,
-    note_on_grades,
-    unanswered_note,
-    without_relevant,
 )
 from askew.measures.relevance import RelevanceSource
 from askew.measures.requested import (
@@ -72,15 +65,10 @@ from askew.report.table import NAME, Cell, Column, Estimate, Table, TableView, t
 def as_runs(runs: RunLike | Sequence[RunLike] | Mapping[str, RunLike]) -> Sequence[RunLike] | Mapping[str, RunLike]:
     """Return a sequence or mapping of runs. ``{query: {document: score}}`` is one run, ``{name: run}`` several."""
     if isinstance(runs, Mapping):
-        return [runs] if _is_run(runs) else runs
-    if isinstance(runs, Sequence) and not isinstance(runs, str):
-        return runs
-    return [runs]
-
-
-def _is_run(given: Mapping[str, object]) -> bool:
-    found = next(iter(given.values()), None)
-    return isinstance(found, Mapping) and all(isinstance(score, Real) for score in found.values())
+        first = next(iter(runs.values()), None)
+        is_run = isinstance(first, Mapping) and all(isinstance(score, Real) for score in first.values())
+        return [runs] if is_run else runs
+    return runs if isinstance(runs, Sequence) and not isinstance(runs, str) else [runs]
 
 
 def parts_of(collection: object, docs: object, qrels: QrelsLike | None) -> tuple[object, QrelsLike | None]:
@@ -176,18 +164,16 @@ class MeasureReport(TableView):
         """One row per run and measure: mean, 95% interval, n, and the method of the interval."""
         # The name of a file may not be UTF-8; Arrow stores nothing else.
         rows = [
-            {
-                "run": run.name.encode("utf-8", "replace").decode(),
-                "measure": one.text,
-                **asdict(self.mean(run, one)),
-                "signature": one.signature,
-            }
+            {"run": run.name.encode("utf-8", "replace").decode(), "measure": one.text, **self._figures(run, one)}
             for run in self.runs
             for one in self.asked
         ]
-        return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64}).rename(
-            {"method": "interval"}
-        )
+        return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64})
+
+    def _figures(self, run: RunScores, one: MeasureRequest) -> dict[str, Any]:
+        figures = asdict(self.mean(run, one))
+        figures["interval"] = figures.pop("method")
+        return {**figures, "signature": one.signature}
 
     def to_pandas(self) -> Any:
         """As ``to_polars``, for pandas, which must be installed."""
@@ -214,32 +200,18 @@ class MeasureReport(TableView):
         """The report as JSON values."""
         runs = []
         for run in self.runs:
-            entry: dict[str, Any] = {"run": run.name, "measures": {}}
-            for asked in self.asked:
-                found = self.mean(run, asked)
-                entry["measures"][asked.text] = {
-                    "mean": found.mean,
-                    "low": found.low, "high": found.high, "n": found.n,
-                    "interval": found.method,
-                    "signature": asked.signature,
-                }  # fmt: skip
+            entry = {"run": run.name, "measures": {one.text: self._figures(run, one) for one in self.asked}}
             if per_query:
-                entry["per_query"] = _per_query(run, self.asked)
+                columns = {one.text: run.values[one.text].tolist() for one in self.asked}
+                entry["per_query"] = {
+                    query: {text: column[row] for text, column in columns.items() if not math.isnan(column[row])}
+                    for row, query in enumerate(run.query_ids)
+                }
             runs.append(entry)
         return {"runs": runs, **({"parts": [one.to_dict() for one in self.parts]} if self.parts else {})}
 
 
-def _per_query(run: RunScores, asked: Sequence[MeasureRequest]) -> dict[str, dict[str, float]]:
-    columns = {a.text: run.values[a.text].tolist() for a in asked}
-    return {
-        query: {text: column[row] for text, column in columns.items() if not math.isnan(column[row])}
-        for row, query in enumerate(run.query_ids)
-    }
-
-
 # The steps of ``measure``: choose the measures, read the files, restrict to queries, count, score. Each returns values.
-
-_NOTHING = "nothing can be measured; give docs= for measures of lean, or qrels= for measures of effectiveness"
 
 
 def choose_measures(
@@ -250,9 +222,7 @@ def choose_measures(
     ``measures=None`` is the measures of the preset or the default measures, as far as their inputs are given.
     """
     requested = default_measures(catalogue.preset, qrels, docs) if measures is None else measures
-    if measures is None and not requested:
-        raise ConfigError(_NOTHING)
-    asked = catalogue.complete(requested)
+    asked = [] if measures is None and not requested else catalogue.complete(requested)
     texts = [one.text for one in asked]
     if len(set(texts)) < len(texts):
         raise ConfigError(f"the measure {next(t for t in texts if texts.count(t) > 1)!r} is requested twice")
@@ -264,7 +234,9 @@ def choose_measures(
             notes.append(f"measures left out, because qrels=, docs= or background= is not given: {', '.join(texts)}")
         asked = [one for one in asked if not lacks[one.text]]
         if not asked:
-            raise ConfigError(_NOTHING)
+            raise ConfigError(
+                "nothing can be measured; give docs= for measures of lean, or qrels= for measures of effectiveness"
+            )
     for one in asked:
         one.check()
         if lacks[one.text]:
@@ -316,39 +288,66 @@ def read_runs(
     other = None if background is None else as_run(background, "background", run_format, published)
     judged = None if qrels is None else as_judgements(qrels)
     notes = list(other.notes) if other else []
+    wanted = _wanted_queries(queries, label)
+    answerable: list[str] = []
     if judged is not None:
         notes += judged.notes
         notes += [] if brief else note_on_grades(asked, judged.lines["relevance"].unique())
-    wanted = _wanted_queries(queries, label)
+        answerable = judged.lines["query_id"].unique(maintain_order=True).to_list()
+    if wanted is not None:
+        requested = set(wanted)
+        answerable = [query for query in answerable if query in requested]
+    count_as_zero = any(one.measure.param("unanswered") == "zero" for one in asked)
     unanswered = {}
     for run in read:
-        unanswered[run.name], more = _unanswered_by(run, asked, judged, wanted)
-        notes += more
+        present = set(run.query_ids)
+        absent = [query for query in answerable if query not in present]
+        unanswered[run.name] = absent if count_as_zero else []
+        notes += _unanswered_note(run.name, asked, absent, len(answerable))
     if wanted is not None:
         read = [only_queries(run, wanted) for run in read]
-    if same_queries:
-        _refuse_other_queries(read)
     for run in read:
+        present = set(run.query_ids)
+        # The published script fails if a run lacks a query of the first run.
+        if same_queries and (absent := [query for query in read[0].query_ids if query not in present]):
+            raise DataError(
+                f"run {run.name}: {len(absent)} queries of the run {read[0].name} are not in this run (the first is "
+                f"{absent[0]!r}); this preset needs runs with the same queries"
+            )
         notes += run.notes
         if any(one.measure.param("order") == "score" for one in asked):
-            notes += filter(None, [note_on_ranks(run)])
+            notes += note_on_ranks(run)
     return MeasuredRuns(read, other, judged, unanswered, notes)
 
 
-def _unanswered_by(
-    run: Run, asked: Sequence[MeasureRequest], qrels: QrelsFile | None, wanted: Sequence[str] | None
-) -> tuple[list[str], list[str]]:
-    """The judged queries without a document in a run, if some measure counts them as zero; and a note on them."""
-    if qrels is None:
-        return [], []
-    present = set(run.lines["query_id"].unique().to_list())
-    judged = qrels.lines["query_id"].unique(maintain_order=True).to_list()
-    if wanted is not None:
-        requested = set(wanted)
-        judged = [query for query in judged if query in requested]
-    found = [query for query in judged if query not in present]
-    counts = any(one.measure.param("unanswered") == "zero" for one in asked)
-    return found if counts else [], unanswered_note(run.name, asked, found, len(judged))
+def note_on_grades(asked: Sequence[MeasureRequest], grades: Iterable[int]) -> list[str]:
+    """A note on the grades that count as relevant, if there are several above zero and a measure does not name one."""
+    positive = sorted({grade for grade in grades if grade > 0})
+    by_level: dict[int, list[str]] = {}
+    for one in asked if len(positive) > 1 else ():
+        level = one.measure.param("rel") if one.judged else None
+        if isinstance(level, int) and Measure.parse(one.text).param("rel") is None:
+            by_level.setdefault(level, []).append(one.text)
+    return [
+        f"{', '.join(texts)}: grades of {level} or more count as relevant, and the judgements have grades up to "
+        f"{positive[-1]}; to change this, set rel, as in "
+        f"{Measure.parse(texts[0])(rel=next(grade for grade in positive if grade != level)).text}"
+        for level, texts in by_level.items()
+    ]
+
+
+def _unanswered_note(name: str, asked: Sequence[MeasureRequest], unanswered: Sequence[str], judged: int) -> list[str]:
+    """A note on judged queries for which a run has no document."""
+    ways = {one.measure.param("unanswered") for one in asked} - {None}
+    if not unanswered or not ways:
+        return []
+    what = f"{name}: no document for {len(unanswered)} of {judged} judged queries, such as {unanswered[0]!r}"
+    if "zero" in ways:
+        return [
+            f"{what}: their effectiveness is 0 and their lean is missing. If they were not searched, leave them out: "
+            "name the searched queries with queries=, or set unanswered='absent'"
+        ]
+    return [f"{what}: left out (unanswered='zero': their effectiveness is 0)"]
 
 
 @dataclass(frozen=True)
@@ -430,7 +429,9 @@ def score_runs(
         for one in asked:
             found = given.scorer.values(whole if one.judged else lean, [one])[one.text]
             if np.isnan(found).all() and one.text not in undefined:
-                undefined[one.text] = _undefined(run.name, one, len(found), whole.judgements)
+                bare = 0 if whole.judgements is None else without_relevant(one, whole.judgements)
+                why = f"; {bare} have no relevant document (no_relevant='zero' counts them as 0)" if bare else ""
+                undefined[one.text] = f"{run.name}: {one.text} is not defined for any of the {len(found)} queries{why}"
                 if not drop_undefined or len(undefined) == len(asked):
                     raise DataError(undefined[one.text])
             scores.values[one.text] = np.append(found, np.full(len(lists) - len(found), np.nan))
@@ -446,15 +447,48 @@ def score_runs(
             notes += _undefined_notes(scores, defined, len(lists), judged, answered)
             notes += _missing_notes(scores.name, defined, lean)
         if judged is not None:
-            notes += judgement_notes(scores.name, defined, judged, answered)
+            notes += _judgement_notes(scores.name, defined, judged, answered)
     left_out = [f"left out: {why}" for why in undefined.values()]
     return MeasureReport(defined, runs, [*notes, *left_out], mean_digits, left_out=left_out)
 
 
-def _undefined(name: str, one: MeasureRequest, queries: int, judged: Judgements | None) -> str:
-    bare = without_relevant(one, judged) if one.judged and judged is not None else 0
-    why = f"; {bare} have no relevant document (no_relevant='zero' counts them as 0)" if bare else ""
-    return f"{name}: {one.text} is not defined for any of the {queries} queries{why}"
+def without_relevant(asked: MeasureRequest, judged: Judgements) -> int:
+    """The number of judged queries without a relevant document, if the measure needs one; otherwise 0."""
+    return int(_bare(asked, judged).sum())
+
+
+def _bare(asked: MeasureRequest, judged: Judgements) -> Flags:
+    """The judged queries without a relevant document, if the measure needs one."""
+    if not getattr(asked.family, "needs_relevant", False):
+        return np.zeros(len(judged.judged), np.bool_)
+    return judged.judged & (judged.relevant(relevance_level(asked.measure)) == 0)
+
+
+def _judgement_notes(name: str, asked: Sequence[MeasureRequest], judged: Judgements, answered: int) -> list[str]:
+    """Notes on queries without a relevant document and on queries of the run without a judgement."""
+    notes = []
+    counted: dict[tuple[int, str], list[str]] = {}
+    for one in asked:
+        key = without_relevant(one, judged), str(one.measure.param("no_relevant"))
+        counted.setdefault(key, []).append(one.text)
+    for (count, way), texts in counted.items():
+        if count:
+            bare = f"{name}: {count} of {int(judged.judged.sum())} judged queries have no relevant document"
+            measures = ", ".join(texts)
+            notes.append(
+                f"{bare}; these queries are left out of {measures} (no_relevant='zero' counts them as 0)"
+                if way == "absent"
+                else f"{bare}; these queries count as 0 in {measures} (no_relevant='absent' leaves them out)"
+            )
+    if unjudged := int((~judged.judged).sum()):
+        ways = {str(one.measure.param("unjudged")) for one in asked if one.measure.param("unjudged")}
+        bare = f"{name}: {unjudged} of {answered} queries of the run have no judgement"
+        notes.append(
+            f"{bare}; these queries are left out of the measures of effectiveness"
+            if ways == {"absent"}
+            else f"{bare}; the effectiveness of these queries is 0"
+        )
+    return notes
 
 
 def _undefined_notes(
@@ -466,7 +500,11 @@ def _undefined_notes(
         size = len(scores.query_ids) if one.judged else listed
         left = int(np.isnan(scores.values[one.text][:size]).sum())
         if one.judged and judged is not None:
-            left -= left_out_by_judgements(one, judged, answered)
+            param = one.measure.param
+            reported = _bare(one, judged) & (param("no_relevant") == "absent")
+            reported |= ~judged.judged & (param("unjudged") == "absent")
+            reported[answered:] |= param("unanswered") == "absent"
+            left -= int(reported.sum())
         if left > 0:
             notes.append(f"{scores.name}: {one.text} leaves out {left} of {size} queries for which it is not defined")
     return notes
@@ -505,19 +543,6 @@ def _wanted_queries(queries: str | Path | Sequence[str] | None, label: str | Non
         raise DataError(f"queries {queries}: no query has the label {label!r}; {also}")
     pairs = zip(table["query_id"].to_pylist(), table["label"].to_pylist(), strict=True)
     return [query for query, found in pairs if found == label]
-
-
-def _refuse_other_queries(runs: Sequence[Run]) -> None:
-    """Raise an error for different queries, because the published script fails if a run lacks a query of the first."""
-    first = runs[0].lines["query_id"].unique(maintain_order=True)
-    for run in runs[1:]:
-        present = set(run.lines["query_id"].unique().to_list())
-        absent = [q for q in first.to_list() if q not in present]
-        if absent:
-            raise DataError(
-                f"run {run.name}: {len(absent)} queries of the run {runs[0].name} are not in this run (the first is "
-                f"{absent[0]!r}); this preset needs runs with the same queries"
-            )
 
 
 __all__ = ["MeasureReport", "RunScores", "measure"]
@@ -583,10 +608,9 @@ def measure(
       to text, or a data frame gives documents only.
     - ``measures``: texts or objects, such as ``"RR@10 ARaB(tf)@10"`` or ``[nDCG @ 10]``. A measure of your own is
       ``"FILE.py:CLASS@10"``, or an object with the measure protocol (``MeasureFamily``). Measures of ir_measures are
-      accepted as well. By default, the measures of
-      the preset are used. Without a preset, the default depends on the inputs. If there are judgements, it includes
-      RR@10, AP@10 and nDCG@10. If there are documents, it includes NFaiRR@10, LexiconShare@10 and the variants tc, tf
-      and bool of ARaB@10.
+      accepted as well. By default, the measures of the preset are used. Without a preset, the default depends on the
+      inputs. If there are judgements, it includes RR@10, AP@10 and nDCG@10. If there are documents, it includes
+      NFaiRR@10, LexiconShare@10 and the variants tc, tf and bool of ARaB@10.
     - ``groups``: the groups to count. A measure that names its own lexicon does not use this argument.
     - ``docs``: the documents, if no collection is given.
     - ``qrels``: the judgements: a file, a data frame or ``{query: {document: relevance}}``. They override those of the
@@ -635,7 +659,11 @@ def measure(
         "no_relevant": no_relevant, "order": order,
     }  # fmt: skip
     options = {key: value for key, value in given.items() if value is not None}
-    _check_options({**options, "undefined": undefined})
+    # An invalid option is an error even if no measure uses it.
+    for key, allowed in _ALLOWED.items():
+        if (value := {**options, "undefined": undefined}.get(key, allowed[0])) not in allowed:
+            raise ConfigError(f"{key}=: expected one of {', '.join(allowed)}; found {value!r}")
+    check_name("tokenizer", options.get("tokens", defaults.TOKENIZER), registry.names("tokenizer"))
     if fields:
         options["fields"] = "+".join(fields)
     docs, qrels = parts_of(collection, docs, qrels)
@@ -658,8 +686,8 @@ def measure(
     )  # fmt: skip
     notes += measured.notes
     if background is None and len(named) > 1:
-        notes += note_on_own_backgrounds(asked, chosen)
-    notes += [*note_on_liwc(asked), *note_on_resolver(asked, divided)]
+        notes += _note_on_own_backgrounds(asked, chosen)
+    notes += [*_note_on_liwc(asked), *note_on_resolver(asked, divided)]
     kept = Store(store) if store is not None and Path(store).is_dir() else None
     source = None if docs is None else DocumentSource(docs, fields_of(asked, tuple(fields)), published, kept)
     inputs = count_inputs(
@@ -680,21 +708,18 @@ _ALLOWED = {
 }  # fmt: skip
 
 
-def _check_options(options: Mapping[str, str]) -> None:
-    """Raise an error for an invalid option, even if no measure uses it."""
-    for key, allowed in _ALLOWED.items():
-        if key in options and options[key] not in allowed:
-            raise ConfigError(f"{key}=: expected one of {', '.join(allowed)}; found {options[key]!r}")
-    if "tokens" in options and options["tokens"] not in registry.names("tokenizer"):
-        raise UnknownName("tokenizer", options["tokens"], registry.names("tokenizer"))
-
-
-def note_on_own_backgrounds(asked: Sequence[MeasureRequest], preset: Preset | None) -> list[str]:
+def _note_on_own_backgrounds(asked: Sequence[MeasureRequest], preset: Preset | None) -> list[str]:
     """A note if each run is its own background: runs of different depth then have different ideal values."""
     own = [one for one in asked if one.measure.param("background") == "self"]
     if not own:
         return []
-    fixed = [one for one in own if _keeps_its_background(one, preset)]
+    settings = {} if preset is None else preset.defaults
+    # If a preset or a measure fixes the background, giving a background run alone would have no effect.
+    fixed = [
+        one
+        for one in own
+        if "background" in settings.get(one.family.name, {}) or "background" in dict(Measure.parse(one.text).params)
+    ]
     advice = (
         f"to use the same background for all runs, request the measure {fixed[0].family.name}(background=run) and set "
         "the option background= to a run"
@@ -704,13 +729,7 @@ def note_on_own_backgrounds(asked: Sequence[MeasureRequest], preset: Preset | No
     return [f"{_texts(own)}: the background of each run is the documents that it retrieved itself; {advice}"]
 
 
-def _keeps_its_background(one: MeasureRequest, preset: Preset | None) -> bool:
-    """Whether the background is fixed, so that giving a background run alone would have no effect."""
-    by_preset = preset is not None and "background" in preset.defaults.get(one.family.name, {})
-    return by_preset or Measure.parse(one.text).param("background") is not None
-
-
-def note_on_liwc(asked: Sequence[MeasureRequest]) -> list[str]:
+def _note_on_liwc(asked: Sequence[MeasureRequest]) -> list[str]:
     """A note if a shipped lexicon is used in place of LIWC, which is not part of askew."""
     named = [one for one in asked if Measure.parse(one.text).name == "LIWC"]
     notes = []

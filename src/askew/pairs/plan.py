@@ -27,7 +27,7 @@ from askew.core.protocols import RankerPlugin, ReformulatorPlugin, SelectorPlugi
 from askew.core.store.steps import Plan, Step
 from askew.core.store.store import Store
 from askew.measures.catalogue import Catalogue
-from askew.measures.query_notes import note_on_grades
+from askew.measures.measure import note_on_grades
 from askew.measures.requested import PUBLISHED, is_doubtful, is_signed, note_on_resolver, sign_of
 from askew.pairs import held_out as crossfit
 from askew.pairs.gains import ORIGINAL
