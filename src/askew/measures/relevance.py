@@ -241,10 +241,7 @@ class RelevanceSource:
     """The relevance of documents to queries. Texts are read when the first estimate is needed."""
 
     def __init__(
-        self,
-        judged: JudgedQueries | None,
-        queries: Callable[[], Mapping[str, str]],
-        texts: Callable[[], pa.Array],
+        self, judged: JudgedQueries | None, queries: Callable[[], Mapping[str, str]], texts: Callable[[], pa.Array]
     ) -> None:
         self._judged, self._read_queries, self._read_texts = judged, queries, texts
         self._known: dict[tuple[str, str, int], float] = {}
