@@ -10,17 +10,17 @@ Positive is male-leaning by default, as in the published values of whole models.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from askew.core.measure import Bounds, Direction, Measure
+from askew.core.measure import Measure
 from askew.core.protocols import Inputs, Parameter
 from askew.core.ranking import Floats, Rankings
 from askew.measures.common import (
     DIFFERENCE,
+    GroupDifference,
     counted_lists,
     lean_of,
     lean_parameters,
@@ -43,13 +43,10 @@ def magnitudes(kind: str, counts: npt.NDArray[np.int32]) -> Floats:
     return counts.astype(np.float64)
 
 
-class _Running:
+class _Running(GroupDifference):
     """The base class of RaB and ARaB."""
 
-    name = ""
-    about = ""
     positional = ("kind",)
-    reads = frozenset({"mentions"})
     parameters = {
         "kind": Parameter(
             "tf",
@@ -67,16 +64,6 @@ class _Running:
         **relevance_parameters(),
         **lean_parameters("rekabsaz2020"),
     }
-
-    def direction(self, measure: Measure) -> Direction:
-        """A signed lean is best at zero. For an absolute lean, lower is better."""
-        return Direction.ZERO if text(measure, "sign") == "signed" else Direction.DOWN
-
-    def bounds(self, measure: Measure) -> Bounds:
-        """The presence of a group is at most 1 per document; counts have no bound."""
-        most = 1.0 if text(measure, "kind") == "bool" else math.inf
-        one_sided = text(measure, "sign") != "signed" or "-" not in text(measure, "groups")
-        return (0.0 if one_sided else -most), most
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
         """One value per query; NaN for a query without any document that has a text."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from askew.core.defaults import RESOLVER, TOKENIZER
 from askew.core.errors import ConfigError, DataError, check_names
 from askew.core.groups import ANY
-from askew.core.measure import Measure
+from askew.core.measure import Bounds, Direction, Measure
 from askew.core.protocols import DocMentions, Inputs, Parameter
 from askew.core.ranking import ORDERS, Floats, Rankings
 
@@ -163,8 +163,17 @@ def with_texts(
     cut = rankings.cut(k)
     if policy == "skip":
         return cut.keep(known[cut.docs])
-    if policy == "error":
-        _refuse_unknown(measure, inputs, cut, known)
+    unknown = np.flatnonzero(~known[cut.docs])
+    if policy == "error" and len(unknown):
+        row = int(np.searchsorted(cut.offsets, unknown[0], side="right")) - 1
+        doc = inputs.doc_ids[int(cut.docs[unknown[0]])].as_py()
+        rank = int(unknown[0] - cut.offsets[row]) + 1
+        share = len(np.unique(cut.docs[unknown]))
+        raise DataError(
+            f"{inputs.run_name}: {share} ranked documents that {measure.name} reads have no text, the first is "
+            f"document {doc!r} at rank {rank} of query {cut.query_ids[row].as_py()!r}; "
+            "give the missing documents, or set missing= to 'zero', 'drop' or 'skip'"
+        )
     return cut
 
 
@@ -183,21 +192,6 @@ def on_relevant(measure: Measure, inputs: Inputs, rankings: Rankings) -> Ranking
     resolver = text(measure, "resolver") if on == "relevant" else None
     relevance = inputs.relevance(rankings, int(number(measure, "rel")), resolver)
     return replace(rankings, docs=np.where(relevance >= 0.5, rankings.docs, -1))
-
-
-def _refuse_unknown(measure: Measure, inputs: Inputs, rankings: Rankings, known: npt.NDArray[np.bool_]) -> None:
-    unknown = np.flatnonzero(~known[rankings.docs])
-    if not len(unknown):
-        return
-    row = int(np.searchsorted(rankings.offsets, unknown[0], side="right")) - 1
-    doc = inputs.doc_ids[int(rankings.docs[unknown[0]])].as_py()
-    rank = int(unknown[0] - rankings.offsets[row]) + 1
-    share = len(np.unique(rankings.docs[unknown]))
-    raise DataError(
-        f"{inputs.run_name}: {share} ranked documents that {measure.name} reads have no text, the first is document "
-        f"{doc!r} at rank {rank} of query {rankings.query_ids[row].as_py()!r}; "
-        "give the missing documents, or set missing= to 'zero', 'drop' or 'skip'"
-    )
 
 
 def pick_groups(measure: Measure, groups: tuple[str, ...]) -> tuple[int, int | None]:
@@ -232,6 +226,23 @@ def lean_of(measure: Measure, per_group: Floats, groups: tuple[str, ...]) -> Flo
     """The lean of each document: the value of one group, or of the first group minus that of the second."""
     first, second = pick_groups(measure, groups)
     return per_group[:, first] if second is None else per_group[:, first] - per_group[:, second]
+
+
+class GroupDifference:
+    """The base class of measures that are a difference of two groups, signed or absolute."""
+
+    positional: tuple[str, ...] = ()
+    reads = frozenset({"mentions"})
+
+    def direction(self, measure: Measure) -> Direction:
+        """A signed lean is best at zero. For an absolute lean, lower is better."""
+        return Direction.ZERO if text(measure, "sign") == "signed" else Direction.DOWN
+
+    def bounds(self, measure: Measure) -> Bounds:
+        """The presence of a group is at most 1 per document. Counts have no bound, and shares no useful one."""
+        most = 1.0 if measure.param("kind") == "bool" else math.inf
+        one_sided = text(measure, "sign") != "signed" or "-" not in text(measure, "groups")
+        return (0.0 if one_sided else -most), most
 
 
 def target_shares(measure: Measure, groups: tuple[str, ...]) -> Floats:

@@ -77,15 +77,6 @@ def compared(measure: Measure, groups: tuple[str, ...] | None = None) -> tuple[s
     return (*chosen, NEUTRAL)
 
 
-def memberships(measure: Measure, mentions: DocMentions) -> Floats:
-    """The degree to which each document belongs to each compared group."""
-    chosen = chosen_groups(measure, mentions.groups)
-    counts = mentions.counts[:, [mentions.groups.index(group) for group in chosen]].astype(np.float64)
-    total = counts.sum(axis=1, keepdims=True)
-    members = counts if text(measure, "member") == "mentions" else counts / np.maximum(total, 1.0)
-    return np.hstack([members, total == 0]) if text(measure, "neutral") == "group" else members
-
-
 def divided(amounts: Floats, by: Floats, otherwise: float = math.nan) -> Floats:
     """Each amount divided by its divisor; ``otherwise`` if the divisor is 0."""
     return np.asarray(np.divide(amounts, by, out=np.full(amounts.shape, otherwise), where=by > 0))
@@ -151,8 +142,16 @@ class GroupShares:
         return rounded(measure, np.clip(values, *self.bounds(measure)))
 
     def members(self, measure: Measure, mentions: DocMentions) -> Floats:
-        """The degree to which each document belongs to each group."""
-        return memberships(measure, mentions)
+        """The degree to which each document belongs to each compared group."""
+        chosen = chosen_groups(measure, mentions.groups)
+        counts = mentions.counts[:, [mentions.groups.index(group) for group in chosen]].astype(np.float64)
+        total = counts.sum(axis=1, keepdims=True)
+        members = counts if text(measure, "member") == "mentions" else counts / np.maximum(total, 1.0)
+        return np.hstack([members, total == 0]) if text(measure, "neutral") == "group" else members
+
+    def unread(self, measure: Measure) -> frozenset[str]:
+        """The parameters without effect: ``p``, unless the attention is geometric."""
+        return frozenset(() if measure.param("attention", "geometric") == "geometric" else ("p",))
 
     def summarize(self, measure: Measure, rankings: Rankings, members: Floats, targets: Floats) -> Floats:
         """One number for each query."""
@@ -183,29 +182,17 @@ def attention(measure: Measure, rank: int) -> float:
     return discount(rank) if model == "log" else 1.0
 
 
-def jensen_shannon(shares: Floats, targets: Floats) -> Floats:
-    """The Jensen-Shannon divergence of each row from the targets, in bits: from 0 to 1."""
-    middle = (shares + targets) / 2
-    return (relative_entropy(shares, middle) + relative_entropy(np.broadcast_to(targets, shares.shape), middle)) / 2
-
-
 def distance(measure: Measure, shares: Floats, targets: Floats) -> Floats:
-    """The distance of each row of shares from the targets."""
+    """The distance of each row of shares from the targets; the Jensen-Shannon divergence in bits is from 0 to 1."""
     kind = text(measure, "distance")
     if kind == "tv":
         return np.asarray(np.abs(shares - targets).sum(axis=1)) / 2
-    return jensen_shannon(shares, targets) * (math.log(2) if kind == "js-nats" else 1.0)
+    middle = (shares + targets) / 2
+    both = relative_entropy(shares, middle) + relative_entropy(np.broadcast_to(targets, shares.shape), middle)
+    return both / 2 * (math.log(2) if kind == "js-nats" else 1.0)
 
 
-class _Exposed(GroupShares):
-    """The base class of measures with a parameter for the attention model."""
-
-    def unread(self, measure: Measure) -> frozenset[str]:
-        """The parameters without effect: ``p``, unless the attention is geometric."""
-        return frozenset(() if text(measure, "attention") == "geometric" else ("p",))
-
-
-class _AWRF(_Exposed):
+class _AWRF(GroupShares):
     """AWRF: the share of attention that each group gets, compared with targets."""
 
     name = "AWRF"
@@ -245,7 +232,7 @@ class _AWRF(_Exposed):
         return 1.0 - distance(measure, shares_of(exposure), targets)
 
 
-class _EXP(_Exposed):
+class _EXP(GroupShares):
     """EXP: the mean exposure of the least exposed group compared with that of the most exposed group."""
 
     name = "EXP"

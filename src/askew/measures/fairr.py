@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from askew.core.errors import ConfigError, DataError
 from askew.core.measure import LARGEST, Bounds, Direction, Measure
 from askew.core.protocols import Inputs, Parameter
-from askew.core.ranking import Floats, Ints, Rankings
+from askew.core.ranking import Floats, Rankings
 from askew.measures.common import (
     MOST_DIGITS,
     TARGETS,
@@ -93,7 +93,6 @@ class _FaiRR:
     parameters = _NEUTRALITY
 
     def direction(self, measure: Measure) -> Direction:
-        """More neutral is better."""
         return Direction.UP
 
     def bounds(self, measure: Measure) -> Bounds:
@@ -186,7 +185,9 @@ class _NFaiRR(_FaiRR):
                 "NFaiRR(background=self), which takes the measured run as the background run"
             )
         background = background.cut(int(number(measure, "depth")))
-        rows = _rows_of(background, ranked)
+        # The row of each query in the background; -1 if the background does not have the query.
+        found = pc.index_in(ranked.query_ids, value_set=background.query_ids)
+        rows = np.asarray(found.fill_null(-1).to_numpy(), np.int64)
         if (rows < 0).any() and text(measure, "unmatched") == "error":
             query = ranked.query_ids[int(np.flatnonzero(rows < 0)[0])].as_py()
             raise DataError(
@@ -196,8 +197,7 @@ class _NFaiRR(_FaiRR):
             )
         background = with_texts(measure, inputs, background, known, None)
         ideal = np.full(len(ranked), np.nan)
-        found = background.select(rows[rows >= 0])
-        ideal[rows >= 0] = _best(_distinct(found), neutral, measure.cutoff)
+        ideal[rows >= 0] = _best(_distinct(background.select(rows[rows >= 0])), neutral, measure.cutoff)
         return ideal
 
 
@@ -254,14 +254,6 @@ def _distinct(rankings: Rankings) -> Rankings:
     keep = np.zeros(len(rankings.docs), np.bool_)
     keep[np.unique(np.stack([query, rankings.docs]), axis=1, return_index=True)[1]] = True
     return rankings.keep(keep)
-
-
-def _rows_of(background: Rankings, ranked: Rankings) -> Ints:
-    """The row of each query in the background; -1 if the background does not have the query."""
-    if background.query_ids.equals(ranked.query_ids):
-        return np.arange(len(ranked))
-    found = pc.index_in(ranked.query_ids, value_set=background.query_ids)
-    return np.asarray(found.fill_null(-1).to_numpy(), np.int64)
 
 
 FaiRR = _FaiRR()

@@ -11,15 +11,14 @@ those published. With an open lexicon it is the same measure on other words.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from askew.core.measure import Bounds, Direction, Measure
+from askew.core.measure import Measure
 from askew.core.protocols import Inputs, Parameter
 from askew.core.ranking import Floats
 from askew.measures.common import (
     DIFFERENCE,
+    GroupDifference,
     counted_lists,
     lean_of,
     lean_parameters,
@@ -31,7 +30,7 @@ from askew.measures.common import (
 )
 
 
-class _LexiconShare:
+class _LexiconShare(GroupDifference):
     """The absolute difference of group shares, as a percentage of the tokens."""
 
     name = "LexiconShare"
@@ -39,8 +38,6 @@ class _LexiconShare:
         "percentage of tokens that name one group minus the percentage of tokens that name the other group (published "
         "with the lexicon LIWC)"
     )
-    positional: tuple[str, ...] = ()
-    reads = frozenset({"mentions"})
     parameters = {
         "groups": Parameter("auto", DIFFERENCE),
         "sign": Parameter(
@@ -65,17 +62,7 @@ class _LexiconShare:
         **lean_parameters("gender"),
     }
 
-    def direction(self, measure: Measure) -> Direction:
-        """A signed share is best at zero. For an absolute share, lower is better."""
-        return Direction.ZERO if text(measure, "sign") == "signed" else Direction.DOWN
-
-    def bounds(self, measure: Measure) -> Bounds:
-        """No upper bound is given: no value exceeds ``scale``, but values are too far below it for a useful bound."""
-        one_sided = text(measure, "sign") != "signed" or "-" not in text(measure, "groups")
-        return (0.0 if one_sided else -math.inf), math.inf
-
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
-        """One value per query."""
         mentions, rankings = counted_lists(measure, inputs)
         shares = mentions.counts / np.maximum(mentions.tokens, 1)[:, None]
         lean = np.append(lean_of(measure, shares, mentions.groups), 0.0)
