@@ -13,7 +13,7 @@ from askew.core.errors import ConfigError, DataError
 from askew.core.files import decode_block
 from askew.core.tables import DOCUMENTS
 from askew.data.collection import demo_files
-from askew.data.documents import document_files, read_documents
+from askew.data.documents import documents_at, read_documents
 from askew.data.files import line_blocks, suffix_of
 from askew.data.judgements import read_judgements
 from askew.data.queries import read_queries
@@ -490,7 +490,7 @@ def test_other_files_and_folders_in_a_folder_are_left_alone(tmp_path):
     path = write(tmp_path, TSV)
     write(tmp_path, "# about", "README.md")
     (tmp_path / "more.tsv").mkdir()
-    assert document_files(tmp_path) == [path]
+    assert list(documents_at(tmp_path).files) == [path]
 
 
 def test_a_folder_without_documents_is_refused(tmp_path):
@@ -508,7 +508,7 @@ def test_a_wrong_line_in_a_folder_names_its_file(tmp_path):
 
 def test_a_single_file_is_a_collection_of_one(tmp_path):
     path = write(tmp_path, TSV)
-    assert document_files(path) == [path]
+    assert list(documents_at(path).files) == [path]
 
 
 # --- the demo -------------------------------------------------------------------------------------

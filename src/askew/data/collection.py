@@ -17,13 +17,12 @@ import pyarrow.parquet as pq
 from askew.core.errors import ConfigError, DataError
 from askew.core.files import DATA, check_file
 from askew.core.tables import DOCUMENTS, JUDGEMENTS, conform
-from askew.data.documents import document_files, read_document_files
+from askew.data.documents import documents_at, read_document_files
 from askew.data.files import Meter, listing
 from askew.data.irds import irds_documents, irds_judgements, irds_parts, irds_queries, irds_subsets
-from askew.data.judgements import QrelsFile, read_judgements
-from askew.data.layout import Layout, find_layout, folder_and_split
+from askew.data.judgements import QrelsFile
+from askew.data.layout import find_layout, folder_and_split
 from askew.data.memory import documents_in_memory, held_in_memory, judgements_in_memory, queries_in_memory
-from askew.data.queries import read_queries
 
 # The embedded demo collection: passages, queries, judgements and runs, written for askew.
 
@@ -239,16 +238,16 @@ def _from_path(source: str | os.PathLike[str], fields: tuple[str, ...], split: s
         raise DataError(f"collection {path}: no such file or folder; {expected}", code="missing-file")
     _refuse_split(str(path), split, "give the folder that contains this file as the collection")
     hint = "this collection is a single file of documents; give a folder that also has queries.* and qrels.*"
-    files = tuple(document_files(path))
-    return Collection(str(path), partial(_read_files, files, path, False), files=files, fields=fields, hint=hint)
+    files = documents_at(path).files
+    return Collection(str(path), partial(read_document_files, files, path), files=files, fields=fields, hint=hint)
 
 
 def _from_folder(folder: Path, fields: tuple[str, ...], split: str | None) -> Collection:
     layout = find_layout(folder, split)
     hint = "expected files queries.* and qrels.* (or a folder qrels/) in the folder of the collection"
-    read = partial(_read_files, layout.documents, folder, layout.titled)
-    queries = partial(_read_queries, layout) if layout.queries else None
-    judgements = partial(_read_judgements, layout) if layout.judgements else None
+    read = partial(read_document_files, layout.documents, folder, titled=layout.titled)
+    queries = layout.read_queries if layout.queries else None
+    judgements = layout.read_judgements if layout.judgements else None
     return Collection(
         str(folder), read, queries, judgements, layout.documents, fields, hint, layout.titled, layout.note
     )
@@ -259,30 +258,12 @@ def _from_irds(dataset_id: str, fields: tuple[str, ...]) -> Collection:
     subsets = irds_subsets(dataset_id)
     return Collection(
         f"{_IRDS}{dataset_id}",
-        partial(_read_irds, dataset_id),
+        partial(irds_documents, dataset_id),
         partial(irds_queries, dataset_id) if has_queries else None,
         partial(irds_judgements, dataset_id) if has_judgements else None,
         fields=fields,
         hint=f"use one of its subsets: {listing(subsets)}" if subsets else "",
     )
-
-
-def _read_files(
-    files: tuple[Path, ...], path: Path, titled: bool, fields: tuple[str, ...], meter: Meter
-) -> Iterator[pa.Table]:
-    return read_document_files(files, path, fields, meter=meter, titled=titled)
-
-
-def _read_queries(layout: Layout) -> pa.Table:
-    return read_queries(layout.queries_file())
-
-
-def _read_judgements(layout: Layout) -> QrelsFile:
-    return read_judgements(layout.judgements_file())
-
-
-def _read_irds(dataset_id: str, fields: tuple[str, ...], _meter: Meter) -> Iterator[pa.Table]:
-    return irds_documents(dataset_id, fields)
 
 
 def _read_memory(source: object, fields: tuple[str, ...], _meter: Meter) -> Iterator[pa.Table]:

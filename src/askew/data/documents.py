@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,14 +49,9 @@ def documents_at(path: Path) -> DocumentsAt:
     return DocumentsAt(layout.documents, layout.titled)
 
 
-def document_files(path: Path) -> list[Path]:
-    """The document files at a path, sorted by name."""
-    return list(documents_at(path).files)
-
-
 def bytes_of(path: Path) -> int:
     """The total size of the document files on disk."""
-    return sum(file.stat().st_size for file in document_files(path))
+    return sum(file.stat().st_size for file in documents_at(path).files)
 
 
 def read_documents(
@@ -68,27 +63,22 @@ def read_documents(
     ``meter`` counts the bytes read.
     """
     files, titled = documents_at(path)
-    yield from read_document_files(files, path, fields, published, meter, titled)
+    yield from read_document_files(files, path, fields, meter or Meter(), published, titled)
 
 
 def read_document_files(
-    files: Iterable[Path],
-    path: Path,
-    fields: tuple[str, ...] = (),
-    published: bool = False,
-    meter: Meter | None = None,
+    files: Iterable[Path], path: Path, fields: tuple[str, ...], meter: Meter, published: bool = False,
     titled: bool = False,
-) -> Iterator[pa.Table]:
+) -> Iterator[pa.Table]:  # fmt: skip
     """Do the same as ``read_documents`` for the given files. Error messages name ``path`` for all of them.
 
     ``titled`` follows BEIR if no fields are named: the title of a document, if it has one, is put before its text.
     """
-    found = 0
-    meter = meter or Meter()
+    found = False
     for file in files:
         for ids, texts in _read_file(file, fields, published, meter, titled):
-            found += len(ids)
-            yield _as_documents(ids, texts)
+            found = True
+            yield as_documents(ids, texts)
         meter.next_file()
     if not found:
         raise no_documents(path)
@@ -106,21 +96,19 @@ def documents_of(table: pa.Table, path: Path, fields: tuple[str, ...] = ()) -> p
     if len(texts) == 1 and texts[0].null_count:
         row = pc.index(pc.is_null(texts[0]), True).as_py() + 1
         raise no_value(path, row, names[0])
-    return _as_documents(ids, _joined(texts))
+    return as_documents(ids, _joined(texts))
 
 
-def as_documents(rows: list[tuple[str, str]]) -> pa.Table:
+# Ids and texts, as arrays or as sequences.
+_Columns: TypeAlias = tuple[Any, Any]
+
+
+def as_documents(ids: Any, texts: Any) -> pa.Table:
     """Convert ids and texts that have been checked to a table."""
-    return _as_documents(pa.array([row[0] for row in rows]), pa.array([row[1] for row in rows], pa.large_string()))
+    return pa.table({"doc_id": ids, "text": texts}, schema=DOCUMENTS)
 
 
-def _as_documents(ids: pa.Array, texts: pa.Array) -> pa.Table:
-    return pa.table([ids.cast(pa.string()), texts.cast(pa.large_string())], schema=DOCUMENTS)
-
-
-def _read_file(
-    path: Path, fields: tuple[str, ...], published: bool, meter: Meter, titled: bool
-) -> Iterator[tuple[pa.Array, pa.Array]]:
+def _read_file(path: Path, fields: tuple[str, ...], published: bool, meter: Meter, titled: bool) -> Iterator[_Columns]:
     """Batches of ids and texts of one file. No batch is empty."""
     form = ENDINGS.get(suffix_of(path), "tsv")
     if form != "tsv":
@@ -130,13 +118,22 @@ def _read_file(
     return _read_published(path, meter) if published else _read_tsv(path, meter)
 
 
-def _read_tsv(path: Path, meter: Meter) -> Iterator[tuple[pa.Array, pa.Array]]:
+def _read_tsv(path: Path, meter: Meter) -> Iterator[_Columns]:
     for first_line, block in line_blocks(path, meter=meter):
         lines = _lines(path, first_line, block)
         tabs = pc.count_substring(lines, "\t")
         numbers = None
         if pc.any(pc.not_equal(tabs, 1)).as_py():
-            numbers = _rows(path, first_line, lines, tabs)
+            # A line with a TAB is a document even if it is otherwise blank.
+            blank = pc.and_(pc.equal(tabs, 0), pc.equal(pc.ascii_trim_whitespace(lines), ""))
+            wrong = pc.and_not(pc.not_equal(tabs, 1), blank)
+            if (at := pc.index(wrong, True).as_py()) >= 0:
+                found = f"found {tabs[at].as_py() + 1} in {shown(lines[at].as_py())}"
+                raise DataError(
+                    f"{place(path, first_line + at)}: expected 2 columns (document id, TAB, text), {found}",
+                    code="bad-width",
+                )
+            numbers = pc.indices_nonzero(pc.invert(blank))
             lines = lines.take(numbers)
         if len(lines):
             parts = pc.split_pattern(lines, "\t").flatten()
@@ -159,18 +156,7 @@ def _lines(path: Path, first_line: int, block: bytes) -> pa.Array:
     return pc.split_pattern(whole, "\n").flatten()
 
 
-def _rows(path: Path, first_line: int, lines: pa.Array, tabs: pa.Array) -> pa.Array:
-    """The positions of the lines that are not blank. A line with a TAB is a document even if it is otherwise blank."""
-    blank = pc.and_(pc.equal(tabs, 0), pc.equal(pc.ascii_trim_whitespace(lines), ""))
-    wrong = pc.and_not(pc.not_equal(tabs, 1), blank)
-    if pc.any(wrong).as_py():
-        at = pc.index(wrong, True).as_py()
-        found = f"found {tabs[at].as_py() + 1} in {shown(lines[at].as_py())}"
-        raise DataError(f"{place(path, first_line + at)}: expected 2 columns (document id, TAB, text), {found}")
-    return pc.indices_nonzero(pc.invert(blank))
-
-
-def _read_published(path: Path, meter: Meter) -> Iterator[tuple[pa.Array, pa.Array]]:
+def _read_published(path: Path, meter: Meter) -> Iterator[_Columns]:
     for first_line, block in line_blocks(path, meter=meter):
         ids: list[str] = []
         texts: list[str | None] = []
@@ -180,19 +166,16 @@ def _read_published(path: Path, meter: Meter) -> Iterator[tuple[pa.Array, pa.Arr
                 ids.append(fields[0])
                 texts.append(fields[1] if len(fields) == 2 else None)
         if ids:
-            yield pa.array(ids, pa.string()), pa.array(texts, pa.large_string())
+            yield ids, texts
 
 
-def _read_jsonl(path: Path, fields: tuple[str, ...], meter: Meter, titled: bool) -> Iterator[tuple[pa.Array, pa.Array]]:
+def _read_jsonl(path: Path, fields: tuple[str, ...], meter: Meter, titled: bool) -> Iterator[_Columns]:
     for first_line, block in line_blocks(path, meter=meter):
-        ids, texts = [], []
         lines = [(first_line, decode_block(path, first_line, block))]
-        for number, row in json_rows(lines, path, "an object with the keys 'doc_id' and 'text'"):
-            doc_id, text = json_document(row, path, number, fields, titled)
-            ids.append(doc_id)
-            texts.append(text)
-        if ids:
-            yield pa.array(ids, pa.string()), pa.array(texts, pa.large_string())
+        rows = json_rows(lines, path, "an object with the keys 'doc_id' and 'text'")
+        if documents := [json_document(row, path, number, fields, titled) for number, row in rows]:
+            ids, texts = zip(*documents, strict=True)
+            yield ids, texts
 
 
 def json_document(
@@ -219,9 +202,7 @@ def _id_and_names(found: list[str], path: Path, fields: tuple[str, ...]) -> tupl
     return id_name, names
 
 
-def _read_parquet(
-    path: Path, fields: tuple[str, ...], meter: Meter, titled: bool
-) -> Iterator[tuple[pa.Array, pa.Array]]:
+def _read_parquet(path: Path, fields: tuple[str, ...], meter: Meter, titled: bool) -> Iterator[_Columns]:
     found = parquet_names(path, "documents")
     id_name, names = _id_and_names(found, path, fields)
     titled = titled and not fields and "title" in found

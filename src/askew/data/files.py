@@ -7,7 +7,6 @@ import io
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -50,18 +49,6 @@ class Meter:
         self.finished, self.position = self.done, 0
 
 
-@contextmanager
-def open_bytes(path: Path) -> Iterator[tuple[io.BufferedIOBase, io.BufferedReader]]:
-    """Open a file and return its decompressed stream and the file itself. Gzip is detected by its first bytes."""
-    with path.open("rb") as file:
-        # Peeking instead of seeking also works for a pipe.
-        if file.peek(2)[:2] == _GZIP_MAGIC:
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield unpacked, file
-        else:
-            yield file, file
-
-
 def read_text(path: Path, what: str) -> str:
     """Read a whole file as UTF-8 text, with or without a byte-order mark. Line ends become line feeds."""
     data = b"".join(blocks(check_file(path, what)))
@@ -71,9 +58,11 @@ def read_text(path: Path, what: str) -> str:
 
 
 def blocks(path: Path, size: int = _BLOCK, meter: Meter | None = None) -> Iterator[bytes]:
-    """Read a file in blocks, decompressed and without a byte-order mark."""
+    """Read a file in blocks, decompressed and without a byte-order mark. Gzip is detected by its first bytes."""
     try:
-        with open_bytes(path) as (unpacked, file):
+        with path.open("rb") as file:
+            # Peeking instead of seeking also works for a pipe.
+            unpacked = gzip.GzipFile(fileobj=file) if file.peek(2)[:2] == _GZIP_MAGIC else file
             # The first block is at least as long as the byte-order mark, so that the mark is found.
             block = unpacked.read(max(size, len(_BOM))).removeprefix(_BOM)
             read = 0
@@ -218,12 +207,7 @@ def fast_columns(text: str, separator: str, width: int, first: int = 1) -> pl.Da
     lines = text.count("\n") + (not text.endswith("\n"))
     if not text or "\n\n" in text or text.count(separator) != (width - 1) * lines:
         return None
-    regular: dict[str, Any] = {
-        "has_header": False,
-        "quote_char": None,
-        "infer_schema": False,
-        "truncate_ragged_lines": True,
-    }
+    regular: Any = {"has_header": False, "quote_char": None, "infer_schema": False, "truncate_ragged_lines": True}
     frame = pl.read_csv(io.BytesIO(text.encode("utf-8")), separator=separator, new_columns=_names(width), **regular)
     # The total of the separators may be right although a line is too short: then its last column is null.
     if frame.shape != (lines, width) or sum(frame.null_count().row(0)):

@@ -36,7 +36,7 @@ def irds_subsets(dataset_id: str) -> list[str]:
     return sorted(name for name in _library(dataset_id).registry if name.startswith(f"{dataset_id}/"))
 
 
-def irds_documents(dataset_id: str, fields: tuple[str, ...] = ()) -> Iterator[pa.Table]:
+def irds_documents(dataset_id: str, fields: tuple[str, ...] = (), _meter: object = None) -> Iterator[pa.Table]:
     """Batches of (doc_id, text). The text is the dataset's ``default_text``, or the named fields."""
     dataset, name = _dataset(dataset_id), _name(dataset_id)
     if not dataset.has_docs():
@@ -50,7 +50,7 @@ def irds_documents(dataset_id: str, fields: tuple[str, ...] = ()) -> Iterator[pa
     rows, found = _fetched(documents, dataset_id, "documents"), False
     while batch := list(islice(rows, _BATCH)):
         found = True
-        yield as_documents(batch)
+        yield as_documents(*zip(*batch, strict=True))
     if not found:
         raise no_documents(name)
 
@@ -71,12 +71,10 @@ def irds_queries(dataset_id: str) -> pa.Table:
 def irds_judgements(dataset_id: str) -> QrelsFile:
     """The judgements."""
     dataset = _dataset(dataset_id)
-
-    def judgements() -> Iterator[tuple[object, object, object]]:
-        for one in dataset.qrels_iter():
-            yield one.query_id, one.doc_id, one.relevance
-
-    return judgements_of_rows(_fetched(judgements, dataset_id, "judgements"), _name(dataset_id))
+    rows = _fetched(
+        lambda: ((one.query_id, one.doc_id, one.relevance) for one in dataset.qrels_iter()), dataset_id, "judgements"
+    )
+    return judgements_of_rows(rows, _name(dataset_id))
 
 
 def _name(dataset_id: str) -> Path:

@@ -19,11 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from askew.core.errors import AskewError, ConfigError, DataError, UnknownName, check_name
 from askew.data.columns import parquet_names
 from askew.data.files import listing, suffix_of
-from askew.data.judgements import judgement_names
-from askew.data.queries import are_queries
+from askew.data.judgements import QrelsFile, judgement_names, read_judgements
+from askew.data.queries import are_queries, read_queries
 
 # Names that identify documents: file name endings, and the columns or keys of ids and texts.
 
@@ -70,12 +72,18 @@ class Layout:
     queries: tuple[_Found, ...]
     judgements: tuple[_Found, ...]
 
-    def judgements_file(self) -> Path:
+    def read_judgements(self) -> QrelsFile:
         """The judgements of the chosen split; by default those without a split, of ``test``, or of the only split."""
+        return read_judgements(self._judgements_file())
+
+    def read_queries(self) -> pa.Table:
+        """The queries of the chosen split; by default those without a split, or those of the judgements' split."""
+        return read_queries(self._queries_file())
+
+    def _judgements_file(self) -> Path:
         return self._one("judgements", self.judgements, self.split)
 
-    def queries_file(self) -> Path:
-        """The queries of the chosen split; by default those without a split, or those of the judgements' split."""
+    def _queries_file(self) -> Path:
         split = self.split
         if split is None and self.judgements and "" not in _splits(self.queries):
             split = _pick("judgements", self.folder, self.judgements, None) or None
@@ -87,7 +95,7 @@ class Layout:
         if self.split is not None or len(_splits(found)) < 2:
             return ""
         try:
-            taken = self.judgements_file() if role == "judgements" else self.queries_file()
+            taken = self._judgements_file() if role == "judgements" else self._queries_file()
         except AskewError:
             return ""  # no file is read here; reading it raises the error
         names = listing(sorted(str(one.path.relative_to(self.folder)) for one in found))
@@ -143,23 +151,19 @@ def _documents(folder: Path, found: dict[str, list[_Found]], split: str | None) 
     tables = sorted({one.table for one in documents if one.split == chosen})
     if len(tables) > 1:
         raise _several("documents", folder, tables, "give one file instead of the folder, or keep only one file")
-    _check_shards(files)
-    return tuple(files)
-
-
-def _nothing(folder: Path, why: str = "") -> DataError:
-    names = [path.name + "/" * path.is_dir() for path in _entries(folder)]
-    return DataError(f"collection {folder}: {why}expected documents ({_EXPECTED}); found {listing(names)}")
-
-
-def _check_shards(files: list[Path]) -> None:
-    """Raise an error if shards are missing: an incomplete download would pass for a smaller collection."""
+    # An incomplete download would pass for a smaller collection.
     shards = [shard.group("name", "count") for path in files if (shard := _SHARD.fullmatch(_stem(path)))]
     for name, count in sorted(set(shards)):
         there = shards.count((name, count))
         if there != int(count):
             expected = f"expected {int(count)} files {name}-*-of-{count}, found {there}"
             raise DataError(f"documents {files[0].parent}: {expected}; download the missing files")
+    return tuple(files)
+
+
+def _nothing(folder: Path, why: str = "") -> DataError:
+    names = [path.name + "/" * path.is_dir() for path in _entries(folder)]
+    return DataError(f"collection {folder}: {why}expected documents ({_EXPECTED}); found {listing(names)}")
 
 
 def _splits(found: Iterable[_Found]) -> list[str]:
@@ -206,7 +210,18 @@ def _found(folder: Path) -> dict[str, list[_Found]]:
         split_alone = role in ("queries", "judgements") and suffix_of(path).removeprefix(".") in _USUAL_SPLITS
         if split_alone or (suffix_of(path) in _ENDINGS and (role or path.parent == data)):
             (found[role] if role else rest).append(_Found(_split(path), _table(path), path))
-    _add_by_columns(found, rest)
+    missing = {role for role, files in found.items() if not files}
+    roles: dict[Path, str] = {}
+    for one in rest if missing else ():
+        if suffix_of(one.path) != ".parquet":
+            continue
+        if one.table not in roles:
+            columns = parquet_names(one.path, "collection")
+            is_documents = all(id_and_texts(columns, ()))
+            role = "documents" if is_documents else "queries" if are_queries(columns) else ""
+            roles[one.table] = "judgements" if judgement_names(columns) else role
+        if roles[one.table] in missing:
+            found[roles[one.table]].append(one)
     return found
 
 
@@ -227,27 +242,6 @@ def _in_folder(folder: Path, role: str | None) -> Iterator[_Found]:
         yield from (_Found(_split(inner), inner, path) for path in inside)
 
 
-def _add_by_columns(found: dict[str, list[_Found]], rest: list[_Found]) -> None:
-    """Assign Parquet files without a role in their names by their columns, for roles that have no file yet."""
-    missing = {role for role, files in found.items() if not files}
-    roles: dict[Path, str] = {}
-    for one in rest if missing else ():
-        if suffix_of(one.path) != ".parquet":
-            continue
-        if one.table not in roles:
-            roles[one.table] = _role_by_columns(parquet_names(one.path, "collection"))
-        if roles[one.table] in missing:
-            found[roles[one.table]].append(one)
-
-
-def _role_by_columns(columns: list[str]) -> str:
-    if judgement_names(columns):
-        return "judgements"
-    if all(id_and_texts(columns, ())):
-        return "documents"
-    return "queries" if are_queries(columns) else ""
-
-
 def _stem(path: Path) -> str:
     """The name without .gz and a supported ending."""
     name = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
@@ -256,7 +250,7 @@ def _stem(path: Path) -> str:
 
 
 def _base(path: Path) -> str:
-    """The stem without the number of a shard."""
+    """The stem without the number of a shard: the common name of all shards of one table."""
     shard = _SHARD.fullmatch(_stem(path))
     return shard["name"] if shard else _stem(path)
 

@@ -99,7 +99,8 @@ def _listed(docs: Sequence[Any], fields: tuple[str, ...], what: str) -> pa.Table
         wanted = "expected every document to be a dict, because the first document is a dict"
         _check_each(docs, lambda doc: isinstance(doc, Mapping), wanted, what)
         # A dict is read like a line of JSON Lines.
-        return as_documents([json_document(doc, _HERE, row, fields) for row, doc in enumerate(docs, start=1)])
+        rows = [json_document(doc, _HERE, row, fields) for row, doc in enumerate(docs, start=1)]
+        return as_documents(*zip(*rows, strict=True))
     wanted = "expected a list of texts, a list of (id, text) pairs or a list of dicts"
     _check_each(docs, lambda doc: isinstance(doc, list | tuple) and len(doc) == 2, wanted, what)
     _refuse_fields("a list of (id, text)", fields, what)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -59,6 +59,11 @@ def _distinct(found: Iterable[Row], path: Path) -> Iterator[Row]:
         yield row
 
 
+def _names_in(found: Container[str]) -> tuple[str | None, str | None]:
+    """The names of the id and of the text."""
+    return next((n for n in _ID_NAMES if n in found), None), next((n for n in _TEXT_NAMES if n in found), None)
+
+
 def are_queries(columns: list[str]) -> bool:
     """Whether these columns are certainly those of queries. An ``_id`` with a text may also be a document."""
     return any(name in columns for name in _ID_NAMES[:2]) and any(name in columns for name in _TEXT_NAMES)
@@ -81,8 +86,7 @@ def _tsv(blocks: Blocks, path: Path) -> Iterator[Row]:
 def _json(blocks: Blocks, path: Path) -> Iterator[Row]:
     expected = "an object with the fields 'query_id' and 'text'"
     for number, row in json_rows(blocks, path, expected):
-        id_name = next((name for name in _ID_NAMES if name in row), None)
-        text_name = next((name for name in _TEXT_NAMES if name in row), None)
+        id_name, text_name = _names_in(row)
         if id_name is None or text_name is None:
             raise DataError(f"{place(path, number)}: expected {expected}; found the keys {listing(row)}")
         query_id = json_id(row[id_name], id_name, path, number)
@@ -94,8 +98,7 @@ def _json(blocks: Blocks, path: Path) -> Iterator[Row]:
 
 def _parquet(path: Path) -> Iterator[Row]:
     found = parquet_names(path, "queries")
-    id_name = next((name for name in _ID_NAMES if name in found), None)
-    text_name = next((name for name in _TEXT_NAMES if name in found), None)
+    id_name, text_name = _names_in(found)
     if id_name is None or text_name is None:
         raise DataError(f"queries {path}: expected the columns query_id and text; found {listing(found)}")
     known = [name for names in _CONTEXT for name in names if name in found]

@@ -73,11 +73,13 @@ def _unnamed(
     """Read a file without a header. All lines must have as many columns (six or three) as the first line."""
     # Test for six columns first, because a TREC run may mix blanks and TABs.
     width = 6 if len(words(first[1])) == 6 else len(split_columns(first[1], (3, 6)))
+    six = "the 6 columns of a TREC run (query Q0 document rank score tag)"
+    hint = "; other columns need a header line with query_id, doc_id and score or rank"
     if width not in widths:
-        raise _wrong_width(path, first[0], width, first[1])
+        raise _wrong_width(path, six, hint, first[0], width, first[1])
     separator = "\t" if "\t" in first[1] else " "
-    same = "3 columns as on the lines before"
-    wrong = partial(_wrong_width, path) if width == 6 else partial(_other_width, path, same)
+    expected = (six, hint) if width == 6 else ("3 columns as on the lines before", "")
+    wrong = partial(_wrong_width, path, *expected)
     frames = []
     for number, text in blocks:
         odd = any(other in text for other in WHITE if other not in (separator, "\n"))
@@ -87,7 +89,14 @@ def _unnamed(
             frame = careful_columns(text, split, width, wrong, number)
         frames.append(frame if width == 3 else trec_columns(frame, path))
     whole = pl.concat(frames, rechunk=True)
-    return _three_columns(whole, path) if width == 3 else whole
+    if width == 6:
+        return whole
+    # ``query document rank`` (MS MARCO) or ``query document score``. Whole numbers are taken as ranks.
+    whole = whole.rename({"column_1": "query_id", "column_2": "doc_id", "column_3": "value"})
+    is_rank = bool(whole["value"].str.contains(r"^\+?[0-9]+$").all())
+    if is_rank:
+        _check_ranks(whole, path)
+    return _scored(whole, path, is_rank)
 
 
 def trec_columns(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
@@ -106,23 +115,9 @@ def as_numbers(values: pl.Series, lines: pl.Series, path: Path, name: str) -> pl
     return numbers
 
 
-def _wrong_width(path: Path, line: int, found: int, text: str) -> DataError:
-    found_in = f"found {found} in {shown(text)}; other columns need a header line"
-    expected = "expected the 6 columns of a TREC run (query Q0 document rank score tag)"
-    return DataError(f"{place(path, line)}: {expected}, {found_in} with query_id, doc_id and score or rank")
-
-
-def _other_width(path: Path, expected: str, line: int, found: int, text: str) -> DataError:
-    return DataError(f"{place(path, line)}: expected {expected}, found {found} in {shown(text)}")
-
-
-def _three_columns(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Read ``query document rank`` (MS MARCO) or ``query document score``. Whole numbers are taken as ranks."""
-    frame = frame.rename({"column_1": "query_id", "column_2": "doc_id", "column_3": "value"})
-    is_rank = bool(frame["value"].str.contains(r"^\+?[0-9]+$").all())
-    if is_rank:
-        _check_ranks(frame, path)
-    return _scored(frame, path, is_rank)
+def _wrong_width(path: Path, expected: str, hint: str, line: int, found: int, text: str) -> DataError:
+    message = f"{place(path, line)}: expected {expected}, found {found} in {shown(text)}{hint}"
+    return DataError(message, code="bad-width", line=line, found=found)
 
 
 def _check_ranks(frame: pl.DataFrame, path: Path) -> None:
@@ -187,7 +182,7 @@ def _named(blocks: Iterable[tuple[int, str]], path: Path, header: str) -> pl.Dat
     for number, text in blocks:
         frame = fast_columns(text, "\t", len(columns), number) if split is tab_columns else None
         if frame is None:
-            wrong = partial(_other_width, path, f"the columns of the header ({shown(header)})")
+            wrong = partial(_wrong_width, path, f"the columns of the header ({shown(header)})", "")
             frame = careful_columns(text, split, len(columns), wrong, number)
         frames.append(
             frame.select("line", query_id=column(names.query), doc_id=column(names.doc), value=column(names.value))
@@ -211,16 +206,12 @@ def read_json(blocks: Iterable[tuple[int, str]], path: Path) -> pl.DataFrame:
             line,
             json_id(row.get(names.query), names.query, path, line),
             json_id(row.get(names.doc), names.doc, path, line),
-            _json_number(row.get(names.value)),
+            # Text, so that an error can quote it. Lone surrogates are replaced: they cannot be encoded.
+            None if (value := row.get(names.value)) is None else str(value).encode("utf-8", "replace").decode("utf-8"),
         )
         for line, row in rows
     ]
     return _scored(pl.DataFrame(lines, schema=_ROW, orient="row"), path, names.is_rank)
-
-
-def _json_number(value: object) -> str | None:
-    """Convert a value to text, so that an error can quote it. Lone surrogates are replaced: they cannot be encoded."""
-    return None if value is None else str(value).encode("utf-8", "replace").decode("utf-8")
 
 
 def read_parquet(path: Path) -> pl.DataFrame:
@@ -337,7 +328,19 @@ def _read_published(blocks: Iterable[tuple[int, str]], path: Path, name: str) ->
 
     Lines without six columns are ignored. For bias measures, only the last block of lines of each query counts.
     """
-    rows, ignored = _published_rows(blocks)
+    schema = {"line": pl.Int64(), **{f"column_{n}": pl.String() for n in (1, 3, 4, 5)}}
+    frames, ignored = [pl.DataFrame(schema=schema)], 0
+    for first, text in blocks:
+        block: list[tuple[int | str, ...]] = []
+        for number, line in enumerate(text.split("\n"), start=first):
+            fields = line.strip().split(" ")
+            fields = fields if len(fields) == 6 else line.strip().split("\t")
+            if len(fields) == 6:
+                block.append((number, fields[0], *fields[2:5]))
+            else:
+                ignored += bool(line.strip())
+        frames.append(pl.DataFrame(block, schema=schema, orient="row"))
+    rows = pl.concat(frames)
     if not rows.height and not ignored:
         raise _empty(path)
     if not rows.height:
@@ -358,23 +361,6 @@ def _read_published(blocks: Iterable[tuple[int, str]], path: Path, name: str) ->
             "the published scripts, bias measures leave these lines out, and effectiveness measures count them"
         )
     return run
-
-
-def _published_rows(blocks: Iterable[tuple[int, str]]) -> tuple[pl.DataFrame, int]:
-    """The lines with six columns and their line numbers, and the number of all other lines."""
-    schema = {"line": pl.Int64(), **{f"column_{n}": pl.String() for n in (1, 3, 4, 5)}}
-    frames, ignored = [pl.DataFrame(schema=schema)], 0
-    for first, text in blocks:
-        rows: list[tuple[int | str, ...]] = []
-        for number, line in enumerate(text.split("\n"), start=first):
-            fields = line.strip().split(" ")
-            fields = fields if len(fields) == 6 else line.strip().split("\t")
-            if len(fields) == 6:
-                rows.append((number, fields[0], *fields[2:5]))
-            else:
-                ignored += bool(line.strip())
-        frames.append(pl.DataFrame(rows, schema=schema, orient="row"))
-    return pl.concat(frames), ignored
 
 
 def _check_repeats(lines: pl.DataFrame, path: Path) -> None:
