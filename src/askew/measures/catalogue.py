@@ -103,7 +103,9 @@ class MeasureRequest:
         Once the background run is read, ``background`` has the fingerprint of its content.
         """
         unread = self.family.unread(self.measure) if hasattr(self.family, "unread") else ()
-        shown = {key: value for key, value in self.measure.params if key not in unread and not self._goes_without(key)}
+        known = self.family.parameters
+        hidden = {key for key, value in self.measure.params if known[key].quiet and value == known[key].default}
+        shown = {key: value for key, value in self.measure.params if key not in unread and key not in hidden}
         if self.background and shown.get("background") == "run":
             shown["background"] = f"{_RUN}{self.background}"
         return shown
@@ -112,17 +114,20 @@ class MeasureRequest:
     def unsaid(self) -> dict[str, Value]:
         """The parameters of the signature that differ from the defaults and are not in the requested text."""
         written = Measure.parse(self.text)
-        said, usual = _named(written, self.family), _usual(written, self.family)
+        said = _named(written, self.family)
+        try:
+            # The parameters if only the name and the cutoff are given, without options and presets.
+            (bare,) = Catalogue().complete([str(Measure(written.name, (), written.cutoff))])
+            usual: dict[str, Value | None] = dict(bare.measure.params)
+        except AskewError:
+            # A plugin's measure may have a required parameter, such as a lexicon.
+            usual = {key: parameter.default for key, parameter in self.family.parameters.items()}
         # In the order of the family's parameters, the most important first.
         return {
             key: self.shown[key]
             for key in self.family.parameters
             if key in self.shown and key not in said and self.shown[key] != usual.get(key)
         }
-
-    def _goes_without(self, key: str) -> bool:
-        parameter = self.family.parameters[key]
-        return parameter.quiet and self.measure.param(key) == parameter.default
 
     @property
     def judged(self) -> bool:
@@ -212,8 +217,8 @@ class Catalogue:
         if self.groups.tokens is not None:
             found["tokens"] = self.groups.tokens
         if "groups" in family.parameters:
-            way = family.parameters["groups"].default
-            found["groups"] = self.groups.together if way == "all" else self.groups.difference
+            every = family.parameters["groups"].default == "all"
+            found["groups"] = self.groups.together if every else self.groups.difference
         if self.groups.overlap != "all":
             found["overlap"] = self.groups.overlap
         return {key: value for key, value in found.items() if key in family.parameters}
@@ -313,17 +318,6 @@ def _with_resolver(text: str, params: dict[str, Value]) -> dict[str, Value]:
     if every and params.get("on") != "relevant":
         return {key: value for key, value in found.items() if key != "resolver"}
     return {**found, "resolver": resolver_id(str(params["resolver"]))}
-
-
-def _usual(measure: Measure, family: MeasureFamily) -> dict[str, Value | None]:
-    """The parameters of this measure if only its name and cutoff are given, without options and presets."""
-    bare = Measure(measure.name, (), measure.cutoff)
-    try:
-        (asked,) = Catalogue().complete([str(bare)])
-    except AskewError:
-        # A plugin's measure may have a required parameter, such as a lexicon.
-        return {key: parameter.default for key, parameter in family.parameters.items()}
-    return dict(asked.measure.params)
 
 
 def _named(measure: Measure, family: MeasureFamily) -> dict[str, Value]:

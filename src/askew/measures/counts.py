@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -83,30 +83,6 @@ class Annotate:
 
 
 @dataclass(frozen=True)
-class DocumentFiles:
-    """Document files as a source. The key depends on their content and on how they are read."""
-
-    store: Store
-    path: Path
-    fields: tuple[str, ...] = ()
-    published: bool = False
-    meter: Meter = field(default_factory=Meter, compare=False)
-
-    @cached_property
-    def key(self) -> str:
-        """A fingerprint of the files' digests, the fields and the way of reading."""
-        files, titled = documents_at(self.path)
-        digests = [self.store.digest(file) for file in files]
-        # The texts of a file differ if its titles are read as well.
-        more = {"titled": True} if titled and not self.fields else {}
-        return fingerprint({"documents": digests, "fields": list(self.fields), "published": self.published, **more})
-
-    def batches(self) -> Iterator[pa.Table]:
-        """Documents, streamed."""
-        return read_documents(self.path, self.fields, self.published, self.meter)
-
-
-@dataclass(frozen=True)
 class Needs:
     """The counts that some measures need, and how the files are read."""
 
@@ -133,10 +109,10 @@ def annotate(
     published: bool = False,
 ) -> StepOutcome:  # fmt: skip
     """Count the mentions in a collection and store them, unless the store has them."""
-    source = DocumentFiles(store, docs, fields, published)
+    source = DocumentSource(docs, fields, published, store)
     if progress is None:
         return run_step(store, STEP, stage, source)
-    total, told = bytes_of(docs), progress
+    total, told = source.size, progress
     return run_step(store, STEP, stage, source, progress=lambda _: told(source.meter.done, total))
 
 
@@ -155,7 +131,7 @@ class _FoundCounts(DocMentions):
 
 @dataclass
 class DocumentSource:
-    """A source of document texts, and how they are read."""
+    """A source of document texts, and how they are read. ``store`` may have their counts."""
 
     docs: object
     fields: tuple[str, ...] = ()
@@ -167,8 +143,17 @@ class DocumentSource:
         """The finished annotation of these documents, if the store has it."""
         if self.store is None or not isinstance(self.docs, str | Path) or not self.store.has(STEP):
             return None
-        files = DocumentFiles(self.store, Path(self.docs), self.fields, self.published)
-        return self.store.finished(STEP, step_key(Annotate(lexicon, *stage_of(key)[1:]), files.key))
+        return self.store.finished(STEP, step_key(Annotate(lexicon, *stage_of(key)[1:]), self.key))
+
+    @cached_property
+    def key(self) -> str:
+        """For document files: a fingerprint of the files' digests, the fields and the way of reading."""
+        assert self.store is not None
+        files, titled = documents_at(Path(str(self.docs)))
+        digests = [self.store.digest(file) for file in files]
+        # The texts of a file differ if its titles are read as well.
+        more = {"titled": True} if titled and not self.fields else {}
+        return fingerprint({"documents": digests, "fields": list(self.fields), "published": self.published, **more})
 
     def read_stored(self, manifest: Manifest) -> Iterable[pa.Table]:
         """The parts of a stored annotation."""
@@ -228,20 +213,16 @@ def count_needed(
             f"{source.name}: {malformed[0]} lines do not have two columns; as in the published scripts they are empty "
             "documents for RaB and ARaB, and unknown to FaiRR and NFaiRR"
         )
-    return dict(found), [*notes, *_clipped_note(found)]
-
-
-def _clipped_note(found: Mapping[CountKey, _FoundCounts]) -> list[str]:
-    """A note on words that were not counted, for the lexicon with the most of them."""
+    # For the lexicon with the most words that were not counted.
     sums = [(int(one.clipped.sum()), int(one.counts.sum()), key[0].partition("@")[0]) for key, one in found.items()]
     left, counted, lexicon = max(sums, default=(0, 0, ""))
-    if not left:
-        return []
-    return [
-        f"{left:,} of {left + counted:,} words that name a group (lexicon {lexicon}) were not counted: they follow a "
-        "full stop without a space, and may be the rest of another word, as 'he' of 'The' in 'channels.he'; "
-        "tokens=word counts them"
-    ]
+    if left:
+        notes.append(
+            f"{left:,} of {left + counted:,} words that name a group (lexicon {lexicon}) were not counted: they follow "
+            "a full stop without a space, and may be the rest of another word, as 'he' of 'The' in 'channels.he'; "
+            "tokens=word counts them"
+        )
+    return dict(found), notes
 
 
 def _read_stored(

@@ -131,13 +131,22 @@ def decompose_run(
     asked = rankings.query_ids if queries is None else queries
     counted = _count(one, rankings, asked, mentions.counts[:, picked], picked, marker, relevance, resolver)
     names = [mentions.groups[group] for group in picked]
-    value = _signed(counted, len(names)).sum() / max(len(rankings), 1)
+    # The second of two groups is subtracted.
+    signed = np.where(counted.group == 1, -counted.amount, counted.amount) if len(names) == 2 else counted.amount
+    value = signed.sum() / max(len(rankings), 1)
     judged = float(counted.judged.mean()) if len(counted.judged) else 0.0
     found = Decomposition(
         inputs.run_name, one.text, one.signature, resolver, len(rankings), len(counted.query), judged, float(value)
     )
     if len(counted.query):
-        found.parts += _parts(counted, names, len(rankings), resolver.partition("@")[0], draws)
+        rng, name = np.random.default_rng(0), resolver.partition("@")[0]
+        resampled = _Draws(counted, len(rankings), rng, draws)
+        found.parts += _of_kind("why", why_parts(name), counted, names, resampled, None)
+        # The confusion of the classes is known only for words of the groups that the resolver was trained on.
+        if set(names) <= set(LEARNED):
+            counts = confusion(name, "who")
+            confusions = np.concatenate([counts[None], drawn_confusions(counts, draws, rng)])
+            found.parts += _of_kind("who", WHO, counted, names, resampled, confusions)
     return found
 
 
@@ -203,11 +212,6 @@ def _why(
     return known, merge_classes(resolver.partition("@")[0], why)
 
 
-def _signed(counted: _CountedMentions, groups: int) -> Floats:
-    """The signed amount of each mention: the second of two groups is subtracted."""
-    return np.where(counted.group == 1, -counted.amount, counted.amount) if groups == 2 else counted.amount
-
-
 class _Draws:
     """Bootstrap weights of queries and documents. In the first draw all weights are 1: the observed data."""
 
@@ -233,23 +237,6 @@ class _Draws:
 def _drawn(rng: np.random.Generator, units: int, draws: int) -> Any:
     found = rng.multinomial(units, np.full(units, 1.0 / units), size=draws)
     return np.vstack([np.ones((1, units), np.int32), found.astype(np.int32)])
-
-
-def _parts(
-    counted: _CountedMentions, names: Sequence[str], queries: int, resolver: str, count: int
-) -> list[LeanPart]:  # fmt: skip
-    rng = np.random.default_rng(0)
-    draws = _Draws(counted, queries, rng, count)
-    why = _of_kind("why", why_parts(resolver), counted, names, draws, None)
-    if not set(names) <= set(LEARNED):
-        # The confusion of the classes is known only for words of the groups that the resolver was trained on.
-        return why
-    return [*why, *_of_kind("who", WHO, counted, names, draws, _confusions(resolver, rng, count))]
-
-
-def _confusions(resolver: str, rng: np.random.Generator, draws: int) -> Floats:
-    counts = confusion(resolver, "who")
-    return np.concatenate([counts[None], drawn_confusions(counts, draws, rng)])
 
 
 def _ends(drawn: Floats) -> tuple[Floats, Floats]:

@@ -52,10 +52,9 @@ def own_parameters(found: Any) -> dict[str, Parameter]:
             own[key] = Parameter(default, about, number="whole", least=-LARGEST, most=LARGEST)
         elif info.dtype is float:
             own[key] = Parameter(default, about, number="any")
-        elif info.dtype is bool:
-            own[key] = Parameter(default, about, (True, False))
         else:
-            own[key] = Parameter(default, about, tuple(info.choices) if isinstance(info.choices, list | tuple) else ())
+            choices = (True, False) if info.dtype is bool else info.choices
+            own[key] = Parameter(default, about, tuple(choices) if isinstance(choices, list | tuple) else ())
     return own
 
 
@@ -92,17 +91,14 @@ def check_computable(measure: Measure, own: Measure) -> None:
         asked = _as_theirs(own)
         could = [provider for provider in ir_measures().DefaultPipeline.providers if provider.supports(asked)]
         there = any(provider.is_available() for provider in could)
+    if not could:
+        raise ConfigError(
+            f"measure {own}: no provider of ir_measures computes this measure with this cutoff and these parameters",
+            code="no-provider",
+        )
     if not there:
-        raise ConfigError(f"measure {own}: {_who_could(could)}")
-
-
-def _who_could(providers: list[Any]) -> str:
-    if not providers:
-        return "no provider of ir_measures computes this measure with this cutoff and these parameters"
-    names = " or ".join(
-        f"{provider.NAME} ({provider.install_instructions() or 'see ir_measures'})" for provider in providers
-    )
-    return f"ir_measures needs a provider that is not installed: {names}"
+        names = " or ".join(f"{one.NAME} ({one.install_instructions() or 'see ir_measures'})" for one in could)
+        raise ConfigError(f"measure {own}: ir_measures needs a provider that is not installed: {names}")
 
 
 def compute(measure: Measure, own: Measure, rankings: Rankings, judged: Judgements) -> Floats:
@@ -111,32 +107,23 @@ def compute(measure: Measure, own: Measure, rankings: Rankings, judged: Judgemen
     Queries and documents are passed as numbers: some providers write them to files and accept only numbers there.
     """
     values = np.zeros(len(rankings))
-    if _provider(own) == "gdeval":
-        _refuse_high_grades(own, rankings, judged)
-    with _one_line(measure, own, DataError):
-        for metric in ir_measures().iter_calc([_as_theirs(own)], _qrels(own, rankings, judged), _run(rankings)):
-            # Some providers also return the mean of all queries, under a name.
-            if metric.query_id.isdecimal() and 1 <= int(metric.query_id) <= len(rankings):
-                values[int(metric.query_id) - 1] = metric.value
-    return values
-
-
-def _provider(own: Measure) -> str:
-    """The name of the provider that ir_measures uses for a measure: the first installed one that computes it."""
     asked = _as_theirs(own)
+    # ir_measures uses the first installed provider that computes a measure.
     there = (one for one in ir_measures().DefaultPipeline.providers if one.is_available() and one.supports(asked))
-    return next((str(one.NAME) for one in there), "")
-
-
-def _refuse_high_grades(own: Measure, rankings: Rankings, judged: Judgements) -> None:
     high = np.flatnonzero(judged.relevance > _HIGHEST_OF_GDEVAL)
-    if len(high):
+    if next((one.NAME for one in there), "") == "gdeval" and len(high):
         row = int(np.searchsorted(judged.offsets, high[0], side="right")) - 1
         raise DataError(
             f"measure {own}: gdeval, which computes this measure, accepts grades up to {_HIGHEST_OF_GDEVAL}, but query "
             f"{rankings.query_ids[row].as_py()!r} has a judgement of grade {judged.relevance[high[0]]}. "
             f"Use nDCG@{own.cutoff}, which accepts any grade, or give judgements with lower grades"
         )
+    with _one_line(measure, own, DataError):
+        for metric in ir_measures().iter_calc([asked], _qrels(own, rankings, judged), _run(rankings)):
+            # Some providers also return the mean of all queries, under a name.
+            if metric.query_id.isdecimal() and 1 <= int(metric.query_id) <= len(rankings):
+                values[int(metric.query_id) - 1] = metric.value
+    return values
 
 
 def _as_theirs(own: Measure) -> Any:
@@ -304,8 +291,13 @@ class Effectiveness:
         if inputs.judgements is None:
             raise ConfigError(f"{self.name} needs judgements: give them with qrels=")
         rankings = inputs.ranked(text(measure, "order"))
-        if text(measure, "unjudged") == "error":
-            _refuse_unjudged(inputs, rankings, inputs.judgements)
+        without = np.flatnonzero(~inputs.judgements.judged)
+        if text(measure, "unjudged") == "error" and len(without):
+            raise DataError(
+                f"{inputs.run_name}: {len(without)} of {len(rankings)} queries have no judgement, the first is "
+                f"{rankings.query_ids[int(without[0])].as_py()!r}; leave them out with unjudged='absent', or count "
+                "them as zero with unjudged='zero'"
+            )
         if self.name in COLUMNAR:
             values = columnar(measure, rankings, inputs.judgements)
         else:
@@ -333,16 +325,6 @@ def relevance_level(measure: Measure) -> int:
 def own_part(measure: Measure) -> Measure:
     """The measure as ir_measures defines it, without the parameters that askew adds."""
     return measure.with_params({key: value for key, value in measure.params if key not in _SHARED})
-
-
-def _refuse_unjudged(inputs: Inputs, rankings: Rankings, judged: Judgements) -> None:
-    without = np.flatnonzero(~judged.judged)
-    if len(without):
-        query = rankings.query_ids[int(without[0])].as_py()
-        raise DataError(
-            f"{inputs.run_name}: {len(without)} of {len(rankings)} queries have no judgement, the first is {query!r}; "
-            "leave them out with unjudged='absent', or count them as zero with unjudged='zero'"
-        )
 
 
 def columnar(measure: Measure, rankings: Rankings, judged: Judgements) -> Floats:

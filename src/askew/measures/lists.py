@@ -66,23 +66,6 @@ def named_runs(
     """
     if isinstance(runs, Mapping):
         return dict(runs)
-    _refuse_the_same(runs)
-    files = [Path(run).name for run in runs if isinstance(run, str | Path)]
-    named: dict[str, RunLike] = {}
-    for place, run in enumerate(runs):
-        if isinstance(run, str | Path):
-            name = Path(run).name if files.count(Path(run).name) == 1 else str(run)
-        elif isinstance(run, Run):
-            name = run.name
-        else:
-            name = others[place] if others else f"run {place + 1}"
-        if name in named:
-            raise ConfigError(f"two runs are called {name!r}: rename one of them")
-        named[name] = run
-    return named
-
-
-def _refuse_the_same(runs: Sequence[RunLike]) -> None:
     seen = set()
     for run in runs:
         if isinstance(run, str | Path):
@@ -90,6 +73,19 @@ def _refuse_the_same(runs: Sequence[RunLike]) -> None:
             if place in seen:
                 raise ConfigError(f"the run {str(run)!r} is given twice: give each run once")
             seen.add(place)
+    files = [Path(run).name for run in runs if isinstance(run, str | Path)]
+    named: dict[str, RunLike] = {}
+    for position, run in enumerate(runs):
+        if isinstance(run, str | Path):
+            name = Path(run).name if files.count(Path(run).name) == 1 else str(run)
+        elif isinstance(run, Run):
+            name = run.name
+        else:
+            name = others[position] if others else f"run {position + 1}"
+        if name in named:
+            raise ConfigError(f"two runs are called {name!r}: rename one of them")
+        named[name] = run
+    return named
 
 
 def as_run(run: RunLike, name: str, form: str, published: bool) -> Run:

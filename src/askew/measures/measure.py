@@ -385,16 +385,14 @@ def count_inputs(
         return gather_texts(source, doc_ids, needed)
 
     relevance = RelevanceSource(judged, query_texts, texts)
-    scorer = Scorer(asked, doc_ids, None if source is None else counts.__getitem__, judged, relevance)
+    background = None if measured.background is None else universe.lists(measured.background)
+    count = None if source is None else counts.__getitem__
+    scorer = Scorer(asked, doc_ids, count, judged, relevance, background=background)
     notes = []
-    if measured.background:
-        scorer.set_background(universe.lists(measured.background))
-        for one in scorer.asked:
-            wanted = str(Measure.parse(one.text).param("background", ""))
-            if wanted.startswith("run@") and wanted != f"run@{one.background}":
-                notes.append(
-                    f"{one.text}: this measure names another background run than the given run@{one.background}"
-                )
+    for one in scorer.asked if background is not None else ():
+        wanted = str(Measure.parse(one.text).param("background", ""))
+        if wanted.startswith("run@") and wanted != f"run@{one.background}":
+            notes.append(f"{one.text}: this measure names another background run than the given run@{one.background}")
     lists = [universe.lists(run) for run in measured.runs]
     inputs = [scorer.inputs(one, scorer.asked, run.name) for one, run in zip(lists, measured.runs, strict=True)]
     if source is not None and (keys := keys_of(asked)):

@@ -107,19 +107,16 @@ class Marker:
 def _places(text: str, tokens: list[str]) -> list[tuple[int, int]]:
     """The start and end of each token. No token occurs in the text between tokens, so each is found at its place."""
     lowered = text.lower()
-    # A few characters become two in lower case. Positions in the lowered text then differ from those in the text.
-    back = list(range(len(text) + 1)) if len(lowered) == len(text) else _origins(text)
+    back = list(range(len(text) + 1))
+    if len(lowered) != len(text):
+        # A few characters become two in lower case. These are the positions in the text of all lowered characters.
+        back = [number for number, char in enumerate(text) for _ in char.lower()] + [len(text)]
     places, at = [], 0
     for token in tokens:
         start = lowered.index(token, at)
         at = start + len(token)
         places.append((back[start], back[at - 1] + 1 if token else back[start]))
     return places
-
-
-def _origins(text: str) -> list[int]:
-    """The position in the text of each character of the lowered text, and of the end."""
-    return [number for number, char in enumerate(text) for _ in char.lower()] + [len(text)]
 
 
 # The tokenizers of the compiled scan. All others use the plain loop.
@@ -150,21 +147,20 @@ class MentionCounter:
         self.tokenize: Tokenizer = registry.load("tokenizer", tokenizer) if isinstance(tokenizer, str) else tokenizer
         self.lexicon = lexicon
         self.vocabulary = build_vocabulary(lexicon, self.tokenize, self.tokenizer_name)
+        self.groups = self.vocabulary.groups
         self.threads = threads or machine.threads()
         self.engine = engine if self.tokenize in _COMPILED else "reference"
         self._tables: Any = None
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The groups counted, in order."""
-        return self.vocabulary.groups
 
     def count(self, texts: pa.Array | pa.ChunkedArray, size: int = 0) -> Mentions:
         """Count the mentions in a batch. A null text counts as empty.
 
         If the batch is a part of more texts, ``size`` is the number of bytes of all of them. It decides the engine.
         """
-        array = _one_array(texts)
+        array = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+        array = array.cast(pa.large_string()).fill_null("")
         small = max(size, array.nbytes) < SMALL_BYTES
         if self.engine == "reference" or (self.engine == "auto" and small):
             return self._count_plainly(array)
@@ -198,7 +194,10 @@ class MentionCounter:
 
         if self._tables is None:
             self._tables = build_scan_tables(self.vocabulary)
-        data, offsets = _bytes_of(texts)
+        buffers = texts.buffers()
+        offsets = np.frombuffer(buffers[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        data = np.frombuffer(buffers[2], np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
+        data = data[: int(offsets[-1])] if len(offsets) else data
         lower, inside = lower_table(), word_table(self.tokenize is seyedsalehi)
         tables = self._tables
 
@@ -233,20 +232,6 @@ def _count_words(vocabulary: GroupVocabulary, tokens: list[str]) -> list[int]:
         for group in range(len(counts)):
             counts[group] += mask >> group & 1
     return counts
-
-
-def _one_array(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
-    array = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    return array.cast(pa.large_string()).fill_null("")
-
-
-def _bytes_of(texts: pa.Array) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], np.ndarray[Any, np.dtype[np.int64]]]:
-    buffers = texts.buffers()
-    offsets = np.frombuffer(buffers[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    data = np.frombuffer(buffers[2], np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
-    return data[: int(offsets[-1])] if len(offsets) else data, offsets
 
 
 # Counts the group words that the tokenizer ``unclipped`` leaves out and ``word`` would count.

@@ -173,15 +173,12 @@ class Estimator:
         return NeuralResolver(WHY_ADAPTER, classes=WHY)
 
     def _cosines(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
-        left, right = self._encoded(queries), self._encoded(texts)
+        for side in (queries, texts):
+            if new := sorted(set(side) - self._vectors.keys(), key=len):
+                vectors = self._encoder.encode(new, batch_size=64, normalize_embeddings=True, show_progress_bar=False)
+                self._vectors.update(zip(new, vectors, strict=True))
+        left, right = (np.stack([self._vectors[text] for text in side]) for side in (queries, texts))
         return np.asarray((left * right).sum(axis=1), np.float64)
-
-    def _encoded(self, texts: Sequence[str]) -> Any:
-        new = sorted(set(texts) - self._vectors.keys(), key=len)
-        if new:
-            vectors = self._encoder.encode(new, batch_size=64, normalize_embeddings=True, show_progress_bar=False)
-            self._vectors.update(zip(new, vectors, strict=True))
-        return np.stack([self._vectors[text] for text in texts])
 
 
 def after_query(query: str, text: str, at: int) -> tuple[str, int]:

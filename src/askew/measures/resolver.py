@@ -123,7 +123,14 @@ class LightResolver:
         with np.load(weights or DATA / "mentions" / "light.npz", allow_pickle=False) as stored:
             keys, self._weights = stored["keys"], stored["weights"].astype(np.float32) * stored["scale"]
             self._bias = stored["bias"].astype(np.float64)
-        self._keys, self._rows = _hash_table(keys)
+        # Open addressing: the slot of a key is its lower bits, or the next free one.
+        size = 1 << int(2 * len(keys)).bit_length()
+        self._keys, self._rows = np.zeros(size, np.uint32), np.zeros(size, np.int32)
+        for row, key in enumerate(keys.tolist()):
+            slot = key & (size - 1)
+            while self._keys[slot]:
+                slot = (slot + 1) & (size - 1)
+            self._keys[slot], self._rows[slot] = key, row
 
     def probabilities(self, texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> Floats:
         """One row for each mention, one column for each class; a row sums to 1."""
@@ -207,18 +214,6 @@ def as_bytes(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> t
     return data, bounds, spans + bounds[:, :1]
 
 
-def _hash_table(keys: Any) -> tuple[Any, Any]:
-    """Open addressing: the slot of a key is its lower bits, or the next free one."""
-    size = 1 << int(2 * len(keys)).bit_length()
-    table, rows = np.zeros(size, np.uint32), np.zeros(size, np.int32)
-    for row, key in enumerate(keys.tolist()):
-        slot = key & (size - 1)
-        while table[slot]:
-            slot = (slot + 1) & (size - 1)
-        table[slot], rows[slot] = key, row
-    return table, rows
-
-
 # Counts mentions by who they refer to. The counts of all classes always add up to the plain count.
 
 
@@ -257,13 +252,9 @@ class ResolvedCounter:
             )
         self._marker = Marker(lexicon, tokens, overlap)
         self.plain = counter_for(lexicon, tokens, overlap, **how)
+        self.groups = self.plain.groups
         self._name = resolver
         self._last: tuple[pa.Array, ResolvedMentions] | None = None
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The groups counted, in order."""
-        return self.plain.groups
 
     def count(self, texts: pa.Array | pa.ChunkedArray) -> ResolvedMentions:
         """Count the mentions in a batch. A null text counts as empty."""
@@ -278,9 +269,8 @@ class ResolvedCounter:
         naming = np.flatnonzero(plain.counts.any(axis=1))
         read = [text or "" for text in texts.take(pa.array(naming)).to_pylist()]
         found = find_mentions(self._marker, read)
-        classes = class_probabilities(open_resolver(self._name), read, found.text_of, found.starts, found.ends).argmax(
-            axis=1
-        )
+        who = class_probabilities(open_resolver(self._name), read, found.text_of, found.starts, found.ends)
+        classes = who.argmax(axis=1)
         by_class = np.zeros((*plain.counts.shape, len(WHO)), np.int32)
         for group in range(len(plain.groups)):
             named = (found.masks >> group & 1).astype(np.bool_)
@@ -303,9 +293,7 @@ class WhoCounter:
 
 
 class Counters:
-    """Makes counters. Counters that differ only in the classes of mentions share a resolver, so each text is resolved
-    once.
-    """
+    """Makes counters. Those that differ only in the classes of mentions share a resolver: texts are resolved once."""
 
     def __init__(self, **how: Any) -> None:
         self._how = how

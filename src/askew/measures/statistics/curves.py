@@ -98,18 +98,14 @@ def precision_recall(scores: Scores, labels: Labels) -> Curve:
     return Curve(values[ends], right / kept, right / positives, kept, len(values), positives)
 
 
-def area_under(curve: Curve) -> float:
-    """Average precision: the precision of each point, weighted by the recall it adds. No interpolation."""
-    return float(np.sum(np.diff(curve.recall, prepend=0.0) * curve.precision))
-
-
 def average_precision(
     scores: Scores, labels: Labels, queries: Sequence[str], seed: int = 0, level: float = 0.95
 ) -> AveragePrecision:
     """The area under the curve with a BCa bootstrap interval (``askew.measures.statistics.intervals``).
 
-    Whole queries are resampled, not pairs: the reformulations of one query are similar, so with pairs the interval
-    would be too narrow. Resamples without a positive have no area and are left out.
+    The area is the precision of each point, weighted by the recall that it adds. Whole queries are resampled, not
+    pairs: the reformulations of one query are similar, so with pairs the interval would be too narrow. Resamples
+    without a positive have no area and are left out.
     """
     values, truth = _checked(scores, labels)
     if len(queries) != len(values):

@@ -82,7 +82,19 @@ def bca_interval(
 ) -> tuple[float, float, float]:
     """The value of a statistic and the ends of its interval. Resamples with an undefined value (NaN) are left out."""
     value = float(statistic(np.ones((1, units)))[0])
-    drawn, left_out = _drawn(statistic, units, seed, resamples), _left_out(statistic, units)
+    rng = np.random.default_rng([seed, units])
+    step = max(1, _CHUNK // units)
+    parts = []
+    for start in range(0, resamples, step):
+        size = min(step, resamples - start)
+        parts.append(statistic(rng.multinomial(units, np.full(units, 1.0 / units), size=size).astype(np.float64)))
+    drawn = np.concatenate(parts)
+    drawn = drawn[~np.isnan(drawn)]
+    # Each block has units from all positions, because adjacent units may be similar.
+    blocks = min(units, _MOST_LEFT_OUT)
+    block = np.arange(units) % blocks
+    left_out = statistic((block[None, :] != np.arange(blocks)[:, None]).astype(np.float64))
+    left_out = left_out[~np.isnan(left_out)]
     if not len(drawn) or drawn.min() == drawn.max():
         return value, value, value
     below = float((drawn < value).mean() + 0.5 * (drawn == value).mean())
@@ -95,25 +107,6 @@ def bca_interval(
         z = bias + _NORMAL.inv_cdf(share)
         ends.append(float(np.quantile(drawn, _NORMAL.cdf(bias + z / (1 - skew * z)))))
     return value, min(ends[0], value), max(ends[1], value)
-
-
-def _drawn(statistic: Callable[[Floats], Floats], units: int, seed: int, resamples: int) -> Floats:
-    rng = np.random.default_rng([seed, units])
-    step = max(1, _CHUNK // units)
-    parts = []
-    for start in range(0, resamples, step):
-        size = min(step, resamples - start)
-        parts.append(statistic(rng.multinomial(units, np.full(units, 1.0 / units), size=size).astype(np.float64)))
-    found = np.concatenate(parts)
-    return found[~np.isnan(found)]
-
-
-def _left_out(statistic: Callable[[Floats], Floats], units: int) -> Floats:
-    blocks = min(units, _MOST_LEFT_OUT)
-    # Each block has units from all positions, because adjacent units may be similar.
-    block = np.arange(units) % blocks
-    found = statistic((block[None, :] != np.arange(blocks)[:, None]).astype(np.float64))
-    return found[~np.isnan(found)]
 
 
 LEVEL = 0.95
@@ -216,16 +209,12 @@ def sums_interval(
     if math.isnan(test(ratio).p_at_most(0.0)):
         return None, None
     start = solve(lambda r: test(r).p_at_most(0.0), 0.0, ratio, alpha, 0.9 * ratio) if ratio > 0 else 0.0
-    end = _upper_ratio(lambda r: test(r).p_at_least(0.0), ratio, alpha)
-    return 100 * (start - 1), None if end is None else 100 * (end - 1)
-
-
-def _upper_ratio(p: Callable[[float], float], ratio: float, alpha: float) -> float | None:
-    """The largest ratio that is not rejected; None if no ratio up to a million is rejected."""
-    low, high = ratio, 1.5 * ratio + 0.1
-    while p(high) > alpha:
-        low, high = high, 2 * high
-        if high > _MOST_RATIO:
-            return None
+    # The largest ratio that is not rejected; None if no ratio up to a million is rejected.
+    below, above = ratio, 1.5 * ratio + 0.1
+    while test(above).p_at_least(0.0) > alpha:
+        below, above = above, 2 * above
+        if above > _MOST_RATIO:
+            return 100 * (start - 1), None
     # p decreases as the ratio increases, but the solver needs an increasing function.
-    return -solve(lambda r: p(-r), -high, -low, alpha, -0.5 * (low + high))
+    end = -solve(lambda r: test(-r).p_at_least(0.0), -above, -below, alpha, -0.5 * (below + above))
+    return 100 * (start - 1), 100 * (end - 1)

@@ -115,6 +115,8 @@ def paired(
     before, after = (math.fsum(side.tolist()) / len(side) for side in (old, new))
     low, high = known(mean.lower(ALPHA / 2)), known(mean.upper(ALPHA / 2))
     bounded = isinstance(mean, BoundedMean)
+    # Only bounded measures have the p of non-inferiority and of equivalence within a margin.
+    no_loss = mean.p_at_most(-margin) if bounded and margin is not None else None
     return Paired(
         n=len(gains),
         old=before,
@@ -133,7 +135,8 @@ def paired(
         not_ruled_out=max(0.0, -mean.lower(ALPHA)) if bounded else None,
         detectable=_detectable(mean, spread / math.sqrt(len(gains))),
         margin=margin,
-        **_margins(mean, margin),
+        p_no_loss=no_loss,
+        p_equivalent=None if no_loss is None else max(no_loss, mean.p_at_least(margin or 0.0)),
     )
 
 
@@ -141,14 +144,6 @@ def rounded_gains(old: Floats, new: Floats, direction: Direction) -> Floats:
     """The gain of each query. Gains that are only rounding errors become 0."""
     gains = direction.gain(old, new)
     return np.where(np.abs(gains) < SAME, 0.0, gains)
-
-
-def _margins(mean: BoundedMean | StudentizedMean, margin: float | None) -> dict[str, float]:
-    """The p of non-inferiority and of equivalence within a margin. Only bounded measures have them."""
-    if margin is None or not isinstance(mean, BoundedMean):
-        return {}
-    no_loss = mean.p_at_most(-margin)
-    return {"p_no_loss": no_loss, "p_equivalent": max(no_loss, mean.p_at_least(margin))}
 
 
 def _detectable(mean: BoundedMean | StudentizedMean, error: float) -> float | None:
