@@ -385,11 +385,11 @@ def count_inputs(
         return gather_texts(source, doc_ids, needed)
 
     relevance = RelevanceSource(judged, query_texts, texts)
-    background = None if measured.background is None else universe.lists(measured.background)
-    count = None if source is None else counts.__getitem__
-    scorer = Scorer(asked, doc_ids, count, judged, relevance, background=background)
+    scorer = Scorer(asked, doc_ids, None if source is None else counts.__getitem__, judged, relevance)
     notes = []
-    for one in scorer.asked if background is not None else ():
+    if measured.background is not None:
+        scorer.set_background(universe.lists(measured.background))
+    for one in scorer.asked if measured.background is not None else ():
         wanted = str(Measure.parse(one.text).param("background", ""))
         if wanted.startswith("run@") and wanted != f"run@{one.background}":
             notes.append(f"{one.text}: this measure names another background run than the given run@{one.background}")
@@ -459,7 +459,7 @@ def _bare(asked: MeasureRequest, judged: Judgements) -> Flags:
     """The judged queries without a relevant document, if the measure needs one."""
     if not getattr(asked.family, "needs_relevant", False):
         return np.zeros(len(judged.judged), np.bool_)
-    return judged.judged & (judged.relevant(relevance_level(asked.measure)) == 0)
+    return np.asarray(judged.judged & (judged.relevant(relevance_level(asked.measure)) == 0))
 
 
 def _judgement_notes(name: str, asked: Sequence[MeasureRequest], judged: Judgements, answered: int) -> list[str]:

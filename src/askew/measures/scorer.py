@@ -23,32 +23,33 @@ class Scorer:
 
     ``doc_ids`` has the document ids by ordinal. ``count`` returns the mentions for a key; documents beyond its counts
     have no text. ``judged`` has the judgements, ``relevance`` adds estimates. A measure raises an error if an input
-    that it needs is missing. ``id_ranks`` returns the ranks of the ids if they are already known. With ``background``,
-    the lists of a background run, signatures of measures that need it get its content hash.
+    that it needs is missing. ``id_ranks`` returns the ranks of the ids if they are already known.
     """
 
     def __init__(
         self, asked: Sequence[MeasureRequest], doc_ids: pa.Array,
         count: Callable[[CountKey], DocMentions] | None = None, judged: JudgedQueries | None = None,
         relevance: RelevanceSource | None = None, id_ranks: Callable[[], Ints | None] | None = None,
-        background: Rankings | None = None,
     ) -> None:  # fmt: skip
         self.asked, self.doc_ids = list(asked), doc_ids
         self._count, self._judged, self._relevance = count, judged, relevance
         self._find_ranks = id_ranks
         self._counted: dict[CountKey, DocMentions] = {}
-        self._background = None if background is None else self._ranked(background, asked)
-        if self._background is not None:
-            names = {order: ranked.fingerprint(doc_ids) for order, ranked in self._background.items()}
-            self.asked = [
-                replace(one, background=names[_order(one)]) if one.measure.param("background") == "run" else one
-                for one in asked
-            ]
+        self._background: dict[str, Rankings] | None = None
 
     def prepare(self) -> None:
         """Count all mentions that the measures need, before the first list is scored."""
         for key in keys_of(self.asked):
             self.mentions(*key)
+
+    def set_background(self, lists: Rankings) -> None:
+        """Use these lists as background run. Signatures of measures that need it get its content hash."""
+        self._background = self._ranked(lists, self.asked)
+        names = {order: ranked.fingerprint(self.doc_ids) for order, ranked in self._background.items()}
+        self.asked = [
+            replace(one, background=names[_order(one)]) if one.measure.param("background") == "run" else one
+            for one in self.asked
+        ]
 
     def score(self, lists: Rankings, only: Sequence[str] = ()) -> dict[str, Floats]:
         """The values for each list, by measure text. ``only`` restricts the measures."""
