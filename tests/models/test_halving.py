@@ -61,8 +61,9 @@ def test_rows_that_do_not_fit_together_are_done_in_halves_in_order():
 @pytest.mark.parametrize("run", [lambda device: halving(device, 4, lambda size: device.encode(["a"], size)),
                                  lambda device: halved([0], lambda rows: device.encode(["a"], 1))])  # fmt: skip
 def test_one_text_that_does_not_fit_is_one_line(run):
-    with pytest.raises(StageError, match="out of memory with a batch of one"):
+    with pytest.raises(StageError) as refused:
         run(Device(0))
+    assert refused.value.code == "out-of-memory"
 
 
 def test_another_error_is_not_taken_for_want_of_memory():

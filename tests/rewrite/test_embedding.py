@@ -194,17 +194,20 @@ def test_a_damaged_matrix_or_vocabulary_is_one_line_that_says_where(tmp_path):
             read_vectors(path)
     vocabulary.write_text("fig\nkiwi\n", encoding="utf-8")
     path.write_bytes(whole[:-4])
-    with pytest.raises(DataError, match=r"not a complete \.npy file"):
+    with pytest.raises(DataError) as damaged:
         read_vectors(path)
+    assert damaged.value.code == "damaged-matrix"
     np.save(path, np.array([[1, 2], [np.inf, 1]], np.float32))
     with pytest.raises(DataError, match="row 2: expected finite numbers"):
         read_vectors(path)
     np.save(path, np.ones(2, np.float32))
-    with pytest.raises(DataError, match="expected a matrix of floats"):
+    with pytest.raises(DataError) as damaged:
         read_vectors(path)
+    assert damaged.value.code == "no-floats"
     np.save(path, np.array([{"code": 1}], object), allow_pickle=True)
-    with pytest.raises(DataError, match=r"not a complete \.npy file"):
+    with pytest.raises(DataError) as damaged:
         read_vectors(path)
+    assert damaged.value.code == "damaged-matrix"
     vocabulary.unlink()
     with pytest.raises(DataError, match=r"vocabulary .*vocab\.txt: no such file"):
         read_vectors(path)
@@ -212,8 +215,9 @@ def test_a_damaged_matrix_or_vocabulary_is_one_line_that_says_where(tmp_path):
 
 def test_a_vocabulary_goes_with_a_matrix_only(tmp_path):
     path = write_text(tmp_path / "v.txt", ["fig"], np.ones((1, 2)))
-    with pytest.raises(ConfigError, match=r"vocabulary= is only for vectors in an \.npy file"):
+    with pytest.raises(ConfigError) as refused:
         read_vectors(path, tmp_path / "vocab.txt")
+    assert refused.value.code == "no-matrix"
 
 
 def test_a_file_that_has_changed_is_read_again(tmp_path):

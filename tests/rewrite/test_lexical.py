@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from askew.core.errors import ConfigError, DataError
 from askew.core.protocols import Passage, QueryBatch
 from askew.rewrite import thesaurus as wordnet_files
-from askew.rewrite.lexical import ReduceReformulator, SpellingReformulator, WordList, distance, first_with_other_stems
+from askew.rewrite.lexical import (
+    SAME,
+    ReduceReformulator,
+    SpellingReformulator,
+    WordList,
+    distance,
+    first_with_other_stems,
+)
 from askew.rewrite.thesaurus import ThesaurusReformulator, WordNetFiles, WordNetReformulator, find_wordnet
 from askew.testing.contracts import ToyStatistics, check_reformulator, toy_asked
 
@@ -233,11 +240,12 @@ def test_words_that_are_to_be_kept_are_kept():
 def test_too_short_a_candidate_is_counted_not_made():
     found = ReduceReformulator(shortest=2).reformulate(asked("who was his brother", "", "of the"))
     assert found.texts == ["his brother"]
-    assert found.rejected == {"nothing left": 2, "nothing found": 1, "same as the original": 1}
+    assert found.rejected == {"nothing left": 2, "nothing found": 1, SAME: 1}
 
 
 def test_reduce_keeps_the_contract():
-    assert check_reformulator(ReduceReformulator()).texts[:2] == ["she a good nurse", "good nurse"]
+    unframed = toy_asked().texts[0].removeprefix("is ")
+    assert check_reformulator(ReduceReformulator()).texts[:2] == [unframed, "good nurse"]
 
 
 def test_a_users_own_rules_take_the_place_of_the_shipped_ones(tmp_path):

@@ -15,7 +15,7 @@ def test_features_say_what_is_left_out_added_and_lost():
     assert found["left out"] == pytest.approx(3 / 5)  # mark, born, 1965
     assert found["added"] == pytest.approx(2 / 5)
     assert found["names lost"] == found["numbers lost"] == found["numbers added"] == 1
-    assert found["question word lost"] == found["ends with added word"] == 1
+    assert found["question word lost"] == found[FEATURES[-2]] == 1  # the last word is an added one
     assert found["follows the query"] == found["none added"] == found["repeats"] == 0
 
 

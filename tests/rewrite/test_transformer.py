@@ -99,8 +99,9 @@ def test_probabilities_are_finite_and_sum_to_one_and_keep_the_order(rows, temper
 
 
 def test_labels_must_fit_the_logits():
-    with pytest.raises(DataError, match="one row of logits for each label"):
+    with pytest.raises(DataError) as refused:
         fit_temperature(np.zeros((2, 3)), np.array([0]))
+    assert refused.value.code == "unequal-lengths"
     with pytest.raises(DataError, match="labels from 0 to 2"):
         fit_temperature(np.zeros((2, 3)), np.array([0, 3]))
 

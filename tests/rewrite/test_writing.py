@@ -84,7 +84,7 @@ def test_the_likeliest_text_is_that_of_the_library(tiny_t5, tiny_causal):
 
     for folder, kind in ((tiny_t5, "seq2seq"), (tiny_causal, "causal")):
         writer = load_generator(folder, kind)
-        encoded = writer.tokenizer("history of the railway", return_tensors="pt", add_special_tokens=kind == "seq2seq")
+        encoded = writer.tokenizer("a railway station", return_tensors="pt", add_special_tokens=kind == "seq2seq")
         with torch.inference_mode():
             own = writer.model.generate(
                 **encoded, do_sample=False, max_new_tokens=8, min_new_tokens=8, suppress_tokens=sorted(writer._ends)
@@ -93,7 +93,7 @@ def test_the_likeliest_text_is_that_of_the_library(tiny_t5, tiny_causal):
             own = own[:, encoded["input_ids"].shape[1] :]
         expected = writer.tokenizer.decode(own[0], skip_special_tokens=True).strip()
         assert expected
-        assert writer.sample("history of the railway", 1, 7, Sampling(8, 8, 0, 1.0, 0.0)) == [expected]
+        assert writer.sample("a railway station", 1, 7, Sampling(8, 8, 0, 1.0, 0.0)) == [expected]
 
 
 def test_backtranslation_keeps_the_contract_one_way_and_with_language_codes(tiny_t5):
@@ -102,8 +102,9 @@ def test_backtranslation_keeps_the_contract_one_way_and_with_language_codes(tiny
 
 
 def test_a_language_the_model_does_not_know_is_named(tiny_t5):
-    with pytest.raises(ConfigError, match="does not know the language 'xx'"):
+    with pytest.raises(ConfigError) as refused:
         BackTranslateReformulator(tiny_t5, languages="xx").reformulate(toy_asked())
+    assert (refused.value.code, refused.value.values) == ("unknown-language", {"language": "xx"})
 
 
 @pytest.mark.parametrize(
@@ -119,8 +120,9 @@ def test_wrong_settings_are_refused_before_a_model_is_loaded(wrong):
 
 
 def test_a_checkpoint_that_is_no_such_model_is_one_line(tmp_path, tiny_tokenizer):
-    with pytest.raises(ConfigError, match="cannot be loaded as a generator model") as caught:
+    with pytest.raises(ConfigError) as caught:
         DocQueryReformulator(model=str(tmp_path)).reformulate(toy_asked())
+    assert (caught.value.code, caught.value.values) == ("not-loaded", {"kind": "generator"})
     assert "\n" not in str(caught.value)
 
 
@@ -135,5 +137,6 @@ def test_a_written_text_becomes_one_clean_line(text, line):
 def test_an_unknown_adapter_is_answered_with_those_of_generators_alone():
     from askew.models.generate import find_adapter
 
-    with pytest.raises(ConfigError, match=r"adapter_config\.json, or one of smollm2-rewrite$"):
+    with pytest.raises(ConfigError) as refused:
         find_adapter("minilm-who")
+    assert (refused.value.code, refused.value.values) == ("no-adapter", {"known": "smollm2-rewrite"})

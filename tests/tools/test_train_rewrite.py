@@ -50,7 +50,8 @@ def test_what_was_learned_is_saved_and_loaded_with_the_base_model(base, rows, ca
     save_peft_adapter(tmp_path / "adapter", tensors, "tiny", SMALL.alpha, SMALL.dropout)
     writer = load_generator(causal, "causal", adapter=str(tmp_path / "adapter"))
     how = Sampling(max_new_tokens=8, min_new_tokens=1, temperature=0.0)
-    found = writer.sample_kinds(query_prefix("old ship"), [kind_ending(kind) for kind in KINDS], 1, 0, how)
+    endings = [kind_ending(kind) for kind in KINDS]
+    (found,) = writer.sample_kinds_many([query_prefix("old ship")], endings, 1, [0], how)
     assert [one for (one,) in found] == TEXTS["old ship"]
 
 

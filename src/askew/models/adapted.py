@@ -48,7 +48,13 @@ def load_adapted(
             f"model {model!r}: expected an encoder that reads {most_tokens} tokens or more, found {places}"
         )
     file = folder / WEIGHTS
-    weights = _read(file)
+    try:
+        weights: dict[str, Any] = load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise _damaged(file, "the file cannot be read", error) from None
+    unusable = next((name for name, one in weights.items() if not torch.isfinite(one.float()).all()), None)
+    if unusable is not None:
+        raise _damaged(file, "not all weights are finite numbers", ValueError(unusable))
     network = make(encoder, len(weights[_FIRST]) if _FIRST in weights else 1)
     try:
         add_adapter(network, weights)
@@ -87,20 +93,10 @@ def add_adapter(network: Any, weights: Mapping[str, Any]) -> None:
     network.head.load_state_dict(head)
 
 
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        weights: dict[str, Any] = load_file(file)
-    except (OSError, SafetensorError) as error:
-        raise _damaged(file, "the file cannot be read", error) from None
-    unusable = next((name for name, one in weights.items() if not torch.isfinite(one.float()).all()), None)
-    if unusable is not None:
-        raise _damaged(file, "not all weights are finite numbers", ValueError(unusable))
-    return weights
-
-
 def _damaged(file: Path, what: str, error: Exception) -> DataError:
     reason = " ".join(str(error).split())[:200] or type(error).__name__
     return DataError(
         f"{file}: expected the adapter of an encoder, but {what} ({reason}); install askew again, or give "
-        "adapter= another folder"
+        "adapter= another folder",
+        code="damaged-adapter",
     )

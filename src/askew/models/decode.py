@@ -229,68 +229,6 @@ def _largest(logits: Any, count: int) -> tuple[Any, Any]:
     return best, chosen.gather(1, at // _BLOCK) * _BLOCK + at % _BLOCK
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """The columns of prompts in one memory: the prefix, then each ending.
-
-    ``owner`` is the ending of a column, -1 for the prefix.
-    """
-
-    positions: Any
-    owner: Any
-    last: Any
-    starts: Any
-
-    @classmethod
-    def of(cls, prefix: int, endings: Sequence[Sequence[int]], device: Any) -> _Layout:
-        import torch
-
-        positions, owner = list(range(prefix)), [-1] * prefix
-        last, starts = [], []
-        for j, ending in enumerate(endings):
-            positions += range(prefix, prefix + len(ending))
-            owner += [j] * len(ending)
-            last.append(len(owner) - 1 if ending else prefix - 1)
-            starts.append(prefix + len(ending))
-        return cls(*(torch.tensor(one, device=device) for one in (positions, owner, last, starts)))
-
-    def seen_by(self, ending: Any) -> Any:
-        """Which columns belong to the prompt with the given ending: (rows, columns)."""
-        return (self.owner == -1) | (self.owner == ending.unsqueeze(-1))
-
-
-@dataclass(frozen=True)
-class _Fill:
-    """The left padding of each prefix; ``widths`` is None if all prefixes have the same length."""
-
-    widths: Any | None
-
-    @classmethod
-    def of(cls, prefixes: Sequence[Sequence[int]], longest: int, device: Any) -> _Fill:
-        import torch
-
-        widths = [longest - len(one) for one in prefixes]
-        return cls(torch.tensor(widths, device=device).unsqueeze(-1) if any(widths) else None)
-
-    def places(self, positions: Any) -> Any:
-        """The positions of each text, counted from its first token."""
-        return positions if self.widths is None else (positions - self.widths).clamp(min=0)
-
-    def mask(self, visible: Any, own: Any | None = None) -> Any:
-        """The attention mask of each text. ``own`` is the column of each row; padding sees itself, as every row needs
-        at least one visible column.
-        """
-        if self.widths is None:
-            return _mask(visible)
-        import torch
-
-        columns = torch.arange(visible.shape[-1], device=visible.device)
-        shown = visible & (columns >= self.widths).unsqueeze(1)
-        if own is not None:
-            shown = shown | (columns == own.unsqueeze(-1))
-        return _mask(shown).unsqueeze(1)
-
-
 def decode(
     network: Llama, prefixes: Sequence[Sequence[int]], endings: Sequence[Sequence[int]], count: int,
     seeds: Sequence[int], how: Sampling, stops: Stops,
@@ -304,19 +242,49 @@ def decode(
 
     device, rows = network.device, len(endings) * count
     longest = max(map(len, prefixes))
-    layout = _Layout.of(longest, endings, device)
-    columns = len(layout.owner)
+    # The columns of the memory: the prefix (owner -1), then each ending (its number).
+    places, owners = list(range(longest)), [-1] * longest
+    last, starts = [], []
+    for j, ending in enumerate(endings):
+        places += range(longest, longest + len(ending))
+        owners += [j] * len(ending)
+        last.append(len(owners) - 1 if ending else longest - 1)
+        starts.append(longest + len(ending))
+    owner, columns = torch.tensor(owners, device=device), len(owners)
     memory = network.memory(len(prefixes), columns + rows * how.max_new_tokens)
-    fill = _Fill.of(prefixes, longest, device)
+    widths = [longest - len(one) for one in prefixes]
+    padding = torch.tensor(widths, device=device).unsqueeze(-1) if any(widths) else None
+
+    def seen_by(ending: Any) -> Any:
+        """Which columns belong to the prompt with the given ending: (rows, columns)."""
+        return (owner == -1) | (owner == ending.unsqueeze(-1))
+
+    def positions_of(positions: Any) -> Any:
+        """The positions of each text, counted from its first token."""
+        return positions if padding is None else (positions - padding).clamp(min=0)
+
+    def mask_of(visible: Any, own: Any | None = None) -> Any:
+        """The attention mask of each text. ``own`` is the column of each row; padding sees itself, as every row needs
+        at least one visible column.
+        """
+        if padding is not None:
+            order = torch.arange(visible.shape[-1], device=device)
+            visible = visible & (order >= padding).unsqueeze(1)
+            if own is not None:
+                visible = visible | (order == own.unsqueeze(-1))
+        mask = torch.zeros(visible.shape, device=device).masked_fill_(~visible, -torch.inf)
+        return mask if padding is None else mask.unsqueeze(1)
+
     tokens = torch.tensor([[*[0] * (longest - len(one)), *one, *(t for e in endings for t in e)] for one in prefixes])
     order = torch.arange(columns, device=device)
-    visible = layout.seen_by(layout.owner) & (order <= order.unsqueeze(-1))
+    visible = seen_by(owner) & (order <= order.unsqueeze(-1))
     logits = network.read(
-        tokens.to(device), fill.places(layout.positions), fill.mask(visible, order), memory, layout.last
-    )
+        tokens.to(device), positions_of(torch.tensor(places, device=device)), mask_of(visible, order), memory,
+        torch.tensor(last, device=device),
+    )  # fmt: skip
     logits = logits.repeat_interleave(count, dim=1)
     ending_of = torch.arange(len(endings), device=device).repeat_interleave(count)
-    seen, positions = layout.seen_by(ending_of), layout.starts[ending_of]
+    seen, positions = seen_by(ending_of), torch.tensor(starts, device=device)[ending_of]
     drawn = torch.stack([noise(seed, rows, how) for seed in seeds], dim=1).to(device)
     written: list[list[list[int]]] = [[[] for _ in range(rows)] for _ in prefixes]
     open_rows = [[True] * rows for _ in prefixes]
@@ -331,7 +299,7 @@ def decode(
         if len(kept) < len(live):
             live, chosen, seen, positions = [live[i] for i in kept], chosen[:, kept], seen[kept], positions[kept]
         seen = torch.cat([seen, torch.eye(len(live), dtype=torch.bool, device=device)], dim=1)
-        logits = network.read(chosen, fill.places(positions), fill.mask(seen), memory)
+        logits = network.read(chosen, positions_of(positions), mask_of(seen), memory)
         positions = positions + 1
     return written
 
@@ -344,9 +312,3 @@ def append_tokens(
         if is_open[row] and token not in stops.ends:
             texts[row].append(token)
         is_open[row] = is_open[row] and token not in stops.ends and token not in stops.breaks
-
-
-def _mask(visible: Any) -> Any:
-    import torch
-
-    return torch.zeros(visible.shape, device=visible.device).masked_fill_(~visible, -torch.inf)

@@ -48,7 +48,15 @@ def load_model(kind: str, name: str, revision: str | None = None, device: str | 
             model = made(place, revision=revision, device=device, trust_remote_code=False)
     except LOADING as error:
         raise cannot_load(name, kind, error) from error
-    _refuse_untrained(model, kind, name)
+    wanted = {"cross": ("ForSequenceClassification", "ForCausalLM"), "sparse": ("ForMaskedLM",)}.get(kind)
+    config = getattr(model.transformers_model, "config", None) if wanted else None
+    made_for = getattr(config, "architectures", None) or []
+    if wanted and made_for and not any(end in one for one in made_for for end in wanted):
+        # A new head would have random weights.
+        raise ConfigError(
+            f"model {name!r}: expected a {kind} model ({' or '.join(wanted)}), found {', '.join(made_for)}. "
+            "This model has no trained head, so it would rank at random; choose another model, or train this model"
+        )
     model.eval()
     return model
 
@@ -65,20 +73,6 @@ def _bare_multivector(place: str) -> list[Any] | None:
     from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 
     return [Transformer(place), MultiVectorMask(), Normalize(module_input_name="token_embeddings")]
-
-
-def _refuse_untrained(model: Any, kind: str, name: str) -> None:
-    """Raise if the model has no trained head: a new head would have random weights."""
-    wanted = {"cross": ("ForSequenceClassification", "ForCausalLM"), "sparse": ("ForMaskedLM",)}.get(kind)
-    if wanted is None:
-        return
-    found = getattr(model.transformers_model, "config", None)
-    made_for = getattr(found, "architectures", None) or []
-    if made_for and not any(end in one for one in made_for for end in wanted):
-        raise ConfigError(
-            f"model {name!r}: expected a {kind} model ({' or '.join(wanted)}), found {', '.join(made_for)}. "
-            "This model has no trained head, so it would rank at random; choose another model, or train this model"
-        )
 
 
 # Load classifiers of texts: any checkpoint for sequence classification.
@@ -117,7 +111,6 @@ def load_classifier(name: str, revision: str | None = None, device: str | None =
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
     no_bars()
-
     place = locate(name)
     try:
         config = AutoConfig.from_pretrained(place, revision=revision, trust_remote_code=False)

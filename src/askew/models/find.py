@@ -56,7 +56,8 @@ def _refuse_other(error: RuntimeError, size: int) -> None:
         raise error
     if size <= 1:
         raise StageError(
-            "out of memory with a batch of one text; use a smaller model, fewer workers on each GPU, or device='cpu'"
+            "out of memory with a batch of one text; use a smaller model, fewer workers on each GPU, or device='cpu'",
+            code="out-of-memory",
         ) from error
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
@@ -121,7 +122,9 @@ def cannot_load(name: str, kind: str, error: Exception) -> ConfigError:
     """An error with the first line of the original message."""
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     return ConfigError(
-        f"model {name!r}: cannot be loaded as {'an' if kind[0] in 'aeiou' else 'a'} {kind} model ({reason})"
+        f"model {name!r}: cannot be loaded as {'an' if kind[0] in 'aeiou' else 'a'} {kind} model ({reason})",
+        code="not-loaded",
+        kind=kind,
     )
 
 

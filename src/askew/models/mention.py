@@ -54,7 +54,9 @@ def encode_mentions(
         return []
     places = list(zip(text_of.tolist(), starts.tolist(), ends.tolist(), strict=True))
     used = sorted({text for text, _, _ in places})
-    beginnings = dict(zip(used, _tokens(tokenizer, [_beginning(texts[text]) for text in used]), strict=True))
+    first_words = [texts[text][:_BEGINNING_CHARACTERS].split(maxsplit=BEGINNING_WORDS) for text in used]
+    beginning = [" ".join(words[:BEGINNING_WORDS]) for words in first_words]
+    beginnings = dict(zip(used, _tokens(tokenizer, beginning), strict=True))
     words = [texts[text][start:end] for text, start, end in places]
     before = _tokens(tokenizer, [texts[text][max(0, start - CHARACTERS_BEFORE) : start] for text, start, _ in places])
     inside = _tokens(tokenizer, words)
@@ -83,10 +85,6 @@ def pad_mentions(mentions: Sequence[MentionTokens]) -> MentionBatch:
         batch.mask[row, : len(one.ids)] = 1
         batch.mention[row, one.start : one.end] = 1
     return batch
-
-
-def _beginning(text: str) -> str:
-    return " ".join(text[:_BEGINNING_CHARACTERS].split(maxsplit=BEGINNING_WORDS)[:BEGINNING_WORDS])
 
 
 def _tokens(tokenizer: Any, texts: list[str]) -> list[list[int]]:

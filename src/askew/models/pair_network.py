@@ -8,7 +8,6 @@ the product of the two means. Its two logits are for *same* (the reformulation e
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -43,10 +42,7 @@ class PairTokens:
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
-
-    @cached_property
-    def _around(self) -> tuple[list[int], list[int]]:
-        return self._of(kind_ending(_KIND)), self._of("\n")
+        self._before, self._after = self._of(kind_ending(_KIND)), self._of("\n")
 
     def query(self, text: str) -> list[int]:
         """The tokens of a query, which its reformulations share."""
@@ -54,8 +50,7 @@ class PairTokens:
 
     def reformulation(self, text: str) -> list[int]:
         """The tokens of a reformulation, which follow those of the query."""
-        before, after = self._around
-        return [*before, *self._of(" " + " ".join(text.split()))[:MOST_TEXT], *after]
+        return [*self._before, *self._of(" " + " ".join(text.split()))[:MOST_TEXT], *self._after]
 
     def _of(self, text: str) -> list[int]:
         return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -157,7 +152,9 @@ def load_pair_judge(folder: Path, model: str = SMOLLM, device: str | None = None
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise DataError(
             f"{folder / HEAD}: expected the weights of the equivalence head ({reason}); install askew again, or give "
-            "adapter= another folder"
+            "adapter= another folder",
+            code="damaged-head",
+            file=HEAD,
         ) from None
     # In 32 bits: in 16 bits, the second digit of a probability would depend on the other pairs of the pass.
     return PairJudge(Llama(made.model, torch.float32), made.tokenizer, head)

@@ -44,30 +44,21 @@ def encode_pairs(
     if file is not None and file.is_file():
         kept: Vectors = np.load(file, allow_pickle=False)
         return kept
-    made = joint(queries, documents, model, device) if layout == "joint" else apart(queries, documents, model, device)
+    encoder, tokenizer = open_encoder(model, device)
+    if layout == "joint":
+        rows = [
+            _states(encoder, tokenizer, queries[at : at + _BATCH], documents[at : at + _BATCH])[0][:, 0]
+            for at in range(0, len(queries), _BATCH)
+        ]
+        made = np.concatenate(rows).astype(np.float32)
+    else:
+        made = combine(*(_means(encoder, tokenizer, texts) for texts in (queries, documents)))
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         unfinished = file.with_suffix(".part.npy")
         np.save(unfinished, made, allow_pickle=False)
         unfinished.replace(file)
     return made
-
-
-def joint(queries: Sequence[str], documents: Sequence[str], model: str, device: str = "cpu") -> Vectors:
-    """The vector of the first token of the query and the document as one sequence."""
-    encoder, tokenizer = open_encoder(model, device)
-    rows = [
-        _states(encoder, tokenizer, queries[at : at + _BATCH], documents[at : at + _BATCH])[0][:, 0]
-        for at in range(0, len(queries), _BATCH)
-    ]
-    return np.concatenate(rows).astype(np.float32)
-
-
-def apart(queries: Sequence[str], documents: Sequence[str], model: str, device: str = "cpu") -> Vectors:
-    """The products and the cosine of the two vectors; each distinct text is encoded once."""
-    encoder, tokenizer = open_encoder(model, device)
-    left, right = (_means(encoder, tokenizer, texts) for texts in (queries, documents))
-    return combine(left, right)
 
 
 def combine(left: Vectors, right: Vectors) -> Vectors:
@@ -78,6 +69,7 @@ def combine(left: Vectors, right: Vectors) -> Vectors:
 
 
 def _means(encoder: Any, tokenizer: Any, texts: Sequence[str]) -> Vectors:
+    """The unit vector of each text; each distinct text is encoded once."""
     distinct = sorted(set(texts), key=lambda text: (len(text), text))
     found = []
     for at in range(0, len(distinct), _BATCH):

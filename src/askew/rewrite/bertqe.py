@@ -8,7 +8,7 @@ that overlap by 2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError
 from askew.core.plugins import Count
-from askew.core.protocols import Candidates, Passage, QueryBatch
+from askew.core.protocols import Candidates, QueryBatch
 from askew.models import MINILM, identify, load_model
 from askew.rewrite.feedback import NOTHING, add_expanded
 from askew.rewrite.lexical import one_line
@@ -53,20 +53,17 @@ class BertQe:
             raise ConfigError("bertqe: expected passages that a search with the original queries retrieved, found none")
         found = Candidates()
         for row, (text, passages) in enumerate(zip(asked.texts, asked.passages, strict=True)):
-            query, chunks = one_line(text), self._cut(passages[: self._documents])
+            query = one_line(text)
+            # The distinct chunks in order, each with the id of the first document that contains it.
+            chunks: dict[str, str] = {}
+            for passage in passages[: self._documents]:
+                for chunk in cut(passage.text, self._chunk_words, self._overlap):
+                    chunks.setdefault(chunk, passage.doc_id)
             if not query or not chunks:
                 found.reject(NOTHING)
                 continue
             for chunk in self._best(query, list(chunks)):
                 add_expanded(found, row, query, [chunk], chunks[chunk])
-        return found
-
-    def _cut(self, passages: Sequence[Passage]) -> dict[str, str]:
-        """Return the distinct chunks in order, each with the id of the first document that contains it."""
-        found: dict[str, str] = {}
-        for passage in passages:
-            for chunk in cut(passage.text, self._chunk_words, self._overlap):
-                found.setdefault(chunk, passage.doc_id)
         return found
 
     def _best(self, query: str, chunks: list[str]) -> list[str]:

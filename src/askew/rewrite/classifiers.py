@@ -36,7 +36,7 @@ from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.plugins import Count, OneOf, Positive, Share, from_spec, settings_of
 from askew.core.protocols import Classified, ClassifierPlugin
 from askew.core.ranking import Floats, Ints
-from askew.core.text import word
+from askew.core.text import build_vocabulary, word
 from askew.models import load_classifier, locate
 from askew.models.find import MINILM, has_minilm, identify, need
 
@@ -74,7 +74,8 @@ def fit_temperature(logits: Floats, labels: npt.NDArray[np.integer]) -> float:
     if logits.ndim != 2 or len(logits) != len(labels) or not len(labels):
         raise DataError(
             f"temperature: expected one row of logits for each label, found logits of shape {logits.shape} "
-            f"and {len(labels)} labels"
+            f"and {len(labels)} labels",
+            code="unequal-lengths",
         )
     if labels.min() < 0 or labels.max() >= logits.shape[1]:
         raise DataError(f"temperature: expected labels from 0 to {logits.shape[1] - 1}, found another label")
@@ -177,20 +178,17 @@ class TransformerClassifier(LogitsClassifier):
         abstain_below: Share = 0.0, batch_size: Count = 64, device: str | None = None,
     ) -> None:  # fmt: skip
         loaded = load_classifier(model, revision, device)
+        names = tuple(name.strip() for name in labels.split(",")) if labels else loaded.labels
+        if len(names) != len(loaded.labels) or not all(names):
+            expected = f"{len(loaded.labels)} label names (for {', '.join(loaded.labels)})"
+            raise ConfigError(f"transformer: expected {expected}, found {labels!r}")
         super().__init__(
             lambda texts: loaded.logits(texts, batch_size),
-            _renamed(loaded.labels, labels),
+            names,
             read_temperature(locate(model)) if temperature is None else temperature,
             abstain_below,
             {"model": identify(model, revision)},
         )
-
-
-def _renamed(own: tuple[str, ...], wanted: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in wanted.split(",")) if wanted else own
-    if len(names) != len(own) or not all(names):
-        raise ConfigError(f"transformer: expected {len(own)} label names (for {', '.join(own)}), found {wanted!r}")
-    return names
 
 
 # The mean of the calibrated probabilities of several trained classifiers, which err on different texts.
@@ -203,13 +201,16 @@ class MeanClassifier:
 
     def __init__(self, members: Sequence[ClassifierPlugin], abstain_below: float = 0.0) -> None:
         if len(members) < 2:
-            raise ConfigError(f"{self.name}: expected two classifiers or more, found {len(members)}")
+            raise ConfigError(
+                f"{self.name}: expected two classifiers or more, found {len(members)}", code="one-classifier"
+            )
         self.labels = tuple(members[0].labels)
         for member in members[1:]:
             if sorted(member.labels) != sorted(self.labels):
                 raise ConfigError(
                     f"{self.name}: expected classifiers of the same labels, found {', '.join(self.labels)} and "
-                    f"{', '.join(member.labels)}"
+                    f"{', '.join(member.labels)}",
+                    code="other-labels",
                 )
         self._members, self._least = tuple(members), float(abstain_below)
 
@@ -243,70 +244,28 @@ class TogetherClassifier(MeanClassifier):
 
 # How often a short text names each group of a lexicon.
 
-TermGroups = frozenset[int]
-_NONE: TermGroups = frozenset()
-
 
 class TermCounter:
     """Counts the terms of a lexicon, and names of its groups if given. A name that is also a term counts as a term."""
 
     def __init__(self, lexicon: Lexicon, names: Lexicon | None = None) -> None:
         self.groups = lexicon.group_names
-        self._words: dict[str, TermGroups] = {}
-        self._prefixes: dict[str, TermGroups] = {}
-        self._phrases: dict[str, dict[tuple[str, ...], TermGroups]] = {}
-        for group, terms in enumerate(lexicon.groups.values()):
-            for term in terms:
-                self._add(term, group, lexicon.name)
-        for term, groups in list(self._words.items()):
+        self._vocabulary = build_vocabulary(lexicon, word, "word")
+        words = self._vocabulary.words
+        for term, mask in list(words.items()):
             if len(term) >= 3 and not term.endswith("s"):
-                self._words.setdefault(term + "s", groups)  # the possessive
-        if names is not None:
-            listed: dict[str, TermGroups] = {}
-            for group, name in enumerate(self.groups):
-                for term in names.groups.get(name, ()):
-                    listed[term] = listed.get(term, _NONE) | {group}
-            self._words = {**listed, **self._words}
-        # The longest phrases first.
-        self._starts = {
-            start: sorted(phrases.items(), key=lambda item: (-len(item[0]), item[0]))
-            for start, phrases in self._phrases.items()
-        }
+                words.setdefault(term + "s", mask)  # the possessive
+        listed: dict[str, int] = {}
+        for group, name in enumerate(self.groups):
+            for term in names.groups.get(name, ()) if names is not None else ():
+                listed[term] = listed.get(term, 0) | 1 << group
+        for term, mask in listed.items():
+            words.setdefault(term, mask)
 
     def count(self, texts: Sequence[str]) -> Ints:
         """Return the counts: one row for each text, one column for each group."""
-        counts = np.zeros((len(texts), len(self.groups)), np.int64)
-        for row, text in enumerate(texts):
-            tokens, at = word(text), 0
-            while at < len(tokens):
-                groups, used = self._match(tokens, at)
-                for group in groups:
-                    counts[row, group] += 1
-                at += used
-        return counts
-
-    def _match(self, tokens: list[str], at: int) -> tuple[TermGroups, int]:
-        token = tokens[at]
-        for phrase, groups in self._starts.get(token, ()):
-            if tuple(tokens[at : at + len(phrase)]) == phrase:
-                return groups, len(phrase)
-        if self._prefixes:
-            for end in range(1, len(token) + 1):
-                if token[:end] in self._prefixes:
-                    return self._prefixes[token[:end]], 1
-        return self._words.get(token, _NONE), 1
-
-    def _add(self, term: str, group: int, lexicon: str) -> None:
-        tokens = word(term.rstrip("*"))
-        if not tokens or (term.endswith("*") and len(tokens) > 1):
-            why = "a term that ends in '*' must be one word" if tokens else "a term must have a letter or a digit"
-            raise DataError(f"lexicon {lexicon!r}: the term {term!r} can never match a text: {why}")
-        if len(tokens) > 1:
-            phrases = self._phrases.setdefault(tokens[0], {})
-            phrases[tuple(tokens)] = phrases.get(tuple(tokens), _NONE) | {group}
-        else:
-            known = self._prefixes if term.endswith("*") else self._words
-            known[tokens[0]] = known.get(tokens[0], _NONE) | {group}
+        counts = [self._vocabulary.count(word(text)) for text in texts]
+        return np.array(counts, np.int64).reshape(len(texts), len(self.groups))
 
 
 # Input of the model ``query-groups`` in addition to the text: counts of words and first names for women and for men.
@@ -320,11 +279,6 @@ def log_counts(texts: Sequence[str]) -> npt.NDArray[np.float32]:
     """One row for each text: log(1 + count) of female and male words, then of female and male first names."""
     counts = [counter.count(texts)[:, [counter.groups.index(one) for one in GROUPS]] for counter in _counters()]
     return np.log1p(np.concatenate(counts, axis=1)).astype(np.float32)
-
-
-def counted_id() -> list[str]:
-    """Return the ids of the two word lists that determine the counts, by their content."""
-    return [load_lexicon(one).id for one in (LEXICON, NAMES)]
 
 
 @cache
@@ -402,7 +356,6 @@ def _two_highest(counts: Ints) -> tuple[Ints, Ints]:
 ADAPTER = "minilm-query-groups"
 # The labels, in the order of the logits.
 CLASSES = (LABEL, *GROUPS)
-_LIBRARIES = ("torch", "transformers")
 
 
 def takes_groups(groups: Groups | None) -> bool:
@@ -434,14 +387,17 @@ class QueryGroupsClassifier(LogitsClassifier):
         if set(named) != set(GROUPS):
             raise ConfigError(
                 f"query-groups: expected the groups 'female' and 'male', found {', '.join(named)}; "
-                "use the classifier 'lexical', which works with any groups"
+                "use the classifier 'lexical', which works with any groups",
+                code="other-groups",
+                instead="lexical",
             )
-        for library in _LIBRARIES:
+        for library in ("torch", "transformers"):
             need(library, f"the classifier {self.name!r}")
         from askew.models.adapted import find_encoder_adapter
 
         self._folder, self._batch, self._device = find_encoder_adapter(adapter, ADAPTER), batch_size, device
-        identity = {"model": f"{identify(MINILM)}+{identify(str(self._folder))}", "words": counted_id()}
+        words = [load_lexicon(one).id for one in (LEXICON, NAMES)]
+        identity = {"model": f"{identify(MINILM)}+{identify(str(self._folder))}", "words": words}
         super().__init__(self.logits, CLASSES, read_temperature(self._folder), abstain_below, identity)
 
     def logits(self, texts: Sequence[str]) -> Floats:

@@ -17,16 +17,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from askew.core.plugins import Count, NotNegative, Share
-from askew.core.protocols import Candidates, QueryBatch
-from askew.core.ranking import Flags, Floats
-from askew.rewrite.feedback import Bag, Reading, Weights, append_terms, best_first
+from askew.core.ranking import Floats
+from askew.rewrite.feedback import Feedback, Reading, Weights, best_first
 
 # Two algorithms that cluster a small graph. Nodes are numbers; ties go to the lowest number.
 
@@ -115,6 +114,7 @@ def louvain(weights: Floats) -> Clusters:
 def _move_nodes(weights: Floats) -> list[int]:
     """Move each node in turn to the neighboring cluster with the highest gain in modularity, until no move gains."""
     degrees, labels = weights.sum(axis=1), np.arange(len(weights))
+    total = degrees.sum()
     moved = bool(weights.any())
     while moved:
         moved = False
@@ -122,7 +122,12 @@ def _move_nodes(weights: Floats) -> list[int]:
             own = int(labels[node])
             labels[node] = -1
             near = sorted({own, *labels[weights[node] > 0].tolist()} - {-1})
-            gains = [_gain(weights[node], degrees, node, labels == name) for name in near]
+            # The gain in modularity, up to a constant factor, if the node joins the nodes of a cluster.
+            inside = [labels == name for name in near]
+            gains = [
+                float((weights[node][flags].sum() - degrees[node] * degrees[flags].sum() / total) / total)
+                for flags in inside
+            ]
             best = int(np.argmax(np.round(gains, 12)))
             if gains[best] > gains[near.index(own)] + _LEAST_GAIN:
                 labels[node], moved = near[best], True
@@ -131,79 +136,56 @@ def _move_nodes(weights: Floats) -> list[int]:
     return [int(label) for label in labels]
 
 
-def _gain(weights: Floats, degrees: Floats, node: int, inside: Flags) -> float:
-    """Return the gain in modularity, up to a constant factor, if a node with these weights joins the nodes inside."""
-    total = degrees.sum()
-    return float((weights[inside].sum() - degrees[node] * degrees[inside].sum() / total) / total)
-
-
-_READS = frozenset({"passages", "statistics"})
-
-
-class DocCluster:
+@dataclass
+class DocCluster(Feedback):
     """Appends the top words of clusters of similar passages (ReQue's docluster)."""
 
     method = "docluster"
-    reads = _READS
 
-    def __init__(self, documents: Count = 10, words: Count = 3, similarity: Share = 0.5) -> None:
-        self.mixes, self._words, self._similarity = documents, words, similarity
+    documents: Count = 10
+    words: Count = 3
+    similarity: Share = 0.5
 
-    def settings(self) -> Mapping[str, Any]:
-        """Return everything besides the queries that determines the candidates."""
-        return {"documents": self.mixes, "words": self._words, "similarity": self._similarity}
-
-    def reformulate(self, asked: QueryBatch) -> Candidates:
-        """Return the query followed by the words of its clusters, the cluster of the top-ranked passage first."""
-        reading = Reading(asked, self.method, self.mixes)
-        return append_terms(asked, reading, lambda row: self._chosen([reading.tf_idf(b) for b in reading.bags(row)]))
-
-    def _chosen(self, passages: list[Weights]) -> list[str]:
-        near = cosines(passages) > self._similarity
-        neighbors = [set(np.flatnonzero(row).tolist()) - {i} for i, row in enumerate(near)]
-        chosen = []
-        for cluster in first_split(neighbors):
-            if len(cluster) > 1:
-                chosen += best_first(_top_words([passages[i] for i in cluster]))[: self._words]
-        return chosen
+    def chosen(self, reading: Reading) -> Iterable[Iterable[str]]:
+        """The words of the clusters of each query, the cluster of the top-ranked passage first."""
+        for row in range(len(reading)):
+            passages = [reading.tf_idf(bag) for bag in reading.bags(row)]
+            near = cosines(passages) > self.similarity
+            neighbors = [set(np.flatnonzero(others).tolist()) - {i} for i, others in enumerate(near)]
+            clusters = [cluster for cluster in first_split(neighbors) if len(cluster) > 1]
+            tops = [_top_words([passages[i] for i in cluster]) for cluster in clusters]
+            yield [word for top in tops for word in best_first(top)[: self.words]]
 
 
-class TermCluster:
+@dataclass
+class TermCluster(Feedback):
     """Appends the neighbors of each query word in a graph of words that occur together (ReQue's termluster)."""
 
     method = "termcluster"
-    reads = _READS
 
-    def __init__(self, documents: Count = 5, words: Count = 3, weight: NotNegative = 2.0, edges: Count = 4) -> None:
-        self.mixes, self._words, self._weight, self._edges = documents, words, weight, edges
+    documents: Count = 5
+    words: Count = 3
+    weight: NotNegative = 2.0
+    edges: Count = 4
 
-    def settings(self) -> Mapping[str, Any]:
-        """Return everything besides the queries that determines the candidates."""
-        return {"documents": self.mixes, "words": self._words, "weight": self._weight, "edges": self._edges}
+    def chosen(self, reading: Reading) -> Iterable[Iterable[str]]:
+        """The neighbors of the words of each query, in the order of the words."""
+        for row in range(len(reading)):
+            passages = [
+                {t: w for t, w in reading.tf_idf(bag).items() if w > self.weight and len(t) > 2 and not t.isdigit()}
+                for bag in reading.bags(row)
+            ]
+            yield self._neighbors(list(reading.query(row).counts), passages)
 
-    def reformulate(self, asked: QueryBatch) -> Candidates:
-        """Return the query followed by the neighbors of its words, in the order of the words."""
-        reading = Reading(asked, self.method, self.mixes)
-        return append_terms(asked, reading, lambda row: self._chosen(reading, row))
-
-    def _chosen(self, reading: Reading, row: int) -> list[str]:
-        passages = [self._heavy(reading, bag) for bag in reading.bags(row)]
-        terms, together = co_occurrence(passages, self._edges)
-        if not terms:
-            return []
+    def _neighbors(self, query: list[str], passages: list[Weights]) -> Iterator[str]:
+        terms, together = co_occurrence(passages, self.edges)
+        places = {term: i for i, term in enumerate(terms)}
         total = {term: math.fsum(passage.get(term, 0.0) for passage in passages) for term in terms}
-        clusters, places = louvain(together), {term: i for i, term in enumerate(terms)}
-        chosen = []
-        for term in reading.query(row).counts:
-            if term in places:
-                near = _cluster_of(clusters, places[term])
-                ranks = {i: (-together[places[term], i], -total[terms[i]], terms[i]) for i in near}
-                chosen += [terms[i] for i in sorted(ranks, key=ranks.__getitem__)][: self._words]
-        return chosen
-
-    def _heavy(self, reading: Reading, bag: Bag) -> Weights:
-        weights = reading.tf_idf(bag)
-        return {t: w for t, w in weights.items() if w > self._weight and len(t) > 2 and not t.isdigit()}
+        clusters = louvain(together) if terms else []
+        for node in (places[term] for term in query if term in places):
+            near = next([i for i in cluster if i != node] for cluster in clusters if node in cluster)
+            near.sort(key=lambda i: (-together[node, i], -total[terms[i]], terms[i]))
+            yield from (terms[i] for i in near[: self.words])
 
 
 def cosines(vectors: list[Weights]) -> Floats:
@@ -238,7 +220,3 @@ def _top_words(passages: list[Weights]) -> Weights:
             if passage[term] > 0:
                 top[term] = max(passage[term], top.get(term, 0.0))
     return top
-
-
-def _cluster_of(clusters: Clusters, node: int) -> list[int]:
-    return next([i for i in cluster if i != node] for cluster in clusters if node in cluster)

@@ -67,7 +67,11 @@ def read_vectors(path: Path, vocabulary: Path | None = None) -> tuple[list[str],
     count, width = int(header[1]), int(header[2])
     if not 0 < width <= _WIDEST:
         raise DataError(f"{place(path, 1)}: expected a vector length from 1 to {_WIDEST} in this line, found {width}")
-    if _is_binary(head[header.end() :], width):
+    # The first vector is binary unless it is a text line of ``width`` numbers of two characters or more each.
+    first = head[header.end() :]
+    rest = first[first.find(b" ") + 1 :]
+    line = rest.partition(b"\n")[0].rstrip(b"\r")
+    if len(line) < min(2 * width - 1, len(rest)) or not frozenset(line) <= _IN_NUMBERS:
         return _read_binary(path, header.end(), count, width)
     return _read_lines(path, count, width)
 
@@ -78,7 +82,8 @@ def vocabulary_of(path: Path, vocabulary: Path | None = None) -> Path | None:
         return vocabulary or path.parent / "vocab.txt"
     if vocabulary is not None:
         raise ConfigError(
-            f"vectors {path}: vocabulary= is only for vectors in an .npy file; leave out vocabulary={vocabulary}"
+            f"vectors {path}: vocabulary= is only for vectors in an .npy file; leave out vocabulary={vocabulary}",
+            code="no-matrix",
         )
     return None
 
@@ -91,13 +96,6 @@ def _head(path: Path) -> bytes:
     if head.startswith(_GZIP_MAGIC):
         raise DataError(f"vectors {path}: expected word vectors, found a gzip file; unpack it first")
     return head
-
-
-def _is_binary(first: bytes, width: int) -> bool:
-    """Whether the first vector is binary: not a text line of ``width`` numbers of two characters or more each."""
-    rest = first[first.find(b" ") + 1 :]
-    line = rest.partition(b"\n")[0].rstrip(b"\r")
-    return len(line) < min(2 * width - 1, len(rest)) or not frozenset(line) <= _IN_NUMBERS
 
 
 def _read_lines(path: Path, count: int | None, width: int | None) -> tuple[list[str], Floats]:
@@ -196,9 +194,12 @@ def _read_matrix(path: Path, words: int) -> Floats:
     except Exception as error:
         # The header of the file is parsed as Python: a damaged header can raise almost any exception.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise DataError(f"vectors {path}: not a complete .npy file ({reason})") from None
+        raise DataError(f"vectors {path}: not a complete .npy file ({reason})", code="damaged-matrix") from None
     if matrix.ndim != 2 or matrix.dtype.kind != "f":
-        raise DataError(f"vectors {path}: expected a matrix of floats, found {matrix.dtype} of shape {matrix.shape}")
+        raise DataError(
+            f"vectors {path}: expected a matrix of floats, found {matrix.dtype} of shape {matrix.shape}",
+            code="no-floats",
+        )
     if len(matrix) != words:
         raise DataError(
             f"vectors {path}: expected {words} rows, one for each word of the vocabulary, found {len(matrix)}"
@@ -260,22 +261,18 @@ class WordVectors:
         step = max(1, _AT_A_TIME // max(1, len(self)))
         for start in range(0, len(known), step):
             rows = known[start : start + step]
-            for row, near in zip(rows.tolist(), self._short_lists(places[rows], count, similarity), strict=True):
-                found[row] = self._weigh(int(places[row]), near, count, similarity)
+            near = self.units[places[rows]] @ self.units.T
+            if similarity == "euclidean":
+                # In |a - b|^2 = |a|^2 + |b|^2 - 2ab the first term is the same for all b.
+                near *= 2 * self.lengths[places[rows]][:, None] * self.lengths
+                near -= self.lengths**2
+            near[np.arange(len(rows)), places[rows]] = -np.inf
+            wanted = count + _SPARE
+            everything = np.broadcast_to(np.arange(len(self)), near.shape)
+            short_lists = everything if wanted >= len(self) else largest(near, wanted)
+            for row, short_list in zip(rows.tolist(), short_lists, strict=True):
+                found[row] = self._weigh(int(places[row]), short_list, count, similarity)
         return found
-
-    def _short_lists(self, places: Ints, count: int, similarity: str) -> Ints:
-        """Return the rows that may be the nearest, and a few more, in any order."""
-        near = self.units[places] @ self.units.T
-        if similarity == "euclidean":
-            # In |a - b|^2 = |a|^2 + |b|^2 - 2ab the first term is the same for all b.
-            near *= 2 * self.lengths[places][:, None] * self.lengths
-            near -= self.lengths**2
-        near[np.arange(len(places)), places] = -np.inf
-        wanted = count + _SPARE
-        if wanted >= len(self):
-            return np.broadcast_to(np.arange(len(self)), near.shape)
-        return largest(near, wanted)
 
     def _weigh(self, place: int, near: Ints, count: int, similarity: str) -> list[tuple[str, float]]:
         near = np.sort(near[near != place])
@@ -313,17 +310,17 @@ def load_vectors(path: Path, vocabulary: Path | None = None) -> WordVectors:
     return _load(path.resolve(), vocabulary, state)
 
 
+@lru_cache(maxsize=2)
+def _load(path: Path, vocabulary: Path | None, state: tuple[tuple[int, ...], ...]) -> WordVectors:
+    return WordVectors(*read_vectors(path, vocabulary))
+
+
 def files_of(path: Path, vocabulary: Path | None = None) -> list[Path]:
     """Return the files of the vectors: one file, or a matrix and its words."""
     words = vocabulary_of(path, vocabulary)
     if words is not None:
         check_file(words, "vocabulary")
     return [path] if words is None else [path, words]
-
-
-@lru_cache(maxsize=2)
-def _load(path: Path, vocabulary: Path | None, state: tuple[tuple[int, ...], ...]) -> WordVectors:
-    return WordVectors(*read_vectors(path, vocabulary))
 
 
 # Articles, pronouns, auxiliaries, question words, prepositions and conjunctions: words without useful synonyms.
@@ -397,21 +394,21 @@ class Embedding:
 
     def _look_up(self, words: Sequence[str]) -> None:
         """Find the neighbors of all words at once; look further for words with too few usable neighbors."""
-        spelled = {word: form for word in words if (form := _spelled(word, self._vectors)) is not None}
+        # The spelling of the vectors: lower case, else capitalized, else upper case.
+        forms = ((word, form) for word in words for form in (word.upper(), word.capitalize(), word))
+        spelled = {word: form for word, form in forms if form in self._vectors}
         waiting, count = list(spelled), self._topn + _AHEAD
         while waiting:
             lists = self._vectors.nearest([spelled[word] for word in waiting], count, self._similarity)
             further = []
             for word, near in zip(waiting, lists, strict=True):
-                self._known[word] = self._kept(word, near)
+                names = (_plain(name) for name, value in near if value >= self._minimum)
+                kept = _with_new_stems((name for name in names if name is not None), {rough_stem(word)})
+                self._known[word] = kept[: self._topn]
                 exhausted = len(near) < count or near[-1][1] < self._minimum
                 if len(self._known[word]) < self._topn and not exhausted:
                     further.append(word)
             waiting, count = further, count * 4
-
-    def _kept(self, word: str, near: Sequence[tuple[str, float]]) -> list[str]:
-        names = (_plain(name) for name, value in near if value >= self._minimum)
-        return _with_new_stems((name for name in names if name is not None), {rough_stem(word)})[: self._topn]
 
 
 class _Query:
@@ -426,20 +423,15 @@ class _Query:
 
     def written(self, known: Mapping[str, Sequence[str]], replace: bool, each: bool) -> list[str]:
         """Return the candidate texts made with the neighbors of the query's words."""
-        chosen = self._new(known)
+        # The neighbors of each word that add a stem which is not there yet.
+        have, chosen = set(self._stems), dict[str, list[str]]()
+        for word in self.expandable:
+            if new := _with_new_stems(known.get(word, ()), have):
+                chosen[word] = new
         if each:
             alone = [{word: [other]} for word, near in chosen.items() for other in near]
             return [self._with(one, replace) for one in alone]
         return [self._with(chosen, replace)] if chosen else []
-
-    def _new(self, known: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-        """Return the neighbors of each word that add a stem which is not there yet."""
-        have, chosen = set(self._stems), {}
-        for word in self.expandable:
-            new = _with_new_stems(known.get(word, ()), have)
-            if new:
-                chosen[word] = new
-        return chosen
 
     def _with(self, chosen: Mapping[str, Sequence[str]], replace: bool) -> str:
         if not replace:
@@ -460,7 +452,14 @@ def rough_stem(word: str) -> str:
     doubled consonant becomes single, and a short stem gets its -e back (making, make). Then -ion is removed if five
     letters remain, and -e if four remain.
     """
-    stem = _without_s(word)
+    stem = word
+    if len(word) > 3:
+        if word.endswith("ies") and not word.endswith(("aies", "eies")):
+            stem = word[:-3] + "y"
+        elif (word.endswith("es") and not word.endswith(("aes", "ees", "oes"))) or (
+            word.endswith("s") and not word.endswith(("us", "ss"))
+        ):
+            stem = word[:-1]
     for ending in ("ing", "ed"):
         rest = stem.removesuffix(ending)
         if rest != stem and len(rest) >= 3 and any(letter in "aeiouy" for letter in rest):
@@ -469,16 +468,6 @@ def rough_stem(word: str) -> str:
     if stem.endswith("ion") and len(stem) >= 8:
         stem = stem[:-3]
     return stem[:-1] if stem.endswith("e") and len(stem) >= 5 else stem
-
-
-def _without_s(word: str) -> str:
-    if len(word) <= 3:
-        return word
-    if word.endswith("ies") and not word.endswith(("aies", "eies")):
-        return word[:-3] + "y"
-    if word.endswith("es") and not word.endswith(("aes", "ees", "oes")):
-        return word[:-1]
-    return word[:-1] if word.endswith("s") and not word.endswith(("us", "ss")) else word
 
 
 def _mended(rest: str) -> str:
@@ -497,11 +486,6 @@ def _with_new_stems(names: Iterable[str], have: set[str]) -> list[str]:
             kept.append(name)
             have |= stems
     return kept
-
-
-def _spelled(word: str, vectors: WordVectors) -> str | None:
-    """Return the word as the vectors spell it: lower case, else capitalized, else upper case; None if it is missing."""
-    return next((form for form in (word, word.capitalize(), word.upper()) if form in vectors), None)
 
 
 def _plain(name: str) -> str | None:

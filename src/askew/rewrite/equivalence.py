@@ -108,43 +108,29 @@ def _row(one: _QuerySide, two: _Side, similarity: float) -> list[float]:
     """The features, in the order of their names."""
     lost = [one.content[i] for key, i in one.places.items() if key not in two.places]
     new = [two.content[i] for key, i in two.places.items() if key not in one.places]
+    size, other_size = len(one.words) or 1, len(two.words) or 1
+    order = [one.places[key] for key in two.places if key in one.places]
+    gone, came = one.function - two.function, two.function - one.function
+    last = two.words[-1] if two.words else ""
+    # The share of left-out words with the first four letters of a new word: mostly forms of the same word.
+    heads = {word[:4] for word in new}
+    alike = sum(word[:4] in heads for word in lost) / len(lost) if lost else 0.0
     return [
         similarity, similarity * similarity, *_counts(lost, one), *_counts(new, two),
         sum(map(_rarity, lost)), sum(map(_rarity, new)), sum(map(_is_name, new)),
         one.names.lost_in(two.text, two.words),
         not one.typed.issubset(two.words) and not has_numbers(two.text, one.numbers),
         bool(new) and not "".join(new).isalpha() and adds_number(two.text, one.readings),
-        *_form(one, two), *_function_words(one.function, two.function, lost),
-        len(two.content) > len(two.places), bool(lost and new), len(lost) == len(new) > 0,
-        *_end(two.words, new), _alike(lost, new),
-    ]  # fmt: skip
-
-
-def _form(one: _Side, two: _Side) -> list[float]:
-    """Return the features of length and word order."""
-    size, other_size = len(one.words) or 1, len(two.words) or 1
-    order = [one.places[key] for key in two.places if key in one.places]
-    return [
         math.log(other_size / size), math.log(other_size), math.log(size), one.words == two.words[: len(one.words)],
         one.words[:2] == two.words[:2], len(one.pairs & two.pairs) / (len(one.pairs) or 1),
         sum([b < a for a, b in pairwise(order)]) / (len(order) or 1),
         1 - len(two.content) / other_size, not two.function,
+        not gone.isdisjoint(_QUESTIONS), not came.isdisjoint(_QUESTIONS),
+        one.function.isdisjoint(_NEGATIONS) != two.function.isdisjoint(_NEGATIONS),
+        not _COMPARED.isdisjoint(gone) or not _COMPARED.isdisjoint(lost), min(4, len(gone)) / 4, min(4, len(came)) / 4,
+        len(two.content) > len(two.places), bool(lost and new), len(lost) == len(new) > 0,
+        last in FUNCTION_WORDS, last in new, alike,
     ]  # fmt: skip
-
-
-def _function_words(one: frozenset[str], two: frozenset[str], lost: list[str]) -> list[float]:
-    """Return the features of question words, negations, comparisons (who, not, most) and other function words."""
-    gone, new = one - two, two - one
-    return [
-        not gone.isdisjoint(_QUESTIONS), not new.isdisjoint(_QUESTIONS),
-        one.isdisjoint(_NEGATIONS) != two.isdisjoint(_NEGATIONS),
-        not _COMPARED.isdisjoint(gone) or not _COMPARED.isdisjoint(lost), min(4, len(gone)) / 4, min(4, len(new)) / 4,
-    ]  # fmt: skip
-
-
-def _end(words: list[str], new: list[str]) -> tuple[bool, bool]:
-    last = words[-1] if words else ""
-    return last in FUNCTION_WORDS, last in new
 
 
 def _counts(words: list[str], side: _Side) -> tuple[float, float, bool]:
@@ -162,12 +148,6 @@ def _rarity(word: str) -> float:
     """0 for the most frequent words, 1 for words that the table of names does not have."""
     code = read_table().code(word)
     return 1.0 - (code % _COUNT_CLASSES + 1) / _COUNT_CLASSES if code < UNSEEN else 1.0
-
-
-def _alike(lost: list[str], new: list[str]) -> float:
-    """Return the share of left-out words with the first four letters of a new word: mostly forms of the same word."""
-    heads = {word[:4] for word in new}
-    return sum(word[:4] in heads for word in lost) / len(lost) if lost else 0.0
 
 
 ADAPTER = "smollm2-equivalence"
@@ -236,7 +216,9 @@ class EquivalenceFilter:
         """The probabilities of all pairs, by output (same, natural)."""
         if len(originals) != len(candidates):
             sizes = f"{len(originals)} queries and {len(candidates)} reformulations"
-            raise ConfigError(f"equivalence: expected exactly one reformulation for each query, found {sizes}")
+            raise ConfigError(
+                f"equivalence: expected exactly one reformulation for each query, found {sizes}", code="unequal-lengths"
+            )
         if not len(originals):
             return {output: np.zeros(0) for output in OUTPUTS}
         return self._judge.probabilities(originals, candidates)
@@ -327,6 +309,7 @@ def read_weights(file: Path) -> tuple[Floats, Floats, dict[str, float]]:
         thresholds = {output: float(facts[output]["threshold"]) for output in OUTPUTS}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
-            f"{file}: expected weights, bias and threshold of {' and '.join(OUTPUTS)} ({error!r}); install askew again"
+            f"{file}: expected weights, bias and threshold of {' and '.join(OUTPUTS)} ({error!r}); install askew again",
+            code="damaged-weights",
         ) from None
     return weights, bias, thresholds

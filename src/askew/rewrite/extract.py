@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from askew.core.errors import ConfigError
@@ -110,22 +110,24 @@ class ExtractReformulator:
         """Return up to ``count`` candidates for each query; the passages take turns in rank order."""
         if asked.statistics is None or asked.passages is None:
             raise ConfigError(
-                "extract: expected the top-ranked passages of each query, found none; give the collection (docs=)"
+                "extract: expected the top-ranked passages of each query, found none; give the collection (docs=)",
+                code="no-passages",
             )
         found, weights = Candidates(), self._weights
         if weights is None or weights.statistics is not asked.statistics:
             weights = self._weights = _Weights(asked.statistics)
         read = weights.read([passage.text for some in asked.passages for passage in some[: self._passages]])
         for row, query in enumerate(weights.split(asked.texts)):
-            seen = {_key(word for word, _ in query)}
+            # Candidates with the same set of words retrieve the same documents.
+            seen = {frozenset(word for word, _ in query)}
             kept = 0
             for words, doc_id in self._proposals(query, asked.passages[row][: self._passages], read):
                 if kept == self._count:
                     break
-                if _key(words) in seen:
+                if frozenset(words) in seen:
                     found.reject("duplicate")
                     continue
-                seen.add(_key(words))
+                seen.add(frozenset(words))
                 found.add(row, " ".join(words), doc_id)
                 kept += 1
             if not kept:
@@ -138,7 +140,10 @@ class ExtractReformulator:
         """Yield the first candidate of every passage, then the second of every passage, and so on."""
         own = {term for _, term in query if term}
         content = [word for word, term in query if term]
-        opening = _opening(query)
+        # The words of a question before its first content word; empty if the query is not a question.
+        opening = [word for word, _ in takewhile(lambda pair: not pair[1] or pair[0] in _QUESTION, query)]
+        if not opening or opening[0] not in _QUESTION | _ASKING:
+            opening = []
         waiting = [(self._of_passage(read[p.text], own, content, opening), p.doc_id) for p in passages]
         while waiting:
             still = []
@@ -201,21 +206,6 @@ class _Weights:
         return {t: math.log(1 + (total - n + 0.5) / (n + 0.5)) for t, n in zip(names, counts, strict=True)}
 
 
-def _opening(query: Sequence[Word]) -> list[str]:
-    """Return the words of a question before its first content word; empty if the query is not a question."""
-    opening = []
-    for word, term in query:
-        if term and word not in _QUESTION:
-            break
-        opening.append(word)
-    return opening if opening and opening[0] in _QUESTION | _ASKING else []
-
-
 _QUESTION = frozenset(["how", "what", "when", "where", "which", "who", "whom", "whose", "why"])
 _ASKING_LINE = "are can could did do does had has have is may must should was were will would"
 _ASKING = frozenset(_ASKING_LINE.split())
-
-
-def _key(words: Any) -> frozenset[str]:
-    """Return the set of words; candidates with the same words retrieve the same documents."""
-    return frozenset(words)

@@ -140,7 +140,9 @@ class Filter:
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, float]]:
         """The scores that the filter decides by, for each pair: ``same`` and ``natural`` for ``equivalence``."""
         if not isinstance(self._filter, ScoringFilter):
-            raise ConfigError(f"filter {self.name}: this filter computes no scores; call check(pairs)")
+            raise ConfigError(
+                f"filter {self.name}: this filter computes no scores; call check(pairs)", code="no-scores"
+            )
         return self._filter.score([original for original, _ in pairs], [text for _, text in pairs])
 
     def __repr__(self) -> str:

@@ -25,14 +25,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, cast
 
 from askew.core import plugins as registry
 from askew.core.errors import ConfigError
 from askew.core.groups import Groups, GroupsLike
 from askew.core.plugins import Count, NotNegative, Share
-from askew.core.protocols import Candidates, CollectionStatistics, Passage, QueryBatch
+from askew.core.protocols import Candidates, CollectionStatistics, QueryBatch
 from askew.core.text import Tokenizer, build_vocabulary
 from askew.rewrite.lexical import one_line
 from askew.search.feedback import (
@@ -68,14 +68,23 @@ class Reading:
     def __init__(
         self, asked: QueryBatch, method: str, documents: int, left_out: Callable[[str], bool] | None = None
     ) -> None:
-        self.statistics, passages = needed(asked, method)
-        self.passages = [found[:documents] for found in passages]
+        if asked.statistics is None or asked.passages is None:
+            missing = (
+                "the passages that a search with the original queries retrieved"
+                if asked.passages is None
+                else "the statistics of the collection, such as document frequencies"
+            )
+            raise ConfigError(
+                f"{method}: expected {missing}, found none",
+                code="no-passages" if asked.passages is None else "no-statistics",
+            )
+        self.statistics = asked.statistics
+        self.passages = [found[:documents] for found in asked.passages]
         self._queries = [_bag(words, None) for words in self.statistics.split_many(asked.texts)]
         # A dict keeps the order of the passages; a set would have another order in each process.
         self.texts = tuple(dict.fromkeys(passage.text for found in self.passages for passage in found))
         split = self.statistics.split_many(self.texts)
         self._bags = {text: _bag(words, left_out) for text, words in zip(self.texts, split, strict=True)}
-        self._documents: dict[str, int] | None = None
 
     def __len__(self) -> int:
         return len(self._queries)
@@ -88,17 +97,15 @@ class Reading:
         """The terms of each top-ranked passage of a query, best first."""
         return [self._bags[passage.text] for passage in self.passages[row]]
 
+    @cached_property
     def document_frequency(self) -> Mapping[str, int]:
-        """Return the document frequency of each term of the passages; all are looked up at once."""
-        if self._documents is None:
-            terms = sorted({term for bag in self._bags.values() for term in bag.counts})
-            found = self.statistics.document_frequency(terms).tolist() if terms else []
-            self._documents = dict(zip(terms, found, strict=True))
-        return self._documents
+        """The document frequency of each term of the passages; all are looked up at once."""
+        terms = sorted({term for bag in self._bags.values() for term in bag.counts})
+        return dict(zip(terms, self.statistics.document_frequency(terms).tolist() if terms else [], strict=True))
 
     def tf_idf(self, bag: Bag) -> Weights:
         """Return tf * ln(documents / document frequency) of each term; an unknown term has document frequency 1."""
-        known, documents = self.document_frequency(), max(1, self.statistics.documents)
+        known, documents = self.document_frequency, max(1, self.statistics.documents)
         return {term: n * math.log(max(1.0, documents / max(1, known[term]))) for term, n in bag.counts.items()}
 
     def new_words(self, row: int, terms: Iterable[str]) -> list[str]:
@@ -120,26 +127,6 @@ def _bag(words: Iterable[tuple[str, str | None]], left_out: Callable[[str], bool
     return Bag(Counter([term for term, _ in kept]), Counter(kept))
 
 
-def needed(asked: QueryBatch, method: str) -> tuple[CollectionStatistics, Sequence[Sequence[Passage]]]:
-    """Return the statistics and passages of a batch; raise a ``ConfigError`` if one is missing."""
-    if asked.statistics is None or asked.passages is None:
-        missing = (
-            "the passages that a search with the original queries retrieved"
-            if asked.passages is None
-            else "the statistics of the collection, such as document frequencies"
-        )
-        raise ConfigError(f"{method}: expected {missing}, found none")
-    return asked.statistics, asked.passages
-
-
-def append_terms(asked: QueryBatch, reading: Reading, best: Callable[[int], Iterable[str]]) -> Candidates:
-    """Make one candidate for each query: its text, then the words of the terms that ``best(row)`` returns."""
-    found = Candidates()
-    for row, text in enumerate(asked.texts):
-        add_expanded(found, row, text, reading.new_words(row, best(row)) if text.strip() else [])
-    return found
-
-
 def add_expanded(found: Candidates, row: int, text: str, words: Sequence[str], doc_id: str | None = None) -> None:
     """Add the query followed by words; without words the query is rejected with the reason ``NOTHING``."""
     query, added = one_line(text), one_line(" ".join(words))
@@ -154,65 +141,85 @@ def best_first(values: Mapping[str, float]) -> list[str]:
     return sorted(values, key=lambda term: (-values[term], term))
 
 
+class Feedback:
+    """Base of the methods that append words of the top-ranked passages. The fields of a method are its settings."""
+
+    method: str
+    reads = frozenset({"passages", "statistics"})
+    documents: int
+
+    @property
+    def mixes(self) -> int:
+        """The number of top-ranked passages that are used."""
+        return self.documents
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return everything besides the queries that determines the candidates."""
+        return dict(vars(self))
+
+    def reformulate(self, asked: QueryBatch) -> Candidates:
+        """Return the query followed by the new words of its terms, the best terms first."""
+        reading = self.read(asked)
+        found = Candidates()
+        for row, (text, terms) in enumerate(zip(asked.texts, self.chosen(reading), strict=True)):
+            add_expanded(found, row, text, reading.new_words(row, terms))
+        return found
+
+    def read(self, asked: QueryBatch) -> Reading:
+        """The queries and their passages as terms."""
+        return Reading(asked, self.method, self.documents)
+
+    def chosen(self, reading: Reading) -> Iterable[Iterable[str]]:
+        """The terms to append to each query, best first; by default those with a positive weight."""
+        for weights in self.weigh(reading):
+            yield best_first({term: weight for term, weight in weights.items() if weight > 0})
+
+    def weigh(self, reading: Reading) -> list[Weights]:
+        """The weighted terms of each query."""
+        raise NotImplementedError
+
+
 # Expansion by divergence from randomness, after He and Ounis (2007) and ReQue's onfields.
 
 NOT_TELLING = "no expansion preferred"
 
 
-class OnFields:
+@dataclass
+class OnFields(Feedback):
     """Appends the words of the top-ranked passages with the highest Bose-Einstein weight (Bo1, ReQue's onfields)."""
 
     method = "onfields"
-    reads = frozenset({"passages", "statistics"})
 
-    def __init__(self, documents: Count = 3, words: Count = 10) -> None:
-        self.mixes, self._words = documents, words
+    documents: Count = 3
+    words: Count = 10
 
-    def settings(self) -> Mapping[str, Any]:
-        """Return everything besides the queries that determines the candidates."""
-        return {"documents": self.mixes, "words": self._words}
-
-    def weighted(self, asked: QueryBatch) -> list[Weights]:
+    def weigh(self, reading: Reading) -> list[Weights]:
         """The best terms of the top-ranked passages of each query with their weights."""
-        return self._weigh(Reading(asked, self.method, self.mixes))
-
-    def reformulate(self, asked: QueryBatch) -> Candidates:
-        """Return the query followed by its new words, by decreasing weight."""
-        reading = Reading(asked, self.method, self.mixes)
-        weights = self._weigh(reading)
-        return append_terms(asked, reading, lambda row: weights[row])
-
-    def _weigh(self, reading: Reading) -> list[Weights]:
         counts = [_summed(reading, row) for row in range(len(reading))]
         known = _collection_frequency(reading.statistics, sorted({term for one in counts for term in one}))
         documents = max(1, reading.statistics.documents)
         found = []
         for one in counts:
             weights = {term: bose_einstein(tf, known[term] / documents) for term, tf in one.items()}
-            found.append({term: weights[term] for term in best_first(weights)[: self._words]})
+            found.append({term: weights[term] for term in best_first(weights)[: self.words]})
         return found
 
 
+@dataclass
 class AdaptiveOnFields(OnFields):
     """Appends the words of onfields to queries with rare terms, and does not expand other queries (adaponfields)."""
 
     method = "adaponfields"
 
-    def __init__(self, documents: Count = 3, words: Count = 10, limit: NotNegative = 10.0) -> None:
-        super().__init__(documents, words)
-        self._limit = limit
-
-    def settings(self) -> Mapping[str, Any]:
-        """Return everything besides the queries that determines the candidates."""
-        return {**super().settings(), "limit": self._limit}
+    limit: NotNegative = 10.0
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """Return the expanded query if its AvICTF is ``limit`` or more; other queries are counted as rejected."""
-        reading = Reading(asked, self.method, self.mixes)
-        weights, telling = self._weigh(reading), rarity(reading)
+        reading = self.read(asked)
+        weights, telling = self.weigh(reading), rarity(reading)
         found = Candidates()
         for row, text in enumerate(asked.texts):
-            if reading.query(row).counts and telling[row] < self._limit:
+            if reading.query(row).counts and telling[row] < self.limit:
                 found.reject(NOT_TELLING)
             else:
                 add_expanded(found, row, text, reading.new_words(row, weights[row]))
@@ -250,36 +257,15 @@ def _collection_frequency(statistics: CollectionStatistics, terms: Sequence[str]
 
 _LETTERS_AND_DIGITS = re.compile(r"[a-z0-9]+")
 _MOST_KEPT = 500
-_READS = frozenset({"passages", "statistics"})
 
 
-class _Weighted:
-    """Base of RM3 and Rocchio: weights the terms, and appends the new terms to the query by decreasing weight."""
+class _Weighted(Feedback):
+    """Base of RM3 and Rocchio, which weight the terms of the query and of its passages."""
 
-    method: str
-    reads = _READS
+    common: float
 
-    def __init__(self, documents: int, terms: int, common: float) -> None:
-        self.mixes, self._terms, self._common = documents, terms, common
-
-    def settings(self) -> Mapping[str, Any]:
-        """Return everything besides the queries that determines the candidates."""
-        return {"documents": self.mixes, "terms": self._terms, "common": self._common}
-
-    def weighted(self, asked: QueryBatch) -> list[Weights]:
+    def weigh(self, reading: Reading) -> list[Weights]:
         """Return the weighted terms of each query: its own terms and those of its passages."""
-        return self._weigh(self._read(asked))
-
-    def reformulate(self, asked: QueryBatch) -> Candidates:
-        """Return the query followed by its new terms, by decreasing weight."""
-        reading = self._read(asked)
-        chosen = [{term: weight for term, weight in one.items() if weight > 0} for one in self._weigh(reading)]
-        return append_terms(asked, reading, lambda row: best_first(chosen[row]))
-
-    def _read(self, asked: QueryBatch) -> Reading:
-        return Reading(asked, self.method, self.mixes)
-
-    def _weigh(self, reading: Reading) -> list[Weights]:
         usable = self._usable(reading)
         return [
             self._mix(reading, row, [self._counts(bag, usable) for bag in reading.bags(row)])
@@ -288,8 +274,8 @@ class _Weighted:
 
     def _usable(self, reading: Reading) -> set[str]:
         """Return the terms of the passages that may be used as feedback terms."""
-        known = reading.document_frequency()
-        common = is_common(list(known.values()), reading.statistics.documents, self._common).tolist()
+        known = reading.document_frequency
+        common = is_common(list(known.values()), reading.statistics.documents, self.common).tolist()
         return {term for term, often in zip(known, common, strict=True) if not often and has_usable_length(term)}
 
     def _counts(self, bag: Bag, usable: set[str]) -> Weights:
@@ -300,36 +286,40 @@ class _Weighted:
         raise NotImplementedError
 
 
-class Rm3Reformulator(_Weighted):
-    """Appends the best terms of the top-ranked passages, weighted by the passages' scores (RM3)."""
+class _Rm3(_Weighted):
+    terms: int
+    original: float
 
-    method = "rm3"
-
-    def __init__(self, documents: Count = 10, terms: Count = 10, original: Share = 0.5, common: Share = 0.1) -> None:
-        super().__init__(documents, terms, common)
-        self._original = original
-
-    def settings(self) -> Mapping[str, Any]:
-        """Return everything besides the queries that determines the candidates."""
-        return {**super().settings(), "original": self._original}
+    def weights_of_passages(self, reading: Reading, row: int) -> list[float]:
+        """Return the weight of each passage of a query."""
+        return relevance([passage.score for passage in reading.passages[row]])
 
     def _usable(self, reading: Reading) -> set[str]:
         return {term for term in super()._usable(reading) if _LETTERS_AND_DIGITS.fullmatch(term)}
 
     def _counts(self, bag: Bag, usable: set[str]) -> Weights:
-        return best(super()._counts(bag, usable), self._terms)
-
-    def _counted(self, reading: Reading, row: int) -> list[float]:
-        """Return the weight of each passage of a query."""
-        return relevance([passage.score for passage in reading.passages[row]])
+        return best(super()._counts(bag, usable), self.terms)
 
     def _mix(self, reading: Reading, row: int, documents: Sequence[Weights]) -> Weights:
         own = to_sum_one(reading.query(row).counts)
-        model = relevance_model(documents, self._counted(reading, row), self._terms)
-        return _weighted_sum(own, self._original, model, 1 - self._original) if model else own
+        model = relevance_model(documents, self.weights_of_passages(reading, row), self.terms)
+        return _weighted_sum(own, self.original, model, 1 - self.original) if model else own
 
 
-class FairFeedback(Rm3Reformulator):
+@dataclass
+class Rm3Reformulator(_Rm3):
+    """Appends the best terms of the top-ranked passages, weighted by the passages' scores (RM3)."""
+
+    method = "rm3"
+
+    documents: Count = 10
+    terms: Count = 10
+    original: Share = 0.5
+    common: Share = 0.1
+
+
+@dataclass
+class FairFeedback(_Rm3):
     """Appends the best terms of the top-ranked passages (RM3), with less weight for passages that lean toward a group.
 
     With ``lambda_=0`` the weights are those of RM3. With ``lambda_=1`` every passage has weight 0, so nothing is
@@ -341,77 +331,67 @@ class FairFeedback(Rm3Reformulator):
 
     method = "fairfeedback"
 
-    def __init__(
-        self, documents: Count = 10, terms: Count = 10, original: Share = 0.5, lambda_: Share = 0.5,
-        groups: GroupsLike | None = None, keep_group_terms: bool = False, common: Share = 0.1,
-    ) -> None:  # fmt: skip
-        super().__init__(documents, terms, original, common)
-        self._lambda, self._keep = lambda_, keep_group_terms
-        self._leaning = Leaning(Groups.of("gender:female,male" if groups is None else groups))
+    documents: Count = 10
+    terms: Count = 10
+    original: Share = 0.5
+    lambda_: Share = 0.5
+    groups: GroupsLike | None = None
+    keep_group_terms: bool = False
+    common: Share = 0.1
+
+    def __post_init__(self) -> None:
+        self._leaning = Leaning(Groups.of("gender:female,male" if self.groups is None else self.groups))
 
     def settings(self) -> Mapping[str, Any]:
         """Return everything besides the queries that determines the candidates."""
         return {
-            **super().settings(), "lambda_": self._lambda, "lexicon": self._leaning.lexicon.id,
-            "groups": "-".join(self._leaning.groups), "tokens": self._leaning.tokens, "keep_group_terms": self._keep,
+            "documents": self.documents, "terms": self.terms, "common": self.common, "original": self.original,
+            "lambda_": self.lambda_, "lexicon": self._leaning.lexicon.id, "groups": "-".join(self._leaning.groups),
+            "tokens": self._leaning.tokens, "keep_group_terms": self.keep_group_terms,
         }  # fmt: skip
 
-    def _read(self, asked: QueryBatch) -> Reading:
-        return Reading(asked, self.method, self.mixes, None if self._keep else self._leaning.names_group)
+    def read(self, asked: QueryBatch) -> Reading:
+        """The queries and their passages as terms, without the words of groups."""
+        left_out = None if self.keep_group_terms else self._leaning.names_group
+        return Reading(asked, self.method, self.documents, left_out)
 
-    def _counted(self, reading: Reading, row: int) -> list[float]:
+    def weights_of_passages(self, reading: Reading, row: int) -> list[float]:
+        """Return the relevance of each passage minus its lean."""
         leans = [self._leaning.lean(passage.text) for passage in reading.passages[row]]
-        scores = super()._counted(reading, row)
-        return [less_lean(score, lean, self._lambda) for score, lean in zip(scores, leans, strict=True)]
+        scores = super().weights_of_passages(reading, row)
+        return [less_lean(score, lean, self.lambda_) for score, lean in zip(scores, leans, strict=True)]
 
 
+@dataclass
 class RocchioReformulator(_Weighted):
     """Appends the best terms of the mean of the top-ranked passages (Rocchio)."""
 
     method = "rocchio"
 
-    def __init__(
-        self,
-        documents: Count = 10,
-        terms: Count = 10,
-        alpha: NotNegative = 1.0,
-        beta: NotNegative = 0.75,
-        common: Share = 0.1,
-    ) -> None:
-        super().__init__(documents, terms, common)
-        self._alpha, self._beta = alpha, beta
-
-    def settings(self) -> Mapping[str, Any]:
-        """Return everything besides the queries that determines the candidates."""
-        return {**super().settings(), "alpha": self._alpha, "beta": self._beta}
+    documents: Count = 10
+    terms: Count = 10
+    alpha: NotNegative = 1.0
+    beta: NotNegative = 0.75
+    common: Share = 0.1
 
     def _mix(self, reading: Reading, row: int, documents: Sequence[Weights]) -> Weights:
-        mean = to_length_one(best(mean_vector(documents), self._terms))
-        return _weighted_sum(to_length_one(reading.query(row).counts), self._alpha, mean, self._beta)
+        mean = to_length_one(best(mean_vector(documents), self.terms))
+        return _weighted_sum(to_length_one(reading.query(row).counts), self.alpha, mean, self.beta)
 
 
-class RelevanceFeedback:
+@dataclass
+class RelevanceFeedback(Feedback):
     """Appends the word with the highest tf-idf of each top-ranked passage (ReQue's relevancefeedback)."""
 
     method = "relevancefeedback"
-    reads = _READS
 
-    def __init__(self, documents: Count = 10) -> None:
-        self.mixes = documents
+    documents: Count = 10
 
-    def settings(self) -> Mapping[str, Any]:
-        """Return everything besides the queries that determines the candidates."""
-        return {"documents": self.mixes}
-
-    def reformulate(self, asked: QueryBatch) -> Candidates:
-        """Return the query followed by the new top words, in the order of the passages."""
-        reading = Reading(asked, self.method, self.mixes)
-
-        def tops(row: int) -> list[str]:
+    def chosen(self, reading: Reading) -> Iterable[Iterable[str]]:
+        """The top term of each passage of a query, in the order of the passages."""
+        for row in range(len(reading)):
             weighted = [reading.tf_idf(bag) for bag in reading.bags(row)]
-            return [term for weights in weighted for term in best_first(weights)[:1] if weights[term] > 0]
-
-        return append_terms(asked, reading, tops)
+            yield [term for weights in weighted for term in best_first(weights)[:1] if weights[term] > 0]
 
 
 def relevance(scores: Sequence[float]) -> list[float]:
@@ -445,13 +425,15 @@ class Leaning:
 
     def __init__(self, groups: Groups) -> None:
         if len(groups.names) < 2:
-            raise ConfigError(f"groups: expected two groups or more to compare, found {', '.join(groups.names)}")
+            raise ConfigError(
+                f"groups: expected two groups or more to compare, found {', '.join(groups.names)}", code="one-group"
+            )
         self.lexicon, self.groups, self.tokens = groups.lexicon, groups.names, groups.tokenizer
         self._tokenize = cast(Tokenizer, registry.load("tokenizer", groups.tokenizer))
         self._vocabulary = build_vocabulary(self.lexicon, self._tokenize, groups.tokenizer)
         # Many queries retrieve the same passages and words.
         self.lean = lru_cache(_MOST_KEPT)(self._lean)
-        self.names_group = cache(self._names_group)
+        self.names_group = cache(lambda word: any(self.counts(word)))
 
     def counts(self, text: str) -> list[int]:
         """How often a text names each group of the lexicon, in the lexicon's order."""
@@ -463,7 +445,3 @@ class Leaning:
         compared = [counts[self.lexicon.group_names.index(group)] for group in self.groups]
         total = sum(compared)
         return (max(compared) - min(compared)) / total if total else 0.0
-
-    def _names_group(self, word: str) -> bool:
-        """Whether a word by itself names any group of the lexicon."""
-        return any(self.counts(word))

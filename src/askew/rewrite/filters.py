@@ -27,6 +27,7 @@ from askew.data.files import read_text
 from askew.measures.statistics.curves import Calibration
 from askew.measures.statistics.curves import calibrate as choose_threshold
 from askew.models import MINILM, halving, identify, load_model
+from askew.rewrite.lexical import SAME
 from askew.rewrite.words import FUNCTION_WORDS, tokens
 
 # Labeled pairs of an original and a candidate, for the choice of a filter's threshold.
@@ -36,9 +37,10 @@ QUERY_NAMES = ("original_query", "original", "query", "original_text", "text")
 CANDIDATE_NAMES = ("variation", "variant", "candidate", "reformulation", "paraphrase", "rewrite")
 LABEL_NAMES = ("valid", "label", "keeps_meaning", "keeps_the_meaning", "same_meaning")
 ID_NAMES = ("q_id", "query_id", "qid", "id")
-_YES = frozenset({"1", "true", "yes", "y", "t", "1.0"})
-_NO = frozenset({"0", "false", "no", "n", "f", "0.0"})
-SAME = "same as the original"
+_LABELS = {
+    **dict.fromkeys(("1", "true", "yes", "y", "t", "1.0"), 1),
+    **dict.fromkeys(("0", "false", "no", "n", "f", "0.0"), 0),
+}
 NOT_ASKED = "the value of the pair in a column is not among the values that only= lists"
 
 
@@ -95,11 +97,10 @@ def read_labeled(
     """
     file = Path(path)
     rows = _rows(file)
-    try:
-        _, header = next(rows)
-    except StopIteration:
-        raise DataError(f"labeled pairs {file}: the file is empty; expected a header line and labeled pairs") from None
-    header = [name.strip() for name in header]
+    _, first = next(rows, (0, None))
+    if first is None:
+        raise DataError(f"labeled pairs {file}: the file is empty; expected a header line and labeled pairs")
+    header = [name.strip() for name in first]
     at_query = _column(header, query, QUERY_NAMES, "the original query", file)
     at_candidate = _column(header, candidate, CANDIDATE_NAMES, "the candidate", file)
     at_label = _column(header, label, LABEL_NAMES, "the label", file)
@@ -109,7 +110,9 @@ def read_labeled(
     for line, row in rows:
         if len(row) != len(header):
             raise DataError(f"{place(file, line)}: expected {len(header)} columns as in the header, found {len(row)}")
-        said = _label(row[at_label], file, line)
+        if (said := _LABELS.get(row[at_label].strip().lower())) is None:
+            expected = "expected a label such as true, false, 1 or 0"
+            raise DataError(f"{place(file, line)}: {expected}, found {row[at_label]!r}")
         if all(row[at] in values for at, values in tests.items()):
             found.append((row[at_query], row[at_candidate], said, row[at_id]))
         else:
@@ -128,13 +131,6 @@ def _column(header: list[str], asked: str | None, known: Sequence[str], what: st
             return header.index(name)
     told = f"a column {asked!r}" if asked is not None else f"a column for {what} (one of {', '.join(known)})"
     raise ConfigError(f"labeled pairs {file}: expected {told}, found the columns {', '.join(header)}")
-
-
-def _label(text: str, file: Path, line: int) -> int:
-    said = text.strip().lower()
-    if said not in _YES and said not in _NO:
-        raise DataError(f"{place(file, line)}: expected a label such as true, false, 1 or 0, found {text!r}")
-    return int(said in _YES)
 
 
 def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
@@ -266,9 +262,6 @@ class SemanticFilter:
             raise ConfigError(f"semantic: expected as many candidates as original queries, found {sizes}")
         if self._similarity == "light":
             return light_similarity(originals, candidates)
-        return self._neural(originals, candidates)
-
-    def _neural(self, originals: Sequence[str], candidates: Sequence[str]) -> Floats:
         if not len(originals):
             return np.zeros(0)
         encoder = load_model("dense", self._model, self._revision, self._device)
@@ -350,11 +343,7 @@ class GroupFilter:
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
         """Return a list with None for each kept candidate, and the reason for each dropped candidate."""
-        named = {text: self._named(text) for text in {*originals, *candidates}}
+        counts = {text: self._vocabulary.count(self._tokenize(text)) for text in {*originals, *candidates}}
+        named = {text: {group for group, n in enumerate(of_groups) if n} for text, of_groups in counts.items()}
         pairs = zip(originals, candidates, strict=True)
         return [None if named[after] <= named[before] else GROUP_ADDED for before, after in pairs]
-
-    def _named(self, text: str) -> set[int]:
-        """Return the numbers of the groups that a text names."""
-        counts = self._vocabulary.count(self._tokenize(text))
-        return {group for group, count in enumerate(counts) if count}

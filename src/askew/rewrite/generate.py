@@ -20,6 +20,7 @@ from askew.core.protocols import Candidates, QueryBatch, seed_for
 from askew.models.find import identify
 from askew.models.generate import SMOLLM, Generator, Sampling, find_adapter, kind_of, load_generator
 from askew.models.prompts import from_passage
+from askew.rewrite.lexical import SAME
 
 # Sampling of distinct candidates from a generative model, passage by passage, until there are enough.
 
@@ -65,7 +66,11 @@ def draw(
             prompt, doc_id = shown[call % len(shown)]
             seed = seed_for(how.seed, method, query_id, str(call))
             wanted = min(how.per_call, how.count - kept, how.attempts - drawn)
-            for text in writer.sample(prompt, wanted, seed, _varied(sampling, how, seed)):
+            if how.randomize:  # drawn from the ranges of Refairmulate's generator
+                rng, least = random.Random(seed), sampling.min_new_tokens
+                longest = max(least, rng.randint(20, 64))
+                sampling = Sampling(longest, least, rng.randint(5, 20), sampling.top_p, rng.uniform(0.7, 1.5))
+            for text in writer.sample(prompt, wanted, seed, sampling):
                 drawn += 1
                 line = clean(text)
                 if reason := refuse(line, seen, asked.texts[row]):
@@ -93,22 +98,13 @@ def refuse(line: str, seen: set[str], original: str) -> str:
     if len(line) > _MOST_CHARACTERS:
         return "too long"
     if plain(line) == plain(original):
-        return "same as the original"
+        return SAME
     return "duplicate" if plain(line) in seen else ""
 
 
 def plain(text: str) -> str:
     """Normalize a query: texts that differ only in case, blanks and final punctuation become equal."""
     return " ".join(text.lower().split()).rstrip("?.! ")
-
-
-def _varied(sampling: Sampling, how: Drawing, seed: int) -> Sampling:
-    """Return the parameters of one call; with ``randomize``, drawn from the ranges of Refairmulate's generator."""
-    if not how.randomize:
-        return sampling
-    rng = random.Random(seed)
-    longest = max(sampling.min_new_tokens, rng.randint(20, 64))
-    return Sampling(longest, sampling.min_new_tokens, rng.randint(5, 20), sampling.top_p, rng.uniform(0.7, 1.5))
 
 
 # Back-translation: a query is translated into another language and back, which rewords it.
@@ -163,7 +159,7 @@ class BackTranslateReformulator:
                 if not line:
                     found.reject("empty")
                 elif line.lower() in seen:
-                    found.reject("same as the original" if line.lower() == text.strip().lower() else "duplicate")
+                    found.reject(SAME if line.lower() == text.strip().lower() else "duplicate")
                 else:
                     seen.add(line.lower())
                     found.add(row, line)

@@ -19,6 +19,8 @@ from askew.core.protocols import Candidates, CollectionStatistics, QueryBatch
 from askew.core.text import stem, word
 from askew.data.files import read_text
 
+# The reason for a candidate that repeats its query.
+SAME = "same as the original"
 Lookup = Callable[[str], list[str]]
 _SHIPPED = DATA / "questions-en.toml"
 
@@ -83,34 +85,24 @@ def synonym_mode(who: str, replace: bool, each: bool) -> str:
 
 def first_with_other_stems(head: str, names: Iterable[str], topn: int) -> list[str]:
     """Return the first ``topn`` names whose Porter stems differ from the head word's and from each other."""
-    seen, taken = {_stems(head)}, []
-    for name in names:
-        stems = _stems(name)
+    seen, taken = {tuple(map(stem, word(head)))}, []
+    for words in map(word, names):
+        stems = tuple(map(stem, words))
         if stems and stems not in seen:
             seen.add(stems)
-            taken.append(" ".join(word(name)))
+            taken.append(" ".join(words))
             if len(taken) == topn:
                 break
     return taken
 
 
-def _stems(name: str) -> tuple[str, ...]:
-    return tuple(stem(one) for one in word(name))
-
-
 def use_synonyms(asked: QueryBatch, lookup: Lookup, mode: str, longest: int = 1) -> Candidates:
     """Make candidates from the synonyms of each query's words, or of its phrases of up to ``longest`` words."""
-    found, known = Candidates(), dict[str, list[str]]()
-
-    def remembered(phrase: str) -> list[str]:
-        if phrase not in known:
-            known[phrase] = lookup(phrase)
-        return known[phrase]
-
+    found, remembered = Candidates(), cache(lookup)
     for row, text in enumerate(asked.texts):
         units = _units(word(text), remembered, longest)
         synonyms = [remembered(unit) for unit in units]
-        made = _WAYS[mode](text, units, synonyms) if any(synonyms) else []
+        made = _candidates(mode, text, units, synonyms) if any(synonyms) else []
         for one in made:
             found.add(row, one)
         if not made:
@@ -130,30 +122,21 @@ def _units(words: Sequence[str], lookup: Lookup, longest: int) -> list[str]:
     return units
 
 
-def _expand(text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
-    """Append to the query all synonyms that it does not contain yet."""
-    new = dict.fromkeys(one for some in synonyms for one in some if one not in units)
-    return [" ".join([one_line(text), *new])] if new else []
-
-
-def _replace(text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
-    """Replace each word by its synonyms; a word without synonyms stays."""
-    return [" ".join(one for unit, some in zip(units, synonyms, strict=True) for one in (some or [unit]))]
-
-
-def _each(text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
-    """Replace one word by one synonym per candidate; the first synonyms of all words come before the second ones."""
-    most = max(len(some) for some in synonyms)
+def _candidates(mode: str, text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:
+    """The candidates of one query from the synonyms of its units."""
+    if mode == "expand":
+        new = dict.fromkeys(one for some in synonyms for one in some if one not in units)
+        return [" ".join([one_line(text), *new])] if new else []
+    if mode == "replace":  # a word without synonyms stays
+        return [" ".join(one for unit, some in zip(units, synonyms, strict=True) for one in (some or [unit]))]
+    # One word is replaced by one synonym; the first synonyms of all words come before the second ones.
     made = [
         " ".join([*units[:at], some[rank], *units[at + 1 :]])
-        for rank in range(most)
+        for rank in range(max(map(len, synonyms)))
         for at, some in enumerate(synonyms)
         if rank < len(some)
     ]
     return list(dict.fromkeys(made))
-
-
-_WAYS = {"expand": _expand, "replace": _replace, "each": _each}
 
 
 # Spelling correction: words that do not occur in the collection are replaced by similar words that do.
@@ -190,7 +173,9 @@ class SpellingReformulator:
             raise ConfigError("spelling needs the statistics of a collection, found none")
         for row, text in enumerate(asked.texts):
             pairs = statistics.split(text)
-            wrong = self._unknown(pairs, statistics)
+            fit = {one: term for one, term in pairs if term and one.isalpha() and len(one) >= self._shortest}
+            counts = statistics.document_frequency(list(fit.values()))
+            wrong = [one for one, count in zip(fit, counts.tolist(), strict=True) if not count]
             passages = asked.passages[row] if wrong and asked.passages else ()
             near = WordList(one for passage in passages for one, term in statistics.split(passage.text) if term)
             right = {one: self._nearest(one, near, statistics) for one in wrong}
@@ -199,11 +184,6 @@ class SpellingReformulator:
             else:
                 found.reject("nothing found" if wrong else "no unknown word")
         return found
-
-    def _unknown(self, pairs: list[tuple[str, str | None]], statistics: CollectionStatistics) -> list[str]:
-        fit = {one: term for one, term in pairs if term and one.isalpha() and len(one) >= self._shortest}
-        counts = statistics.document_frequency(list(fit.values()))
-        return [one for one, count in zip(fit, counts.tolist(), strict=True) if not count]
 
     def _nearest(self, wrong: str, near: WordList, statistics: CollectionStatistics) -> str | None:
         """Return the known word with the fewest edits; ties by document frequency, then alphabetically."""
@@ -278,7 +258,9 @@ class ReduceReformulator:
     reads: frozenset[str] = frozenset()
 
     def __init__(self, keep: str = "", rules: str | None = None, shortest: Count = 1) -> None:
-        self._rules, self._keep, self._shortest = question_rules(rules), _kept(keep), shortest
+        kept = frozenset(word(keep))
+        self._keep = kept | {"_nt"} if "not" in kept else kept  # the n't of "don't" is a "not"
+        self._rules, self._shortest = question_rules(rules), shortest
         self._frames = [_pattern(frame) for frame in self._rules.frames]
         self._closings = [_pattern(closing, backwards=True) for closing in self._rules.closings]
 
@@ -295,24 +277,21 @@ class ReduceReformulator:
                 found.reject("nothing found")
                 continue
             seen = [words]
-            unframed = self._without_frame(words)
+            # Frames are removed from the front, then closings from the end; at least one word is left.
+            unframed = words
+            while size := self._size(self._frames, unframed):
+                unframed = unframed[size:]
+            while size := self._size(self._closings, unframed[::-1]):
+                unframed = unframed[:-size]
             for shorter in (unframed, self._content(unframed)):
                 if len(shorter) < self._shortest:
                     found.reject("nothing left")
                 elif shorter in seen:
-                    found.reject("same as the original" if shorter == words else "same as another")
+                    found.reject(SAME if shorter == words else "same as another")
                 else:
                     seen.append(shorter)
                     found.add(row, _joined(shorter))
         return found
-
-    def _without_frame(self, words: list[str]) -> list[str]:
-        """Remove frames from the front, then closings from the end; at least one word is left."""
-        while size := self._size(self._frames, words):
-            words = words[size:]
-        while size := self._size(self._closings, words[::-1]):
-            words = words[:-size]
-        return words
 
     def _size(self, rules: list[re.Pattern[str]], words: list[str]) -> int:
         """Return how many words the longest matching rule removes.
@@ -335,12 +314,6 @@ class ReduceReformulator:
             elif stays and one == "_nt":
                 content.append("not")
         return content
-
-
-def _kept(keep: str) -> frozenset[str]:
-    """Return the words to keep; "n't" is kept if "not" is."""
-    words = frozenset(word(keep))
-    return words | {"_nt"} if "not" in words else words
 
 
 def _joined(words: list[str]) -> str:

@@ -21,7 +21,7 @@ from askew.core.pace import RateLimit
 from askew.core.plugins import Between, Count, NotNegative, OneOf, Positive
 from askew.core.protocols import Candidates, Passage, QueryBatch
 from askew.rewrite.llm_answers import CLEANING, Sieve, clip, one_line
-from askew.rewrite.llm_client import Account, ChatClient, Completion, Endpoint, RequestsStopped, Trouble, Usage, mended
+from askew.rewrite.llm_client import ChatClient, Completion, Endpoint, RequestsStopped, Trouble, mended
 from askew.rewrite.prompts import load_prompt
 
 # Answers on disk, keyed by the content of the request.
@@ -44,7 +44,7 @@ class AnswerCache:
 
     def __init__(self, folder: Path) -> None:
         if folder.exists() and not folder.is_dir():
-            raise ConfigError(f"llm: expected cache to be a folder, found a file: {folder}")
+            raise ConfigError(f"llm: expected cache to be a folder, found a file: {folder}", code="not-a-folder")
         self._folder = folder
         self._swept = False
 
@@ -117,10 +117,9 @@ class Asker:
     """Gets an answer, or the reason of the failure, for each of many requests."""
 
     def __init__(
-        self, endpoint: Endpoint, pace: RateLimit, account: Account, cache: AnswerCache | None,
-        strict: bool = False, give_up_after: int = 0,
-    ) -> None:  # fmt: skip
-        self._endpoint, self._pace, self._account, self._cache = endpoint, pace, account, cache
+        self, endpoint: Endpoint, pace: RateLimit, cache: AnswerCache | None, strict: bool, give_up_after: int
+    ) -> None:
+        self._endpoint, self._pace, self._cache = endpoint, pace, cache
         self._strict, self._give_up_after = strict, give_up_after
         self._lock = threading.Lock()
         self._failed_in_a_row = 0
@@ -132,7 +131,7 @@ class Asker:
         stop = threading.Event()
         workers = min(self._endpoint.concurrency, len(requests))
         with (
-            ChatClient(self._endpoint, self._pace, self._account, stop) as client,
+            ChatClient(self._endpoint, self._pace, stop) as client,
             ThreadPoolExecutor(workers, "askew-llm") as pool,
         ):
             once = {request.key: request for request in requests}
@@ -153,16 +152,15 @@ class Asker:
     def _one(self, client: ChatClient, stop: threading.Event, request: Request) -> Completion | Trouble:
         try:
             return self._answer(client, request)
-        except RequestsStopped:
-            raise
         except BaseException:
             stop.set()
             raise
 
     def _answer(self, client: ChatClient, request: Request) -> Completion | Trouble:
-        known = self._from_cache(request.key)
-        if known is not None:
-            return known
+        if self._cache is not None:
+            with suppress(Damaged):  # a damaged entry is requested again
+                if (known := self._cache.read(request.key)) is not None:
+                    return known
         try:
             answer = client.ask(request.body, request.key)
         except Trouble as trouble:
@@ -170,25 +168,12 @@ class Asker:
             return trouble
         with self._lock:
             self._failed_in_a_row = 0
-        self._account.add(prompt_tokens=answer.prompt_tokens, completion_tokens=answer.completion_tokens)
         if self._cache is not None:
             self._cache.write(request.key, request.body, answer)
         return answer
 
-    def _from_cache(self, key: str) -> Completion | None:
-        if self._cache is None:
-            return None
-        try:
-            found = self._cache.read(key)
-        except Damaged:
-            self._account.add(cache_damaged=1)
-            return None
-        self._account.add(cache_hits=int(found is not None))
-        return found
-
     def _note_failure(self, trouble: Trouble, request: Request) -> None:
         """Count a failure. It is an error if ``strict`` is set or if too many requests in a row have failed."""
-        self._account.add(failures=1)
         if self._strict:
             raise DataError(
                 f"llm: no answer for the query {request.query_id!r}: {trouble.reason} (attempts allowed: "
@@ -201,7 +186,9 @@ class Asker:
             raise DataError(
                 f"llm: {row} consecutive queries have failed; the last error is: {trouble.reason}. The endpoint seems "
                 "to be down. Run the same command later: cached answers are not requested again. To allow more "
-                "consecutive failures, set the parameter 'give_up_after' to a higher number"
+                "consecutive failures, set the parameter 'give_up_after' to a higher number",
+                code="too-many-failures",
+                failures=row,
             )
 
 
@@ -256,11 +243,13 @@ class LlmReformulator:
                 'add a sentence such as: Answer with JSON only, in the form {"queries": ["..."]}'
             )
         self.reads = frozenset({"passages"}) if self._prompt.uses_passages else frozenset()
-        self._sampling = {"temperature": _real(temperature), "top_p": _real(top_p), max_tokens_field: max_tokens}
+        # As floats, so that 0 and 0.0 give the same request.
+        real = {"temperature": temperature, "top_p": top_p}
+        self._sampling = {name: None if value is None else float(value) for name, value in real.items()}
+        self._sampling[max_tokens_field] = max_tokens
         self._model, self._name, self._seed, self._json = model, endpoint_name, seed, json
         self._samples, self._count, self.mixes, self._passage_chars = samples, count, passages, passage_chars
         self._on_failure = on_failure
-        self._account = Account()
         endpoint = Endpoint(base_url, key_variable, float(timeout_s), attempts, float(backoff_s), float(max_wait_s),
                             max_answer_bytes, concurrency, seed or 0)  # fmt: skip
         if base_url is not None or cache is None:
@@ -268,12 +257,7 @@ class LlmReformulator:
             endpoint.url()
         kept = None if cache is None else AnswerCache(Path(cache))
         pace = RateLimit(requests_per_minute)
-        self._asker = Asker(endpoint, pace, self._account, kept, on_failure == "error", give_up_after)
-
-    @property
-    def usage(self) -> Usage:
-        """Requests, retries, cache hits and tokens so far."""
-        return self._account.total
+        self._asker = Asker(endpoint, pace, kept, on_failure == "error", give_up_after)
 
     def settings(self) -> Mapping[str, Any]:
         """Return everything that determines the candidates, without the endpoint's address, retries and limits."""
@@ -330,22 +314,10 @@ class LlmReformulator:
         messages = self._prompt.messages(values)
         requests = []
         for sample in range(self._samples):
-            body = self._body(messages, sample)
+            sampling = {**self._sampling, "seed": None if self._seed is None else self._seed + sample}
+            body: dict[str, Any] = {"model": self._model, "messages": messages}
+            body.update({name: value for name, value in sampling.items() if value is not None})
+            if self._json and self._prompt.answer != "passage":
+                body["response_format"] = {"type": "json_object"}
             requests.append(Request(request_key(self._name, body, sample), body, query_id))
         return requests
-
-    def _body(self, messages: list[dict[str, str]], sample: int) -> dict[str, Any]:
-        sampling = {**self._sampling, "seed": None if self._seed is None else self._seed + sample}
-        body: dict[str, Any] = {"model": self._model, "messages": messages}
-        body.update({name: value for name, value in sampling.items() if value is not None})
-        if self._json and self._prompt.answer != "passage":
-            body["response_format"] = {"type": "json_object"}
-        return body
-
-
-def _real(value: float | None) -> float | None:
-    """Convert to a float, so that 0 and 0.0 give the same request."""
-    return None if value is None else float(value)
-
-
-__all__ = ["LlmReformulator", "Usage"]

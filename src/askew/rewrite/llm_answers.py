@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
+from askew.rewrite.lexical import SAME
 from askew.rewrite.llm_client import Completion
 from askew.rewrite.prompts import Prompt
 
@@ -47,12 +48,6 @@ def one_line(text: str) -> str:
     return " ".join(plain(text).split())
 
 
-def without_thinking(text: str) -> str | None:
-    """Return the answer after the thinking that some models show; None if the thinking does not end."""
-    rest = _THINKING.sub("", text, count=1)
-    return None if _OPEN_THINKING.match(rest) else rest
-
-
 def read_list(text: str, cut: bool) -> tuple[list[str], Counter[str]]:
     """Return the items of an answer, and the rejected parts counted by reason. ``cut``: the answer is incomplete."""
     fence = _FENCE.search(text)
@@ -62,10 +57,22 @@ def read_list(text: str, cut: bool) -> tuple[list[str], Counter[str]]:
         before = text[: fence.start()] if fence is not None and body is not text else body[:start]
         items = [item for value in values if (item := _text_of(value)) is not None]
         reasons = {"preamble line": int(bool(before.strip())), "not a text": len(values) - len(items)}
-        return _unmarked(items), Counter({reason: count for reason, count in reasons.items() if count})
+        marks = [_MARKER.match(item) for item in items]
+        if len(items) > 1 and all(marks):  # list marks; a single "1. FC" may be a name
+            items = [item[mark.end() :] for item, mark in zip(items, marks, strict=True) if mark]
+        return items, Counter({reason: count for reason, count in reasons.items() if count})
     if body.lstrip().startswith(("{", "[")) or '"queries"' in body:
         return list(_whole_strings(body)), Counter(["cut off" if cut else "broken JSON"])
-    return _lines(body, cut)
+    # The lines of a list without list marks; if only some lines have marks, the others are rejected.
+    rejected: Counter[str] = Counter()
+    lines = [line.strip() for line in body.split("\n") if line.strip()]
+    if cut and lines:
+        lines.pop()
+        rejected["cut off"] += 1
+    marked = [line[found.end() :] for line in lines if (found := _MARKER.match(line))]
+    if marked and len(marked) < len(lines):
+        rejected["preamble line"] += len(lines) - len(marked)
+    return marked or lines, rejected
 
 
 def _json_items(text: str) -> tuple[list[object] | None, int]:
@@ -115,27 +122,6 @@ def _whole_strings(text: str) -> Iterator[str]:
         except ValueError:
             return
         yield value
-
-
-def _lines(text: str, cut: bool) -> tuple[list[str], Counter[str]]:
-    """Return the lines of a list without list marks; if only some lines have marks, the others are rejected."""
-    rejected: Counter[str] = Counter()
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    if cut and lines:
-        lines.pop()
-        rejected["cut off"] += 1
-    marked = [line[found.end() :] for line in lines if (found := _MARKER.match(line))]
-    if marked and len(marked) < len(lines):
-        rejected["preamble line"] += len(lines) - len(marked)
-    return marked or lines, rejected
-
-
-def _unmarked(items: list[str]) -> list[str]:
-    """Remove list marks if there are several items and each has one: a single "1. FC" may be a name."""
-    found = [_MARKER.match(item) for item in items]
-    if len(items) < 2 or not all(found):
-        return items
-    return [item[mark.end() :] for item, mark in zip(items, found, strict=True) if mark]
 
 
 def read_passage(text: str, is_talk: re.Pattern[str]) -> str:
@@ -200,13 +186,15 @@ class Sieve:
 
     def take(self, answer: Completion) -> list[str]:
         """Return the new candidates of one more answer, in their order."""
-        text = without_thinking(plain(answer.text))
+        # The answer after the thinking that some models show, and None if the thinking does not end.
+        rest = _THINKING.sub("", plain(answer.text), count=1)
+        text = None if _OPEN_THINKING.match(rest) else rest
         if answer.refused or (text is not None and _REFUSAL.search(text.strip())):
-            self._reject("refused")
+            self.rejected["refused"] += 1
         elif text is None:
-            self._reject("cut off")
+            self.rejected["cut off"] += 1
         elif not text.strip():
-            self._reject("empty answer")
+            self.rejected["empty answer"] += 1
         elif self.prompt.answer == "passage":
             return self._passage(text)
         elif self.prompt.answer == "keywords":
@@ -225,26 +213,25 @@ class Sieve:
         unique = list(first.values())
         if len(unique) < len(words):
             self.rejected["duplicate"] += len(words) - len(unique)
-        candidate = self._with_query(_clipped(" ".join(self._limited(unique)), self.prompt.max_chars))
-        return [candidate] if unique and self._is_new(candidate) else []
+        joined = _clipped(" ".join(self._limited(unique)), self.prompt.max_chars)
+        return self._with_query(joined) if unique else []
 
     def _passage(self, text: str) -> list[str]:
         passage = _clipped(read_passage(text, _TALK), self.prompt.max_chars)
         if not any(char.isalnum() for char in passage):
-            self._reject("no words")
+            self.rejected["no words"] += 1
             return []
         if passage.endswith(":") and _TALK.search(passage):
-            self._reject("preamble line")
+            self.rejected["preamble line"] += 1
             return []
-        candidate = self._with_query(passage)
-        return [candidate] if self._is_new(candidate) else []
+        return self._with_query(passage)
 
     def _items(self, text: str, answer: Completion) -> list[str]:
         """Return the items of a list that can be a query or a keyword."""
         found, rejected = read_list(text, cut=answer.finish == "length")
         self.rejected.update(rejected)
         if not found and not rejected:
-            self._reject("nothing found")
+            self.rejected["nothing found"] += 1
         kept = []
         for item in found:
             line = bare(plain(item))
@@ -252,7 +239,7 @@ class Sieve:
             if reason is None:
                 kept.append(one_line(line))
             else:
-                self._reject(reason)
+                self.rejected[reason] += 1
         return kept
 
     def _why_not(self, line: str) -> str | None:
@@ -273,7 +260,7 @@ class Sieve:
         if same != _key(self.query) and same not in self._seen:
             self._seen.add(same)
             return True
-        self._reject("duplicate" if same in self._seen else "same as the original")
+        self.rejected["duplicate" if same in self._seen else SAME] += 1
         return False
 
     def _limited(self, texts: list[str]) -> list[str]:
@@ -281,11 +268,9 @@ class Sieve:
             self.rejected["more than asked"] += len(texts) - self.count
         return texts[: self.count]
 
-    def _with_query(self, text: str) -> str:
-        return " ".join([self.query] * self.prompt.query_times + [text])
-
-    def _reject(self, reason: str) -> None:
-        self.rejected[reason] += 1
+    def _with_query(self, text: str) -> list[str]:
+        candidate = " ".join([self.query] * self.prompt.query_times + [text])
+        return [candidate] if self._is_new(candidate) else []
 
 
 def _clipped(text: str, most: int) -> str:

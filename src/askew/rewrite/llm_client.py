@@ -26,39 +26,11 @@ if TYPE_CHECKING:
     import httpx
 
 
-# Counts of the requests and tokens that a model has used so far.
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Counts of requests (with retries), failures, cached answers, and tokens of answers from the endpoint."""
-
-    requests: int = 0
-    retries: int = 0
-    failures: int = 0
-    cache_hits: int = 0
-    cache_damaged: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-
-class Account:
-    """Adds up the usage of several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.total = Usage()
-
-    def add(self, **counts: int) -> None:
-        """Add to the counts of these names."""
-        with self._lock:
-            self.total = replace(self.total, **{name: getattr(self.total, name) + n for name, n in counts.items()})
-
-
 # Reading of responses from an OpenAI-compatible endpoint, as untrusted input.
 
 _AGAIN = {408, 409, 425, 429}
 _SHOWN_CHARS = 300
+TOO_LONG_A_WAIT = "the endpoint asks to wait longer than the setting max_wait_s allows"
 
 
 @dataclass(frozen=True)
@@ -123,22 +95,17 @@ def _read_success(headers: Mapping[str, str], body: bytes) -> Completion:
         raise Trouble("not an answer")
     finish, used = choices[0].get("finish_reason"), data.get("usage")
     used = used if isinstance(used, dict) else {}
+    content = message.get("content")
+    if isinstance(content, list):  # some endpoints send the text in parts
+        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = "".join(text for text in texts if isinstance(text, str))
     return Completion(
-        text=_content(message.get("content")),
+        text=mended(content) if isinstance(content, str) else "",
         finish=mended(finish) if isinstance(finish, str) else "stop",
         refused=bool(message.get("refusal")) or finish == "content_filter",
         prompt_tokens=_tokens(used.get("prompt_tokens")),
         completion_tokens=_tokens(used.get("completion_tokens")),
     )
-
-
-def _content(content: object) -> str:
-    """The text of a message; some endpoints send it in parts."""
-    if isinstance(content, str):
-        return mended(content)
-    parts = content if isinstance(content, list) else []
-    texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    return mended("".join(text for text in texts if isinstance(text, str)))
 
 
 def _tokens(value: object) -> int:
@@ -194,44 +161,40 @@ class Endpoint:
             object.__setattr__(self, "base_url", Address(self.base_url))
 
     def url(self) -> Address:
-        """Return the address for requests, from the setting or else from the environment."""
+        """Return the checked address for requests, from the setting or else from the environment."""
         found = Address(self.base_url or os.environ.get("OPENAI_BASE_URL", ""))
         if not found:
             raise ConfigError(
                 "llm: expected an address in the setting base_url or the environment variable OPENAI_BASE_URL, "
                 "such as https://api.openai.com/v1; found neither"
             )
-        return _checked_url(found)
-
-
-def _checked_url(base_url: Address) -> Address:
-    whole = base_url.reveal()
-    try:
-        parts = urlsplit(whole)
-        port_is_sound = parts.port is None or parts.port > 0
-    except ValueError:
-        raise ConfigError(
-            "llm: expected base_url to be an address such as https://host/v1; what was found is not shown, because it "
-            "may contain a key"
-        ) from None
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise ConfigError(
-            "llm: expected base_url without user name, password, ?parameters and #fragment; give an API key in the "
-            "environment variable that key_variable names"
-        )
-    sound = parts.scheme in ("http", "https") and parts.hostname and port_is_sound and whole.isprintable()
-    if not sound or " " in whole:
-        raise ConfigError(
-            f"llm: expected base_url to be an address such as https://host/v1 (http or https), found {base_url!r}"
-        )
-    return Address(whole.rstrip("/").removesuffix("/chat/completions") + "/chat/completions")
+        whole = found.reveal()
+        try:
+            parts = urlsplit(whole)
+            port_is_sound = parts.port is None or parts.port > 0
+        except ValueError:
+            raise ConfigError(
+                "llm: expected base_url to be an address such as https://host/v1; what was found is not shown, because "
+                "it may contain a key"
+            ) from None
+        if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+            raise ConfigError(
+                "llm: expected base_url without user name, password, ?parameters and #fragment; give an API key in the "
+                "environment variable that key_variable names"
+            )
+        sound = parts.scheme in ("http", "https") and parts.hostname and port_is_sound and whole.isprintable()
+        if not sound or " " in whole:
+            raise ConfigError(
+                f"llm: expected base_url to be an address such as https://host/v1 (http or https), found {found!r}"
+            )
+        return Address(whole.rstrip("/").removesuffix("/chat/completions") + "/chat/completions")
 
 
 class ChatClient:
     """Sends requests to one endpoint, from several threads at once."""
 
-    def __init__(self, endpoint: Endpoint, pace: RateLimit, account: Account, stop: threading.Event) -> None:
-        self._endpoint, self._pace, self._account, self._stop = endpoint, pace, account, stop
+    def __init__(self, endpoint: Endpoint, pace: RateLimit, stop: threading.Event) -> None:
+        self._endpoint, self._pace, self._stop = endpoint, pace, stop
         self._lock = threading.Lock()
         self._http: httpx.Client | None = None
         self._url = Address("")
@@ -251,7 +214,6 @@ class ChatClient:
             self._sleep(self._pace.reserve())
             while (held := self._pace.held()) > 0:
                 self._sleep(held)
-            self._account.add(requests=1, retries=int(attempt > 1))
             try:
                 return self._once(http, content)
             except Trouble as trouble:
@@ -299,7 +261,7 @@ class ChatClient:
         """Wait as long as the endpoint requests, and at least for the backoff time."""
         end = self._endpoint
         if trouble.wait is not None and trouble.wait > end.max_wait_s:
-            raise Trouble("the endpoint asks to wait longer than the setting max_wait_s allows", again=trouble.again)
+            raise Trouble(TOO_LONG_A_WAIT, again=trouble.again)
         if trouble.wait:
             self._pace.hold(trouble.wait)
         self._sleep(back_off(end.backoff_s, end.max_wait_s, attempt, end.seed, key))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -66,10 +66,6 @@ class NameTable:
         if not word.isalpha():
             return NUMBER if word[0].isdigit() else MIXED
         return LETTER if len(word) == 1 else UNSEEN
-
-    def is_rare(self, word: str) -> bool:
-        """Whether a word was counted fewer than four times, or is not in the table."""
-        return self.code(word) in _RARE
 
     def codes(self, words: Sequence[str]) -> list[int]:
         """The classes of words, with two boundaries before and after."""
@@ -155,9 +151,9 @@ class KeptNames:
     def lost_in(self, candidate: str, words: Collection[str]) -> bool:
         """Whether a candidate with these words lacks a name of the query."""
         missing = self.wanted.difference(words)
-        return bool(missing) and self._are_lost(missing, plain_words(candidate))
-
-    def _are_lost(self, missing: Iterable[str], found: list[str]) -> bool:
+        if not missing:
+            return False
+        found = plain_words(candidate)
         there, text = set(found), f" {' '.join(found)} "
         left = [
             word for word in missing
@@ -223,7 +219,7 @@ def _is_form(word: str, other: str) -> bool:
     if len(word) < _LEAST_MISSPELLED or not _is_one_edit(word, other):
         return False
     # A rare or unknown word may be a misspelling of a known one.
-    return read_table().is_rare(word) and other in read_table().words
+    return read_table().code(word) in _RARE and other in read_table().words
 
 
 def _is_one_edit(one: str, two: str) -> bool:

@@ -6,10 +6,10 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from askew.core.folders import refuse_no_parent
 from askew.core.groups import Groups
 from askew.core.plugins import from_spec
 from askew.core.protocols import Candidates, FilterPlugin, Passage, QueryBatch, RankerPlugin, ReformulatorPlugin
-from askew.core.ranking import Hits
 from askew.models.find import has_smollm
 from askew.rewrite.equivalence import EquivalenceFilter
 from askew.rewrite.words import tokens
@@ -54,6 +53,7 @@ class IndexStatistics:
         self._analyzer = Analyzer(self._index.header["analyzer"])
         self.documents, self.tokens = self._index.with_text, int(self._index.header["tokens"])
         self._totals = self._index.statistics().totals
+        self._frequencies = np.diff(self._index.offsets)
 
     def split(self, text: str) -> list[tuple[str, str | None]]:
         """The words of a text in order, each with its term; None for a stop word."""
@@ -65,15 +65,11 @@ class IndexStatistics:
 
     def document_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
         """The number of documents that contain each term."""
-        return self._of(terms, self._documents)
+        return self._of(terms, self._frequencies)
 
     def collection_frequency(self, terms: Sequence[str]) -> npt.NDArray[np.int64]:
         """The number of occurrences of each term in the collection."""
         return self._of(terms, self._totals)
-
-    @cached_property
-    def _documents(self) -> npt.NDArray[np.int64]:
-        return np.diff(self._index.offsets)
 
     def _of(self, terms: Sequence[str], values: Any) -> npt.NDArray[np.int64]:
         numbers = self._index.term_numbers(list(terms))
@@ -105,13 +101,12 @@ class FirstPass:
     def ask(self, query_ids: Sequence[str], texts: Sequence[str]) -> QueryBatch:
         """Queries with their top-ranked passages."""
         hits = self._ranker.search(list(texts), self._depth)
-        passages = tuple(tuple(self._passages(hits, row)) for row in range(len(texts)))
+        found = [
+            Passage(self._ranker.doc_ids[doc].as_py(), self._texts[doc], score)
+            for doc, score in zip(hits.docs.tolist(), hits.scores.tolist(), strict=True)
+        ]
+        passages = tuple(tuple(found[start:end]) for start, end in pairwise(hits.offsets.tolist()))
         return QueryBatch(tuple(query_ids), tuple(texts), passages, self.statistics)
-
-    def _passages(self, hits: Hits, row: int) -> Iterator[Passage]:
-        for at in range(int(hits.offsets[row]), int(hits.offsets[row + 1])):
-            doc = int(hits.docs[at])
-            yield Passage(self._ranker.doc_ids[doc].as_py(), self._texts[doc], float(hits.scores[at]))
 
 
 def make_reformulator(spec: Mapping[str, Any], groups: Groups | None = None) -> ReformulatorPlugin:
@@ -146,18 +141,15 @@ def reformulate(
         ids, texts = part["query_id"].to_pylist(), part["text"].to_pylist()
         reading = any(method.reads for method in methods)
         asked = first_pass.ask(ids, texts) if first_pass and reading else QueryBatch(tuple(ids), tuple(texts))
-        made = [(method, _timed(method, asked, tally)) for method, tally in zip(methods, tallies, strict=True)]
+        made = []
+        for method, tally in zip(methods, tallies, strict=True):
+            before = time.perf_counter()
+            made.append((method, method.reformulate(asked)))
+            tally.seconds += time.perf_counter() - before
         parts.append(_kept(asked, made, tallies, filters))
         if progress:
             progress(start + part.num_rows, queries.num_rows)
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA), tallies
-
-
-def _timed(method: ReformulatorPlugin, asked: QueryBatch, tally: Tally) -> Candidates:
-    start = time.perf_counter()
-    found = method.reformulate(asked)
-    tally.seconds += time.perf_counter() - start
-    return found
 
 
 def _kept(

@@ -18,6 +18,7 @@ from askew.core.plugins import Count
 from askew.core.protocols import Candidates, QueryBatch
 from askew.data.files import read_text
 
+NOT_IN_FILE = "query not in the file"
 _ID_NAMES = ("query_id", "qid", "q_id", "id", "_id")
 _TEXT_NAMES = ("reformulated_query", "reformulation", "variation", "text", "query")
 
@@ -40,7 +41,14 @@ class ReplayReformulator:
     def __init__(
         self, file: str, where: str = "", query_column: str = "", text_column: str = "", count: Count | None = None
     ) -> None:
-        self._path, self._where, self._count = DEMO if file == "demo" else Path(file), _conditions(where), count
+        self._path, self._count = DEMO if file == "demo" else Path(file), count
+        self._where: dict[str, str] = {}
+        for condition in where.split():
+            name, sign, value = condition.partition("=")
+            if not sign or not name:
+                expected = "expected where= to be NAME=VALUE pairs separated by blanks"
+                raise ConfigError(f"replay: {expected}, found {condition!r}")
+            self._where[name] = value
         self._columns = (query_column, text_column)
         self._texts: dict[str, list[tuple[str, str | None]]] | None = None
 
@@ -63,7 +71,7 @@ class ReplayReformulator:
                 else:
                     found.reject("empty")
             if not texts:
-                found.reject("query not in the file")
+                found.reject(NOT_IN_FILE)
         return found
 
     def _read(self) -> dict[str, list[tuple[str, str | None]]]:
@@ -87,16 +95,6 @@ class ReplayReformulator:
                 f"replay {self._path}: no line has the values that the parameter 'where' requires ({wanted})"
             )
         return texts
-
-
-def _conditions(where: str) -> dict[str, str]:
-    conditions = {}
-    for one in where.split():
-        name, sign, value = one.partition("=")
-        if not sign or not name:
-            raise ConfigError(f"replay: expected where= to be NAME=VALUE pairs separated by blanks, found {one!r}")
-        conditions[name] = value
-    return conditions
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

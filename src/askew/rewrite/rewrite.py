@@ -27,7 +27,7 @@ from askew.models.generate import SMOLLM, Generator, Sampling, find_adapter, kin
 from askew.models.prompts import KINDS, kind_ending, query_prefix
 from askew.models.rewrite import ABOUT, load_rewriter, read_about
 from askew.rewrite.generate import clean, plain, refuse
-from askew.rewrite.prompts import Prompt, load_prompt
+from askew.rewrite.prompts import load_prompt
 
 ADAPTER = "smollm2-rewrite"
 # The number of queries that a GPU decodes together; on the CPU one query is decoded at a time.
@@ -74,7 +74,7 @@ class RewriteReformulator:
         model = self._model if self._model == SMOLLM else identify(self._model, self._revision)
         how: dict[str, Any] = {"adapter": None if self._adapter is None else identify(str(find_adapter(self._adapter)))}
         if self._adapter is None:
-            how["prompts"] = [prompt.id for prompt in self._prompts()]
+            how["prompts"] = [load_prompt(kind).id for kind in self._kinds]
         return {"model": model, **how, "kinds": list(self._kinds), "samples": self._samples, "count": self._count,
                 "seed": self._seed, **vars(self._sampling)}  # fmt: skip
 
@@ -122,19 +122,15 @@ class RewriteReformulator:
             prefixes = [query_prefix(text) for text in texts]
             yield from writer.sample_kinds_many(prefixes, endings, self._samples, seeds, self._sampling)
             return
-        prompts = self._prompts()
+        prompts = [load_prompt(kind) for kind in self._kinds]
         for text, seed in zip(texts, seeds, strict=True):
-            shown = [writer.shown(_one_line(prompt, text)) for prompt in prompts]
+            # A small model is asked for one reformulation and, unlike an endpoint, not for JSON.
+            asked = f"Query: {' '.join(text.split())}\nAnswer with one reformulation and nothing else."
+            shown = [
+                writer.shown([{"role": "system", "content": one.system}, {"role": "user", "content": asked}])
+                for one in prompts
+            ]
             yield [
                 [clean(one) for one in writer.sample(prompt, self._samples, seed + at, self._sampling)]
                 for at, prompt in enumerate(shown)
             ]
-
-    def _prompts(self) -> list[Prompt]:
-        return [load_prompt(kind) for kind in self._kinds]
-
-
-def _one_line(prompt: Prompt, query: str) -> list[dict[str, str]]:
-    """Return the messages for a small model: they request one reformulation and, unlike for an endpoint, no JSON."""
-    asked = f"Query: {' '.join(query.split())}\nAnswer with one reformulation and nothing else."
-    return [{"role": "system", "content": prompt.system}, {"role": "user", "content": asked}]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +29,8 @@ PLACEHOLDER = "placeholder"
 # Words that models write in place of a question word, and that people do not type: "which thing was X used for".
 _PLACEHOLDERS = {(first, "thing") for first in ("the", "what", "which")} | {("the", "things"), ("which", "things")}
 
+_THINGS = frozenset(("thing", "things"))
+
 # At a certainty of 0.5, 1 in 100 candidates and 2 in 100 rewrites that keep the meaning are dropped
 # (benchmarks/name_rule.py).
 CERTAINTY = 0.5
@@ -48,7 +51,7 @@ class _Original:
         # The numbers as they are typed: a candidate that has the same words needs no further check of numbers.
         self.typed = parts_of_numbers(words)
         self.names = KeptNames(text, certainty)
-        self.has_thing = _has_thing(words)
+        self.has_thing = not _THINGS.isdisjoint(words)
 
     @cached_property
     def numbers(self) -> frozenset[str]:
@@ -59,18 +62,15 @@ class _Original:
         return readings(self._text)
 
 
-def _has_thing(words: Sequence[str]) -> bool:
-    return "thing" in words or "things" in words
-
-
 def _has_placeholder(words: Sequence[str]) -> bool:
-    if not _has_thing(words):
+    if _THINGS.isdisjoint(words):
         return False
     # People do type "the things to pack".
     places = zip(words, words[1:], [*words[2:], ""], strict=False)
     return any((first, second) in _PLACEHOLDERS and after != "to" for first, second, after in places)
 
 
+@dataclass
 class RulesFilter:
     """Drops candidates by simple rules: length, repeats, lost names, changed numbers, placeholders, language.
 
@@ -94,39 +94,38 @@ class RulesFilter:
 
     name = "rules"
 
-    def __init__(
-        self, min_words: int = 1, max_words: int = 64, max_ratio: Positive | None = None, duplicates: bool = False,
-        same_as_original: bool = False, numbers_kept: bool = True, added_numbers: bool = False,
-        entities_kept: bool = True, certainty: Positive = CERTAINTY, placeholders: bool = False, language: str = "any",
-        banned: str = "",
-    ) -> None:  # fmt: skip
-        if not 0 <= min_words <= max_words:
+    min_words: int = 1
+    max_words: int = 64
+    max_ratio: Positive | None = None
+    duplicates: bool = False
+    same_as_original: bool = False
+    numbers_kept: bool = True
+    added_numbers: bool = False
+    entities_kept: bool = True
+    certainty: Positive = CERTAINTY
+    placeholders: bool = False
+    language: str = "any"
+    banned: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the limits, and prepare the check of the language."""
+        if not 0 <= self.min_words <= self.max_words:
             raise ConfigError(
                 "filter 'rules': expected 0 <= min_words <= max_words, "
-                f"found min_words={min_words} and max_words={max_words}"
+                f"found min_words={self.min_words} and max_words={self.max_words}"
             )
-        self._least, self._most, self._ratio = min_words, max_words, max_ratio
-        self._duplicates, self._same = duplicates, same_as_original
-        self._numbers, self._added = numbers_kept, added_numbers
-        self._names, self._certainty, self._placeholders = entities_kept, certainty, placeholders
-        self._language_name, self._banned = language, banned
-        self._language = None if language == "any" else LanguageCheck(language)
-        self._forbidden = re.compile(f"[{_CONTROL}{re.escape(banned)}]")
+        self._language = None if self.language == "any" else LanguageCheck(self.language)
+        self._forbidden = re.compile(f"[{_CONTROL}{re.escape(self.banned)}]")
 
     def settings(self) -> Mapping[str, Any]:
         """All rules and their limits."""
-        return {
-            "min_words": self._least, "max_words": self._most, "max_ratio": self._ratio,
-            "duplicates": self._duplicates, "same_as_original": self._same, "numbers_kept": self._numbers,
-            "added_numbers": self._added, "entities_kept": self._names, "certainty": self._certainty,
-            "placeholders": self._placeholders, "language": self._language_name,
-            "banned": "".join(sorted(set(self._banned))),
-        }  # fmt: skip
+        rules = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**rules, "banned": "".join(sorted(set(self.banned)))}
 
     def check(self, originals: Sequence[str], candidates: Sequence[str], rows: Sequence[int]) -> list[str | None]:
         """Return one value for each candidate: the first rule that the candidate breaks, or None if it breaks none."""
         # The model of names is for English.
-        certainty = self._certainty if self._language_name in ("any", "en") else math.inf
+        certainty = self.certainty if self.language in ("any", "en") else math.inf
         known: dict[str, _Original] = {}
         kept: set[tuple[int, str]] = set()
         reasons: list[str | None] = []
@@ -137,8 +136,8 @@ class RulesFilter:
             words = tokens(candidate)
             normal = (row, " ".join(words))
             reason = self._broken(original, candidate, words, normal[1])
-            if reason is None and not self._duplicates:
-                reason = DUPLICATE if normal in kept else None
+            if reason is None and not self.duplicates and normal in kept:
+                reason = DUPLICATE
             if reason is None:
                 kept.add(normal)
             reasons.append(reason)
@@ -148,27 +147,27 @@ class RulesFilter:
         size = len(words)
         if self._forbidden.search(candidate):
             return FORBIDDEN
-        if size < self._least:
+        if size < self.min_words:
             return TOO_SHORT
-        if size > self._most:
+        if size > self.max_words:
             return TOO_LONG
-        if self._ratio is not None and size > self._ratio * max(1, original.size):
+        if self.max_ratio is not None and size > self.max_ratio * max(1, original.size):
             return OUT_OF_PROPORTION
-        if not self._same and normal == original.normal:
+        if not self.same_as_original and normal == original.normal:
             return REPEATED
         return self._lost(original, candidate, words, normal)
 
     def _lost(self, original: _Original, candidate: str, words: list[str], normal: str) -> str | None:
         typed = original.typed
-        if self._numbers and typed and not typed.issubset(words) and not has_numbers(candidate, original.numbers):
+        if self.numbers_kept and typed and not typed.issubset(words) and not has_numbers(candidate, original.numbers):
             return NUMBER_LOST
         # Without blanks, only letters are left in most candidates.
         has_digits = not normal.replace(" ", "").isalpha()
-        if has_digits and not self._added and adds_number(candidate, original.readings):
+        if has_digits and not self.added_numbers and adds_number(candidate, original.readings):
             return NUMBER_ADDED
-        if self._names and original.names.lost_in(candidate, words):
+        if self.entities_kept and original.names.lost_in(candidate, words):
             return NAME_LOST
-        if not self._placeholders and not original.has_thing and _has_placeholder(words):
+        if not self.placeholders and not original.has_thing and _has_placeholder(words):
             return PLACEHOLDER
         if self._language is not None and self._language.refuses(candidate):
             return OTHER_LANGUAGE

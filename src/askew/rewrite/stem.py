@@ -27,6 +27,7 @@ from askew.core.text import (
     rules,
     word,
 )
+from askew.rewrite.lexical import SAME
 
 _TABLES = tomllib.loads((DATA / "stemmers.toml").read_text(encoding="utf-8"))
 
@@ -64,7 +65,13 @@ def porter2_stem(word: str) -> str:
     word = mark_consonant_y(word.removeprefix("'"))
     r1 = next((len(start) for start in _WHOLE_BEGINNINGS if word.startswith(start)), None) or region_after(word)
     r2 = region_after(word, r1)
-    word = _step_1a(_POSSESSIVES.apply(word))
+    word = _POSSESSIVES.apply(word)
+    if word.endswith("sses"):
+        word = word[:-2]
+    elif word.endswith(("ied", "ies")):
+        word = word[:-2] if len(word) > 4 else word[:-1]
+    elif word.endswith("s") and not word.endswith(("us", "ss")) and has_vowel(word[:-2]):
+        word = word[:-1]
     if word in _WHOLE_AFTER_PLURALS:
         return word
     word = _step_1b(word, r1)
@@ -76,17 +83,12 @@ def porter2_stem(word: str) -> str:
     word = _STEP_3.apply(word, r2 if _STEP_3.find(word) == "ative" else r1)
     if _STEP_4.find(word) != "ion" or word.endswith(("sion", "tion")):
         word = _STEP_4.apply(word, r2)
-    return _step_5(word, r1, r2).lower()
-
-
-def _step_1a(word: str) -> str:
-    if word.endswith("sses"):
-        return word[:-2]
-    if word.endswith(("ied", "ies")):
-        return word[:-2] if len(word) > 4 else word[:-1]
-    if word.endswith("s") and not word.endswith(("us", "ss")) and has_vowel(word[:-2]):
-        return word[:-1]
-    return word
+    at = len(word) - 1
+    if (word.endswith("e") and (at >= r2 or (at >= r1 and not _ends_short(word[:-1])))) or (
+        word.endswith("ll") and at >= r2
+    ):
+        word = word[:-1]
+    return word.lower()
 
 
 def _step_1b(word: str, r1: int) -> str:
@@ -115,13 +117,6 @@ def _ends_short(word: str) -> bool:
     return ends_in_short_syllable(word) or (len(word) == 2 and word[0] in VOWELS and word[1] not in VOWELS)
 
 
-def _step_5(word: str, r1: int, r2: int) -> str:
-    at = len(word) - 1
-    if word.endswith("e"):
-        return word[:-1] if at >= r2 or (at >= r1 and not _ends_short(word[:-1])) else word
-    return word[:-1] if word.endswith("ll") and at >= r2 else word
-
-
 # The Paice/Husk stemmer (Another stemmer, SIGIR Forum 24, 1990), with the 115 rules of the paper.
 
 _RULE = re.compile(r"([a-z]+)(\*?)(\d)([a-z]*)([>.])")
@@ -135,26 +130,16 @@ for _ending, _star, _cut, _new, _mark in _RULE.findall(_TABLES["paicehusk"]["rul
 
 def paicehusk_stem(word: str) -> str:
     """The stem of a lower-cased word; a word with digits is not changed."""
-    intact = True
-    while word.isalpha():
-        changed = _step(word, intact)
-        if changed is None:
-            break
-        word, goes_on = changed
-        if not goes_on:
-            break
-        intact = False
-    return word
-
-
-def _step(word: str, intact: bool) -> tuple[str, bool] | None:
-    """Apply the first usable rule; return the new word and whether to continue, or None if no rule is usable."""
-    for ending, only_intact, cut, added, goes_on in _BY_LAST_LETTER.get(word[-1], ()):
-        if word.endswith(ending) and (intact or not only_intact):
+    intact, goes_on = True, True
+    while goes_on and word.isalpha():
+        # The first usable rule: what is left must be acceptable as a stem.
+        goes_on = False
+        for ending, only_intact, cut, added, continues in _BY_LAST_LETTER.get(word[-1], ()):
             new = word[: len(word) - cut] + added
-            if _is_acceptable(new):
-                return new, goes_on
-    return None
+            if word.endswith(ending) and (intact or not only_intact) and _is_acceptable(new):
+                word, goes_on, intact = new, continues, False
+                break
+    return word
 
 
 def _is_acceptable(stem: str) -> bool:
@@ -220,19 +205,16 @@ class StemReformulator:
             words = words_of(text)
             for one in words:
                 if one not in stems:
-                    stems[one] = self._stem_of(one)
+                    owner = one.removesuffix("'s")
+                    stems[one] = owner if "'" in owner else self._stem(owner) or owner
             changed = [stems[one] for one in words]
             if not words:
                 found.reject("nothing found")
             elif changed == words:
-                found.reject("same as the original")
+                found.reject(SAME)
             else:
                 found.add(row, " ".join(changed))
         return found
-
-    def _stem_of(self, one: str) -> str:
-        owner = one.removesuffix("'s")
-        return owner if "'" in owner else self._stem(owner) or owner
 
 
 def words_of(text: str) -> list[str]:

@@ -22,7 +22,7 @@ from askew.core.lexicon import LEXICON_FACTS, one_spelling
 from askew.core.plugins import OneOf
 from askew.core.protocols import Candidates, QueryBatch
 from askew.core.text import word
-from askew.rewrite.lexical import is_texts, one_line, read_toml
+from askew.rewrite.lexical import SAME, is_texts, one_line, read_toml
 
 # Words of two groups with their counterparts, in a TOML file that is shipped or written by the user.
 
@@ -68,7 +68,7 @@ def _from_toml(path: Path) -> SwapLexicon:
     data = one_spelling(read_toml(path, "pairs"))
     check_names("key", data, (*LEXICON_FACTS, *_PARTS), str(path))
     try:
-        return _checked(_lexicon(path, data), path)
+        return _lexicon(path, data)
     except (AttributeError, TypeError, ValueError) as error:
         # The tables are read without checks; a table with another structure raises one of these errors.
         raise DataError(
@@ -80,26 +80,7 @@ def _lexicon(path: Path, data: Mapping[str, Any]) -> SwapLexicon:
     groups = data.get("groups")
     if not is_texts(groups) or len(set(groups)) != 2:
         raise DataError(f"pairs file {path}: expected the names of two groups, found {groups!r}")
-    swaps, neutrals = _forms(path, data)
-    words, agreement = data.get("words", {}), data.get("agreement", {})
-    return SwapLexicon(
-        name=str(data.get("name", path.stem)),
-        groups=(groups[0], groups[1]),
-        swaps=swaps,
-        neutrals=neutrals,
-        keep=tuple(key_of(phrase) for phrase in data.get("keep", [])),
-        not_noun=_keys(words.get("not_noun", "").split()),
-        pronouns=_keys(words.get("pronouns", "").split()),
-        subjects=_keys(agreement.get("subjects", [])),
-        verbs={key_of(verb): str(plural) for verb, plural in agreement.get("verbs", {}).items()},
-        contractions={key_of(end): str(plural) for end, plural in agreement.get("contractions", {}).items()},
-        remove={part: tuple(key_of(one) for one in line.split()) for part, line in data.get("remove", {}).items()},
-        hash=fingerprint({part: data.get(part) for part in _PARTS}, length=12),
-    )
-
-
-def _forms(path: Path, data: Mapping[str, Any]) -> tuple[dict[str, Forms], dict[str, Forms]]:
-    """Return the replacements of every listed word; if a word is listed twice, the first entry is used."""
+    # The replacements of every listed word; if a word is listed twice, the first entry is used.
     swaps: dict[str, Forms] = {}
     neutrals: dict[str, Forms] = {}
 
@@ -120,18 +101,27 @@ def _forms(path: Path, data: Mapping[str, Any]) -> tuple[dict[str, Forms], dict[
         enter(second, (first, first), (neutral, neutral))
     if not swaps:
         raise DataError(f"pairs file {path}: expected a list of pairs, found none")
-    return swaps, neutrals
-
-
-def _checked(lexicon: SwapLexicon, path: Path) -> SwapLexicon:
-    """Refuse a neutral word that names a group."""
-    for term, forms in lexicon.neutrals.items():
-        for one in (part for form in forms for part in [key_of(form), *word(form)]):
-            if one in lexicon.swaps:
+    for term, neutral_forms in neutrals.items():
+        for part in (part for form in neutral_forms for part in [key_of(form), *word(form)]):
+            if part in swaps:
                 raise DataError(
-                    f"pairs file {path}: the neutral word for {term!r} contains {one!r}, which names a group"
+                    f"pairs file {path}: the neutral word for {term!r} contains {part!r}, which names a group"
                 )
-    return lexicon
+    words, agreement = data.get("words", {}), data.get("agreement", {})
+    return SwapLexicon(
+        name=str(data.get("name", path.stem)),
+        groups=(groups[0], groups[1]),
+        swaps=swaps,
+        neutrals=neutrals,
+        keep=tuple(key_of(phrase) for phrase in data.get("keep", [])),
+        not_noun=_keys(words.get("not_noun", "").split()),
+        pronouns=_keys(words.get("pronouns", "").split()),
+        subjects=_keys(agreement.get("subjects", [])),
+        verbs={key_of(verb): str(plural) for verb, plural in agreement.get("verbs", {}).items()},
+        contractions={key_of(end): str(plural) for end, plural in agreement.get("contractions", {}).items()},
+        remove={part: tuple(key_of(one) for one in line.split()) for part, line in data.get("remove", {}).items()},
+        hash=fingerprint({part: data.get(part) for part in _PARTS}, length=12),
+    )
 
 
 def key_of(term: str) -> str:
@@ -207,7 +197,7 @@ class SwapReformulator:
                 continue
             for at, one in enumerate(made):
                 if one in ("", original):
-                    found.reject("same as the original" if one else "nothing left")
+                    found.reject(SAME if one else "nothing left")
                 elif one in made[:at]:
                     found.reject("same as another")
                 else:
@@ -225,7 +215,11 @@ class Rewriter:
         self._verb_after = _maybe(rf"\s+({_either(lexicon.verbs)})(?=n['’]t\b|\b)", lexicon.verbs)
         self._verb_before = _maybe(rf"\b({_either(lexicon.verbs)})(?=(?:n['’]t)?\s+$)", lexicon.verbs)
         self._contraction = _maybe(rf"['’]({_either(lexicon.contractions)})\b", lexicon.contractions)
-        self._next_word = re.compile(rf"(?:{_JOINED}(?:{_either(_two_formed(lexicon))}))?\s+(\w+)", re.IGNORECASE)
+        # The words that have another form before a noun: both words in "his or her name".
+        two_formed = [
+            term for term in lexicon.swaps if len({*lexicon.swaps[term]}) > 1 or len({*lexicon.neutrals[term]}) > 1
+        ]
+        self._next_word = re.compile(rf"(?:{_JOINED}(?:{_either(two_formed)}))?\s+(\w+)", re.IGNORECASE)
         neutral = _either({form for forms in lexicon.neutrals.values() for form in forms if form})
         possessive = r"(?:['’]s?)?"
         self._twice = re.compile(rf"\b({neutral})({possessive}){_JOINED}\1{possessive}(?!\w)", re.IGNORECASE)
@@ -239,13 +233,19 @@ class Rewriter:
         if self._hints.isdisjoint(word(text)):
             return text
         edits = self._removals(text) if mode == "remove" else self._changes(text, mode)
-        made = _applied(text, edits)
+        parts, at = [], 0
+        for (start, end), new in sorted(edits.items()):
+            parts += [text[at:start], new]
+            at = end
+        made = "".join([*parts, text[at:]])
         if mode == "neutral" and edits:
             # Two words that became the same are written once: he or she -> they, men's and women's -> people's.
             made = self._twice.sub(r"\1\2", made)
         if made == text:
             return text
-        return _with_articles(text, _closed_up(made) if "" in edits.values() else made)
+        if "" in edits.values():  # repair blanks and punctuation after words were removed
+            made = _BLANK_BEFORE_MARK.sub(r"\1", one_line(made)).strip(" ,;:-")
+        return _with_articles(text, made)
 
     def find(self, text: str) -> list[re.Match[str]]:
         """The listed words of a text that are to be changed."""
@@ -274,17 +274,15 @@ class Rewriter:
         table = self.lexicon.swaps if mode == "swap" else self.lexicon.neutrals
         edits: dict[tuple[int, int], str] = {}
         for match in self.find(text):
-            new = _cased(self._form(match, table[key_of(match.group())]), match.group())
+            # The form before a noun if the next word may be a noun, else the other form.
+            after = self._next_word.match(text, match.end())
+            before_noun = after and key_of(after[1]) not in self.lexicon.not_noun
+            new = _cased(table[key_of(match.group())][0 if before_noun else 1], match.group())
             edits[match.span()] = new
             edits.update(_possessive(match, new))
             if mode == "neutral" and key_of(match.group()) in self.lexicon.subjects:
                 edits.update(self._agreement(match))
         return edits
-
-    def _form(self, match: re.Match[str], forms: Forms) -> str:
-        """Return the form before a noun if the next word may be a noun, else the other form."""
-        after = self._next_word.match(match.string, match.end())
-        return forms[0] if after and key_of(after[1]) not in self.lexicon.not_noun else forms[1]
 
     def _agreement(self, match: re.Match[str]) -> dict[tuple[int, int], str]:
         """Put the verb right after the subject, or else right before it, in the plural."""
@@ -305,11 +303,6 @@ class Rewriter:
                 if not any(start < stop and begin < end for begin, stop in [*kept, *edits]):
                     edits[start, end] = ""
         return edits
-
-
-def _two_formed(lexicon: SwapLexicon) -> list[str]:
-    """Return the words that have another form before a noun: both words in "his or her name"."""
-    return [term for term in lexicon.swaps if len({*lexicon.swaps[term]}) > 1 or len({*lexicon.neutrals[term]}) > 1]
 
 
 def _block_patterns(lexicon: SwapLexicon) -> list[re.Pattern[str]]:
@@ -350,19 +343,6 @@ def _cased(new: str, old: str) -> str:
     if old.isupper() and len(old) > 1:
         return new.upper()
     return new[:1].upper() + new[1:] if old[:1].isupper() else new
-
-
-def _applied(text: str, edits: Mapping[tuple[int, int], str]) -> str:
-    parts, at = [], 0
-    for (start, end), new in sorted(edits.items()):
-        parts += [text[at:start], new]
-        at = end
-    return "".join([*parts, text[at:]])
-
-
-def _closed_up(text: str) -> str:
-    """Repair blanks and punctuation after words were removed."""
-    return _BLANK_BEFORE_MARK.sub(r"\1", one_line(text)).strip(" ,;:-")
 
 
 def _with_articles(old: str, new: str) -> str:

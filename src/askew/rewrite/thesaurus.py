@@ -106,8 +106,12 @@ class WordNetFiles:
         """The words of every sense of a word, in the order of the database: nouns, verbs, adjectives, adverbs."""
         for part in _PARTS:
             for form in self._base_forms(word, part):
+                data = self._files[f"data.{part}"]
                 for offset in self._senses(form, part):
-                    yield from self._words_at(offset, part)
+                    fields = data[offset : data.find(b"\n", offset)].decode().split(" ")
+                    count = int(fields[3], 16)
+                    # An adjective may have a marker of its position: afloat(p).
+                    yield from (name.partition("(")[0].replace("_", " ") for name in fields[4 : 4 + 2 * count : 2])
 
     def _base_forms(self, word: str, part: str) -> list[str]:
         """Return the word and its base forms, as far as they are in the database."""
@@ -123,13 +127,6 @@ class WordNetFiles:
             return []
         fields = line.split()
         return [int(field) for field in fields[-int(fields[2]) :]]
-
-    def _words_at(self, offset: int, part: str) -> list[str]:
-        data = self._files[f"data.{part}"]
-        fields = data[offset : data.find(b"\n", offset)].decode().split(" ")
-        count = int(fields[3], 16)
-        # An adjective may have a marker of its position: afloat(p).
-        return [name.partition("(")[0].replace("_", " ") for name in fields[4 : 4 + 2 * count : 2]]
 
 
 def _line_of(data: bytes, key: bytes) -> bytes | None:
@@ -216,31 +213,25 @@ class ThesaurusReformulator:
 def read_thesaurus(path: Path) -> Entries:
     """Read the synonyms of each word from a file; a word that occurs twice gets the synonyms of both entries."""
     text = read_text(path, "thesaurus")
-    rows = _json_rows(path, text) if path.suffix.lower() == ".json" else _tsv_rows(path, text)
     entries: Entries = {}
-    for head, synonyms in rows:
-        entries.setdefault(" ".join(word(head)), []).extend(synonyms)
-    return entries
-
-
-def _tsv_rows(path: Path, text: str) -> list[tuple[str, list[str]]]:
-    rows = []
+    if path.suffix.lower() == ".json":
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"thesaurus file {path}: not valid JSON: {error}") from None
+        if not isinstance(data, dict) or not all(is_texts(synonyms) for synonyms in data.values()):
+            raise DataError(f"thesaurus file {path}: expected a mapping from words to lists of synonyms")
+        for head, synonyms in data.items():
+            if words := word(head):
+                entries.setdefault(" ".join(words), []).extend(synonyms)
+        return entries
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         head, tab, rest = line.partition("\t")
         synonyms = [one.strip() for one in rest.replace("\t", ",").split(",") if one.strip()]
-        if not tab or not word(head) or not synonyms:
+        words = word(head)
+        if not tab or not words or not synonyms:
             raise DataError(f"{place(path, number)}: expected a word, a tab and its synonyms separated by commas")
-        rows.append((head, synonyms))
-    return rows
-
-
-def _json_rows(path: Path, text: str) -> list[tuple[str, list[str]]]:
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"thesaurus file {path}: not valid JSON: {error}") from None
-    if not isinstance(data, dict) or not all(is_texts(synonyms) for synonyms in data.values()):
-        raise DataError(f"thesaurus file {path}: expected a mapping from words to lists of synonyms")
-    return [(head, synonyms) for head, synonyms in data.items() if word(head)]
+        entries.setdefault(" ".join(words), []).extend(synonyms)
+    return entries

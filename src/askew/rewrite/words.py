@@ -189,13 +189,12 @@ def names(text: str) -> frozenset[str]:
         return frozenset()
     found = cased_words(text)
     starts = [i == 0 or found[i - 1] in SENTENCE_ENDS for i in range(len(found))]
-    if not found or _is_headline(found, starts):
+    inside = [w for w, first in zip(found, starts, strict=True) if not first and w != "I"]
+    # The capitals of a headline do not mark names.
+    if any(w.istitle() and w.lower() in FUNCTION_WORDS for w in inside) or not any(w[0].islower() for w in found):
         return frozenset()
-    named: set[str] = set()
-    for this, first, follows in zip(found, starts, [*found[1:], ""], strict=True):
-        if _is_name(this, first, follows):
-            named.add(this.casefold())
-    return frozenset(named)
+    following = zip(found, starts, [*found[1:], ""], strict=True)
+    return frozenset(this.casefold() for this, first, follows in following if _is_name(this, first, follows))
 
 
 def cased_words(text: str) -> list[str]:
@@ -227,15 +226,6 @@ def _is_name(this: str, starts: bool, follows: str) -> bool:
     return not starts or (follows[:1].isupper() and this.lower() not in FUNCTION_WORDS)
 
 
-def _is_headline(found: list[str], starts: list[bool]) -> bool:
-    """Whether the capitals come from the style of a headline and do not mark names."""
-    inside = [w for w, first in zip(found, starts, strict=True) if not first and w != "I"]
-    if any(w.istitle() and w.lower() in FUNCTION_WORDS for w in inside):
-        return True
-    words = [w for w in found if w not in SENTENCE_ENDS]
-    return not any(w[0].islower() for w in words)
-
-
 # Whether a short text may be in a language: by its script, then by function words and letters of known languages.
 
 # Formulas, names and borrowed words may be in another script.
@@ -245,8 +235,7 @@ _LEAST_EVIDENCE = 2
 
 @cache
 def _known() -> dict[str, Any]:
-    text = (DATA / "languages.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return tomllib.loads((DATA / "languages.toml").read_text(encoding="utf-8"))
 
 
 def languages() -> list[str]:
@@ -271,16 +260,14 @@ class LanguageCheck:
 
     def refuses(self, text: str, words: list[str] | None = None) -> bool:
         """Whether the text is clearly in another language; ``words`` are its words, if they are known already."""
-        return self._other_script(text) or self._other_words(text, tokens(text) if words is None else words)
-
-    def _other_script(self, text: str) -> bool:
         if text.isascii():
-            return "LATIN" not in self._scripts and any(c.isalpha() for c in text)
-        scripts = [_script(c) for c in unicodedata.normalize("NFKC", text) if c.isalpha()]
-        return sum(s in self._scripts for s in scripts) < LEAST_SHARE * len(scripts)
-
-    def _other_words(self, text: str, pieces: list[str]) -> bool:
-        evidence = [0] * len(self._rivals)
+            other_script = "LATIN" not in self._scripts and any(c.isalpha() for c in text)
+        else:
+            scripts = [_script(c) for c in unicodedata.normalize("NFKC", text) if c.isalpha()]
+            other_script = sum(s in self._scripts for s in scripts) < LEAST_SHARE * len(scripts)
+        if other_script:
+            return True
+        evidence, pieces = [0] * len(self._rivals), tokens(text) if words is None else words
         if not text.isascii():
             pieces = [*pieces, *{c for piece in pieces for c in piece if not c.isascii()}]
         for piece in pieces:

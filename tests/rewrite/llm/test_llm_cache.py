@@ -94,10 +94,9 @@ def test_a_damaged_entry_is_asked_again_and_mended(make, server, tmp_path):
     entries[1].write_bytes(entries[1].read_bytes()[:-40])
     again = make(cache=tmp_path)
     assert again.reformulate(asked_of("a", "b", "c")).texts == whole.texts
-    assert (again.usage.cache_damaged, again.usage.cache_hits, again.usage.requests) == (1, 2, 1)
+    assert len(server.bodies) == 4
     last = make(cache=tmp_path)
     last.reformulate(asked_of("a", "b", "c"))
-    assert (last.usage.cache_hits, last.usage.requests) == (3, 0)
     assert len(server.bodies) == 4
 
 
@@ -135,8 +134,9 @@ def test_only_old_halves_of_killed_processes_are_cleared_away(tmp_path):
 def test_a_cache_that_cannot_be_used_is_one_clear_error(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(ConfigError, match="expected cache to be a folder"):
+    with pytest.raises(ConfigError) as refused:
         AnswerCache(file)
+    assert refused.value.code == "not-a-folder"
     cache = AnswerCache(tmp_path / "c")
     cache.path(K).mkdir(parents=True)
     with pytest.raises(StoreError, match="cannot be read"):
@@ -159,7 +159,7 @@ def test_answers_of_the_cache_need_neither_endpoint_nor_key(make, server, tmp_pa
     monkeypatch.delenv("OPENAI_API_KEY")
     offline = make(cache=str(tmp_path), base_url=None)
     assert offline.reformulate(asked_of("a", "b")).texts == whole.texts
-    assert (offline.usage.requests, offline.usage.prompt_tokens) == (0, 0)
+    assert len(server.bodies) == 2
     with pytest.raises(ConfigError, match="OPENAI_BASE_URL"):
         offline.reformulate(asked_of("a", "c"))
 

@@ -77,7 +77,7 @@ def test_after_a_kill_the_rest_is_asked_and_the_outcome_is_that_of_an_undisturbe
     before = len(server.bodies)
     free = make(cache=cache, concurrency=1)
     assert free.reformulate(asked()).texts == undisturbed.texts
-    assert len(server.bodies) == before and free.usage.cache_hits == QUERIES
+    assert len(server.bodies) == before
 
 
 def test_two_processes_may_share_a_cache(server, tmp_path):

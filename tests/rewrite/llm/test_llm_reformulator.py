@@ -10,7 +10,7 @@ from llm_server import asked_of, echo, says
 
 from askew.core.errors import ConfigError, DataError, MissingExtra, UnknownName
 from askew.core.protocols import QueryBatch
-from askew.rewrite.llm import LlmReformulator, Usage
+from askew.rewrite.llm import LlmReformulator
 from askew.rewrite.prompts import shipped_prompts
 from askew.testing.contracts import check_reformulator
 
@@ -22,7 +22,7 @@ pytest.importorskip("httpx", reason="the extra 'llm' is not installed")
 def test_every_prompt_keeps_the_contract(make, server, tmp_path, prompt, cached):
     server.script = lambda body, nth: says(json.dumps({"queries": [f"word {len(str(body))}", "trains", "trains"]}))
     found = check_reformulator(make(prompt=prompt, cache=tmp_path if cached else None))
-    assert set(found.rows) == {0, 1, 3, 4}, "every query that is not empty"
+    assert set(found.rows) == {0, 1, 3, 4}
     assert found.rejected["empty query"] == 1
 
 
@@ -57,7 +57,7 @@ def test_a_whole_number_for_a_real_one_is_the_same_request(make, server, tmp_pat
     make(cache=tmp_path, temperature=1, top_p=1).reformulate(asked_of("a"))
     again = make(cache=tmp_path, temperature=1.0, top_p=1.0)
     again.reformulate(asked_of("a"))
-    assert again.usage.cache_hits == 1
+    assert len(server.bodies) == 1
 
 
 def test_samples_have_seeds_and_entries_of_their_own_and_stand_in_order(make, server, tmp_path):
@@ -69,7 +69,7 @@ def test_samples_have_seeds_and_entries_of_their_own_and_stand_in_order(make, se
     assert sorted(body["seed"] for body in server.bodies) == [10, 10, 11, 11, 12, 12]
     more = make(samples=4, temperature=0.7, seed=10, cache=tmp_path)
     assert more.reformulate(asked_of("a")).texts[:4] == found.texts[:4]
-    assert (more.usage.cache_hits, more.usage.requests) == (3, 1)
+    assert len(server.bodies) == 7
 
 
 def test_samples_without_a_seed_are_still_different_requests(make, server, tmp_path):
@@ -83,20 +83,13 @@ def test_the_same_query_twice_is_asked_once(make, server):
     assert found.texts[:2] == found.texts[4:] == ["a one 0", "a two"]
 
 
-def test_usage_adds_up_over_calls(make):
-    reformulator = make()
-    assert reformulator.usage == Usage()
-    reformulator.reformulate(asked_of("a", "b"))
-    reformulator.reformulate(asked_of("c"))
-    assert reformulator.usage == Usage(requests=3, prompt_tokens=33, completion_tokens=9)
-
-
-def test_tokens_that_make_no_sense_count_nothing(make, server):
+def test_tokens_that_make_no_sense_count_nothing(make, server, tmp_path):
     usage = {"prompt_tokens": "many", "completion_tokens": -4}
     server.script = lambda body, nth: _with_usage(echo(body, nth), usage)
-    reformulator = make()
-    reformulator.reformulate(asked_of("a"))
-    assert reformulator.usage == Usage(requests=1)
+    make(cache=tmp_path).reformulate(asked_of("a"))
+    (entry,) = tmp_path.glob("??/*.json")
+    answer = json.loads(entry.read_text())["answer"]
+    assert (answer["prompt_tokens"], answer["completion_tokens"]) == (0, 0)
 
 
 def _with_usage(reply, usage):
