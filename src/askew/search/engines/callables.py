@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from askew.core.errors import ConfigError
+from askew.core.errors import ConfigError, DataError
+from askew.core.plugins import load_from_file
 from askew.search.engines.client import Answer, EngineError, Found
 from askew.search.engines.ranker import EnginePlugin
 
@@ -33,11 +32,10 @@ class CallableEngine:
     keeps_answers = False
 
     def __init__(self, function: Any, id_field: str | None = None) -> None:
-        target, self._name = function, function
         if isinstance(function, str):
-            target = load_object(function)
+            target, self._name = load_object(function), function
         else:
-            named = target if hasattr(target, "__qualname__") else type(target)
+            target, named = function, function if hasattr(function, "__qualname__") else type(function)
             self._name = f"{named.__module__}:{named.__qualname__}"
         self._call, self._field = _as_search(target), id_field
         self.id = f"callable-{self._name.rpartition('/')[2]}"
@@ -48,12 +46,13 @@ class CallableEngine:
 
     def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
         """The documents that the function returns for each query."""
-        return [self._found(self._call(query, k))[:k] for query in queries]
-
-    def _found(self, given: Any) -> list[Found]:
-        if given is None or isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
-            raise EngineError(f"{self.id}: expected a list of documents, found {type(given).__name__}")
-        return [as_found(one, self._field, self.id) for one in given]
+        answers = []
+        for query in queries:
+            documents = self._call(query, k)
+            if isinstance(documents, str | bytes | Mapping) or not hasattr(documents, "__iter__"):
+                raise EngineError(f"{self.id}: expected a list of documents, found {type(documents).__name__}")
+            answers.append([as_found(document, self._field, self.id) for document in documents][:k])
+        return answers
 
     def __repr__(self) -> str:
         return f"CallableEngine({self.id!r})"
@@ -134,30 +133,17 @@ def load_object(path: str) -> Any:
     place, colon, name = path.rpartition(":")
     if not colon or not place or not name:
         raise ConfigError(f"callable: function= should be like 'module:name' or 'file.py:name', found {path!r}")
+    first, *parts = name.split(".")
     try:
-        value: Any = _of_file(Path(place).expanduser()) if place.endswith(".py") else importlib.import_module(place)
-        for part in name.split("."):
+        if place.endswith(".py"):
+            value = load_from_file(f"{Path(place).expanduser()}:{first}", "callable: function=")
+        else:
+            value = getattr(importlib.import_module(place), first)
+        for part in parts:
             value = getattr(value, part)
-    except (ImportError, AttributeError, OSError) as error:
+    except (ImportError, AttributeError, OSError, DataError) as error:
         raise ConfigError(f"callable: function= {path}: cannot be loaded ({error})") from None
     return value
-
-
-def _of_file(path: Path) -> Any:
-    name = f"askew_callable_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ImportError(f"there is no file {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
 
 
 callable_ranker = EnginePlugin(CallableEngine)

@@ -15,9 +15,9 @@ import unicodedata
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 from urllib.parse import parse_qsl
@@ -52,6 +52,8 @@ class _Database:
     how_asked: ClassVar = frozenset({"device", "auth_env", "auth_file", "timeout_s"})
     # Most clients close themselves when nothing uses them any more.
     _release: ClassVar[Any] = staticmethod(deque.clear)
+    _open: ClassVar[Callable[..., Any]]
+    _search: ClassVar[Callable[..., Sequence[Answer]]]
 
     def __post_init__(self) -> None:
         self.id = f"{self.extra}-{self.label.format(**vars(self))}"
@@ -60,7 +62,7 @@ class _Database:
 
     def settings(self) -> Mapping[str, Any]:
         """The settings that determine the answers."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name not in self.how_asked}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in self.how_asked}
 
     def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
         """The documents of each query."""
@@ -85,12 +87,6 @@ class _Database:
                 self._clients.append(self._open())
             client = self._clients[0]
         yield client
-
-    def _open(self) -> Any:
-        raise NotImplementedError
-
-    def _search(self, client: Any, queries: Sequence[str], k: int) -> Sequence[Answer]:
-        raise NotImplementedError
 
     def _explained(self, error: Any, code: object = None) -> EngineError:
         return EngineError(f"engine {self.id}: refused ({code or type(error).__name__}); check {self.checked}")
@@ -132,11 +128,8 @@ class _VectorDatabase(_Database):
 
     def settings(self) -> Mapping[str, Any]:
         """The settings that determine the answers, with a hash of the model."""
-        return {**super().settings(), "model": self._weights}
-
-    @cached_property
-    def _weights(self) -> str | None:
-        return identify(self.model, self.revision) if self._encodes and self.model else None
+        weights = identify(self.model, self.revision) if self._encodes and self.model else None
+        return {**super().settings(), "model": weights}
 
     def _encoded(self, queries: Sequence[str], kind: str = "dense", **options: Any) -> Any:
         prompt = {"prompt": self.query_prompt} if self.query_prompt else {}
@@ -202,26 +195,21 @@ class TantivyEngine(_Database):
         self._parsed(index, '"a"')
         return index, index.searcher()
 
-    def _search(self, client: Any, queries: Sequence[str], k: int) -> Sequence[Answer]:
-        return [self._answer(client, _quoted_words(one) if self.syntax == "words" else one, k) for one in queries]
+    def _search(self, client: tuple[Any, Any], queries: Sequence[str], k: int) -> Sequence[Answer]:
+        return [self._answer(*client, query, k) for query in queries]
 
-    def _answer(self, client: tuple[Any, Any], query: str, k: int) -> Answer:
-        index, searcher = client
+    def _answer(self, index: Any, searcher: Any, query: str, k: int) -> Answer:
         try:
-            parsed = self._parsed(index, query)
+            parsed = self._parsed(index, _quoted_words(query) if self.syntax == "words" else query)
         except ValueError:
             return EngineError(f"engine {self.id}: a query is not valid in tantivy's language; set syntax='words'")
         texts = ",".join(self._boosts) if self.text_fields is None else self.text_fields
-        hits = [(score, searcher.doc(place).to_dict()) for score, place in searcher.search(parsed, k, count=False).hits]
-        return [
-            self._found(
-                {name: values[0] if len(values) == 1 else values for name, values in doc.items()},
-                self.id_field,
-                texts,
-                score,
-            )
-            for score, doc in hits
-        ]
+        found = []
+        for score, place in searcher.search(parsed, k, count=False).hits:
+            doc = searcher.doc(place).to_dict()
+            row = {name: values[0] if len(values) == 1 else values for name, values in doc.items()}
+            found.append(self._found(row, self.id_field, texts, score))
+        return found
 
     def _parsed(self, index: Any, text: str) -> Any:
         return index.parse_query(text, list(self._boosts), {name: b for name, b in self._boosts.items() if b != 1.0})
@@ -269,25 +257,25 @@ class LanceDbEngine(_VectorDatabase):
         return library("lancedb", "lancedb").connect(self.place).open_table(self.table)
 
     def _search(self, client: Any, queries: Sequence[str], k: int) -> Sequence[Answer]:
-        if not self._encodes:
+        if self._encodes:
+            column, constant, sign = "_distance", _LANCE_SCORES[self.distance], -1.0
+            requests = [client.search(v, self.vector_column, "vector") for v in self._vectors(queries)]
+            requests = [request.distance_type(self.distance) for request in requests]
+        else:
             # A query object, so that no character of the text is read as an operator.
             match, names = library("lancedb.query", "lancedb").MultiMatchQuery, names_in(self.fields)
+            column, constant, sign = "_score", 0.0, 1.0
             requests = [client.search(match(query, names), query_type="fts") for query in queries]
-            return [self._answer(request.limit(k), "_score", 0.0, 1.0) for request in requests]
-        tuning = {"nprobes": self.nprobes, "refine_factor": self.refine_factor}
-        answers = []
-        for vector in self._vectors(queries):
-            request = client.search(vector, vector_column_name=self.vector_column, query_type="vector").limit(k)
-            for name, value in tuning.items():
-                request = request if value is None else getattr(request, name)(value)
-            request = request.distance_type(self.distance)
-            answers.append(self._answer(request, "_distance", _LANCE_SCORES[self.distance], -1.0))
-        return answers
-
-    def _answer(self, request: Any, column: str, constant: float, sign: float) -> Answer:
         columns = list(dict.fromkeys([self.id_column, *names_in(self.text_columns), column]))
-        rows = request.select(columns).to_arrow().to_pylist()
-        return [self._found(row, self.id_column, self.text_columns, constant + sign * row[column]) for row in rows]
+        answers = []
+        for request in requests:
+            for name in ("nprobes", "refine_factor") if self._encodes else ():
+                if (value := getattr(self, name)) is not None:
+                    getattr(request, name)(value)
+            rows = request.limit(k).select(columns).to_arrow().to_pylist()
+            found = [self._found(row, self.id_column, self.text_columns, constant + sign * row[column]) for row in rows]
+            answers.append(found)
+        return answers
 
 
 # A local folder can be opened only once, so all engines of this process share one client and call it in turn.
@@ -346,19 +334,19 @@ class QdrantEngine(_VectorServer):
         payload = [*names_in(self.text_fields), *([self.id_field] if self.id_field else [])]
         options = {"using": self.vector_name, "limit": k, "with_payload": payload or False}
         options["params"] = models.SearchParams(exact=self.exact, hnsw_ef=self.hnsw_ef)
-        vectors = self._vectors(queries) if self.kind == "dense" else self._sparse_vectors(queries, models.SparseVector)
+        if self.kind == "dense":
+            vectors = self._vectors(queries)
+        else:
+            encoded = self._encoded(queries, "sparse", save_to_cpu=True).coalesce()
+            (rows, terms), weights = encoded.indices().numpy(), encoded.values().float().numpy()
+            masks = [(rows == i) & (weights != 0) for i in range(len(queries))]
+            vectors = [models.SparseVector(indices=terms[m].tolist(), values=weights[m].tolist()) for m in masks]
         with self._turn:
             requests = [models.QueryRequest(query=vector, **options) for vector in vectors]
             answers = client.query_batch_points(self.collection, requests)
         # The id of the point stands under None, which no payload has.
-        rows = [[({**(one.payload or {}), None: one.id}, one.score) for one in answer.points] for answer in answers]
-        return [[self._found(row, self.id_field, self.text_fields, score) for row, score in answer] for answer in rows]
-
-    def _sparse_vectors(self, queries: Sequence[str], made: Any) -> list[Any]:
-        found = self._encoded(queries, "sparse", save_to_cpu=True).coalesce()
-        (rows, terms), weights = found.indices().numpy(), found.values().float().numpy()
-        masks = [(rows == i) & (weights != 0) for i in range(len(queries))]
-        return [made(indices=terms[mask].tolist(), values=weights[mask].tolist()) for mask in masks]
+        found = partial(self._found, id_field=self.id_field, texts=self.text_fields)
+        return [[found({**(p.payload or {}), None: p.id}, score=p.score) for p in answer.points] for answer in answers]
 
     def _explained(self, error: Any, code: object = None) -> EngineError:
         if type(error).__name__ == "ResponseHandlingException":
@@ -401,25 +389,20 @@ class MilvusEngine(_VectorServer):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         secret = {"token": self._auth.read()} if self._auth else {}
         client = made(place, db_name=self.database, timeout=self.timeout_s, **secret)
-        try:
-            self._read(client)
-        except BaseException:
-            client.close()
-            raise
+        with contextlib.ExitStack() as closing:
+            closing.callback(client.close)
+            columns = {one["name"]: one for one in client.describe_collection(self.collection)["fields"]}
+            self._id_column = self.id_field or next(name for name, one in columns.items() if one.get("is_primary"))
+            # Milvus Lite ignores a field that is not there.
+            if missing := {self._id_column, *names_in(self.text_fields)} - columns.keys():
+                raise ConfigError(f"engine {self.id}: the collection= has no {', '.join(missing)}")
+            metric = (client.describe_index(self.collection, self.vector_field) or {}).get("metric_type")
+            self._sign = -1.0 if metric in ("L2", "HAMMING", "JACCARD") else 1.0
+            if not self._is_remote:
+                # Milvus Lite loads the collection into this process. On a server nothing is changed.
+                client.load_collection(self.collection)
+            closing.pop_all()
         return client
-
-    def _read(self, client: Any) -> None:
-        """Read the fields and the metric of the collection."""
-        columns = {one["name"]: one for one in client.describe_collection(self.collection)["fields"]}
-        self._id_column = self.id_field or next(name for name, one in columns.items() if one.get("is_primary"))
-        # Milvus Lite ignores a field that is not there.
-        if missing := {self._id_column, *names_in(self.text_fields)} - columns.keys():
-            raise ConfigError(f"engine {self.id}: the collection= has no {', '.join(missing)}")
-        metric = (client.describe_index(self.collection, self.vector_field) or {}).get("metric_type")
-        self._sign = -1.0 if metric in ("L2", "HAMMING", "JACCARD") else 1.0
-        if not self._is_remote:
-            # Milvus Lite loads the collection into this process. On a server nothing is changed.
-            client.load_collection(self.collection)
 
     def _search(self, client: Any, queries: Sequence[str], k: int) -> Sequence[Answer]:
         answers = client.search(
@@ -431,8 +414,8 @@ class MilvusEngine(_VectorServer):
             search_params={"params": dict(self.params)} if self.params else None,
             timeout=self.timeout_s,
         )
-        rows = [[(hit["entity"], self._sign * hit["distance"]) for hit in hits] for hits in answers]
-        return [[self._found(row, self._id_column, self.text_fields, score) for row, score in hits] for hits in rows]
+        found = partial(self._found, id_field=self._id_column, texts=self.text_fields)
+        return [[found(hit["entity"], score=self._sign * hit["distance"]) for hit in hits] for hits in answers]
 
     def _explained(self, error: Any, code: object = None) -> EngineError:
         # The code is a number of Milvus or a named status of gRPC.
@@ -540,10 +523,9 @@ class PostgresEngine(_VectorServer):
         return connection
 
     def _search(self, client: Any, queries: Sequence[str], k: int) -> Sequence[Answer]:
-        values = list(map(str, self._vectors(queries))) if self._encodes else queries
-        return [self._answer(client, value, k) for value in values]
+        return [self._answer(client, value, k) for value in (self._vectors(queries) if self._encodes else queries)]
 
-    def _answer(self, connection: Any, value: str, k: int) -> Answer:
+    def _answer(self, connection: Any, value: str | list[float], k: int) -> Answer:
         try:
             with connection.transaction(), connection.cursor() as cursor:
                 cursor.execute(_PG_SET, ["statement_timeout", str(math.ceil(self.timeout_s * 1000))])
@@ -551,22 +533,17 @@ class PostgresEngine(_VectorServer):
                     cursor.execute(_PG_EF_SEARCH, [k])
                 if self._encodes and self.probes is not None:
                     cursor.execute(_PG_SET, ["ivfflat.probes", str(self.probes)])
-                cursor.execute(self._statement, [value, k])
-                return [self._hit(*row) for row in cursor.fetchall()]
+                cursor.execute(self._statement, [str(value), k])
+                rows = cursor.fetchall()
         except library("psycopg", "postgres").Error as error:
             # The query was refused, or took too long. Other errors concern all queries.
             if (error.sqlstate or "")[:2] in ("22", "54", "57") and not self._encodes and not connection.closed:
                 return self._explained(error)
             raise
-
-    def _hit(self, doc: str | None, value: float | None, *texts: str | None) -> Found:
-        if not doc:
-            raise EngineError(f"engine {self.id}: a row has no document id; check id_column=")
-        score = None if value is None else float(value)
-        if self._encodes and score is not None:
-            score = _PG_DISTANCES[self.distance][1] - score
-        strings = [text for text in texts if text is not None]
-        return Found(doc, score, " ".join(strings) if strings else None)
+        constant, sign = (_PG_DISTANCES[self.distance][1], -1.0) if self._encodes else (0.0, 1.0)
+        names = [self.id_column, *names_in(self.text_columns)]
+        found = partial(self._found, id_field=self.id_column, texts=self.text_columns)
+        return [found(dict(zip(names, [d, *t], strict=True)), score=constant + sign * s) for d, s, *t in rows]
 
     def _explained(self, error: Any, code: object = None) -> EngineError:
         state = getattr(error, "sqlstate", None)
