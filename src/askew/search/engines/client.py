@@ -36,8 +36,8 @@ class EngineError(DataError):
     them. Requests with ``transient`` errors are retried, after ``retry_after`` seconds if the engine gives a time.
     """
 
-    def __init__(self, message: str, transient: bool = False, retry_after: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, transient: bool = False, retry_after: float | None = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
         self.transient, self.retry_after = transient, retry_after
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.core.errors import AskewError, ConfigError
+from askew.core.errors import AskewError, ConfigError, Note
 from askew.core.pace import RateLimit, back_off
 from askew.core.plugins import Count, NotNegative, OneOf, Positive
 from askew.core.ranking import Hits
@@ -71,93 +71,6 @@ Take = Callable[[Sequence[int], Sequence[Answer]], bool]
 
 class RequestsEnded(Exception):
     """The search was stopped while a request waited for its turn."""
-
-
-class Requester:
-    """Sends queries to an engine."""
-
-    def __init__(self, engine: Engine, settings: EngineSettings) -> None:
-        self._engine, self._settings = engine, settings
-        per_second = settings.per_second
-        self._pace = RateLimit(None if per_second is None else 60 * per_second)
-        self.requests = 0
-        self._lock = threading.Lock()
-
-    def send(self, queries: Sequence[str], k: int, take: Take) -> None:
-        """Send queries until all are answered or ``take`` returns False. Answers arrive in any order.
-
-        If it stops early or a request fails, the requests that were sent are still awaited and passed to ``take``, so
-        that no answer is lost.
-        """
-        size = self._settings.batch_size or int(getattr(self._engine, "batch_size", 1))
-        waiting = deque(range(start, min(start + size, len(queries))) for start in range(0, len(queries), size))
-        most = min(self._settings.concurrency, getattr(self._engine, "most_threads", None) or len(waiting))
-        running: dict[Future[Sequence[Answer]], range] = {}
-        stop, go_on = threading.Event(), True
-        with ThreadPoolExecutor(max(1, most), "askew-engine") as pool:
-            try:
-                while go_on and (waiting or running):
-                    while waiting and len(running) < max(1, most):
-                        places = waiting.popleft()
-                        batch = [queries[place] for place in places]
-                        running[pool.submit(self._answered, batch, k, stop)] = places
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        places = running.pop(future)
-                        go_on = take(places, future.result()) and go_on
-            finally:
-                # Also on an interrupt: cancel waiting requests, and wait for those that were sent.
-                stop.set()
-                wait(running)
-                for future, places in running.items():
-                    if future.exception() is None:
-                        take(places, future.result())
-
-    def _answered(self, batch: Sequence[str], k: int, stop: threading.Event) -> Sequence[Answer]:
-        """The answers of one batch. Only queries with transient errors are sent again."""
-        answers: dict[int, Answer] = {}
-        for attempt in range(1, self._settings.attempts + 1):
-            left = [place for place in range(len(batch)) if not _is_settled(answers.get(place))]
-            _sleep(self._pace.reserve(), stop)
-            while (held := self._pace.held()) > 0:
-                _sleep(held, stop)
-            try:
-                found = self._once([batch[place] for place in left], k)
-            except EngineError as error:
-                if not error.transient or attempt == self._settings.attempts:
-                    raise
-                self._rest(error, attempt, batch, stop)
-                continue
-            answers.update(zip(left, found, strict=True))
-            failed = [one for one in found if not _is_settled(one)]
-            if not failed or attempt == self._settings.attempts:
-                break
-            assert isinstance(failed[0], EngineError), "expected an EngineError as the answer of a failed query"
-            self._rest(failed[0], attempt, batch, stop)
-        return [answers[place] for place in range(len(batch))]
-
-    def _once(self, batch: Sequence[str], k: int) -> Sequence[Answer]:
-        with self._lock:
-            self.requests += 1
-        try:
-            found = self._engine.find(batch, k)
-        except AskewError:
-            raise
-        except Exception as error:
-            # The message may quote the query, so it is not shown. The original exception is kept as the cause.
-            raise EngineError(f"engine {self._engine.id}: the request failed with {type(error).__name__}") from error
-        if len(found) != len(batch):
-            raise EngineError(
-                f"engine {self._engine.id}: expected {len(batch)} answers, one for each query, found {len(found)}"
-            )
-        return found
-
-    def _rest(self, error: EngineError, attempt: int, batch: Sequence[str], stop: threading.Event) -> None:
-        most, wanted = self._settings.max_wait_s, error.retry_after
-        if wanted is not None and wanted > most:
-            raise EngineError(f"{error}; the engine asks to wait {wanted:g} seconds, but max_wait_s= is {most:g}")
-        if wanted:
-            self._pace.hold(wanted)
-        _sleep(back_off(self._settings.backoff_s, most, attempt, 0, batch[0]), stop)
 
 
 def _is_settled(answer: Answer | None) -> bool:
@@ -218,6 +131,7 @@ class EngineRanker:
     The order of the engine is kept: tied scores are lowered slightly, and if scores are missing or increase, the score
     is minus the rank. Without a known collection, new documents are appended to ``doc_ids``, so that ordinals stay
     valid, and ``texts`` has their texts. Blank queries are not sent and have no results. Equal queries are sent once.
+    ``requests`` counts the requests that were sent.
     """
 
     # The number of queries per search call, which limits memory use and allows progress reports.
@@ -234,7 +148,9 @@ class EngineRanker:
         self._known = False
         self._places: dict[str, int] = {}
         self._other_texts: set[str] = set()
-        self._requester = Requester(engine, self._settings)
+        per_second = self._settings.per_second
+        self._pace = RateLimit(None if per_second is None else 60 * per_second)
+        self.requests = 0
         self._answers = self._settings.answers()
         self._lock = threading.Lock()
 
@@ -259,11 +175,6 @@ class EngineRanker:
         """The settings that determine the answers, without secrets."""
         return {"engine": self.engine.id, **self.engine.settings(), "snapshot": self._settings.snapshot}
 
-    @property
-    def requests(self) -> int:
-        """The number of requests that were sent to the engine."""
-        return self._requester.requests
-
     def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
         """The k best documents of each text."""
         check_k(k)
@@ -280,19 +191,16 @@ class EngineRanker:
                     self._other_texts.add(doc)
             return self._hits(queries, found)
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """Notes on irregularities in the answers so far."""
-        told = {
+        irregular = {
             "unknown": "{:,} documents in the answers are not in the collection and were skipped",
             "refused": "{:,} queries were refused by the engine and count as queries without results",
             "repeated": "{:,} repeated documents in the answers were removed; only the best rank of a document counts",
+            "other-texts": "{:,} documents had different texts in different answers; the first text is used",
         }
-        notes = [text.format(self.counts[name]) for name, text in told.items() if self.counts[name]]
-        if self._other_texts:
-            notes.append(
-                f"{len(self._other_texts):,} documents had different texts in different answers; the first text is used"
-            )
-        return notes
+        counts = {**self.counts, "other-texts": len(self._other_texts)}
+        return [Note(text.format(n), code=code, n=n) for code, text in irregular.items() if (n := counts.get(code, 0))]
 
     def close(self) -> None:
         """Close the connections of the engine and the cache file."""
@@ -332,7 +240,7 @@ class EngineRanker:
 
         try:
             if left:
-                self._requester.send([text for _, text in left], k, take)
+                self._send([text for _, text in left], k, take)
             if (reason := self._stops(found)) is not None:
                 raise reason
         except EngineError as error:
@@ -341,7 +249,8 @@ class EngineRanker:
                 f", and their answers are in {file.path}: run again to continue" if file is not None and done else ""
             )
             said = f"{error}; {done:,} of {len(wanted):,} queries were answered{resume}"
-            raise EngineError(said) from error.__cause__
+            facts = {**error.values, "answered": done, "queries": len(wanted)}
+            raise EngineError(said, code=error.code, **facts) from error.__cause__
         return found
 
     def _stops(self, found: _Gathered) -> EngineError | None:
@@ -352,7 +261,8 @@ class EngineRanker:
             return None
         if len(found.refused) == len(found.ids):
             return found.refused[0]
-        return EngineError(f"{found.refused[0]} (refused='empty' counts such queries as queries without results)")
+        said = f"{found.refused[0]} (refused='empty' counts such queries as queries without results)"
+        return EngineError(said, code="query-refused")
 
     def _hits(self, queries: Sequence[str], found: _Gathered) -> Hits:
         ids = [found.ids.get(text, []) for text in queries]
@@ -380,10 +290,90 @@ class EngineRanker:
         if len(missing) and self._settings.unknown == "error":
             raise EngineError(
                 f"engine {self.id}: {len(missing):,} documents in its answers are not in the collection (the first: "
-                f"{missing[0].as_py()!r}); use the collection that the engine searches, or set unknown='skip'"
+                f"{missing[0].as_py()!r}); use the collection that the engine searches, or set unknown='skip'",
+                code="unknown-documents",
+                n=len(missing),
+                first=missing[0].as_py(),
             )
         self.counts["unknown"] += len(missing)
         return placed.fill_null(-1).to_numpy(zero_copy_only=False), there
+
+    def _send(self, queries: Sequence[str], k: int, take: Take) -> None:
+        """Send queries until all are answered or ``take`` returns False. Answers arrive in any order.
+
+        If it stops early or a request fails, the requests that were sent are still awaited and passed to ``take``, so
+        that no answer is lost.
+        """
+        size = self._settings.batch_size or int(getattr(self.engine, "batch_size", 1))
+        waiting = deque(range(start, min(start + size, len(queries))) for start in range(0, len(queries), size))
+        most = min(self._settings.concurrency, getattr(self.engine, "most_threads", None) or len(waiting))
+        running: dict[Future[Sequence[Answer]], range] = {}
+        stop, go_on = threading.Event(), True
+        with ThreadPoolExecutor(max(1, most), "askew-engine") as pool:
+            try:
+                while go_on and (waiting or running):
+                    while waiting and len(running) < max(1, most):
+                        places = waiting.popleft()
+                        batch = [queries[place] for place in places]
+                        running[pool.submit(self._answered, batch, k, stop)] = places
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        places = running.pop(future)
+                        go_on = take(places, future.result()) and go_on
+            finally:
+                # Also on an interrupt: cancel waiting requests, and wait for those that were sent.
+                stop.set()
+                wait(running)
+                for future, places in running.items():
+                    if future.exception() is None:
+                        take(places, future.result())
+
+    def _answered(self, batch: Sequence[str], k: int, stop: threading.Event) -> Sequence[Answer]:
+        """The answers of one batch. Only queries with transient errors are sent again."""
+        answers: dict[int, Answer] = {}
+        for attempt in range(1, self._settings.attempts + 1):
+            left = [place for place in range(len(batch)) if not _is_settled(answers.get(place))]
+            _sleep(self._pace.reserve(), stop)
+            while (held := self._pace.held()) > 0:
+                _sleep(held, stop)
+            try:
+                found = self._once([batch[place] for place in left], k)
+            except EngineError as error:
+                if not error.transient or attempt == self._settings.attempts:
+                    raise
+                self._rest(error, attempt, batch, stop)
+                continue
+            answers.update(zip(left, found, strict=True))
+            failed = [one for one in found if not _is_settled(one)]
+            if not failed or attempt == self._settings.attempts:
+                break
+            assert isinstance(failed[0], EngineError), "expected an EngineError as the answer of a failed query"
+            self._rest(failed[0], attempt, batch, stop)
+        return [answers[place] for place in range(len(batch))]
+
+    def _once(self, batch: Sequence[str], k: int) -> Sequence[Answer]:
+        with self._lock:
+            self.requests += 1
+        try:
+            found = self.engine.find(batch, k)
+        except AskewError:
+            raise
+        except Exception as error:
+            # The message may quote the query, so it is not shown. The original exception is kept as the cause.
+            said = f"engine {self.engine.id}: the request failed with {type(error).__name__}"
+            raise EngineError(said, code="request-failed", kind=type(error).__name__) from error
+        if len(found) != len(batch):
+            said = f"engine {self.engine.id}: expected {len(batch)} answers, one for each query, found {len(found)}"
+            raise EngineError(said, code="number-of-answers", expected=len(batch), found=len(found))
+        return found
+
+    def _rest(self, error: EngineError, attempt: int, batch: Sequence[str], stop: threading.Event) -> None:
+        most, wanted = self._settings.max_wait_s, error.retry_after
+        if wanted is not None and wanted > most:
+            said = f"{error}; the engine asks to wait {wanted:g} seconds, but max_wait_s= is {most:g}"
+            raise EngineError(said, code="wait-too-long", wanted=wanted, most=most)
+        if wanted:
+            self._pace.hold(wanted)
+        _sleep(back_off(self._settings.backoff_s, most, attempt, 0, batch[0]), stop)
 
     def __repr__(self) -> str:
         return f"EngineRanker({self.id!r})"
