@@ -139,6 +139,17 @@ class Lists(NamedTuple):
     ranks: Any
 
 
+class TermTables(NamedTuple):
+    """For each term: its bounds, and where its postings, blocks, ranges and bits begin."""
+
+    offsets: Any
+    block_offsets: Any
+    term_max: Any
+    term_kth: Any
+    range_offsets: Any
+    bit_offsets: Any
+
+
 class QueryLists(NamedTuple):
     """The lists of one query, the one with the lowest bound first.
 
@@ -188,21 +199,18 @@ def room_for_open(count: int) -> Open:
 
 
 @compiled
-def order_lists(
-    terms: Any, weights: Any, offsets: Any, block_offsets: Any, term_max: Any, term_kth: Any, range_offsets: Any,
-    bit_offsets: Any, query: QueryLists, floor: Any,
-) -> int:  # fmt: skip
+def order_lists(terms: Any, weights: Any, tables: TermTables, query: QueryLists, floor: Any) -> int:
     """Sort the lists of a query by bound, and return their number.
 
     ``floor``, the score that a document must reach, is raised to the highest k-th impact of a list.
     """
-    columns, weight, reach, step = query.columns, query.weight, query.reach, query.step
+    offsets, columns, weight, reach, step = tables.offsets, query.columns, query.weight, query.reach, query.step
     count = 0
     for i in range(len(terms)):
         t = terms[i]
         if offsets[t] == offsets[t + 1]:
             continue
-        most = weights[i] * np.float64(term_max[t])
+        most = weights[i] * np.float64(tables.term_max[t])
         place = count
         while place > 0 and reach[place - 1] > most:
             for column in range(_COLUMNS):  # a row assigned at once takes two seconds to compile
@@ -210,13 +218,13 @@ def order_lists(
             weight[place], reach[place], step[place] = weight[place - 1], reach[place - 1], step[place - 1]
             place -= 1
         columns[place, AT], columns[place, STOP] = offsets[t], offsets[t + 1]
-        columns[place, BEGIN], columns[place, BLOCKS] = offsets[t], block_offsets[t]
-        columns[place, RANGES], columns[place, BITS] = range_offsets[t], bit_offsets[t]
+        columns[place, BEGIN], columns[place, BLOCKS] = offsets[t], tables.block_offsets[t]
+        columns[place, RANGES], columns[place, BITS] = tables.range_offsets[t], tables.bit_offsets[t]
         # The byte of a range is rounded up; the factor makes up for the rounding of this product.
         weight[place], reach[place], step[place] = weights[i], most, most / 255.0 * (1.0 + 1e-9)
         count += 1
         # Slightly lower, so that documents with exactly this score are kept.
-        floor[0] = max(floor[0], weights[i] * np.float64(term_kth[t]) * (1.0 - 1e-6))
+        floor[0] = max(floor[0], weights[i] * np.float64(tables.term_kth[t]) * (1.0 - 1e-6))
     for i in range(1, count):
         reach[i] += reach[i - 1]
     return count

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +30,7 @@ from askew.search.bm25.postings import (
     Lists,
     Open,
     QueryLists,
+    TermTables,
     Weights,
     add_dense,
     choose_tables,
@@ -44,6 +44,16 @@ from askew.search.bm25.postings import (
     seek,
 )
 from askew.search.disk import CheckedArray
+
+
+class Bags(NamedTuple):
+    """The weighted terms of distinct bags, and in ``which`` the bag of each query."""
+
+    offsets: np.ndarray[Any, np.dtype[np.int64]]
+    terms: np.ndarray[Any, np.dtype[np.int64]]
+    weights: np.ndarray[Any, np.dtype[np.float64]]
+    which: np.ndarray[Any, np.dtype[np.int64]]
+
 
 # Keep the k best documents so far, as 64-bit keys.
 
@@ -167,6 +177,17 @@ class Window(NamedTuple):
     touched: Any
 
 
+class Work(NamedTuple):
+    """What the search of one query reads and writes. A document is kept once: then ``seen`` has the query's stamp."""
+
+    query: QueryLists
+    lists: Lists
+    best: KeptHits
+    window: Window
+    left: Open
+    seen: Any
+
+
 @compiled
 def _add_window(
     start: int, end: int, first: int, count: int, query: QueryLists, lists: Lists, floor: Any, window: Window
@@ -210,11 +231,9 @@ def _collect(start: int, size: int, rest: Any, floor: Any, window: Window, left:
 
 
 @compiled
-def _search_window(
-    start: int, width: int, first: int, count: int, k: int, size: int, query: QueryLists, lists: Lists, best: KeptHits,
-    window: Window, left: Open,
-) -> int:  # fmt: skip
+def _search_window(start: int, width: int, first: int, count: int, k: int, size: int, work: Work) -> int:
     """Search one window of documents, and return the new number of kept documents."""
+    query, lists, best, window, left = work.query, work.lists, work.best, work.window, work.left
     _add_window(start, start + width, first, count, query, lists, best.floor, window)
     some = _collect(start, width, query.reach[first - 1] if first > 0 else 0.0, best.floor, window, left)
     dense, tables, fixed = choose_tables(first, query)
@@ -233,22 +252,12 @@ def _search_window(
 
 
 @compiled
-def _walk_list(
-    t: int,
-    p: int,
-    k: int,
-    size: int,
-    query: QueryLists,
-    lists: Lists,
-    best: KeptHits,
-    left: Open,
-    seen: Any,
-    stamp: int,
-) -> int:
+def _walk_list(t: int, p: int, k: int, size: int, work: Work, stamp: int) -> int:
     """Read one list from a position on, and look its documents up in the lists with lower bounds.
 
     Blocks of postings that cannot reach the floor are skipped.
     """
+    query, lists, best, left, seen = work.query, work.lists, work.best, work.left, work.seen
     docs, impacts, floor = lists.docs, lists.impacts, best.floor
     dense, tables, fixed = choose_tables(t, query)
     rest = query.reach[t - 1] if t > 0 else 0.0
@@ -278,9 +287,7 @@ def _walk_list(
 
 
 @compiled
-def _walk_lists(
-    k: int, count: int, query: QueryLists, lists: Lists, best: KeptHits, left: Open, seen: Any, stamp: int
-) -> int:
+def _walk_lists(k: int, count: int, work: Work, stamp: int) -> int:
     """For small k: read each essential list in turn, the one with the highest bound first.
 
     Rare words come first and raise the floor early, so most long lists are never read. The first list that contains a
@@ -289,27 +296,17 @@ def _walk_lists(
     """
     size = 0
     for t in range(count - 1, -1, -1):
-        if query.reach[t] < best.floor[0]:
+        if work.query.reach[t] < work.best.floor[0]:
             break
-        rewind(t, query)
-        size = _walk_list(t, query.columns[t, BEGIN], k, size, query, lists, best, left, seen, stamp)
+        rewind(t, work.query)
+        size = _walk_list(t, work.query.columns[t, BEGIN], k, size, work, stamp)
     return size
 
 
 @compiled
-def _walk_windows(
-    k: int,
-    count: int,
-    query: QueryLists,
-    lists: Lists,
-    best: KeptHits,
-    window: Window,
-    left: Open,
-    seen: Any,
-    stamp: int,
-) -> int:
+def _walk_windows(k: int, count: int, work: Work, stamp: int) -> int:
     """For large k: MaxScore, window by window over the essential lists, then over the last list alone."""
-    size = 0
+    query, lists, best, size = work.query, work.lists, work.best, 0
     first = essential_from(query.reach, count, best.floor)
     while first < count - 1:
         start = np.int64(_NO_DOC)
@@ -318,18 +315,17 @@ def _walk_windows(
                 start = min(start, np.int64(lists.docs[query.columns[t, AT]]))
         if start == _NO_DOC:
             break
-        size = _search_window(start, _WINDOW, first, count, k, size, query, lists, best, window, left)
+        size = _search_window(start, _WINDOW, first, count, k, size, work)
         first = essential_from(query.reach, count, best.floor)
     if first == count - 1:
-        size = _walk_list(first, query.columns[first, AT], k, size, query, lists, best, left, seen, stamp)
+        size = _walk_list(first, query.columns[first, AT], k, size, work, stamp)
     return size
 
 
 @compiled
-def _expected_floor(
-    k: int, count: int, documents: int, query: QueryLists, lists: Lists, best: KeptHits, window: Window, left: Open
-) -> Any:
+def _expected_floor(k: int, count: int, documents: int, work: Work) -> Any:
     """A lower bound of the k-th best score, estimated from a sample of the documents; -1 without an estimate."""
+    query, lists, best = work.query, work.lists, work.best
     wanted = np.int64(k / _SHARE + _DEVIATIONS * np.sqrt(k / _SHARE)) + 1
     first = essential_from(query.reach, count, best.floor)
     postings = 0
@@ -341,7 +337,7 @@ def _expected_floor(
     for start in range(_SAMPLE * _SHARE // 2, documents, _SAMPLE * _SHARE):
         for t in range(first, count):
             query.columns[t, AT] = seek(lists.docs, query.columns[t, AT], query.columns[t, STOP], start)
-        size = _search_window(start, _SAMPLE, first, count, wanted, size, query, lists, best, window, left)
+        size = _search_window(start, _SAMPLE, first, count, wanted, size, work)
         first = essential_from(query.reach, count, best.floor)
     rewind(count, query)
     if size < wanted:
@@ -351,66 +347,51 @@ def _expected_floor(
 
 
 @compiled
-def _search_many(
-    k: int,
-    count: int,
-    query: QueryLists,
-    lists: Lists,
-    best: KeptHits,
-    window: Window,
-    left: Open,
-    seen: Any,
-    stamp: int,
-) -> int:
+def _search_many(k: int, count: int, work: Work, stamp: int) -> int:
     """Run ``_walk_windows`` with the expected floor; if that floor was too high, run it again without."""
-    floor = best.floor[0]
-    expected = _expected_floor(k, count, len(seen) - 1, query, lists, best, window, left)
+    best, floor = work.best, work.best.floor[0]
+    expected = _expected_floor(k, count, len(work.seen) - 1, work)
     if expected > floor:
         best.floor[0] = expected
-        size = _walk_windows(k, count, query, lists, best, window, left, seen, stamp)
+        size = _walk_windows(k, count, work, stamp)
         if size >= k:
             keep_best(best.keys, size, k)
             # No document below the expected floor can tie with the last one.
             if lowest_score(best, k) * TIE >= expected:
                 return k
-        rewind(count, query)
+        rewind(count, work.query)
     best.floor[0] = floor
-    return int(_walk_windows(k, count, query, lists, best, window, left, seen, stamp + 1))
+    return int(_walk_windows(k, count, work, stamp + 1))
 
 
 @compiled
 def search_bags(
-    bags: Any, bag_offsets: Any, bag_terms: Any, bag_weights: Any, k: int, offsets: Any, docs: Any, impacts: Any,
-    block_offsets: Any, block_max: Any, term_max: Any, term_kth: Any, range_offsets: Any, ranges: Any,
-    bit_offsets: Any, bits: Any, ranks: Any, out_docs: Any, out_scores: Any, out_counts: Any, seen: Any, stamp: int,
+    rows: Any, bags: Bags, k: int, lists: Lists, terms: TermTables, out_docs: Any, out_scores: Any, out_counts: Any,
+    seen: Any, stamp: int,
 ) -> None:  # fmt: skip
-    """Search some bags of weighted terms. Row i of the output belongs to bag i.
+    """Search some of the bags. Row i of the output belongs to bag i.
 
     A query marks the documents that it has kept in ``seen`` with a number of its own. Each row has two such numbers,
     from ``stamp`` on.
     """
     widest = 1
-    for bag in bags:
-        widest = max(widest, bag_offsets[bag + 1] - bag_offsets[bag])
-    lists, query = Lists(docs, impacts, block_max, ranges, bits, ranks), room_for_lists(widest)
-    window = Window(np.zeros(_WINDOW), np.zeros(_WINDOW >> 6, np.uint64))
-    left = room_for_open(_WINDOW)
+    for row in rows:
+        widest = max(widest, bags.offsets[row + 1] - bags.offsets[row])
     as_float = np.zeros(1, np.float32)
     best = KeptHits(np.zeros(2 * k + 2, np.uint64), np.zeros(1), as_float, as_float.view(np.uint32))
-    for bag in bags:
-        part = slice(bag_offsets[bag], bag_offsets[bag + 1])
+    window = Window(np.zeros(_WINDOW), np.zeros(_WINDOW >> 6, np.uint64))
+    work = Work(room_for_lists(widest), lists, best, window, room_for_open(_WINDOW), seen)
+    for row in rows:
+        part = slice(bags.offsets[row], bags.offsets[row + 1])
         best.floor[0] = -1.0
-        count = order_lists(
-            bag_terms[part], bag_weights[part], offsets, block_offsets, term_max, term_kth, range_offsets, bit_offsets,
-            query, best.floor,
-        )  # fmt: skip
+        count = order_lists(bags.terms[part], bags.weights[part], terms, work.query, best.floor)
         if k <= FEW:
-            size = _walk_lists(k, count, query, lists, best, left, seen, stamp + 2 * bag)
+            size = _walk_lists(k, count, work, stamp + 2 * row)
         else:
-            size = _search_many(k, count, query, lists, best, window, left, seen, stamp + 2 * bag)
+            size = _search_many(k, count, work, stamp + 2 * row)
         size = sort_best(best, size, k)
-        out_counts[bag] = size
-        write_best(best, size, out_docs[bag], out_scores[bag])
+        out_counts[row] = size
+        write_best(best, size, out_docs[row], out_scores[row])
 
 
 # Search bags of weighted terms in several threads. Equal bags are searched once.
@@ -418,16 +399,6 @@ def search_bags(
 MOST = 1000
 # Searching this many postings takes a millisecond or two.
 _SMALL = 500_000
-
-
-@dataclass(frozen=True)
-class Bags:
-    """The weighted terms of distinct bags, and in ``which`` the bag of each query."""
-
-    offsets: np.ndarray[Any, np.dtype[np.int64]]
-    terms: np.ndarray[Any, np.dtype[np.int64]]
-    weights: np.ndarray[Any, np.dtype[np.float64]]
-    which: np.ndarray[Any, np.dtype[np.int64]]
 
 
 class BagSearcher:
@@ -477,24 +448,24 @@ class BagSearcher:
         count = len(bags.offsets) - 1
         docs, scores = np.zeros((count, k), np.int32), np.zeros((count, k), np.float32)
         found = np.zeros(count, np.int64)
-        w = self.weights
-        kth = w.kth[min(size for size in KTH if size >= k)].raw
+        w, stamp = self.weights, self._stamps(2 * count)
+        arrays = (self.docs, w.impacts, w.block_max, w.ranges, w.bits, w.ranks)
+        lists = Lists(*(array.raw for array in arrays))
+        arrays = (self.offsets, w.block_offsets, w.term_max, w.kth[min(size for size in KTH if size >= k)])
+        terms = TermTables(*(array.raw for array in (*arrays, w.range_offsets, w.bit_offsets)))
 
-        stamp = self._stamps(2 * count)
-
-        def work(part: Any) -> None:
-            search_bags(
-                part, bags.offsets, bags.terms, bags.weights, k, self.offsets.raw, self.docs.raw,
-                w.impacts.raw, w.block_offsets.raw, w.block_max.raw, w.term_max.raw, kth, w.range_offsets.raw,
-                w.ranges.raw, w.bit_offsets.raw, w.bits.raw, w.ranks.raw, docs, scores, found, self._seen(), stamp,
-            )  # fmt: skip
+        def work(rows: Any) -> None:
+            search_bags(rows, bags, k, lists, terms, docs, scores, found, self._seen(), stamp)
 
         parts = np.array_split(np.arange(count), max(1, min(count, self._parts(bags))))
         if len(parts) == 1:
             work(parts[0])
         else:
             list(self._pool.map(work, parts))
-        return _spread(bags.which, docs, scores, found)
+        offsets = np.concatenate([[0], np.cumsum(found[bags.which])]).astype(np.int64)
+        all_docs, all_scores = np.empty(int(offsets[-1]), np.int32), np.empty(int(offsets[-1]), np.float32)
+        _copy_rows(bags.which, offsets, docs, scores, all_docs, all_scores)
+        return Hits(offsets, all_docs, all_scores)
 
     def _parts(self, bags: Bags) -> int:
         """The number of parts of a search. A small search has one part: it ends before other threads would start."""
@@ -520,13 +491,6 @@ def distinct_bags(offsets: Any, terms: Any, weights: Any) -> Bags:
     new = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     take = np.arange(int(new[-1])) - np.repeat(new[:-1], sizes) + np.repeat(offsets[chosen], sizes)
     return Bags(new, terms[take].astype(np.int64), weights[take], which)
-
-
-def _spread(which: Any, docs: Any, scores: Any, found: Any) -> Hits:
-    offsets = np.concatenate([[0], np.cumsum(found[which])]).astype(np.int64)
-    all_docs, all_scores = np.empty(int(offsets[-1]), np.int32), np.empty(int(offsets[-1]), np.float32)
-    _copy_rows(which, offsets, docs, scores, all_docs, all_scores)
-    return Hits(offsets, all_docs, all_scores)
 
 
 @compiled
