@@ -29,7 +29,7 @@ from askew.search import disk
 from askew.search import disk as blocks
 from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.build import build_index
-from askew.search.bm25.ranker import Bm25Ranker, Rm3, search_with_feedback
+from askew.search.bm25.ranker import Bm25Ranker, FeedbackRanker, Rm3
 from askew.search.disk import StoredTexts, check_index, keeping_texts
 
 _WARM_S, _LEAST_TURNS = 20.0, 8
@@ -69,7 +69,7 @@ def not_compared() -> Iterator[None]:
 
 def answer(ranker: Bm25Ranker, texts: StoredTexts, query: str) -> tuple[object, ...]:
     hits = ranker.search([query], 10)
-    again = search_with_feedback(ranker, [query], 10, Rm3(5, 10))
+    again = FeedbackRanker(ranker, Rm3(5, 10), "").search([query], 10)
     ids = ranker.doc_ids.take(pa.array(hits.docs)).to_pylist()
     found = [texts[doc] for doc in hits.docs.tolist()]
     return hits.docs.tolist(), hits.scores.tolist(), again.docs.tolist(), again.scores.tolist(), ids, found

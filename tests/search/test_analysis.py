@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 from askew.core.errors import UnknownName
 from askew.search import lucene
 from askew.search.bm25.analyze import Analyzer
-from askew.search.bm25.wordbreak import tokenize
 
 
 def tokens(text):
-    found = tokenize(pa.array([text], pa.large_string()))
-    return [found.words[i] for i in found.ids.tolist()]
+    words, ids, _ = Analyzer().split(pa.array([text], pa.large_string()))
+    return [words[i] for i in ids.tolist()]
 
 
 @pytest.mark.parametrize(
@@ -60,9 +59,8 @@ def test_an_unknown_analyzer_is_named_with_the_nearest():
 
 @given(st.lists(st.text(max_size=60), max_size=8))
 def test_a_batch_is_analysed_as_its_texts_one_by_one(texts):
-    found = tokenize(pa.array(texts, pa.large_string()))
-    words = [found.words[i] for i in found.ids.tolist()]
-    assert words == [word for text in texts for word in tokens(text)]
+    words, ids, _ = Analyzer().split(pa.array(texts, pa.large_string()))
+    assert [words[i] for i in ids.tolist()] == [word for text in texts for word in tokens(text)]
 
 
 def test_more_distinct_words_than_expected_make_the_table_grow():

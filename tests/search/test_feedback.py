@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from askew.core.errors import ConfigError
 from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.build import build_index
-from askew.search.bm25.ranker import Bm25Ranker, Rm3, Rocchio, expand, search_with_feedback
+from askew.search.bm25.ranker import Bm25Ranker, FeedbackRanker, Rm3, Rocchio, expand
 from askew.search.feedback import EXACT, SINGLE, best, is_common, mean_vector
 
 FILLER = [f"other{i} thing{i}" for i in range(40)]
@@ -120,13 +120,13 @@ def test_documents_without_a_usable_term_leave_rm3_the_share_of_the_query(tmp_pa
 
 def test_feedback_finds_what_the_query_alone_does_not(ranker):
     alone = ranker.search(["apple"], 10)
-    expanded = search_with_feedback(ranker, ["apple"], 10, Rm3(documents=2))
+    expanded = FeedbackRanker(ranker, Rm3(documents=2), "rm3").search(["apple"], 10)
     assert 2 not in alone.docs.tolist()
     assert 2 in expanded.docs.tolist()
 
 
 def test_all_weight_on_the_original_gives_the_order_of_the_original(ranker):
-    same = search_with_feedback(ranker, ["apple pear"], 10, Rm3(original=1.0))
+    same = FeedbackRanker(ranker, Rm3(original=1.0), "rm3").search(["apple pear"], 10)
     assert same.docs.tolist() == ranker.search(["apple pear"], 10).docs.tolist()
 
 

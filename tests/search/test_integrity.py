@@ -14,7 +14,7 @@ from askew.search import lucene
 from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.build import build_index
 from askew.search.bm25.index import Index
-from askew.search.bm25.ranker import Bm25Ranker, Rm3, search_with_feedback
+from askew.search.bm25.ranker import Bm25Ranker, FeedbackRanker, Rm3
 from askew.search.disk import (
     CheckedArray,
     StoredTexts,
@@ -59,7 +59,7 @@ def flip(path, byte, bit):
 def answers(folder, query):
     """All that a query gives: documents, scores, ids, those after feedback, the text of the best."""
     ranker = Bm25Ranker(folder, threads=1)
-    hits, again = ranker.search([query], 5), search_with_feedback(ranker, [query], 5, Rm3(3, 5))
+    hits, again = ranker.search([query], 5), FeedbackRanker(ranker, Rm3(3, 5), "").search([query], 5)
     texts = StoredTexts(folder, len(ranker.index))
     ids = ranker.doc_ids.take(pa.array(hits.docs)).to_pylist()
     return [hits.docs.tolist(), hits.scores.tolist(), again.docs.tolist(), again.scores.tolist(), ids,
@@ -160,8 +160,9 @@ def test_a_header_that_says_something_else_is_refused(tmp_path):
     folder = make(tmp_path / "i")
     path = folder / "header.json"
     path.write_text(path.read_text().replace('"filled": 120', '"filled": 124'))
-    with pytest.raises(StoreError, match="the header is damaged"):
+    with pytest.raises(StoreError) as caught:
         read_header(folder)
+    assert caught.value.code == "damaged-header"
 
 
 @pytest.mark.parametrize(("kind", "name"), [("f32", "vectors.f32"), ("i64", "offsets.i64")])

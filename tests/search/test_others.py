@@ -79,8 +79,9 @@ class TestDense:
         header = ranker.folder / "header.json"
         facts = json.loads(header.read_text())
         write_sealed(header, {**facts, "weights": "other@000"})
-        with pytest.raises(ConfigError, match="built with the model other@000"):
+        with pytest.raises(ConfigError) as caught:
             build("ranker", "dense", {"index": ranker.folder})
+        assert caught.value.code == "other-weights" and caught.value.values == {"built": "other@000"}
 
     def test_cut_vectors_are_refused(self, ranker):
         path = ranker.folder / "vectors.f32"
@@ -153,20 +154,21 @@ class TestCrossEncoder:
         assert by_index.docs.tolist() == by_hand.docs.tolist()
 
     def test_an_index_without_texts_is_refused(self, bm25, tmp_path, tiny_cross):
-        with pytest.raises(DataError, match="it has no texts"):
+        with pytest.raises(DataError) as caught:
             CrossEncoderRanker(bm25, index=tmp_path / "bm25", model=tiny_cross)
+        assert caught.value.code == "no-texts"
 
     @pytest.mark.parametrize("kind", ["cross", "sparse"])
     def test_an_encoder_without_a_trained_head_is_refused(self, kind):
         pytest.importorskip("sentence_transformers", reason="the extra 'neural' is not installed")
         from askew.models import MINILM, load_model
 
-        with pytest.raises(ConfigError, match="would rank at random"):
+        with pytest.raises(ConfigError, match="random"):
             load_model(kind, MINILM)
 
     def test_a_model_that_is_nowhere_is_one_line(self, bm25):
         pytest.importorskip("sentence_transformers", reason="the extra 'neural' is not installed")
-        with pytest.raises(ConfigError, match="cannot be loaded as a cross model") as caught:
+        with pytest.raises(ConfigError, match=r"no/such/folder.*cross") as caught:
             CrossEncoderRanker(bm25, texts=TOY_DOCS, model="./no/such/folder")
         assert "\n" not in str(caught.value)
 
@@ -232,8 +234,9 @@ class TestFusion:
             build("ranker", "fusion", {"rankers": [replay(self.a, "a"), replay(self.b, "b")], **wrong})
 
     def test_one_ranker_is_nothing_to_fuse(self):
-        with pytest.raises(ConfigError, match="two rankers or more"):
+        with pytest.raises(ConfigError) as caught:
             FusionRanker([replay(self.a)])
+        assert caught.value.code == "too-few-rankers"
 
     @given(st.permutations(range(3)))
     def test_the_order_of_the_rankers_does_not_matter(self, order):
@@ -262,8 +265,9 @@ def test_texts_come_back_by_ordinal_across_batches(tmp_path):
 
 def test_an_index_is_opened_only_by_its_own_ranker(tmp_path):
     made("bm25", tmp_path / "b")
-    with pytest.raises(ConfigError, match="made for the ranker 'bm25', not 'dense'"):
+    with pytest.raises(ConfigError, match="'dense'") as caught:
         build("ranker", "dense", {"index": tmp_path / "b"})
+    assert caught.value.code == "other-ranker" and caught.value.values == {"kind": "bm25"}
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,8 @@ def read_doc_ids(folder: Path) -> pa.Array:
 def new_folder(folder: Path) -> Path:
     """Create a folder for an index. A folder that already has an index is refused."""
     if (folder / "header.json").exists():
-        raise StoreError(f"index {folder}: it already has an index; give another folder or delete this one")
+        said = f"index {folder}: it already has an index; give another folder or delete this one"
+        raise StoreError(said, code="index-exists")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -265,11 +266,11 @@ def read_sealed(path: Path, what: str) -> dict[str, Any]:
         number, is_whole = header["format"], header["checksum"] == _checksum(header)
         dict(header["files"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise StoreError(f"{what}: the header is damaged; {remedy(path)}") from None
+        number, is_whole = FORMAT, False
     if number != FORMAT:
         raise StoreError(f"{what}: format {number}, this askew reads format {FORMAT}; {remedy(path)}")
     if not is_whole:
-        raise StoreError(f"{what}: the header is damaged; {remedy(path)}")
+        raise StoreError(f"{what}: the header is damaged; {remedy(path)}", code="damaged-header")
     return dict(header)
 
 
@@ -290,7 +291,9 @@ def open_header(folder: Path, kind: str, lazily: Collection[str] = ()) -> dict[s
     header = read_header(folder)
     if header["kind"] != kind:
         raise ConfigError(
-            f"index {folder}: made for the ranker {header['kind']!r}, not {kind!r}; build an index for {kind!r}"
+            f"index {folder}: made for the ranker {header['kind']!r}, not {kind!r}; build an index for {kind!r}",
+            code="other-ranker",
+            kind=header["kind"],
         )
     check_files(folder, header, lazily)
     return header
@@ -308,7 +311,7 @@ def refuse_repeats(doc_ids: pa.Array) -> None:
     if pc.count_distinct(doc_ids).as_py() < len(doc_ids):
         counts = pc.value_counts(doc_ids)
         twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"].as_py()
-        raise DataError(f"documents: the document id {twice!r} occurs more than once")
+        raise DataError(f"documents: the document id {twice!r} occurs more than once", code="repeated-id", id=twice)
 
 
 def batches_of(documents: Iterable[pa.Table], ids: list[pa.Array]) -> Iterator[list[str]]:
@@ -379,7 +382,8 @@ class StoredTexts:
     def __init__(self, folder: Path | str, documents: int) -> None:
         self._path = path = Path(folder) / TEXTS
         if not path.exists():
-            raise DataError(f"index {folder}: it has no texts of documents; build the index again with texts")
+            said = f"index {folder}: it has no texts of documents; build the index again with texts"
+            raise DataError(said, code="no-texts")
         known = _known_texts(path)
         if not is_lazy(known):
             check_file(path, known)

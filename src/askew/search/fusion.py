@@ -83,7 +83,7 @@ class FusionRanker:
         depth: Count = 1000,
     ) -> None:
         if len(rankers) < 2:
-            raise ConfigError(f"fusion: expected two rankers or more, found {len(rankers)}")
+            raise ConfigError(f"fusion: expected two rankers or more, found {len(rankers)}", code="too-few-rankers")
         self._weights = list(weights) if weights is not None else [1.0] * len(rankers)
         if len(self._weights) != len(rankers) or min(self._weights) < 0:
             raise ConfigError(f"fusion: expected {len(rankers)} weights, each 0 or more, found {self._weights}")

@@ -41,17 +41,6 @@ def read_targets(given: str | Mapping[str, float], names: Sequence[str]) -> Floa
     return np.array([shares[name] for name in names])
 
 
-def even_targets(offsets: Ints, groups: Ints, names: int, neutral: int = 0) -> Floats:
-    """Return the targets of each list: its own share of neutral documents, and the remaining share divided evenly."""
-    lists = len(offsets) - 1
-    row = np.repeat(np.arange(lists), np.diff(offsets))
-    count = np.bincount(row, weights=(groups == neutral).astype(np.float64), minlength=lists)
-    share = count / np.maximum(np.diff(offsets), 1)
-    targets = np.repeat(((1.0 - share) / max(names - 1, 1))[:, None], names, axis=1)
-    targets[:, neutral] = share
-    return targets
-
-
 def fair_order(offsets: Ints, scores: npt.ArrayLike, groups: Ints, targets: Floats, k: int | None = None) -> Ints:
     """Return the positions of each list's documents in their new order, list after list.
 
@@ -65,7 +54,8 @@ def fair_order(offsets: Ints, scores: npt.ArrayLike, groups: Ints, targets: Floa
     if len(groups) != len(values) or int(offsets[-1]) != len(values):
         raise DataError(f"fair order: expected a group for each of {len(values)} documents, found {len(groups)} groups")
     if len(groups) and not 0 <= int(groups.min()) <= int(groups.max()) < shares.shape[1]:
-        raise DataError(f"fair order: expected group numbers from 0 to {shares.shape[1] - 1}, found {groups.max()}")
+        said = f"fair order: expected group numbers from 0 to {shares.shape[1] - 1}, found {groups.max()}"
+        raise DataError(said, code="unknown-group", most=shares.shape[1] - 1, found=int(groups.max()))
     row = np.repeat(np.arange(lists), np.diff(offsets))
     within = np.argsort(-values, kind="stable")
     by_score = within[np.argsort(row[within], kind="stable")]
@@ -143,14 +133,6 @@ def document_groups(counts: npt.NDArray[np.int32]) -> Ints:
     return np.where((most > 0) & alone, counts.argmax(axis=1) + 1, NEUTRAL).astype(np.int64)
 
 
-def own_shares(offsets: Ints, groups: Ints, names: int) -> Floats:
-    """The share of each group in each list, one row for each list."""
-    lists = len(offsets) - 1
-    row = np.repeat(np.arange(lists), np.diff(offsets))
-    counted = np.bincount(row * names + groups, minlength=lists * names).reshape(lists, names)
-    return np.asarray(counted / np.maximum(np.diff(offsets), 1)[:, None], np.float64)
-
-
 class _ByShares:
     """Base of the methods with target shares: the targets, and how far lists are moved toward them."""
 
@@ -162,15 +144,17 @@ class _ByShares:
     def _wanted(self, task: MitigationTask) -> tuple[Ints, Floats]:
         """The group of each entry, and the target shares of each list."""
         if len(task.groups) < 2:
-            raise ConfigError(
-                f"method {self._name}: expected two groups or more, found {', '.join(task.groups)}; name "
-                "the groups with groups="
-            )
+            said = f"expected two groups or more, found {', '.join(task.groups)}; name the groups with groups="
+            raise ConfigError(f"method {self._name}: {said}", code="too-few-groups", groups=task.groups)
         names = (NO_GROUP, *task.groups)
-        groups = document_groups(task.counts)[task.first.docs]
-        given, offsets = read_targets(self._targets, names), np.asarray(task.first.offsets, np.int64)
-        targets = even_targets(offsets, groups, len(names), NEUTRAL) if given is None else np.atleast_2d(given)
-        own = own_shares(offsets, groups, len(names))
+        groups, lists = document_groups(task.counts)[task.first.docs], len(task.first)
+        counted = np.bincount(task.first.rows() * len(names) + groups, minlength=lists * len(names))
+        own = counted.reshape(lists, len(names)) / np.maximum(np.diff(task.first.offsets), 1)[:, None]
+        targets = read_targets(self._targets, names)
+        if targets is None:
+            # Each list keeps its share of documents without a group; the groups share the rest evenly.
+            targets = np.repeat((1.0 - own[:, :1]) / len(task.groups), len(names), axis=1)
+            targets[:, NEUTRAL] = own[:, NEUTRAL]
         return groups, (1 - self._strength) * own + self._strength * targets
 
 

@@ -59,7 +59,9 @@ class _Encoded:
         if weights != self.header["weights"]:
             raise ConfigError(
                 f"index {index}: the index was built with the model {self.header['weights']}, but the installed model "
-                f"is {weights}; build the index again"
+                f"is {weights}; build the index again",
+                code="other-weights",
+                built=self.header["weights"],
             )
         self.id = f"{ranker}-{one_word(weights)}"
 

@@ -114,8 +114,9 @@ def test_what_is_no_document_is_refused(wrong):
 
 @pytest.mark.parametrize("wrong", [None, "d1", {"d1": 1.0}, 5])
 def test_what_is_no_list_of_documents_is_refused(wrong):
-    with pytest.raises(EngineError, match="expected a list of documents"):
+    with pytest.raises(EngineError) as caught:
         callable_ranker(lambda query, k: wrong).search(["a"], 3)
+    assert caught.value.code == "no-list" and caught.value.values["kind"] == type(wrong).__name__
 
 
 def test_a_function_is_found_by_its_module():

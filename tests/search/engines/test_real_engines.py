@@ -64,8 +64,9 @@ def test_the_demo_is_built_through_a_real_engine_that_stops_in_the_middle(kind, 
         patience = {"attempts": 2, "backoff_s": 0.01, "concurrency": 2}
         settings = {"retrieve": {**own, **patience, "k": 20}, "reformulate.0": {"count": 3}}
         sent = count_requests(monkeypatch, 30, server.stop)
-        with pytest.raises(DataError, match=r"check that the engine runs; .* queries were answered") as caught:
+        with pytest.raises(DataError) as caught:
             askew.build("demo", settings=settings, store=tmp_path / "s")
+        assert caught.value.code == "no-connection" and caught.value.values["answered"] >= 30
         assert "\n" not in str(caught.value)
         answered = [query for query, was_answered in sent if was_answered]
         assert len(answered) >= 30
@@ -73,7 +74,7 @@ def test_the_demo_is_built_through_a_real_engine_that_stops_in_the_middle(kind, 
         before = len(sent)
         pairs = askew.build("demo", settings=settings, store=tmp_path / "s")
         again = [query for query, _ in sent[before:]]
-        assert not set(again) & set(answered), "no query is sent twice"
+        assert not set(again) & set(answered)
         assert len(set(again) | set(answered)) == pairs.table("kept")["text"].n_unique()
         assert pairs.summary is not None
         whole = askew.build("demo", settings={**settings, "retrieve": {**settings["retrieve"], "cache": "off"}},

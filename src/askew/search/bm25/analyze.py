@@ -18,7 +18,7 @@ from askew.core import text as porter
 from askew.core.compiled import compiled
 from askew.core.errors import UnknownName
 from askew.core.plugins import load, names
-from askew.search.bm25.wordbreak import read_tokens, tokenize
+from askew.search.bm25.wordbreak import read_tokens
 from askew.search.bm25.wordtable import WordTable, bytes_of
 
 # Porter's stemmer, compiled, for many words at once. It gives the stems of ``askew.core.text``, which explains it.
@@ -263,7 +263,7 @@ class Analyzer:
                 raise UnknownName("analyzer", name, analyzer_names())
             function = load("analyzer", name)
         self.name, self.function = name, function
-        self.to_terms: Chain = _as_they_are if function is not None else _CHAINS[name]
+        self.to_terms: Chain = list if function is not None else _CHAINS[name]
 
     def vocabulary(self) -> TermVocabulary:
         """An empty vocabulary for this analyzer."""
@@ -272,8 +272,9 @@ class Analyzer:
     def split(self, texts: pa.Array) -> tuple[list[str], Ints, Ints]:
         """The distinct words, the word numbers of all tokens, and the number of tokens per text. It is thread-safe."""
         if self.function is None:
-            found = tokenize(texts)
-            return found.words, found.ids, found.counts
+            table = WordTable()
+            ids, counts = read_tokens(texts, table)
+            return table.words(), ids, counts
         numbers: dict[str, int] = {}
         lists = [[numbers.setdefault(t, len(numbers)) for t in self.function(text)] for text in texts.to_pylist()]
         flat = np.array([number for one in lists for number in one], np.int32)
@@ -309,20 +310,17 @@ class TermReader:
         """The terms of a batch of texts (a large_string array)."""
         if self._analyzer.function is not None:
             words, ids, counts = self._analyzer.split(texts)
-            terms, sizes = _keep_terms(self._vocabulary.number(words), ids, counts)
-            return Analyzed(terms, sizes, counts)
-        before = self._table.known
-        ids, counts = read_tokens(texts, self._table)
-        self._learn(before)
-        terms, sizes = _keep_terms(self._terms, ids, counts)
+            numbers = self._vocabulary.number(words)
+        else:
+            first = self._table.known
+            ids, counts = read_tokens(texts, self._table)
+            known = self._table.known
+            if known > len(self._terms):
+                self._terms = np.concatenate([self._terms[:first], np.empty(2 * known - first, np.int32)])
+            self._terms[first:known] = self._vocabulary.number(self._table.words(first))
+            numbers = self._terms
+        terms, sizes = _keep_terms(numbers, ids, counts)
         return Analyzed(terms, sizes, counts)
-
-    def _learn(self, first: int) -> None:
-        """Look up the terms of all words from number ``first`` on."""
-        known = self._table.known
-        if known > len(self._terms):
-            self._terms = np.concatenate([self._terms[:first], np.empty(2 * known - first, np.int32)])
-        self._terms[first:known] = self._vocabulary.number(self._table.words(first))
 
 
 @compiled
@@ -338,10 +336,6 @@ def _keep_terms(terms: Any, ids: Any, counts: Any) -> Any:
         at += counts[doc]
         sizes[doc] = used - before
     return kept[:used].copy(), sizes
-
-
-def _as_they_are(words: Sequence[str]) -> Sequence[str | None]:
-    return words
 
 
 def _english(words: Sequence[str]) -> Sequence[str | None]:

@@ -68,7 +68,8 @@ def merge_shards(shards: Sequence[Path | str], out: Path | str, threads: int | N
 def _whole_folder(out: Path) -> Iterator[Path]:
     """A temporary folder that is renamed to ``out`` on success and deleted on failure."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise StoreError(f"index {out}: expected a new or an empty folder, found files there; give another folder")
+        said = f"index {out}: expected a new or an empty folder, found files there; give another folder"
+        raise StoreError(said, code="not-empty")
     made = out.parent / f"{HALF_WRITTEN}{secrets.token_hex(4)}-{out.name}"
     made.mkdir(parents=True)
     try:
@@ -85,7 +86,8 @@ def write_merged(folders: Sequence[Path], out: Path, threads: int) -> None:
         has_texts = [TEXTS in shard.header["files"] for shard in shards]
         if any(has_texts) and not all(has_texts):
             odd = shards[has_texts.index(False)].folder
-            raise ConfigError(f"index {odd}: it has no texts, but other shards have texts; index all shards with texts")
+            said = f"index {odd}: it has no texts, but other shards have texts; index all shards with texts"
+            raise ConfigError(said, code="no-texts", shard=odd.name)
         doc_ids = pa.concat_arrays([shard.doc_ids for shard in shards])
         refuse_repeats(doc_ids)
         terms = pc.unique(pa.concat_arrays([shard.terms for shard in shards]))
@@ -132,7 +134,7 @@ class _Shard:
 def _open(folders: Sequence[Path], pool: ThreadPoolExecutor) -> list[_Shard]:
     """Open shards, verify every byte of them, and check that they can be merged."""
     if not folders:
-        raise ConfigError("shards: expected at least one index, found none")
+        raise ConfigError("shards: expected at least one index, found none", code="no-shards")
     headers = [read_header(folder) for folder in folders]
     for folder, header in zip(folders, headers, strict=True):
         if header["kind"] != KIND:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,7 +51,11 @@ class Bm25Ranker:
             model = MODELS[model]
         self.model, self.id, self.doc_ids = model, model.id, self.index.doc_ids
         self.weights = self.index.weights(model)
-        self.analyzer = _same_analyzer(analyzer, self.index.header["analyzer"])
+        name = self.index.header["analyzer"]
+        self.analyzer = analyzer or Analyzer(name)
+        if (own := self.analyzer.name) != name:
+            said = f"analyzer: expected {name!r}, with which the index was built, found {own!r}; use {name!r}"
+            raise ConfigError(said)
         self._searcher = BagSearcher(self.index.offsets, self.index.docs, self.weights, len(self.index), threads)
         self.threads = self._searcher.threads
 
@@ -78,7 +82,9 @@ class Bm25Ranker:
     def bags(self, texts: pa.Array) -> Bags:
         """Analyze queries. Terms that no document has are left out, and equal queries are merged."""
         words, ids, counts = self.analyzer.split(texts)
-        known = self._numbers(words)
+        of_words = self.analyzer.to_terms(words)
+        known = self.index.term_numbers([term or "" for term in of_words])
+        known[[term is None for term in of_words]] = -1
         terms = known[ids] if len(words) else np.zeros(0, np.int64)
         query = np.repeat(np.arange(len(counts)), counts)
         query, terms = query[terms >= 0], terms[terms >= 0]
@@ -90,23 +96,6 @@ class Bm25Ranker:
         weights = np.diff(np.append(starts, len(terms))).astype(np.float64)
         sizes = np.bincount(query[starts], minlength=len(counts))
         return distinct_bags(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), terms[starts], weights)
-
-    def _numbers(self, words: list[str]) -> Any:
-        terms = self.analyzer.to_terms(words)
-        numbers = self.index.term_numbers([term or "" for term in terms])
-        numbers[[term is None for term in terms]] = -1
-        return numbers
-
-
-def _same_analyzer(given: Analyzer | None, name: str) -> Analyzer:
-    """The analyzer of the index: queries must be analyzed in the same way as documents."""
-    if given is None:
-        return Analyzer(name)
-    if given.name != name:
-        raise ConfigError(
-            f"analyzer: expected {name!r}, with which the index was built, found {given.name!r}; use {name!r}"
-        )
-    return given
 
 
 # Pseudo-relevance feedback as Anserini does it: RM3 and Rocchio.
@@ -182,11 +171,6 @@ def expand(ranker: Bm25Ranker, texts: Sequence[str], method: Rm3 | Rocchio) -> l
     return expanded
 
 
-def search_with_feedback(ranker: Bm25Ranker, texts: Sequence[str], k: int, method: Rm3 | Rocchio) -> Hits:
-    """Search, expand, search again."""
-    return ranker.search_weighted(expand(ranker, texts, method), k)
-
-
 def _usable_terms(ranker: Bm25Ranker, doc: int) -> Weights:
     """The terms of a document that are allowed for feedback, with their frequencies."""
     index = ranker.index
@@ -212,19 +196,23 @@ def make_index(
 
 
 def bm25(
-    index: Path | str, k1: NotNegative = 0.9, b: Share = 0.4, lengths: Lengths = "lucene", threads: Count | None = None
+    index: Path | str,
+    k1: NotNegative = Bm25.k1,
+    b: Share = Bm25.b,
+    lengths: Lengths = Bm25.lengths,
+    threads: Count | None = None,
 ) -> Bm25Ranker:
     """BM25 as Lucene computes it, with Anserini's k1 and b; exact and fast."""
     return Bm25Ranker(index, Bm25(k1, b, lengths), threads)
 
 
-def bm25_msmarco(index: Path | str, lengths: Lengths = "lucene", threads: Count | None = None) -> Bm25Ranker:
+def bm25_msmarco(index: Path | str, lengths: Lengths = Bm25.lengths, threads: Count | None = None) -> Bm25Ranker:
     """BM25 with k1 and b tuned on MS MARCO passages (0.82, 0.68)."""
-    return Bm25Ranker(index, Bm25(0.82, 0.68, lengths), threads)
+    return Bm25Ranker(index, replace(MODELS["bm25-msmarco"], lengths=lengths), threads)
 
 
 def qld(
-    index: Path | str, mu: Positive = 1000.0, lengths: Lengths = "lucene", threads: Count | None = None
+    index: Path | str, mu: Positive = Qld.mu, lengths: Lengths = Bm25.lengths, threads: Count | None = None
 ) -> Bm25Ranker:
     """Query likelihood with Dirichlet smoothing, on the postings of BM25."""
     return Bm25Ranker(index, Qld(mu, lengths), threads)
@@ -241,12 +229,12 @@ class FeedbackRanker:
 
     def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
         """The k best documents of each text after feedback."""
-        return search_with_feedback(self.base, query_texts(texts), k, self.method)
+        return self.base.search_weighted(expand(self.base, query_texts(texts), self.method), k)
 
 
 def rm3(
-    index: Path | str, documents: Documents = 10, terms: Count = 10, original: Share = 0.5,
-    k1: NotNegative = 0.9, b: Share = 0.4, threads: Count | None = None,
+    index: Path | str, documents: Documents = Rm3.documents, terms: Count = Rm3.terms, original: Share = Rm3.original,
+    k1: NotNegative = Bm25.k1, b: Share = Bm25.b, threads: Count | None = None,
 ) -> FeedbackRanker:  # fmt: skip
     """BM25 with RM3 feedback and Anserini's default settings."""
     name = f"rm3-{documents}-{terms}-{original:g}"
@@ -254,8 +242,9 @@ def rm3(
 
 
 def rocchio(
-    index: Path | str, documents: Documents = 10, terms: Count = 10, alpha: NotNegative = 1.0,
-    beta: NotNegative = 0.75, k1: NotNegative = 0.9, b: Share = 0.4, threads: Count | None = None,
+    index: Path | str, documents: Documents = Rocchio.documents, terms: Count = Rocchio.terms,
+    alpha: NotNegative = Rocchio.alpha, beta: NotNegative = Rocchio.beta, k1: NotNegative = Bm25.k1, b: Share = Bm25.b,
+    threads: Count | None = None,
 ) -> FeedbackRanker:  # fmt: skip
     """BM25 with Rocchio feedback and Anserini's default settings."""
     name = f"rocchio-{documents}-{terms}-{alpha:g}-{beta:g}"

@@ -6,7 +6,6 @@ A batch of documents becomes word numbers: each token is looked up in a table of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -60,22 +59,6 @@ def lower_table() -> np.ndarray[Any, np.dtype[np.int32]]:
             table[point] = ord(lowered)
     table[0x130] = ord("i")
     return table
-
-
-@dataclass(frozen=True)
-class TokenBatch:
-    """The tokens of a batch are ``words[ids]`` in order; document i has ``counts[i]`` of them."""
-
-    words: list[str]
-    ids: np.ndarray[Any, np.dtype[np.int32]]
-    counts: np.ndarray[Any, np.dtype[np.int32]]
-
-
-def tokenize(texts: pa.Array) -> TokenBatch:
-    """All tokens of a batch of texts (a large_string array)."""
-    table = WordTable()
-    ids, counts = read_tokens(texts, table)
-    return TokenBatch(table.words(), ids, counts)
 
 
 def read_tokens(texts: pa.Array, table: WordTable) -> tuple[Any, Any]:

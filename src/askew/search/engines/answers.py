@@ -18,6 +18,7 @@ import threading
 import weakref
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,8 @@ class AnswerFile:
     def write(self, answers: Mapping[bytes, Sequence[Found]]) -> None:
         """Write answers to the file and commit them. A text that occurs in several answers is stored once."""
         every = {one.text for answer in answers.values() for one in answer if one.text is not None}
-        texts = {text: self._text_key(text) for text in every}
+        hashed = partial(hashlib.blake2b, key=self._opened[1], digest_size=16)
+        texts = {text: hashed(text.encode("utf-8", "surrogatepass")).digest() for text in every}
         new = {text: key for text, key in texts.items() if key not in self._written}
         rows = {
             key: [(one.doc_id, one.score, None if one.text is None else texts[one.text].hex()) for one in answer]
@@ -78,9 +80,6 @@ class AnswerFile:
                 packed = [(key, self._pack(key, value)) for key, value in values.items()]
                 file.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", packed)
         self._written.update(new.values())
-
-    def _text_key(self, text: str) -> bytes:
-        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=self._opened[1], digest_size=16).digest()
 
     def _rows(self, table: str, keys: Collection[bytes]) -> dict[bytes, Any]:
         """The values of these keys in a table, without damaged ones."""
@@ -182,7 +181,8 @@ class AnswerFile:
             raise StoreError(f"cache= {self.path}: this version of askew cannot read its format; name another file")
         if (facts["encrypted"] == b"1") != bool(self._secret):
             is_so, do = ("not encrypted", "leave out") if self._secret else ("encrypted", "give")
-            raise ConfigError(f"cache= {self.path}: the cache is {is_so}; {do} cache_key_env= or cache_key_file=")
+            said = f"cache= {self.path}: the cache is {is_so}; {do} cache_key_env= or cache_key_file="
+            raise ConfigError(said, code=is_so.replace(" ", "-"))
         if not self._secret:
             return facts["salt"], None
         lookup, cipher = _derived(self._secret, facts["salt"])
@@ -191,12 +191,14 @@ class AnswerFile:
             with file:
                 file.execute("INSERT OR IGNORE INTO about VALUES ('check', ?)", (check,))
         elif not secrets.compare_digest(facts["check"], check):
-            raise ConfigError(f"cache= {self.path}: encrypted with another secret; give it, or delete the file")
+            said = f"cache= {self.path}: encrypted with another secret; give it, or delete the file"
+            raise ConfigError(said, code="other-secret")
         return lookup, cipher
 
     def _unusable(self, error: Exception) -> StoreError:
         why = getattr(error, "strerror", None) or type(error).__name__
-        return StoreError(f"cache= {self.path}: the file cannot be used ({why}); delete it, or name another file")
+        said = f"cache= {self.path}: the file cannot be used ({why}); delete it, or name another file"
+        return StoreError(said, code="unusable", kind=type(error).__name__)
 
 
 def _derived(source: SecretSource, salt: bytes) -> tuple[bytes, AESGCM]:

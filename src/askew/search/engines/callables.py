@@ -50,7 +50,8 @@ class CallableEngine:
         for query in queries:
             documents = self._call(query, k)
             if isinstance(documents, str | bytes | Mapping) or not hasattr(documents, "__iter__"):
-                raise EngineError(f"{self.id}: expected a list of documents, found {type(documents).__name__}")
+                kind = type(documents).__name__
+                raise EngineError(f"{self.id}: expected a list of documents, found {kind}", code="no-list", kind=kind)
             answers.append([as_found(document, self._field, self.id) for document in documents][:k])
         return answers
 

@@ -237,8 +237,10 @@ class Wire:
         if isinstance(error, http.client.HTTPException) and not isinstance(error, ConnectionError):
             return EngineError(f"{self.origin}: not an HTTP reply ({type(error).__name__})", transient=True)
         why = getattr(error, "strerror", None) or type(error).__name__
-        who = "engine runs" if self._proxy() is None else "proxy of the environment and the engine run"
-        return EngineError(f"{self.origin}: no connection ({why}); check that the {who}", transient=True)
+        proxy = self._proxy()
+        who = "engine runs" if proxy is None else "proxy of the environment and the engine run"
+        said = f"{self.origin}: no connection ({why}); check that the {who}"
+        return EngineError(said, transient=True, code="no-connection", proxy=proxy is not None)
 
 
 def read_json(reply: Reply, origin: str) -> Any:
@@ -265,7 +267,7 @@ def status_error(origin: str, status: int, headers: Mapping[str, str], has_secre
         advice = "there is nothing at this path; check url= and the name of the index"
     else:
         advice = "the engine refused the query; if it refuses all queries, check the settings"
-    return EngineError(f"{said}: {advice}")
+    return EngineError(f"{said}: {advice}", code="refused", status=status)
 
 
 def parse_url(url: str, schemes: Collection[str]) -> SplitResult | None:
