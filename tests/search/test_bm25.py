@@ -41,7 +41,7 @@ def exhaustive(index, weights, terms, k):
     seen = np.zeros(len(index), bool)
     for term, weight in terms:
         part = slice(index.offsets[term], index.offsets[term + 1])
-        totals[index.docs[part]] += weight * weights.impacts[part].astype(np.float64)
+        totals[index.docs[part]] += weight * weights.arrays["impacts"][part].astype(np.float64)
         seen[index.docs[part]] = True
     scores = totals.astype(np.float32)
     order = np.lexsort((np.arange(len(index)), -scores))
@@ -166,7 +166,7 @@ def test_weights_are_there_whole_or_not_at_all(tmp_path, monkeypatch):
     assert not list(index.folder.glob(".writing-*"))
     folder.mkdir()
     (folder / "impacts.f32").write_bytes(b"half")
-    assert len(index.weights(Bm25()).impacts) == len(index.docs)
+    assert len(index.weights(Bm25()).arrays["impacts"]) == len(index.docs)
 
 
 def test_two_that_make_the_same_weights_at_once_both_have_them(tmp_path, monkeypatch):
@@ -181,7 +181,7 @@ def test_two_that_make_the_same_weights_at_once_both_have_them(tmp_path, monkeyp
         assert folder.exists()
 
     monkeypatch.setattr(bounds, "_write", slowly)
-    assert len(index.weights(Bm25()).impacts) == len(index.docs)
+    assert len(index.weights(Bm25()).arrays["impacts"]) == len(index.docs)
     assert not list(index.folder.glob(".writing-*"))
 
 

@@ -22,7 +22,7 @@ def exhaustive(ranker, query, k):
     index, totals = ranker.index, np.zeros(len(ranker.index))
     for term in index.term_numbers(query.split()).tolist():
         part = slice(index.offsets[term], index.offsets[term + 1])
-        totals[index.docs[part]] += ranker.weights.impacts[part].astype(np.float64)
+        totals[index.docs[part]] += ranker.weights.arrays["impacts"][part].astype(np.float64)
     scores = totals.astype(np.float32)
     order = np.lexsort((np.arange(len(index)), -scores))[:k]
     return order[scores[order] > 0].tolist()

@@ -172,7 +172,7 @@ def test_an_array_is_compared_however_it_is_read(tmp_path, lazily, kind, name):
     values.tofile(tmp_path / name)
     known = describe_file(tmp_path / name)
     flip(tmp_path / name, 390 * values.itemsize, 1)
-    read = CheckedArray(tmp_path / name, dtype, known)
+    read = CheckedArray(tmp_path / name, known)
     assert read[3:9].tolist() == [3, 4, 5, 6, 7, 8]
     assert read[np.array([5, 1])].tolist() == [5, 1]
     assert read[7] == 7
@@ -190,7 +190,7 @@ def test_rows_of_vectors_are_compared_by_row(tmp_path, lazily):
     values.tofile(tmp_path / "tokens.bin")
     known = describe_file(tmp_path / "tokens.bin")
     flip(tmp_path / "tokens.bin", 2 * 395, 0)
-    read = CheckedArray(tmp_path / "tokens.bin", np.float16, known, width=8)
+    read = CheckedArray(tmp_path / "tokens.bin", known, np.float16, width=8)
     assert read[1:3].tolist() == values.reshape(-1, 8)[1:3].tolist()
     with pytest.raises(StoreError, match="damaged between"):
         read[49:50]

@@ -157,15 +157,22 @@ class BlockChecker:
         self.complete = bool(self._compared.all())
 
 
+def dtype_of(name: str) -> Any:
+    """The number type of a file, from the ending of its name: ``offsets.i64``."""
+    ending = name.rpartition(".")[2]
+    return np.dtype(f"{ending[0]}{int(ending[1:]) // 8}")
+
+
 class CheckedArray:
     """A memory-mapped array that checks its blocks before it returns elements.
 
     ``raw`` is the unchecked array for compiled loops; call ``check`` for the ranges that they read first. With
-    ``width``, the array has rows of that many numbers.
+    ``width``, the array has rows of that many numbers. By default the ending of the name says the ``dtype``.
     """
 
-    def __init__(self, path: Path, dtype: Any, known: Known, width: int | None = None) -> None:
+    def __init__(self, path: Path, known: Known, dtype: Any = None, width: int | None = None) -> None:
         check_size(path, known)
+        dtype = dtype_of(path.name) if dtype is None else dtype
         flat: Any = np.memmap(path, dtype, "r").view(np.ndarray) if known["size"] else np.zeros(0, dtype)
         self.raw: Any = flat if width is None else flat.reshape(-1, width)
         self._row = flat.itemsize * (width or 1)

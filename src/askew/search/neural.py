@@ -9,7 +9,7 @@ the prompts of the model are used; ``query_prompt`` and ``doc_prompt`` replace t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +24,7 @@ from askew.core.plugins import Count, OneOf
 from askew.core.protocols import RankerPlugin
 from askew.core.ranking import Hits
 from askew.models import MINILM, halving, identify, load_model
-from askew.search.bm25.postings import read_weights, write_weights
+from askew.search.bm25.postings import Weights, write_weights
 from askew.search.bm25.search import MOST, BagSearcher, distinct_bags
 from askew.search.common import TopK, check_k, join_hits, one_word, query_texts, ranked
 from askew.search.disk import (
@@ -65,8 +65,8 @@ class _Encoded:
             )
         self.id = f"{ranker}-{one_word(weights)}"
 
-    def _array(self, name: str, dtype: Any, width: int | None = None) -> CheckedArray:
-        return CheckedArray(self.folder / name, dtype, self.header["files"].get(name, {}), width)
+    def _array(self, name: str, width: int | None = None, dtype: Any = None) -> CheckedArray:
+        return CheckedArray(self.folder / name, self.header["files"].get(name, {}), dtype, width)
 
 
 # A cross-encoder reads a query and a document together. It is too slow for a collection, so it reranks other results.
@@ -179,7 +179,7 @@ class LateInteractionRanker(_Encoded):
     ) -> None:
         super().__init__(index, "lateinteraction", "multivector", [_TOKENS], device)
         self._offsets = np.fromfile(self.folder / _TOKEN_OFFSETS, np.int64)
-        self._tokens = self._array(_TOKENS, np.dtype(self.header["precision"]), max(self.header["width"], 1))
+        self._tokens = self._array(_TOKENS, max(self.header["width"], 1), np.dtype(self.header["precision"]))
         self._mean = str(self._encoder.similarity_fn_name) == "meanmaxsim"
         self._first, self._depth, self._batch = first, depth, batch_size
         self._places = None if first is None else places_of(first.doc_ids, self.doc_ids, f"index {index}")
@@ -191,7 +191,11 @@ class LateInteractionRanker(_Encoded):
         queries = query_texts(texts)
         vectors = _encode_tokens(self._encoder, "query", queries, self._batch)
         if self._first is None or self._places is None:
-            return self._search_all(vectors, k)
+            best, documents = TopK(len(vectors), k), len(self.doc_ids)
+            for first in range(0, documents if vectors else 0, _TOKEN_BLOCK):
+                last = min(first + _TOKEN_BLOCK, documents)
+                best.offer(np.stack([self._score(query, first, last) for query in vectors]), first)
+            return best.hits()
         found = self._first.search(queries, max(k, self._depth))
         places, rows = self._places[found.docs], found.rows()
         scores = np.zeros(len(places), np.float32)
@@ -199,14 +203,6 @@ class LateInteractionRanker(_Encoded):
             part = slice(int(found.offsets[i]), int(found.offsets[i + 1]))
             scores[part] = [self._score(query, int(doc), int(doc) + 1)[0] for doc in places[part]]
         return ranked(rows, places, scores, len(queries), k)
-
-    def _search_all(self, vectors: list[Any], k: int) -> Hits:
-        best = TopK(len(vectors), k)
-        documents = len(self.doc_ids)
-        for first in range(0, documents if vectors else 0, _TOKEN_BLOCK):
-            last = min(first + _TOKEN_BLOCK, documents)
-            best.offer(np.stack([self._score(query, first, last) for query in vectors]), first)
-        return best.hits()
 
     def _score(self, query: Any, first: int, last: int) -> Any:
         """MaxSim of a query with the documents from ``first`` up to ``last``. A document without tokens scores zero."""
@@ -230,7 +226,7 @@ def _encode_tokens(encoder: Any, side: str, texts: list[str], batch_size: int) -
 # Learned sparse retrieval: SPLADE and similar models of sentence-transformers' SparseEncoder, on askew's postings.
 
 _WEIGHTS = "weights-model"
-_ARRAYS = {"offsets.i64": np.int64, "docs.i32": np.int32}
+_ARRAYS = ("offsets.i64", "docs.i32")
 
 
 def make_sparse_index(
@@ -246,10 +242,10 @@ def make_sparse_index(
     new_folder(folder)
     encoder = load_model("sparse", model, revision, device)
     ids: list[pa.Array] = []
-    parts, count = list(_encode_sparse(encoder, "document", [], batch_size, most_terms)), 0
+    parts, count = [_encode_sparse(encoder, "document", [], batch_size, most_terms)], 0
     for texts in batches_of(documents, ids):
-        for rows, terms, weights in _encode_sparse(encoder, "document", texts, batch_size, most_terms):
-            parts.append((rows + count, terms, weights))
+        rows, terms, weights = _encode_sparse(encoder, "document", texts, batch_size, most_terms)
+        parts.append((rows + count, terms, weights))
         count += len(texts)
     docs, terms, impacts = (np.concatenate([part[i] for part in parts]) for i in range(3))
     order = np.lexsort((docs, terms))
@@ -278,27 +274,24 @@ class SparseRanker(_Encoded):
         device: str | None = None,
     ) -> None:
         super().__init__(index, "sparse", "sparse", _ARRAYS, device)
-        offsets, docs = (self._array(name, dtype) for name, dtype in _ARRAYS.items())
-        self._searcher = BagSearcher(offsets, docs, read_weights(self.folder / _WEIGHTS), len(self.doc_ids), threads)
+        offsets, docs = map(self._array, _ARRAYS)
+        self._searcher = BagSearcher(offsets, docs, Weights(self.folder / _WEIGHTS), len(self.doc_ids), threads)
         self._batch, self._most = batch_size, most_terms
 
     def search(self, texts: Sequence[str] | pa.Array, k: int = 10) -> Hits:
         """The k best documents of each text."""
         queries = query_texts(texts)
-        parts = list(_encode_sparse(self._encoder, "query", queries, self._batch, self._most))
-        rows, terms, weights = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        rows, terms, weights = _encode_sparse(self._encoder, "query", queries, self._batch, self._most)
         order = np.lexsort((terms, rows))
         sizes = np.bincount(rows, minlength=len(queries))
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return self._searcher.search(distinct_bags(offsets, terms[order], weights[order].astype(np.float64)), k)
 
 
-def _encode_sparse(
-    encoder: Any, side: str, texts: list[str], batch_size: int, most_terms: int | None
-) -> Iterator[tuple[Any, Any, Any]]:
-    """Rows, terms and weights of texts, one batch at a time, because the dense form of many texts is large."""
+def _encode_sparse(encoder: Any, side: str, texts: list[str], batch_size: int, most_terms: int | None) -> list[Any]:
+    """Rows, terms and weights of texts, encoded one batch at a time, because the dense form of many texts is large."""
     count_model_calls(len(texts))
-    yield np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
+    parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))]
     for start in range(0, len(texts), batch_size):
         part = texts[start : start + batch_size]
         found = _encode(encoder, side, part, batch_size, save_to_cpu=True, max_active_dims=most_terms).coalesce()
@@ -306,7 +299,8 @@ def _encode_sparse(
         if len(weights) and not weights.min() >= 0:
             raise DataError(f"sparse: expected term weights of zero or more from the model, found {weights.min()}")
         positive = weights > 0
-        yield rows[positive] + start, terms[positive], weights[positive]
+        parts.append((rows[positive] + start, terms[positive], weights[positive]))
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
 # Dense retrieval: one vector for each text.
@@ -355,7 +349,7 @@ class DenseRanker(_Encoded):
         device: str | None = None,
     ) -> None:
         super().__init__(index, "dense", "dense", [_VECTORS], device)
-        self._vectors = self._array(_VECTORS, np.float32, self.header["width"])
+        self._vectors = self._array(_VECTORS, self.header["width"])
         self._batch = batch_size
         self._faiss = _open_faiss(self.folder, self.header, nprobe) if search == "faiss" else None
         self.id += "-faiss" if search == "faiss" else ""

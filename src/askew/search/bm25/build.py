@@ -26,13 +26,14 @@ from askew.core.compiled import compiled
 from askew.core.errors import ConfigError, StoreError
 from askew.core.files import HALF_WRITTEN
 from askew.search.bm25.analyze import Analyzed, Analyzer, TermReader, TermVocabulary
-from askew.search.bm25.index import ARRAYS, KIND, STRINGS, Index, dtype_of
+from askew.search.bm25.index import ARRAYS, KIND, STRINGS, Index
 from askew.search.disk import (
     TEXTS,
     BlockWriter,
     Known,
     TextsWriter,
     check_file,
+    dtype_of,
     flat,
     new_folder,
     read_header,
@@ -121,7 +122,7 @@ class _Shard:
 
     def read(self, name: str, start: int = 0, count: int = -1) -> Any:
         """Read ``count`` numbers of a file from ``start`` on; by default all of them."""
-        dtype = np.dtype(dtype_of(name))
+        dtype = dtype_of(name)
         return np.fromfile(self.folder / name, dtype, count, offset=start * dtype.itemsize)
 
     def frequencies(self, terms: int) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from askew.core.compiled import compiled
-from askew.search.bm25.postings import Model, Statistics, Weights, read_weights, weigh, write_weights
+from askew.search.bm25.postings import Model, Statistics, Weights, weigh, write_weights
 from askew.search.bm25.wordtable import bytes_of
 from askew.search.disk import CheckedArray, open_header, read_strings
 
@@ -21,12 +21,6 @@ KIND = "bm25"
 FORWARD = ("forward_offsets.i64", "forward_terms.i32", "forward_tf.i32")
 ARRAYS = ("offsets.i64", "docs.i32", "tf.u8", "lengths.i32", "over.i64", *FORWARD)
 STRINGS = ("terms.arrow", "doc_ids.arrow")
-_DTYPES = {"i64": np.int64, "i32": np.int32, "u8": np.uint8}
-
-
-def dtype_of(name: str) -> Any:
-    """The number type of a file, from the ending of its name."""
-    return _DTYPES[name.rpartition(".")[2]]
 
 
 class Index:
@@ -35,7 +29,7 @@ class Index:
     def __init__(self, folder: Path, header: dict[str, Any]) -> None:
         self.folder, self.header = folder, header
         files = header["files"]
-        self._arrays = {name: CheckedArray(folder / name, dtype_of(name), files.get(name, {})) for name in ARRAYS}
+        self._arrays = {name: CheckedArray(folder / name, files.get(name, {})) for name in ARRAYS}
         self.offsets, self.docs = self._arrays["offsets.i64"], self._arrays["docs.i32"]
         self.lengths = self._arrays["lengths.i32"]
         self.terms = read_strings(folder / "terms.arrow")
@@ -94,7 +88,7 @@ class Index:
             impacts = np.empty(len(docs), np.float32)
             weigh(model, self.statistics(), offsets, docs, self.term_frequencies(), impacts)
             write_weights(folder, model.id, offsets, docs, impacts, len(self))
-        return read_weights(folder)
+        return Weights(folder)
 
 
 @compiled

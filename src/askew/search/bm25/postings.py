@@ -366,40 +366,33 @@ _FILES = (
     *("impacts.f32", "block_offsets.i64", "block_max.f32", "term_max.f32", "range_offsets.i64", "ranges.u8"),
     *("bit_offsets.i64", "bits.u64", "ranks.i32"),
 )
-_BOUND_DTYPES = {"f32": np.float32, "i64": np.int64, "i32": np.int32, "u8": np.uint8, "u64": np.uint64}
 
 
-@dataclass(frozen=True)
 class Weights:
-    """The impacts of all postings under one model, with the bounds that the search needs."""
+    """The impacts of all postings under one model, with the bounds that the search needs, each checked at first use."""
 
-    impacts: CheckedArray
-    block_offsets: CheckedArray
-    block_max: CheckedArray
-    term_max: CheckedArray
-    range_offsets: CheckedArray
-    ranges: CheckedArray
-    bit_offsets: CheckedArray
-    bits: CheckedArray
-    ranks: CheckedArray
-    kth: dict[int, CheckedArray]
+    def __init__(self, folder: Path) -> None:
+        header = read_sealed(folder / "header.json", f"weights {folder}")
+        check_files(folder, header, lazily=header["files"])
+        names = (*_FILES, *(f"kth{k}.f32" for k in KTH))
+        self.arrays = {Path(n).stem: CheckedArray(folder / n, header["files"].get(n, {})) for n in names}
 
     def check(self, terms: Any, sizes: Any, documents: int) -> None:
         """Check all data that a search for ``terms`` reads, except the impacts (the scores of the postings).
 
         ``sizes`` has the number of postings of each term in ``terms``.
         """
-        for values in (self.block_offsets, self.term_max, self.range_offsets, self.bit_offsets, *self.kth.values()):
-            values.check(terms, terms + 1)
-        first = self.block_offsets.raw[terms]
-        self.block_max.check(first, first + -(-sizes // BLOCK))
-        tables = self.range_offsets.raw[terms]
+        for name in ("block_offsets", "term_max", "range_offsets", "bit_offsets", *(f"kth{k}" for k in KTH)):
+            self.arrays[name].check(terms, terms + 1)
+        first = self.arrays["block_offsets"].raw[terms]
+        self.arrays["block_max"].check(first, first + -(-sizes // BLOCK))
+        tables = self.arrays["range_offsets"].raw[terms]
         tables = tables[tables >= 0]
-        self.ranges.check(tables, tables + (documents >> RANGE_BITS) + 1)
-        words = self.bit_offsets.raw[terms]
+        self.arrays["ranges"].check(tables, tables + (documents >> RANGE_BITS) + 1)
+        words = self.arrays["bit_offsets"].raw[terms]
         words = words[words >= 0]
-        for values in (self.bits, self.ranks):
-            values.check(words, words + (documents >> WORD_BITS) + 1)
+        for name in ("bits", "ranks"):
+            self.arrays[name].check(words, words + (documents >> WORD_BITS) + 1)
 
 
 def write_weights(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any, documents: int) -> None:
@@ -436,18 +429,6 @@ def _write(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any, docum
         array.tofile(folder / file)
     known = {file: describe_file(folder / file) for file in files}
     write_sealed(folder / "header.json", {"model": name, "format": FORMAT, "files": known})
-
-
-def read_weights(folder: Path) -> Weights:
-    """Memory-map weights from disk. They are checked at first use."""
-    header = read_sealed(folder / "header.json", f"weights {folder}")
-    files = header["files"]
-    check_files(folder, header, lazily=files)
-
-    def read(name: str) -> CheckedArray:
-        return CheckedArray(folder / name, _BOUND_DTYPES[name.rpartition(".")[2]], files.get(name, {}))
-
-    return Weights(**{Path(name).stem: read(name) for name in _FILES}, kth={k: read(f"kth{k}.f32") for k in KTH})
 
 
 def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int) -> tuple[Any, Any]:

@@ -436,7 +436,7 @@ class BagSearcher:
         self.offsets.check(new, new + 2)
         starts, stops = self.offsets.raw[new], self.offsets.raw[new + 1]
         self.docs.check(starts, stops)
-        self.weights.impacts.check(starts, stops)
+        self.weights.arrays["impacts"].check(starts, stops)
         self.weights.check(new, stops - starts, self.documents)
         self._checked[new] = True
 
@@ -448,11 +448,11 @@ class BagSearcher:
         count = len(bags.offsets) - 1
         docs, scores = np.zeros((count, k), np.int32), np.zeros((count, k), np.float32)
         found = np.zeros(count, np.int64)
-        w, stamp = self.weights, self._stamps(2 * count)
-        arrays = (self.docs, w.impacts, w.block_max, w.ranges, w.bits, w.ranks)
-        lists = Lists(*(array.raw for array in arrays))
-        arrays = (self.offsets, w.block_offsets, w.term_max, w.kth[min(size for size in KTH if size >= k)])
-        terms = TermTables(*(array.raw for array in (*arrays, w.range_offsets, w.bit_offsets)))
+        stamp = self._stamps(2 * count)
+        raw = {name: array.raw for name, array in self.weights.arrays.items()}
+        lists = Lists(self.docs.raw, *(raw[name] for name in Lists._fields[1:]))
+        raw |= {"offsets": self.offsets.raw, "term_kth": raw[f"kth{min(size for size in KTH if size >= k)}"]}
+        terms = TermTables(*(raw[name] for name in TermTables._fields))
 
         def work(rows: Any) -> None:
             search_bags(rows, bags, k, lists, terms, docs, scores, found, self._seen(), stamp)

@@ -7,7 +7,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -89,42 +89,6 @@ _FORM = 1
 _LEAST_STEP, _LEAST_SHARE = 2e-6, 2.0**-22
 
 
-@dataclass
-class _Gathered:
-    """The results of a search so far: ids and scores by query, and texts by document with the number of their query."""
-
-    keeps_texts: bool
-    ids: dict[str, list[str]] = field(default_factory=dict)
-    scores: dict[str, list[float]] = field(default_factory=dict)
-    texts: dict[str, tuple[int, str]] = field(default_factory=dict)
-    other_texts: set[str] = field(default_factory=set)
-    repeated: int = 0
-    refused: list[EngineError] = field(default_factory=list)
-    failed: list[EngineError] = field(default_factory=list)
-
-    def add(self, number: int, query: str, answer: Sequence[Found]) -> None:
-        """Add an answer. If a document occurs more than once, its best rank counts."""
-        ranked: dict[str, Found] = {}
-        for one in answer:
-            ranked.setdefault(one.doc_id, one)
-        self.repeated += len(answer) - len(ranked)
-        self.ids[query] = list(ranked)
-        self.scores[query] = falling([one.score for one in ranked.values()])
-        for one in ranked.values() if self.keeps_texts else ():
-            if one.text is None:
-                continue
-            first, text = self.texts.get(one.doc_id, (number, one.text))
-            if text != one.text:
-                self.other_texts.add(one.doc_id)
-            # Answers arrive in any order. The text of the first query is kept, so that the result is reproducible.
-            self.texts[one.doc_id] = (number, one.text) if number < first else (first, text)
-
-    def fail(self, query: str, error: EngineError) -> None:
-        """Add a query that failed, with an empty result."""
-        (self.failed if error.transient else self.refused).append(error)
-        self.ids[query], self.scores[query] = [], []
-
-
 class EngineRanker:
     """Searches with a live engine.
 
@@ -182,14 +146,32 @@ class EngineRanker:
             raise ConfigError(f"engine {self.id}: it returns at most {self.most} documents for a query, but k is {k}")
         queries = query_texts(texts)
         wanted = list(dict.fromkeys(text for text in queries if text.strip()))
-        found = self._gather(wanted, k)
+        answers = self._gather(wanted, k)
+        ids: dict[str, list[str]] = {}
+        scores: dict[str, list[float]] = {}
         with self._lock:
-            self.counts.update(refused=len(found.refused), repeated=found.repeated)
-            self._other_texts |= found.other_texts
-            for doc, (_, text) in found.texts.items():
-                if self.texts.setdefault(doc, text) != text:
-                    self._other_texts.add(doc)
-            return self._hits(queries, found)
+            # In the order of the queries and not of arrival, so that the result is reproducible.
+            for text in wanted:
+                answer = answers[text]
+                if isinstance(answer, EngineError):
+                    self.counts["refused"] += 1
+                    answer = []
+                # If a document occurs more than once, its best rank counts.
+                ranked: dict[str, Found] = {}
+                for found in answer:
+                    ranked.setdefault(found.doc_id, found)
+                self.counts["repeated"] += len(answer) - len(ranked)
+                ids[text], scores[text] = list(ranked), falling([found.score for found in ranked.values()])
+                for doc, found in ranked.items():
+                    if found.text is not None and self.texts.setdefault(doc, found.text) != found.text:
+                        self._other_texts.add(doc)
+            rows = np.repeat(np.arange(len(queries)), [len(ids.get(text, [])) for text in queries])
+            docs = [doc for text in queries for doc in ids.get(text, [])]
+            places, there = self._ordinals(pa.array(docs, pa.string()))
+        values = np.array([score for text in queries for score in scores.get(text, [])], np.float32)
+        sizes = np.bincount(rows[there], minlength=len(queries)) if len(queries) else np.zeros(0)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return Hits(offsets, places[there].astype(np.int32), values[there])
 
     def notes(self) -> list[Note]:
         """Notes on irregularities in the answers so far."""
@@ -208,72 +190,53 @@ class EngineRanker:
             self._answers.close()
         getattr(self.engine, "close", lambda: None)()
 
-    def _gather(self, wanted: list[str], k: int) -> _Gathered:
+    def _gather(self, wanted: list[str], k: int) -> dict[str, Answer]:
         """Collect the answers of queries from the cache or the engine."""
-        found, file = _Gathered(keeps_texts=not self._known), self._answers
-        progress = self.progress or (lambda *_: None)
-        facts = {"form": _FORM, "k": k, "texts": not self._known, "of": self.settings()}
-        keys = {} if file is None else {text: file.key(facts, text) for text in wanted}
+        file, progress = self._answers, self.progress or (lambda *_: None)
+        keyed = {"form": _FORM, "k": k, "texts": not self._known, "of": self.settings()}
+        keys = {} if file is None else {text: file.key(keyed, text) for text in wanted}
         cached = {} if file is None else file.read(list(keys.values()))
-        left = []
-        for number, text in enumerate(wanted):
-            if keys and keys[text] in cached:
-                found.add(number, text, cached[keys[text]][:k])
-            else:
-                left.append((number, text))
-        progress(len(wanted) - len(left), len(wanted))
+        answers: dict[str, Answer] = {text: cached[key] for text, key in keys.items() if key in cached}
+        left = [text for text in wanted if text not in answers]
+        progress(len(answers), len(wanted))
 
-        def take(places: Sequence[int], answers: Sequence[Answer]) -> bool:
+        def stops() -> EngineError | None:
+            """The error that stops the search: a query failed in all attempts, or was refused (``refused='error'``)."""
+            errors = [answer for answer in answers.values() if isinstance(answer, EngineError)]
+            failed = [error for error in errors if error.transient]
+            if failed or not errors or self._settings.refused != "error":
+                return failed[0] if failed else None
+            if len(errors) == len(answers):
+                return errors[0]
+            said = f"{errors[0]} (refused='empty' counts such queries as queries without results)"
+            return EngineError(said, code="query-refused")
+
+        def take(places: Sequence[int], found: Sequence[Answer]) -> bool:
             new: dict[bytes, list[Found]] = {}
-            for (number, text), answer in zip([left[place] for place in places], answers, strict=True):
+            for text, answer in zip([left[place] for place in places], found, strict=True):
                 if isinstance(answer, EngineError):
-                    found.fail(text, answer)
+                    answers[text] = answer
                     continue
-                checked = [_checked(one, self.id, self._known) for one in answer[:k]]
-                found.add(number, text, checked)
+                answers[text] = checked = [_checked(document, self.id, self._known) for document in answer[:k]]
                 if keys:
                     new[keys[text]] = checked
             if file is not None and new:
                 file.write(new)
-            progress(len(found.ids), len(wanted))
-            return self._stops(found) is None
+            progress(len(answers), len(wanted))
+            return stops() is None
 
         try:
             if left:
-                self._send([text for _, text in left], k, take)
-            if (reason := self._stops(found)) is not None:
+                self._send(left, k, take)
+            if (reason := stops()) is not None:
                 raise reason
         except EngineError as error:
-            done = len(found.ids) - len(found.failed) - len(found.refused)
-            resume = (
-                f", and their answers are in {file.path}: run again to continue" if file is not None and done else ""
-            )
-            said = f"{error}; {done:,} of {len(wanted):,} queries were answered{resume}"
-            facts = {**error.values, "answered": done, "queries": len(wanted)}
+            done = sum(not isinstance(answer, EngineError) for answer in answers.values())
+            kept = f", and their answers are in {file.path}: run again to continue" if file is not None and done else ""
+            said = f"{error}; {done:,} of {len(wanted):,} queries were answered{kept}"
+            facts: dict[str, Any] = {**error.values, "answered": done, "queries": len(wanted)}
             raise EngineError(said, code=error.code, **facts) from error.__cause__
-        return found
-
-    def _stops(self, found: _Gathered) -> EngineError | None:
-        """The error that stops the search: a query failed after all attempts, or was refused (``refused='error'``)."""
-        if found.failed:
-            return found.failed[0]
-        if not found.refused or self._settings.refused != "error":
-            return None
-        if len(found.refused) == len(found.ids):
-            return found.refused[0]
-        said = f"{found.refused[0]} (refused='empty' counts such queries as queries without results)"
-        return EngineError(said, code="query-refused")
-
-    def _hits(self, queries: Sequence[str], found: _Gathered) -> Hits:
-        ids = [found.ids.get(text, []) for text in queries]
-        scores = [found.scores.get(text, []) for text in queries]
-        rows = np.repeat(np.arange(len(queries)), [len(one) for one in ids])
-        flat = pa.array([doc for one in ids for doc in one], pa.string())
-        values = np.array([score for one in scores for score in one], np.float32)
-        places, there = self._ordinals(flat)
-        sizes = np.bincount(rows[there], minlength=len(queries)) if len(queries) else np.zeros(0)
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return Hits(offsets, places[there].astype(np.int32), values[there])
+        return answers
 
     def _ordinals(self, ids: pa.Array) -> tuple[Any, Any]:
         """The ordinals of documents, and a mask of those in the collection."""
