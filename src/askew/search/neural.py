@@ -245,7 +245,7 @@ def make_sparse_index(
     parts, count = [_encode_sparse(encoder, "document", [], batch_size, most_terms)], 0
     for texts in batches_of(documents, ids):
         rows, terms, weights = _encode_sparse(encoder, "document", texts, batch_size, most_terms)
-        parts.append((rows + count, terms, weights))
+        parts.append([rows + count, terms, weights])
         count += len(texts)
     docs, terms, impacts = (np.concatenate([part[i] for part in parts]) for i in range(3))
     order = np.lexsort((docs, terms))
