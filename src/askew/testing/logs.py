@@ -1,4 +1,4 @@
-"""A made-up query log with planted effects and their true values. The same seed gives the same log.
+"""A made-up query log with planted effects. The same seed gives the same log.
 
 Every session has two searches. Whole columns are drawn at once: ten million rows take about a minute. The log that
 askew ships (``shipped/logs/sample``) was written by ``write_sample``.
@@ -20,10 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from askew.logs.definition import LOG_DATA
-from askew.logs.effect import KINDS
-from askew.logs.numbers import spearman
-from askew.logs.page import ends
-from askew.logs.report import LogReport
 from askew.logs.topics import OTHER, load_topics
 
 GROUPS = ("female", "male")
@@ -131,44 +127,6 @@ class Planted:
         in_log, in_events = in_log / in_log.sum(), in_events / in_events.sum()
         return Queries(texts, topics, association, in_log, in_events, female, recommended, words, vectors)
 
-    @cached_property
-    def truth(self) -> dict[str, Any]:
-        """The true value of every planted effect, computed from the probabilities and not from a sample."""
-        both, queries = joint(self), self.queries
-        totals = both.sum(axis=0)
-        entry = {("all", name): float(totals[:, e].sum()) for e, name in enumerate(ENTRIES)}
-        weights = {}
-        for g, group in enumerate(GROUPS):
-            for e, name in enumerate(ENTRIES):
-                entry[group, name] = float(totals[g, e] / totals[g].sum())
-                weights[group, name] = float(totals[g, e])
-        medians = {}
-        for group in ("all", *GROUPS):
-            for name in ("all", *ENTRIES):
-                parts = [key for key in weights if group in ("all", key[0]) and name in ("all", key[1])]
-                medians[group, name] = _mixture_median(
-                    [(self.medians[key], weights[key]) for key in parts], self.spread
-                )
-        clicks = both.sum(axis=(0, 1)) @ np.array([self.click_ratio[name] for name in ENTRIES])
-        events, topics = self.specializing * self.for_group, {}
-        for topic in self.words:
-            here = np.array(queries.topics) == topic
-            part, in_events = both[here], float(both[here].sum())
-            in_log = events * in_events + (1 - events) * float(queries.in_log[here].sum())
-            topics[topic] = {
-                "rate": in_events / in_log, "recommended": float(part[:, :, 1].sum() / in_events),
-                "share_female": float(part[:, 0].sum() / in_events),
-            }  # fmt: skip
-        return {
-            "specializing": self.specializing, "for_group": self.for_group,
-            "share": {group: float(both[:, g].sum()) for g, group in enumerate(GROUPS)},
-            "entry": entry, "median": medians,
-            "click_ratio": {"all": float(clicks), **{name: float(self.click_ratio[name]) for name in ENTRIES}},
-            "change": dict(zip(("absent", "lower", "same", "higher"), self.changes, strict=True)),
-            "kind": dict(zip(KINDS, self.kinds, strict=True)), "site": _site_truth(self, float(clicks)),
-            "topic": topics, "association": spearman(queries.female, queries.association).rho,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Queries:
@@ -211,16 +169,6 @@ def joint(planted: Planted) -> Any:
     return table
 
 
-def _mixture_median(parts: list[tuple[float, float]], spread: float) -> float:
-    """The median of a mixture of log-normal distributions, given as (median, weight), by bisection."""
-    low, high = 1e-3, 1e5
-    for _ in range(100):
-        middle = math.sqrt(low * high)
-        below = sum(w * 0.5 * (1 + math.erf(math.log(middle / m) / (spread * math.sqrt(2)))) for m, w in parts)
-        low, high = (middle, high) if below < sum(w for _, w in parts) / 2 else (low, middle)
-    return math.sqrt(low * high)
-
-
 def site_chances(planted: Planted) -> tuple[Any, Any]:
     """The probability of each site per result on the first page and on the second page."""
     rng = np.random.default_rng([planted.seed, 12])
@@ -242,17 +190,6 @@ def rank_moves(planted: Planted) -> Any:
             olds = np.arange(r + 1, RANKS + 1) if change == 1 else np.arange(1, r)
             table[change, r, olds] = chance * click[r - 1] / total / len(olds)
     return table
-
-
-def _site_truth(planted: Planted, clicks: float) -> dict[str, float]:
-    """The exposure ratio of each site. A result that is on both pages replaces a randomly drawn one on each page."""
-    before, after = site_chances(planted)
-    moves = rank_moves(planted)[1:]
-    shared = planted.click_before * clicks
-    taken_after = shared * float((moves.sum(axis=(0, 2))[1:] * WEIGHTS).sum())
-    taken_before = shared * float((moves.sum(axis=(0, 1))[1:] * WEIGHTS).sum())
-    ratios = after * (WEIGHTS.sum() - taken_after) / (before * (WEIGHTS.sum() - taken_before))
-    return {f"site{number}.example": float(ratio) for number, ratio in enumerate(ratios)}
 
 
 class SyntheticLog:
@@ -426,45 +363,3 @@ def write_sample(folder: Path) -> None:
     planted = Planted(sessions=4_000, users=1_200, queries_per_topic=4)
     write_log(SyntheticLog(planted), folder / "log.parquet")
     write_vectors(planted, folder)
-
-
-def planted_table(report: LogReport, planted: Planted) -> pl.DataFrame:
-    """One row per effect: the planted value, the estimate with its interval, and whether the interval covers the value.
-
-    An effect is left out if the report has no table or no interval for it.
-    """
-    rows = []
-    for name, truth, table, value, where in _effects(planted.truth):
-        found = report.tables[table].filter(**where).to_dicts() if table in report.tables else []
-        low, high = ends(found[0], value) if found else (None, None)
-        if low is not None and high is not None:
-            row = {"effect": name, "planted": truth, "found": found[0][value], "low": low, "high": high}
-            rows.append({**row, "n": found[0]["n"], "within": low <= truth <= high})
-    return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _effects(truth: Mapping[str, Any]) -> Iterator[tuple[str, float, str, str, dict[str, str]]]:
-    """Every planted effect: its name, its true value, and the table, column and row where it should be found."""
-    for what in ("specializing", "for_group"):
-        yield f"{what} reformulations", truth[what], "frequency", "share", {"what": what}
-    for group, value in truth["share"].items():
-        yield f"{group} share", value, "groups", "share", {"group": group}
-    for kind, table, column, label in (
-        ("entry", "entries", "share", "{1}, {0}"),
-        ("median", "gaps", "median", "gap {0}, {1}"),
-    ):
-        for (group, entry), value in truth[kind].items():
-            yield label.format(group, entry), value, table, column, {"group": group, "entry": entry}
-    for kind, table, column, key, label in (
-        ("click_ratio", "clicks", "ratio", "entry", "click ratio, {}"),
-        ("change", "ranks", "share", "change", "clicked result {}"),
-        ("kind", "kinds", "share", "kind", "{}"),
-    ):
-        for name, value in truth[kind].items():
-            yield label.format(name), value, table, column, {"group": "all", key: name}
-    for site, value in truth["site"].items():
-        yield f"exposure {site}", value, "sites", "ratio", {"site": site}
-    for topic, values in truth["topic"].items():
-        for name, value in values.items():
-            yield f"{name} {topic}", value, "topics", name, {"topic": topic}
-    yield "association", truth["association"], "association", "rho", {"topic": "overall"}
