@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,25 +56,41 @@ def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = 
         if again or not chosen[0]["pairs"]:
             continue
         shown += chosen
-        for line in (*_zero_pairs([row for row in chosen if row["measure"] in judged]), *_held_out_queries(chosen)):
-            say(line)
-        is_held_out = any(row["figures"] == HELD_OUT for row in chosen)
-        labels = [_label(row) for row in chosen]
-        means = [(side, [number(row[f"{side}_mean"]) for row in chosen]) for side in ("old", "new")]
-        print_rows("measure", labels, [*means, *(_held_out_columns if is_held_out else _in_sample_columns)(chosen)])
-        for line in _under([row for row in others if row["subset"] == subset]):
-            say(line)
+        zero = {_label(row): row["zero_pairs"] for row in chosen if row["measure"] in judged and row["zero_pairs"]}
+        if zero:
+            say(f"pairs in which the measure is 0 for both queries: {'; '.join(_by_count(zero))}")
+        held_out = {_label(row): int(row["held_out_queries"]) for row in chosen if row["figures"] == HELD_OUT}
+        if held_out:
+            most = max(held_out.values())
+            say(f"held-out queries: {most:,}")
+            for fewer in _by_count({name: count for name, count in held_out.items() if count < most}):
+                say(f"  of which {fewer}")
+        columns = [(side, [number(row[f"{side}_mean"]) for row in chosen]) for side in ("old", "new")]
+        if held_out:
+            # A measure without a held-out value is marked in-sample.
+            own = [_percent(row) if row["figures"] == HELD_OUT else f"in-sample{_interval(row)}" for row in chosen]
+            columns += [("held out [95%]", own), ("words", [_change(row["words_change"]) for row in chosen])]
+            columns += [("in-sample", [_change(row["in_sample_change"]) for row in chosen])]
+        else:
+            columns += [("in-sample [95%]", [_percent(row) for row in chosen])]
+            columns += [(what, [f"{row[f'{what}_pairs']:,}" for row in chosen]) for what in ("improved", "worsened")]
+        print_rows("measure", [_label(row) for row in chosen], columns)
+        under = [row for row in others if row["subset"] == subset]
+        for ranker in dict.fromkeys(row["ranker"] for row in under):
+            found = [row for row in under if row["ranker"] == ranker]
+            changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in found if row["pairs"])
+            part = " (also used to select the pairs)" if found[0]["took_part"] else ""
+            said = changes or "unknown, because no pair has a score for both of its queries"
+            say(f"change from the original queries to the reformulations, both searched with {ranker}{part}: {said}")
     _explain(shown, others)
 
 
-def _under(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield a line for each other ranker: the changes of the pairs of a subset with this ranker."""
-    for ranker in dict.fromkeys(row["ranker"] for row in rows):
-        found = [row for row in rows if row["ranker"] == ranker]
-        changes = ", ".join(f"{_label(row)} {_percent(row)}" for row in found if row["pairs"])
-        part = " (also used to select the pairs)" if found[0]["took_part"] else ""
-        said = changes or "unknown, because no pair has a score for both of its queries"
-        yield f"change from the original queries to the reformulations, both searched with {ranker}{part}: {said}"
+def _by_count(counts: dict[str, int]) -> list[str]:
+    """The names with each number, the largest number first."""
+    return [
+        f"{count:,} for {', '.join(name for name, one in counts.items() if one == count)}"
+        for count in sorted(set(counts.values()), reverse=True)
+    ]
 
 
 def baseline(rows: list[dict[str, Any]]) -> str:
@@ -83,101 +100,54 @@ def baseline(rows: list[dict[str, Any]]) -> str:
     return f"baseline, all candidates ({size}, in-sample), which is what a random selection has on average: {changes}"
 
 
-def _zero_pairs(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield how many pairs find no relevant document, neither with the original query nor with the reformulation."""
-    counts = {_label(row): row["zero_pairs"] for row in rows if row["zero_pairs"]}
-    said = [
-        f"{count:,} for {', '.join(name for name, one in counts.items() if one == count)}"
-        for count in sorted(set(counts.values()), reverse=True)
-    ]
-    if said:
-        yield f"pairs in which the measure is 0 for both queries: {'; '.join(said)}"
-
-
-def _held_out_queries(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the number of queries of the held-out values, and the measures for which fewer queries have a value."""
-    counts = {_label(row): int(row["held_out_queries"]) for row in rows if row["figures"] == HELD_OUT}
-    if counts:
-        most = max(counts.values())
-        yield f"held-out queries: {most:,}"
-        for fewer in sorted({count for count in counts.values() if count < most}, reverse=True):
-            yield f"  of which {fewer:,} for {', '.join(name for name, count in counts.items() if count == fewer)}"
-
-
 def _label(row: dict[str, Any]) -> str:
     return f"|{row['measure']}|" if row["of"] == "distance from zero" else str(row["measure"])
 
 
-def _held_out_columns(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    """Columns of a subset with held-out values. A measure without a held-out value is marked in-sample."""
-    held_out = [_percent(row) if row["figures"] == HELD_OUT else f"in-sample{_interval(row)}" for row in rows]
-    return [
-        ("held out [95%]", held_out),
-        ("words", [_change(row["words_change"]) for row in rows]),
-        ("in-sample", [_change(row["in_sample_change"]) for row in rows]),
-    ]
-
-
-def _in_sample_columns(rows: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    return [
-        ("in-sample [95%]", [_percent(row) for row in rows]),
-        ("improved", [f"{row['improved_pairs']:,}" for row in rows]),
-        ("worsened", [f"{row['worsened_pairs']:,}" for row in rows]),
-    ]
+_EXPLAINED = f"""
+old, new: the mean of the measure over the original queries (old) and over the reformulations (new). In a row with a
+    held-out change, both means are computed with half of the documents and half the cutoff.
+held out: the change from old to new for pairs that are selected with one half of the documents and measured with the
+    other half. These pairs differ from the pairs of the subset, which are selected with all documents. The number of
+    held-out queries can therefore differ from the number of queries of the subset, and two subsets with the same pairs
+    can have different held-out changes.
+words: the change from the original queries to the reformulations if the pairs are selected with one half of the group
+    words and measured with the other half. This change is too optimistic on average, because both halves of the words
+    are counted in the same passages.
+in-sample: the change from the original queries to the reformulations, measured on the data with which the pairs were
+    selected. In a row that also has a held-out change, the in-sample change is not computed from the columns old and
+    new, because these are the means of the held-out pairs.
+A change without an interval in brackets has fewer than {FEWEST} queries, or its interval cannot be computed.
+A dash in place of a change: it cannot be computed, because no query has a value of the measure or the mean of the
+    original queries is 0.
+improved, worsened: the number of pairs in which the measure is better or worse for the reformulation than for the
+    original query.
+fair: all pairs of the subsets 'optimal' and 'effective'. A query can have a pair in each of them.
+both searched with R: the change of each measure for the pairs of the subset, if the ranker R searches both queries of
+    each pair. This change is not held out, because R may retrieve the same passages that were used to select the pairs.
+"""
 
 
 def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> None:
     """Print what the columns of the shown blocks mean."""
-    figures = {row["figures"] for row in rows}
-    said = []
-    if HELD_OUT in figures:
-        said += [
-            "old, new: the mean of the measure over the original queries (old) and over the reformulations (new). In "
-            "a row with a held-out change, both means are computed with half of the documents and half the cutoff.",
-            "held out: the change from old to new for pairs that are selected with one half of the documents and "
-            "measured with the other half. These pairs differ from the pairs of the subset, which are selected with "
-            "all documents. The number of held-out queries can therefore differ from the number of queries of the "
-            "subset, and two subsets with the same pairs can have different held-out changes.",
-            "words: the change from the original queries to the reformulations if the pairs are selected with one half "
-            "of the group words and measured with the other half. This change is too optimistic on average, because "
-            "both halves of the words are counted in the same passages.",
-        ]
-    if figures:
-        said.append(
-            "in-sample: the change from the original queries to the reformulations, measured on the data with which "
-            "the pairs were selected. In a row that also has a held-out change, the in-sample change is not computed "
-            "from the columns old and new, because these are the means of the held-out pairs."
-        )
-    if any(row["change"] is None or not _interval(row) for row in rows):
-        said.append(
-            f"A change without an interval in brackets has fewer than {FEWEST} queries, or its interval cannot be "
-            "computed."
-        )
     held_out = {row["subset"] for row in rows if row["figures"] == HELD_OUT}
-    if any(None in (row["change"], row["words_change"] if row["subset"] in held_out else 0) for row in rows):
-        said.append(
-            "A dash in place of a change: it cannot be computed, because no query has a value of the measure or the "
-            "mean of the original queries is 0."
-        )
-    if any(row["subset"] not in held_out for row in rows):
-        said.append(
-            "improved, worsened: the number of pairs in which the measure is better or worse for the reformulation "
-            "than for the original query."
-        )
-    if any(row["subset"] == "fair" and row["pairs"] > row["queries"] for row in rows):
-        said.append(
-            "fair: all pairs of the subsets 'optimal' and 'effective'. A query can have a pair in each of them."
-        )
-    if figures and others:
-        said.append(
-            "both searched with R: the change of each measure for the pairs of the subset, if the ranker R searches "
-            "both queries of each pair. This change is not held out, because R may retrieve the same passages that "
-            "were used to select the pairs."
-        )
-    if said:
+    without_change = [None in (row["change"], row["words_change"] if row["subset"] in held_out else 0) for row in rows]
+    applies = [
+        held_out,
+        held_out,
+        held_out,
+        rows,
+        any(row["change"] is None or not _interval(row) for row in rows),
+        any(without_change),
+        any(row["subset"] not in held_out for row in rows),
+        any(row["subset"] == "fair" and row["pairs"] > row["queries"] for row in rows),
+        rows and others,
+    ]
+    if any(applies):
         say("")
-    for line in said:
-        say_wrapped(line, "  ")
+    for sentence, is_needed in zip(re.split(r"\n(?=\S)", _EXPLAINED.strip()), applies, strict=True):
+        if is_needed:
+            say_wrapped(" ".join(sentence.split()), "  ")
 
 
 def _percent(row: dict[str, Any]) -> str:
