@@ -124,7 +124,7 @@ def _train_one(
 
     from askew.train.card import hardware
     from askew.train.common import choose_device
-    from askew.train.finetune import corpus_bleu
+    from askew.train.finetune import bleu_counts, bleu_mean
     from askew.train.rewriter import PRESETS, RewriterSettings, Rewrites, fit_rewriter
 
     began, kind = time.monotonic(), name.removesuffix("-vectors")
@@ -136,7 +136,7 @@ def _train_one(
     values: list[float] = []
 
     def score(wanted: Any, made: Any) -> float:
-        values.append(corpus_bleu(wanted, made))
+        values.append(float(bleu_mean(bleu_counts(wanted, made).sum(axis=0))))
         return values[-1]
 
     with tempfile.TemporaryDirectory() as work:

@@ -78,9 +78,9 @@ def test_so_many_steps_are_so_many_epochs():
 
 
 def test_components_join_what_hangs_together():
-    assert components(np.array([0, 0, 1, 2, 3]), np.array([0, 1, 1, 2, 3])).tolist() == [0, 0, 0, 3, 4]
+    assert components(np.array([0, 0, 1, 2, 3]), np.array([0, 1, 1, 2, 3])).tolist() == [0, 0, 0, 1, 2]
     # A chain: each row shares something with the next only.
-    assert components(np.array([3, 2, 2, 1, 1]), np.array([9, 9, 8, 8, 7])).tolist() == [0] * 5
+    assert len(set(components(np.array([3, 2, 2, 1, 1]), np.array([9, 9, 8, 8, 7])))) == 1
 
 
 def test_questions_that_differ_in_marks_alone_are_on_one_side():

@@ -15,21 +15,13 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Protocol, Union, get_args, get_origin, get_type_hints, runtime_checkable
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from askew.core.errors import ConfigError, DataError, UnknownName, check_name
 from askew.core.groups import Groups, GroupsLike
 from askew.core.protocols import KINDS
 
 # Limits on the values of a setting, as part of its annotation. The registry checks them before it builds a plugin.
-
-
-@runtime_checkable
-class Limit(Protocol):
-    """A condition on a value; its text completes the sentence "the setting should be ..."."""
-
-    def allows(self, value: Any) -> bool:
-        """Whether the value meets the condition."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +50,12 @@ class OneOf:
 
     choices: Sequence[str] | Callable[[], Sequence[str]]
 
-    def _known(self) -> Sequence[str]:
-        return self.choices() if callable(self.choices) else self.choices
-
     def allows(self, value: Any) -> bool:
         """Whether the text is one of the allowed texts."""
-        return value in self._known()
+        return value in (self.choices() if callable(self.choices) else self.choices)
 
     def __str__(self) -> str:
-        return f"one of {', '.join(self._known())}"
+        return f"one of {', '.join(self.choices() if callable(self.choices) else self.choices)}"
 
 
 Count = Annotated[int, Between(1)]
@@ -243,6 +232,6 @@ def _members(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
 
 
-def _limits(hint: Any) -> list[Limit]:
+def _limits(hint: Any) -> list[Between | OneOf]:
     annotated = [one for one in _members(hint) if get_origin(one) is Annotated]
-    return [limit for one in annotated for limit in get_args(one)[1:] if isinstance(limit, Limit)]
+    return [limit for one in annotated for limit in get_args(one)[1:] if isinstance(limit, Between | OneOf)]

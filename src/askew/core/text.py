@@ -286,41 +286,31 @@ def build_vocabulary(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str)
     if len(lexicon.groups) > MAX_GROUPS:
         raise DataError(f"lexicon {lexicon.name!r}: expected at most {MAX_GROUPS} groups, found {len(lexicon.groups)}")
     vocabulary = GroupVocabulary(lexicon.group_names)
-    _refuse_long_prefixes(lexicon, tokenize, tokenizer_name)
+    # Name all terms of several tokens that end in ``*``, so that a user can correct them at once.
+    ends = [term for terms in lexicon.groups.values() for term in terms if term.endswith("*")]
+    wrong = [repr(term) for term in ends if len([one for one in tokenize(term.rstrip("*")) if one]) > 1]
+    if wrong:
+        shown = ", ".join(wrong[:_SHOWN]) + (f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else "")
+        rule = f"a term that ends in '*' must be a single token, but the tokenizer {tokenizer_name!r} splits {shown}"
+        forms = "list their forms instead, such as 'police officer' and 'police officers'"
+        raise DataError(f"lexicon {lexicon.name!r}: {rule}; {forms}", code="long-prefix")
     for bit, terms in enumerate(lexicon.groups.values()):
         for term in terms:
-            _add(vocabulary, term, 1 << bit, [t for t in tokenize(term.rstrip("*")) if t], lexicon, tokenizer_name)
+            tokens = [token for token in tokenize(term.rstrip("*")) if token]
+            if not tokens:
+                why = f"has no token under the tokenizer {tokenizer_name!r}, so it can never match a text"
+                raise DataError(f"lexicon {lexicon.name!r}: the term {term!r} {why}", code="no-token")
+            if len(tokens) > 1:
+                vocabulary.phrases.setdefault(tokens[0], []).append((tuple(tokens), 1 << bit))
+            else:
+                masks = vocabulary.prefixes if term.endswith("*") else vocabulary.words
+                masks[tokens[0]] = masks.get(tokens[0], 0) | 1 << bit
     for start, phrases in vocabulary.phrases.items():
         merged: dict[tuple[str, ...], int] = {}
         for phrase, mask in phrases:
             merged[phrase] = merged.get(phrase, 0) | mask
         vocabulary.phrases[start] = sorted(merged.items(), key=lambda item: (-len(item[0]), item[0]))
     return vocabulary
-
-
-def _refuse_long_prefixes(lexicon: Lexicon, tokenize: Tokenizer, tokenizer_name: str) -> None:
-    """Name all terms of several tokens that end in ``*``, so that a user can correct them at once."""
-    terms = {term: tokenize(term.rstrip("*")) for terms in lexicon.groups.values() for term in terms if term[-1] == "*"}
-    wrong = [repr(term) for term, tokens in terms.items() if len([one for one in tokens if one]) > 1]
-    if wrong:
-        shown = ", ".join(wrong[:_SHOWN]) + (f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else "")
-        rule = f"a term that ends in '*' must be a single token, but the tokenizer {tokenizer_name!r} splits {shown}"
-        forms = "list their forms instead, such as 'police officer' and 'police officers'"
-        raise DataError(f"lexicon {lexicon.name!r}: {rule}; {forms}", code="long-prefix")
-
-
-def _add(
-    vocabulary: GroupVocabulary, term: str, bit: int, tokens: list[str], lexicon: Lexicon, tokenizer_name: str
-) -> None:
-    if not tokens:
-        why = f"the term {term!r} has no token under the tokenizer {tokenizer_name!r}, so it can never match a text"
-        raise DataError(f"lexicon {lexicon.name!r}: {why}", code="no-token")
-    if term.endswith("*"):
-        vocabulary.prefixes[tokens[0]] = vocabulary.prefixes.get(tokens[0], 0) | bit
-    elif len(tokens) > 1:
-        vocabulary.phrases.setdefault(tokens[0], []).append((tuple(tokens), bit))
-    else:
-        vocabulary.words[tokens[0]] = vocabulary.words.get(tokens[0], 0) | bit
 
 
 # The salt of the split of queries into parts, by their normal text.

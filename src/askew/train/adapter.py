@@ -255,18 +255,6 @@ FOLDS = 5
 
 
 @dataclass(frozen=True)
-class ChosenAlphas:
-    """The chosen alphas, their row in the grid, and the held-out accuracy and lean with and without the penalty."""
-
-    row: int
-    alphas: tuple[float, ...]
-    accuracy: float
-    lean: float
-    accuracy_without: float
-    lean_without: float
-
-
-@dataclass(frozen=True)
 class ZeroShot:
     """The logits of every row, with shape seeds by training categories by rows.
 
@@ -292,14 +280,14 @@ def query_folds(query: npt.NDArray[np.str_], folds: int, seed: int) -> Ints:
 
 def choose_alphas(
     rows: HeadInputs, settings: HeadSettings, grid: Floats | None = None, most_loss: float = 0.02, folds: int = FOLDS
-) -> ChosenAlphas:
+) -> tuple[float, ...]:
     """The alphas for a training category, by cross-validation inside it."""
     alphas = alpha_grid() if grid is None else grid
-    return _least_lean(held_out_logits(rows, alphas, settings, folds), rows, alphas, most_loss)
+    return tuple(alphas[_least_lean(held_out_logits(rows, alphas, settings, folds), rows, alphas, most_loss)].tolist())
 
 
-def _least_lean(held_out: Floats, rows: HeadInputs, alphas: Floats, most_loss: float) -> ChosenAlphas:
-    """The setting with the least held-out lean among those that lose at most ``most_loss`` of accuracy."""
+def _least_lean(held_out: Floats, rows: HeadInputs, alphas: Floats, most_loss: float) -> int:
+    """The row of the grid with the least held-out lean among those that lose at most ``most_loss`` of accuracy."""
     if alphas[0].any():
         raise DataError(
             "alphas (the weights of the penalty): expected zeros in the first row, because the first row is the "
@@ -308,10 +296,7 @@ def _least_lean(held_out: Floats, rows: HeadInputs, alphas: Floats, most_loss: f
     accuracy = ((held_out > 0) == rows.relevant[:, None]).mean(0)
     lean = relative_gap(held_out, rows)
     allowed = np.flatnonzero(accuracy >= accuracy[0] - most_loss)
-    best = int(allowed[np.lexsort((alphas[allowed].sum(1), -accuracy[allowed], lean[allowed]))[0]])
-    return ChosenAlphas(
-        best, tuple(alphas[best].tolist()), float(accuracy[best]), float(lean[best]), float(accuracy[0]), float(lean[0])
-    )
+    return int(allowed[np.lexsort((alphas[allowed].sum(1), -accuracy[allowed], lean[allowed]))[0]])
 
 
 def held_out_logits(rows: HeadInputs, alphas: Floats, settings: HeadSettings, folds: int = FOLDS) -> Floats:
@@ -356,13 +341,13 @@ def zero_shot_heads(
             there = category == name
             training = rows.take(there)
             held_out = held_out_logits(training, alphas, own)
-            picked.append(_least_lean(held_out, training, alphas, most_loss).alphas)
+            picked.append(tuple(alphas[_least_lean(held_out, training, alphas, most_loss)].tolist()))
             logits[s, c] = fit_heads(training, np.array([picked[-1]]), own).logits(rows.encodings)[:, 0]
             # The held-out logit of each row, with alphas chosen on the other folds only.
             fold, rows_there = query_folds(training.query, FOLDS, seed), np.flatnonzero(there)
             for k in range(FOLDS):
                 others = fold != k
-                row = _least_lean(held_out[others], training.take(others), alphas, most_loss).row
+                row = _least_lean(held_out[others], training.take(others), alphas, most_loss)
                 inside[s, rows_there[~others]] = held_out[~others, row]
             if progress is not None:
                 progress(s * len(names) + c + 1, len(seeds) * len(names), "training heads")
@@ -468,13 +453,9 @@ class FinetuneTexts:
 
 def make_model(settings: FinetuneSettings, device: str) -> tuple[Any, Any]:
     """A new model and its tokenizer."""
-    if settings.method == "lora":
-        return _tower(settings, device)
-    model, tokenizer = open_classifier(settings.model, "encoder", num_labels=1)
-    return model.to(device), tokenizer
-
-
-def _tower(settings: FinetuneSettings, device: str) -> tuple[Any, Any]:
+    if settings.method == "full":
+        model, tokenizer = open_classifier(settings.model, "encoder", num_labels=1)
+        return model.to(device), tokenizer
     need("peft", "training with LoRA", "train")
     import torch
     from peft import LoraConfig, get_peft_model
@@ -764,7 +745,7 @@ def _protocol(
 def _final_head(data: GrepBias, job: AdapterJob, out: Path, device: str) -> tuple[float, ...]:
     rows = _rows(data, job, out / WORK, device)
     settings = replace(job.head, seed=job.seed)
-    alphas = choose_alphas(rows, settings, None, job.most_loss).alphas if job.penalty else (0.0,) * len(KINDS)
+    alphas = choose_alphas(rows, settings, None, job.most_loss) if job.penalty else (0.0,) * len(KINDS)
     heads = fit_heads(rows, np.array([alphas]), settings)
     facts = {
         "model": job.model, "layout": job.layout, "with_title": job.with_title,

@@ -58,23 +58,18 @@ class Card:
 
 def write_card(folder: Path, card: Card) -> None:
     """Write README.md, then measured.json, which marks the model as complete. Neither contains local paths."""
-    card = _public(card)
-    facts = {**asdict(card), "hardware": hardware(card.device), "versions": versions()}
-    text = json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
-    write_whole(folder / "README.md", "\n".join(_lines(card, facts)) + "\n")
-    write_whole(folder / MEASURED, text + "\n")
-
-
-def _public(card: Card) -> Card:
     paths = local_paths(asdict(card))
     tables = tuple(
         CardTable(one["title"], tuple(one["columns"]), tuple(map(tuple, one["rows"])))
         for one in public([asdict(table) for table in card.tables], paths)
     )
-    facts = {name: public(getattr(card, name), paths) for name in ("base", "settings", "measured", "extra")}
-    return replace(
-        card, command=public_command(card.command), tables=tables, data=tuple(public(card.data, paths)), **facts
-    )
+    values = {name: public(getattr(card, name), paths) for name in ("base", "settings", "measured", "extra")}
+    command, data = public_command(card.command), tuple(public(card.data, paths))
+    card = replace(card, command=command, tables=tables, data=data, **values)
+    facts = {**asdict(card), "hardware": hardware(card.device), "versions": versions()}
+    text = json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
+    write_whole(folder / "README.md", "\n".join(_lines(card, facts)) + "\n")
+    write_whole(folder / MEASURED, text + "\n")
 
 
 def public_command(command: str) -> str:

@@ -240,21 +240,57 @@ def run(trainer: Any, pace: Schedule, identity: Mapping[str, Any], progress: Pro
     ``identity`` identifies the training by JSON values: the hash of the data, the settings and the name of the model.
     It is stored with each checkpoint.
     """
+    import torch
+    from transformers import TrainerCallback
     from transformers.trainer_callback import PrinterCallback
 
     work = Path(trainer.args.output_dir)
     about = json.loads(json.dumps({**identity, **asdict(pace), "architecture": architecture(trainer.model)}))
-    found = last_checkpoint(work, about)
+    checkpoint = last_checkpoint(work, about)
+    plain_loss = trainer.compute_loss
+
+    class Watcher(TrainerCallback):  # type: ignore[misc, unused-ignore]
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if progress is not None:
+                progress(state.global_step, state.max_steps, "training")
+
+        def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+            # A checkpoint is marked if it is complete and all its weights are finite.
+            if model is None or all(bool(torch.isfinite(weights).all()) for weights in model.parameters()):
+                write_whole(work / f"checkpoint-{state.global_step}" / MARK, json.dumps(about, indent=1))
+
+    def guarded_loss(*given: Any, **named: Any) -> Any:
+        """Stop the training if a loss is not finite, before it changes the weights."""
+        answer = plain_loss(*given, **named)
+        loss = answer[0] if isinstance(answer, tuple) else answer
+        if not bool(torch.isfinite(loss.detach()).all()):
+            whole = [folder for folder in _checkpoints(work) if (folder / MARK).is_file()]
+            raise TrainingStopped(
+                f"training stopped after step {trainer.state.global_step}: expected a finite loss, found "
+                f"{float(loss.detach().sum())}. The last good checkpoint is: {whole[-1] if whole else 'none yet'}. "
+                f"Train again with a learning_rate below {pace.learning_rate:g} and another output folder"
+            )
+        return answer
+
     trainer.remove_callback(PrinterCallback)  # progress is reported by ``progress`` only
-    trainer.add_callback(_watcher(work, about, progress))
-    _guard_loss(trainer, work, pace)
+    trainer.add_callback(Watcher())
+    trainer.compute_loss = guarded_loss
     try:
-        trainer.train(resume_from_checkpoint=str(found) if found else None)
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     except (RuntimeError, MemoryError) as error:
         memory = ("out of memory", "can't allocate memory", "not enough memory")
         if not isinstance(error, MemoryError) and not any(words in str(error).lower() for words in memory):
             raise
-        raise TrainingStopped(_smaller(pace)) from None
+        if pace.batch_size == 1:
+            raise TrainingStopped(
+                "out of memory with batch_size 1, which is one example; use shorter texts or a smaller model"
+            ) from None
+        half = pace.batch_size // 2
+        raise TrainingStopped(
+            f"out of memory with batch_size {pace.batch_size}: try batch_size={half} and "
+            f"accumulate={-(-pace.batch_size * pace.accumulate // half)}; training with these settings has the same "
+            "effective batch size and needs less memory"
+        ) from None
 
 
 def architecture(model: Any) -> str:
@@ -286,55 +322,6 @@ def _checkpoints(work: Path) -> list[Path]:
     """The folders of checkpoints in the order of their steps."""
     named = [folder for folder in work.glob("checkpoint-*") if folder.name.removeprefix("checkpoint-").isdecimal()]
     return sorted(named, key=lambda folder: int(folder.name.removeprefix("checkpoint-")))
-
-
-def _watcher(work: Path, about: Mapping[str, Any], progress: Progress | None) -> Any:
-    """A callback that reports each step, and marks a checkpoint if it is complete and all its weights are finite."""
-    import torch
-    from transformers import TrainerCallback
-
-    class Watcher(TrainerCallback):  # type: ignore[misc, unused-ignore]
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if progress is not None:
-                progress(state.global_step, state.max_steps, "training")
-
-        def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-            if model is None or all(bool(torch.isfinite(weights).all()) for weights in model.parameters()):
-                write_whole(work / f"checkpoint-{state.global_step}" / MARK, json.dumps(about, indent=1))
-
-    return Watcher()
-
-
-def _guard_loss(trainer: Any, work: Path, pace: Schedule) -> None:
-    """Stop the training if a loss is not finite, before it changes the weights."""
-    import torch
-
-    plain = trainer.compute_loss
-
-    def guarded(*given: Any, **named: Any) -> Any:
-        answer = plain(*given, **named)
-        loss = answer[0] if isinstance(answer, tuple) else answer
-        if not bool(torch.isfinite(loss.detach()).all()):
-            whole = [folder for folder in _checkpoints(work) if (folder / MARK).is_file()]
-            raise TrainingStopped(
-                f"training stopped after step {trainer.state.global_step}: expected a finite loss, found "
-                f"{float(loss.detach().sum())}. The last good checkpoint is: {whole[-1] if whole else 'none yet'}. "
-                f"Train again with a learning_rate below {pace.learning_rate:g} and another output folder"
-            )
-        return answer
-
-    trainer.compute_loss = guarded
-
-
-def _smaller(pace: Schedule) -> str:
-    if pace.batch_size == 1:
-        return "out of memory with batch_size 1, which is one example; use shorter texts or a smaller model"
-    half = pace.batch_size // 2
-    again = -(-pace.batch_size * pace.accumulate // half)
-    return (
-        f"out of memory with batch_size {pace.batch_size}: try batch_size={half} and accumulate={again}; training with "
-        "these settings has the same effective batch size and needs less memory"
-    )
 
 
 def remembered(file: Path, identity: Mapping[str, Any], make: Callable[[], Any]) -> Any:

@@ -315,6 +315,9 @@ def fit(
     _check(texts, examples, settings)
     seed_all(pace.seed)
     encoder = CrossEncoder.load(settings, device)
+    import torch
+    from transformers import Trainer, TrainingArguments
+
     if tokens is None:
         left, right = encoder.tokens(texts.left, is_left=True), encoder.tokens(texts.right)
     else:
@@ -323,7 +326,39 @@ def fit(
     if settings.adversary:
         assert texts.group is not None
         network = with_adversary(encoder.model, int(texts.group.max()) + 1, settings.adversary).to(encoder.device)
-    trainer = _trainer(encoder, network, _RankerRows(encoder, left, right, texts, examples), settings, pace, work)
+    lean = np.zeros(len(right.lengths)) if texts.lean is None else texts.lean
+    group = np.zeros(len(right.lengths), np.int64) if texts.group is None else texts.group
+
+    def collate(numbers: list[int]) -> dict[str, Any]:
+        """The batch of some examples: every right text with its left text, and the inputs of the losses."""
+        some = np.asarray(numbers)
+        chosen = examples.right[some]
+        docs = np.maximum(chosen, 0).reshape(-1)
+        batch = encoder.batch(left, right, (np.repeat(examples.left[some], chosen.shape[1]), docs))
+        batch["labels"] = torch.from_numpy(examples.labels[some].astype(np.float32))
+        batch["there"] = torch.from_numpy((chosen >= 0).astype(np.float32))
+        batch["lean"] = torch.from_numpy(lean[docs].reshape(chosen.shape).astype(np.float32))
+        batch["group"] = torch.from_numpy(group[docs])
+        return batch
+
+    class Ranks(Trainer):  # type: ignore[misc, unused-ignore]
+        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **_: Any) -> Any:
+            labels, there, lean, group = (inputs.pop(name) for name in ("labels", "there", "lean", "group"))
+            answer = model(**inputs)
+            scores = answer.logits.float().reshape(labels.shape)
+            loss = loss_of(settings, scores, labels, there, lean)
+            if settings.adversary:
+                done = float(self.state.global_step / max(1, self.state.max_steps))
+                loss = loss + model.adversary_loss(answer, group, there.reshape(-1), done)
+            return (loss, answer) if return_outputs else loss
+
+    # Training steps on a GPU are computed in 16 bits; the weights are stored in 32 bits.
+    half = encoder.device.startswith("cuda")
+    arguments = TrainingArguments(**pace.arguments(work, encoder.device), bf16=half, remove_unused_columns=False)
+    rows = list(range(len(examples)))
+    trainer = Ranks(model=network, args=arguments, train_dataset=rows, data_collator=collate)
+    # The loss is already a mean over the batch, whatever arguments the forward of the model accepts.
+    trainer.model_accepts_loss_kwargs = False
     about = {**asdict(settings), "model": identify(settings.model), **(identity or {})}
     run(trainer, pace, about, progress)
     # The trainer replaces forward by a version in 16 bits; scores are computed in 32 bits.
@@ -349,39 +384,6 @@ def _check(texts: RankerTexts, examples: Examples, settings: RankerSettings) -> 
         raise ConfigError("adversary: expected the group that each document leans toward, found none")
 
 
-class _RankerRows:
-    """A dataset of example numbers; ``collate`` makes batches from them."""
-
-    def __init__(
-        self, encoder: CrossEncoder, left: TokenTexts, right: TokenTexts, texts: RankerTexts, examples: Examples
-    ) -> None:
-        self._encoder, self._left, self._right, self._examples = encoder, left, right, examples
-        nothing = np.zeros(len(right.lengths))
-        self._lean = nothing if texts.lean is None else texts.lean
-        self._group = nothing.astype(np.int64) if texts.group is None else texts.group
-
-    def __len__(self) -> int:
-        return len(self._examples)
-
-    def __getitem__(self, number: int) -> int:
-        return number
-
-    def collate(self, numbers: list[int]) -> dict[str, Any]:
-        """The batch of some examples: every right text with its left text, and the inputs of the losses."""
-        import torch
-
-        some = np.asarray(numbers)
-        right = self._examples.right[some]
-        docs = np.maximum(right, 0).reshape(-1)
-        left = np.repeat(self._examples.left[some], right.shape[1])
-        batch = self._encoder.batch(self._left, self._right, (left, docs))
-        batch["labels"] = torch.from_numpy(self._examples.labels[some].astype(np.float32))
-        batch["there"] = torch.from_numpy((right >= 0).astype(np.float32))
-        batch["lean"] = torch.from_numpy(self._lean[docs].reshape(right.shape).astype(np.float32))
-        batch["group"] = torch.from_numpy(self._group[docs])
-        return batch
-
-
 def loss_of(settings: RankerSettings, scores: Any, labels: Any, there: Any, lean: Any) -> Any:
     """The loss of groups of scores; padding does not count."""
     import torch
@@ -397,28 +399,3 @@ def loss_of(settings: RankerSettings, scores: Any, labels: Any, there: Any, lean
         shown = torch.softmax(scores.masked_fill(there == 0, -torch.inf), dim=1)
         loss = loss + settings.lean_weight * (shown * lean).sum(dim=1).mean()
     return loss
-
-
-def _trainer(
-    encoder: CrossEncoder, network: Any, rows: _RankerRows, settings: RankerSettings, pace: Schedule, work: Path
-) -> Any:
-    from transformers import Trainer, TrainingArguments
-
-    class Ranks(Trainer):  # type: ignore[misc, unused-ignore]
-        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **_: Any) -> Any:
-            labels, there, lean, group = (inputs.pop(name) for name in ("labels", "there", "lean", "group"))
-            answer = model(**inputs)
-            scores = answer.logits.float().reshape(labels.shape)
-            loss = loss_of(settings, scores, labels, there, lean)
-            if settings.adversary:
-                done = float(self.state.global_step / max(1, self.state.max_steps))
-                loss = loss + model.adversary_loss(answer, group, there.reshape(-1), done)
-            return (loss, answer) if return_outputs else loss
-
-    # Training steps on a GPU are computed in 16 bits; the weights are stored in 32 bits.
-    half = encoder.device.startswith("cuda")
-    arguments = TrainingArguments(**pace.arguments(work, encoder.device), bf16=half, remove_unused_columns=False)
-    trainer = Ranks(model=network, args=arguments, train_dataset=rows, data_collator=rows.collate)
-    # The loss is already a mean over the batch, whatever arguments the forward of the model accepts.
-    trainer.model_accepts_loss_kwargs = False
-    return trainer

@@ -164,11 +164,6 @@ def bleu_mean(counts: Floats) -> Floats:
     return np.asarray(bleus.mean(axis=-1) * short)
 
 
-def corpus_bleu(wanted: Sequence[str], written: Sequence[str]) -> float:
-    """Mean of corpus BLEU-1 to BLEU-4; the published baselines choose the best epoch by it."""
-    return float(bleu_mean(bleu_counts(wanted, written).sum(axis=0)))
-
-
 KINDS = ("auto", "seq2seq", "causal")
 _IGNORED = -100
 _LOSS_BATCH = 16
@@ -341,7 +336,17 @@ def fit_texts(
     own = replace(pace, epochs=epochs_for(len(rows), settings.steps, pace))
     about = {**asdict(settings), "model": identify(settings.model), **(identity or {})}
     with _without_hints():
-        run(_trainer(made, rows, own, work), own, about, progress)
+        from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
+
+        half = made.device.startswith("cuda")
+        arguments = Seq2SeqTrainingArguments(
+            **own.arguments(work, made.device), optim=settings.optimizer, remove_unused_columns=False, bf16=half
+        )
+        trainer = Seq2SeqTrainer(
+            model=made.model, args=arguments, train_dataset=rows, data_collator=made.collator(),
+            processing_class=made.tokenizer,
+        )  # fmt: skip
+        run(trainer, own, about, progress)
     return made
 
 
@@ -349,18 +354,3 @@ def epochs_for(examples: int, steps: int, pace: Schedule) -> float:
     """The number of epochs for ``steps`` training steps; the epochs of the schedule if ``steps`` is 0."""
     batches = -(-examples // pace.batch_size)
     return steps / -(-batches // pace.accumulate) if steps else pace.epochs
-
-
-def _trainer(made: TextModel, rows: list[dict[str, list[int]]], pace: Schedule, work: Path) -> Any:
-    from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
-
-    arguments = Seq2SeqTrainingArguments(
-        **pace.arguments(work, made.device),
-        optim=made.settings.optimizer,
-        remove_unused_columns=False,
-        bf16=made.device.startswith("cuda"),
-    )
-    return Seq2SeqTrainer(
-        model=made.model, args=arguments, train_dataset=rows, data_collator=made.collator(),
-        processing_class=made.tokenizer,
-    )  # fmt: skip

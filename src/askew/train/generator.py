@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from askew.core.address import public_text
 from askew.core.errors import ConfigError, DataError, one_of
@@ -183,19 +185,10 @@ def question(text: str) -> str:
 
 def components(left: Ints, right: Ints) -> Ints:
     """The connected component of each row; rows with the same left or the same right value are connected."""
-    label = np.arange(len(left))
-    while True:
-        lower = _least(right, _least(left, label))
-        if (lower == label).all():
-            return label
-        label = lower
-
-
-def _least(group: Ints, label: Ints) -> Ints:
-    """The least label of each row's group."""
-    least = np.full(int(group.max()) + 1, len(label))
-    np.minimum.at(least, group, label)
-    return np.asarray(least[group])
+    nodes = int(left.max()) + 1
+    size = nodes + int(right.max()) + 1
+    edges = coo_array((np.ones(len(left)), (left, nodes + right)), shape=(size, size))
+    return np.asarray(connected_components(edges, directed=False)[1][left], np.int64)
 
 
 def prompts_for(read: Sequence[str], kind: str, settings: GeneratorSettings, domain: str = "") -> list[str]:

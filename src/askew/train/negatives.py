@@ -183,7 +183,13 @@ def _some(lists: Rankings, start: int, stop: int, lean: Floats, taken: Ints, how
     order = np.argsort(row, kind="stable")
     doc = np.concatenate([docs[at_lean], docs[at_random]])[order]
     leaning = (np.arange(len(row)) < len(at_lean[0]))[order]
-    return row[order] + start, doc, leaning, _lacking(chosen_leaning, chosen_random, how)
+    found, of_lean = chosen_leaning.sum(axis=1) + chosen_random.sum(axis=1), chosen_leaning.sum(axis=1)
+    counts = {
+        NONE: int((found == 0).sum()),
+        FEW: int(((found > 0) & (found < how.count)).sum()),
+        FEW_LEANING: int(((of_lean < how.leaning) & (found > 0)).sum()),
+    }
+    return row[order] + start, doc, leaning, +Counter(counts)
 
 
 def _matrix(lists: Rankings, start: int, stop: int, depth: int) -> tuple[Ints, Flags]:
@@ -222,16 +228,6 @@ def _draws(query_ids: Sequence[str], width: int, seed: int) -> npt.NDArray[np.ui
         value = (value ^ (value >> np.uint64(30))) * _MIX[0]
         value = (value ^ (value >> np.uint64(27))) * _MIX[1]
     return np.asarray(value ^ (value >> np.uint64(31)), np.uint64)
-
-
-def _lacking(leaning: Flags, random: Flags, how: NegativeSampling) -> Counter[str]:
-    found = leaning.sum(axis=1) + random.sum(axis=1)
-    counts = {
-        NONE: int((found == 0).sum()),
-        FEW: int(((found > 0) & (found < how.count)).sum()),
-        FEW_LEANING: int(((leaning.sum(axis=1) < how.leaning) & (found > 0)).sum()),
-    }
-    return Counter({reason: count for reason, count in counts.items() if count})
 
 
 def groups_of(
@@ -335,19 +331,14 @@ def negatives(
             "negatives: expected at least one query that has a text, a relevant document and negatives, found none "
             f"({why})"
         )
-    used = np.isin(found.row, _whole(ranked, texts))
-    docs, leaning = found.doc[used], found.leaning[used]
-    means = tuple(float(lean[of].mean()) if len(of) else 0.0 for of in (docs, ranked.rankings.docs))
-    leans = (means[0], means[1])
-    return Made(written, len(docs), int(leaning.sum()), leans, dropped, found.short, ranked.notes, out)
-
-
-def _whole(ranked: AnnotatedRun, texts: dict[str, str]) -> Ints:
-    """The rows of queries with a text and a relevant document. Only their negatives are written."""
+    # Only the negatives of queries with a text and a relevant document are written.
     known = np.array([query in texts for query in ranked.rankings.query_ids.to_pylist()], np.bool_)
     answered = np.zeros(len(known), np.bool_)
     answered[ranked.judged.row[ranked.judged.relevant]] = True
-    return np.flatnonzero(known & answered)
+    used = (known & answered)[found.row]
+    docs, leaning = found.doc[used], found.leaning[used]
+    ours, every = (float(lean[of].mean()) if len(of) else 0.0 for of in (docs, ranked.rankings.docs))
+    return Made(written, len(docs), int(leaning.sum()), (ours, every), dropped, found.short, ranked.notes, out)
 
 
 def _examples(

@@ -73,7 +73,12 @@ def training_set(data: RankerData, job: RankerJob, progress: Progress | None = N
     ranked = read_ranked(data.run, data.docs, data.qrels, job.counting, job.sampling.depth, progress)
     words = data.texts()
     kept, left_out = _kept(ranked, words, job.part)
-    lists, judged = _restrict(ranked, kept)
+    # The lists and judgements of these queries, renumbered.
+    lists = ranked.rankings.select(kept)
+    number = np.full(len(ranked.rankings), -1, np.int64)
+    number[kept] = np.arange(len(kept))
+    row = number[ranked.judged.row]
+    judged = JudgedPairs(row[row >= 0], ranked.judged.doc[row >= 0], ranked.judged.relevant[row >= 0])
     lean = document_lean(ranked.mentions, job.counting.lean, job.counting.groups.difference)
     found = sample_negatives(lists, lean, judged, job.sampling)
     relevant = judged.row[judged.relevant], judged.doc[judged.relevant]
@@ -95,7 +100,12 @@ def train_ranker(
     given = settings or RankerJob()
     made = training_set(data, given, progress)
     examples, held = made.examples, made.held_out
-    identity = _identity(made.texts, examples, given)
+    data_of = [list(made.texts.left), list(made.texts.right), examples.left.tolist(), examples.right.tolist()]
+    identity: dict[str, object] = {
+        "data": fingerprint(data_of), "weights": identify(given.settings.model), "negatives": asdict(given.sampling),
+        "counting": given.counting.facts(), "settings": asdict(given.settings), "pace": asdict(given.pace),
+        "negatives_each": given.negatives_each, "part": given.part,
+    }  # fmt: skip
     before = claim(out, identity)
     if before is not None:
         return found_before(out, before, made.notes)
@@ -132,17 +142,6 @@ def _kept(ranked: AnnotatedRun, words: Mapping[str, str], part: str) -> tuple[In
     return np.array(kept, np.int64), left_out
 
 
-def _restrict(ranked: AnnotatedRun, kept: Ints) -> tuple[Rankings, JudgedPairs]:
-    """The lists and judgements of some rows, renumbered."""
-    chosen = ranked.rankings.select(kept)
-    number = np.full(len(ranked.rankings), -1, np.int64)
-    number[kept] = np.arange(len(kept))
-    row = number[ranked.judged.row]
-    mine = row >= 0
-    judged = JudgedPairs(row[mine], ranked.judged.doc[mine], ranked.judged.relevant[mine])
-    return chosen, judged
-
-
 def _texts(
     ranked: AnnotatedRun, lists: Rankings, words: Mapping[str, str], examples: Examples, job: RankerJob
 ) -> tuple[RankerTexts, Examples]:
@@ -162,16 +161,6 @@ def _texts(
         [words[one] for one in lists.query_ids.to_pylist()], documents.take(pa.array(used)).to_pylist(), lean, group
     )
     return texts, replace(examples, right=right)
-
-
-def _identity(texts: RankerTexts, examples: Examples, job: RankerJob) -> dict[str, object]:
-    """The identity of a training: a fingerprint of the examples, and all settings."""
-    data = fingerprint([list(texts.left), list(texts.right), examples.left.tolist(), examples.right.tolist()])
-    return {
-        "data": data, "weights": identify(job.settings.model), "negatives": asdict(job.sampling),
-        "counting": job.counting.facts(), "settings": asdict(job.settings),
-        "pace": asdict(job.pace), "negatives_each": job.negatives_each, "part": job.part,
-    }  # fmt: skip
 
 
 def _card(

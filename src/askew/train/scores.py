@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from askew.core.errors import DataError
-from askew.core.ranking import Flags, Floats, Ints
+from askew.core.ranking import Floats, Ints
 from askew.measures.statistics.intervals import RESAMPLES, bca_interval, mean_with_interval
 
 BINS = 15
@@ -59,26 +59,21 @@ def classifier_scores(
         return ScoreInterval(*bca_interval(statistic, len(labels), seed, resamples=resamples))
 
     def f1(weights: Floats, c: int) -> Floats:
-        return _f1(chosen == c, labels == c, weights)
+        """2 TP / (predicted + true) for each row of weights; 0 if both are zero."""
+        predicted, true = chosen == c, labels == c
+        both, total = weights @ (predicted & true), weights @ (predicted.astype(np.float64) + true)
+        return np.asarray(2 * both / np.where(total > 0, total, 1.0))
+
+    def ece(weights: Floats) -> Floats:
+        """The weighted mean over bins of |accuracy - mean probability|."""
+        gaps = np.zeros((len(sure), BINS))
+        gaps[np.arange(len(sure)), np.minimum((sure * BINS).astype(np.int64), BINS - 1)] = (chosen == labels) - sure
+        return np.asarray(np.abs(weights @ gaps).sum(1) / weights.sum(1))
 
     return ClassifierScores(
         len(labels),
         ScoreInterval(right.mean, right.low or 0.0, 1.0 if right.high is None else right.high),
         {name: estimate(partial(f1, c=c)) for c, name in enumerate(classes)},
         estimate(lambda weights: np.stack([f1(weights, c) for c in range(len(classes))]).mean(0)),
-        estimate(lambda weights: _ece(sure, chosen == labels, weights)),
+        estimate(ece),
     )
-
-
-def _f1(said: Flags, true: Flags, weights: Floats) -> Floats:
-    """2 TP / (predicted + true) for each row of weights; 0 if both are zero."""
-    both, total = weights @ (said & true), weights @ (said.astype(np.float64) + true)
-    return np.asarray(2 * both / np.where(total > 0, total, 1.0))
-
-
-def _ece(sure: Floats, right: Flags, weights: Floats) -> Floats:
-    """The weighted mean over bins of |accuracy - mean probability|."""
-    bins = np.minimum((sure * BINS).astype(np.int64), BINS - 1)
-    gaps = np.zeros((len(sure), BINS))
-    gaps[np.arange(len(sure)), bins] = right - sure
-    return np.asarray(np.abs(weights @ gaps).sum(1) / weights.sum(1))

@@ -572,13 +572,10 @@ class QuerySubset:
 
     def best(self, worth: Floats, allowed: npt.NDArray[np.bool_] | None = None) -> Ints:
         """Return for each query the row of the candidate with the highest ``worth``, or KEEP_ORIGINAL."""
-        return self._rows(best_candidate(self.query, len(self.queries), worth, allowed))
+        return self.row_of(best_candidate(self.query, len(self.queries), worth, allowed))
 
-    def least(self, lean: Floats, old: Floats, chance: Floats, threshold: float) -> Ints:
-        """Return for each query the least leaning candidate with ``chance`` >= ``threshold``, or KEEP_ORIGINAL."""
-        return self._rows(least_leaning(self.query, len(self.queries), lean, old, chance, threshold))
-
-    def _rows(self, chosen: Ints) -> Ints:
+    def row_of(self, chosen: Ints) -> Ints:
+        """The rows of chosen candidates, which are numbered within the part."""
         return np.where(chosen == KEEP_ORIGINAL, KEEP_ORIGINAL, self.rows[chosen])
 
 
@@ -635,7 +632,15 @@ def train_selector(
 ) -> Trained:  # fmt: skip
     """Train a selector on the candidates of a store or a published dataset, and measure it on held-out queries."""
     built = data if isinstance(data, Built) else read_built(Path(data))
-    given = _settled(built, settings or SelectorSettings())
+    given = settings or SelectorSettings()
+    able = built.whole and built.found is not None
+    if given.lean_aware and not able:
+        found = "this store has no search results" if built.whole else "the source is a published dataset"
+        raise DataError(
+            f"selector: the rule 'lean-aware' needs a store with the results of all reformulations, but {found}; "
+            "give the store of the build, or train without this rule"
+        )
+    given = replace(given, lean_aware=able if given.lean_aware is None else given.lean_aware)
     parts = built.parts()
     labels = np.where(parts[built.query] == "train", labels_for(built, given.learns), NEITHER)
     identity = _identity(built, labels, given)
@@ -656,18 +661,6 @@ def train_selector(
     write_whole(out / RULE, json.dumps({"settings": public(given.of_encoder()), LEAN_AWARE: rule}, indent=1) + "\n")
     measured = {"queries": counts, "examples": examples, "margin": given.margin, **figures}
     return finished(out, _card(measured, tables, given, identity, encoder.device, command))
-
-
-def _settled(built: Built, job: SelectorSettings) -> SelectorSettings:
-    """The job with ``lean_aware`` decided by the source."""
-    able = built.whole and built.found is not None
-    if job.lean_aware and not able:
-        found = "this store has no search results" if built.whole else "the source is a published dataset"
-        raise DataError(
-            f"selector: the rule 'lean-aware' needs a store with the results of all reformulations, but {found}; "
-            "give the store of the build, or train without this rule"
-        )
-    return replace(job, lean_aware=able if job.lean_aware is None else job.lean_aware)
 
 
 def _identity(built: Built, labels: npt.NDArray[Any], job: SelectorSettings) -> dict[str, Any]:
@@ -818,7 +811,8 @@ def learn_chance(
 def choose_lean_aware(built: Built, part: QuerySubset, chances: Floats, threshold: float) -> Ints:
     """For each query, the candidate with the least lean among those above the threshold, or else KEEP_ORIGINAL."""
     lean, old = np.abs(built.new(LEAN))[part.rows], np.abs(built.old(LEAN))[part.queries]
-    return part.least(lean, old, chances[part.rows], threshold)
+    chosen = least_leaning(part.query, len(part.queries), lean, old, chances[part.rows], threshold)
+    return part.row_of(chosen)
 
 
 def read_rule(folder: Path) -> dict[str, Any]:
