@@ -1,6 +1,7 @@
 """askew.audit from Python: functions, retrievers, rankers; groups; judgements; what is shown and what is written."""
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import askew
 from askew.core.errors import ConfigError, DataError, StageError
 from askew.study.audit.engine import NEITHER
 from askew.study.audit.findings import _strict
+from askew.study.audit.page import sensitivity_said
 from askew.study.audit.report import next_steps
 from askew.testing.servers import ToyEngine
 
@@ -111,8 +113,9 @@ def test_a_retriever_object_can_be_audited(retriever):
 
 def test_a_ranker_with_an_index_needs_the_documents(tmp_path):
     ranker = askew.Ranker("bm25").index(DOCS, tmp_path / "index")
-    with pytest.raises(DataError, match=r"have no text, such as '.*'\. Give the texts with docs="):
+    with pytest.raises(DataError) as error:
         audited(ranker)
+    assert error.value.code == "no-text"
     assert audited(ranker, docs=DOCS)["ARaB(tf)@10"].n == 3
 
 
@@ -123,8 +126,9 @@ def test_the_texts_of_the_engine_count_and_docs_fill_the_gaps():
 
 def test_results_without_texts_may_count_as_naming_no_group():
     find = lambda query, k: [(d, s, None if d == "d1" else t) for d, s, t in TOY.search(query, k)]  # noqa: E731
-    with pytest.raises(DataError, match="1 of 8 retrieved documents have no text"):
+    with pytest.raises(DataError) as error:
         audited(find)
+    assert (error.value.code, error.value.values) == ("no-text", {"missing": 1, "documents": 8})
     assert audited(find, settings=light(missing="zero")).scores["q1"]["ARaB(tf)@10"] < 0.5
 
 
@@ -199,13 +203,7 @@ def test_where_most_words_refer_to_real_people_the_advice_says_so(report, monkey
     (found,) = report.parts
     parts = [replace(one, share=share) if (one.kind, one.name) == ("who", "real") else one for one in found.parts]
     monkeypatch.setattr(found, "parts", parts)
-    assert (
-        any(
-            f"{share:.0%} of the counted mentions (weighted by rank) are estimated to refer to real people" in one
-            for one in next_steps(report)
-        )
-        == says
-    )
+    assert [one[:4] for one in next_steps(report) if one.startswith(f"{share:.0%}")] == [f"{share:.0%} "] * says
 
 
 @pytest.mark.parametrize(("low", "says"), [(0.53, True), (0.43, False)])
@@ -274,7 +272,7 @@ def test_a_signed_verdict_is_compared_with_other_choices(report):
 
 def test_the_lean_that_another_order_would_have_is_measured(report):
     assert report.reranking is not None
-    assert report.reranking.before == pytest.approx(report["ARaB(tf,sign=abs)@10"].mean)
+    assert report.reranking.before == pytest.approx(report[askew.ARaB("tf", sign="abs") @ 10].mean)
 
 
 def test_numbers_and_tables_have_ids_and_no_query_text_unless_it_is_to_be_kept(tmp_path):
@@ -287,7 +285,7 @@ def test_numbers_and_tables_have_ids_and_no_query_text_unless_it_is_to_be_kept(t
     for path in files:
         shows = path.name == "report.html"
         assert (QUERIES["q1"] in path.read_text()) == shows, path
-        assert ("nurse works in a ward" in path.read_text()) == shows, path
+        assert (DOCS["d2"].partition(" ")[2] in path.read_text()) == shows, path
     told = json.loads((tmp_path / "a" / "audit.json").read_text())
     assert told["per_query"].keys() == {"q1", "q2", "q3"}
 
@@ -313,7 +311,7 @@ def test_a_function_that_fails_is_one_clear_error():
     def broken(query, k):
         raise ValueError(query)
 
-    with pytest.raises(StageError, match=r"the request failed with ValueError; 0 of 4 queries were answered") as error:
+    with pytest.raises(StageError, match=r"ValueError; 0 of 4\b") as error:
         audited(broken)
     assert "nurse" not in str(error.value)
 
@@ -365,8 +363,10 @@ def test_an_audit_without_reformulations_searches_the_queries_only():
 def test_one_query_alone_has_no_interval_and_no_verdict(tmp_path):
     found = audited(queries=["lawyer"], settings=light(out=tmp_path / "a"))
     assert found.verdict is None and found["ARaB(tf)@10"].low is None
-    assert "1 query is too few to decide: audit at least 30 queries." in found.next_steps[-1]
-    assert "This audit has no verdict on the group" in (tmp_path / "a" / "report.html").read_text()
+    assert re.match("1 query .* 30 queries", found.next_steps[-1])
+    assert found.sensitivity.of == 0
+    (words,) = sensitivity_said(found)
+    assert words in (tmp_path / "a" / "report.html").read_text()
 
 
 def test_a_report_is_a_table_in_python(report):

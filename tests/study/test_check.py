@@ -1,5 +1,7 @@
 """``askew check`` and ``askew.check``: what a collection has for some groups."""
 
+import re
+
 import pytest
 
 import askew
@@ -68,10 +70,10 @@ def test_of_words_for_others_only_names_and_other_meanings_are_told():
     words = {one.word: one for one in found.words}
     assert words["child"].mentions == 2
     assert set(words["child"].who) <= {"name", "other"}
-    assert "not trained on words of the groups " in found.legend
+    assert "groups old, young" in found.legend
     assert "fictional" not in found.to_polars().columns
     legend = askew.check(PEOPLE, "gender:male").legend
-    assert "trained on" not in legend and "class is right for 86% of 3,797 labeled words for women and men." in legend
+    assert "trained on" not in legend and re.search("86% of 3,797 ", legend)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_a_group_that_the_resolver_does_not_know_hides_nothing_of_the_others():
     found = askew.check(PEOPLE | {"d5": "An enby spoke."}, "gender")
     words = {one.word: one for one in found.words}
     assert words["men"].who == {"generic": 1} and set(words["enby"].who) <= {"name", "other"}
-    assert "not trained on words of the group nonbinary, so its accuracy for them is unknown." in found.legend
+    assert "group nonbinary," in found.legend
     assert "is right for 86%" in found.legend
     rows = {row["word"]: row for row in found.to_polars().to_dicts()}
     assert (rows["men"]["generic"], rows["enby"]["generic"]) == (1, None)
@@ -117,7 +119,7 @@ def test_texts_are_resolved_alike_in_blocks_of_any_size(monkeypatch):
 def test_words_that_lost_their_first_letter_are_counted_in_all_documents_and_not_among_the_mentions():
     found = askew.check(collection(), AGE, sample=1)
     assert found.clipped == {"old": 0, "young": 1}
-    assert ("words of young after a period without a space (not counted)", "1") in found.facts()
+    assert [value for name, value in found.facts() if name.startswith("words of young")] == ["1"]
     assert not any(name.startswith("words of old") for name, _ in found.facts())
     assert askew.check(collection(), askew.Groups(AGE, tokens="word")).clipped == {"old": 0, "young": 0}
 
@@ -145,11 +147,12 @@ def test_a_shared_term_is_not_missing_from_the_group_that_it_does_not_count_for(
 def test_the_report_says_whether_words_were_counted_in_a_sample():
     found = askew.check(collection(), AGE)
     assert (found.sampled, found.naming_any) == (2, 2)
-    assert found.examined == "the 2 documents that name a group"
     sample = askew.check(collection(), AGE, sample=1)
-    assert sample.examined == "a random sample of 1 of the 2 documents that name a group"
+    assert (sample.sampled, sample.naming_any) == (1, 2)
+    assert [re.findall(r"\d+", one.examined) for one in (found, sample)] == [["2"], ["1", "2"]]
 
 
 def test_numbers_below_one_are_refused():
-    with pytest.raises(askew.ConfigError, match="words= and sample= to be 1 or more"):
+    with pytest.raises(askew.ConfigError) as error:
         askew.check("demo", words=0)
+    assert (error.value.code, error.value.values["words"]) == ("out-of-range", 0)

@@ -12,10 +12,9 @@ def notes(measures, qrels=GRADED):
 
 
 def test_the_note_names_the_measures_the_grades_and_how_to_change_it():
-    assert notes(["nDCG@10", "RR@10", "AP@10"]) == [
-        "RR@10, AP@10: grades of 1 or more count as relevant, and the judgements have grades up to 3; "
-        "to change this, set rel, as in RR(rel=3)@10"
-    ]
+    (note,) = notes(["nDCG@10", "RR@10", "AP@10"])
+    assert (note.code, note.values) == ("graded", {"measures": ["RR@10", "AP@10"], "relevant": 1, "highest": 3})
+    assert note.endswith(" RR(rel=3)@10")
 
 
 def test_a_measure_that_names_its_grade_or_uses_all_grades_needs_no_note():
@@ -40,10 +39,8 @@ def test_a_comparison_has_the_note_once():
 
 def test_a_build_has_the_note(tmp_path):
     ready, _ = plan("demo", store=tmp_path)
-    assert [note for note in ready.notes if "relevant" in note] == [
-        "RR@10, AP@10: grades of 1 or more count as relevant, and the judgements have grades up to 2; "
-        "to change this, set rel, as in RR(rel=2)@10"
-    ]
+    (note,) = (note for note in ready.notes if "relevant" in note)
+    assert (note.code, note.values) == ("graded", {"measures": ["RR@10", "AP@10"], "relevant": 1, "highest": 2})
 
 
 def test_a_build_that_stops_before_the_scores_has_no_note(tmp_path):

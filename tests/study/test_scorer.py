@@ -197,5 +197,6 @@ def test_a_document_is_counted_once_whatever_the_number_of_lists():
 def test_a_measure_of_lean_without_texts_says_what_to_give():
     asked = Catalogue().complete(["ARaB(tf)@2"])
     lists = Rankings(pa.array(["q"]), np.array([0, 1]), np.array([0]), np.array([1.0]))
-    with pytest.raises(ConfigError, match="need the document texts"):
+    with pytest.raises(ConfigError, match="docs=") as error:
         Scorer(asked, pa.array(["a"])).score(lists)
+    assert error.value.code == "no-texts"

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import numpy as np
 import polars as pl
@@ -46,10 +47,7 @@ def test_tau_and_its_summary_by_hand():
     assert (found["highest_tau"], found["lowest_pair"]) == (1.0, [1, 3])
     assert found["lowest_tau"] == found["median_tau"] == pytest.approx(1 / 3)
     assert (found["undefined_combinations"], found["undefined_pairs"]) == (1, 3)
-    assert any(
-        "In 1 combinations (all with lexicon y, cutoff 10), all systems lean equally" in one
-        for one in report.sentences()
-    )
+    assert any("lexicon y, cutoff 10" in one for one in report.sentences())
 
 
 def test_an_axis_is_judged_by_the_combinations_that_differ_on_it_only():
@@ -138,10 +136,8 @@ def test_rules_for_missing_texts_are_compared_only_where_texts_are_missing():
     docs = {name: text for name, text in DOCS.items() if name != "m"}
     report = askew.sensitivity(RUNS, docs, "ARaB(tf)", lexicons="gender", tokens="word", cutoffs=[2])
     assert report.values("missing") == ("zero", "drop", "skip")
-    assert report.notes[0] == (
-        "1 ranked documents have no text; the report compares these ways to treat such documents (values of missing=): "
-        "'zero', 'drop', 'skip'"
-    )
+    note = report.notes[0]
+    assert (note.code, note.values) == ("missing-texts", {"documents": 1, "rules": ["zero", "drop", "skip"]})
     chosen = askew.sensitivity(RUNS, docs, "ARaB(tf)", lexicons="gender", tokens="word", missing="zero,skip")
     assert chosen.values("missing") == ("zero", "skip")
     with pytest.raises(askew.DataError, match="have no text"):
@@ -155,7 +151,7 @@ def test_own_words_are_compared_with_the_shipped_lexicons_of_the_same_groups(tmp
     assert report.values("lexicon") == ("own", "gender", "gsqr2023", "rekabsaz2020", "rekabsaz2021")
     age = askew.sensitivity(RUNS, DOCS, "ARaB(tf)", groups="age:old,young", tokens="word", cutoffs=[2])
     assert age.values("lexicon") == ("age",)
-    assert any("only one lexicon is compared" in note for note in age.notes)
+    assert "one-lexicon" in [note.code for note in age.notes]
 
 
 def test_who_is_meant_is_compared_as_asked_for():
@@ -165,8 +161,9 @@ def test_who_is_meant_is_compared_as_asked_for():
     assert report(who="real,name+other").values("who") == ("real", "name+other")
     own = report("ARaB(tf,who=generic)")
     assert {one.choices["who"] for one in own.combinations} == {"generic"}
-    with pytest.raises(askew.ConfigError, match="set tokens= to 'unclipped', 'word' or 'blank'"):
+    with pytest.raises(askew.ConfigError) as error:
         report(tokens="seyedsalehi", who="generic")
+    assert (error.value.code, error.value.values) == ("no-positions", {"tokens": "seyedsalehi"})
     # Trained on words for women and men, it is not compared for others unless asked for.
     age = {"groups": "age:old,young", "tokens": "word", "cutoffs": [2]}
     assert askew.sensitivity(RUNS, DOCS, "ARaB(tf)", **age).values("who") == ()
@@ -208,8 +205,9 @@ def test_what_cannot_be_compared_is_refused(options, words):
 
 
 def test_one_run_has_no_order():
-    with pytest.raises(askew.ConfigError, match="give two runs or more, found 1"):
+    with pytest.raises(askew.ConfigError) as error:
         askew.sensitivity({"alone": RUNS["male"]}, DOCS)
+    assert (error.value.code, error.value.values) == ("too-few-runs", {"runs": 1})
 
 
 def test_the_tables_hold_every_combination(tmp_path):
@@ -238,6 +236,6 @@ def test_a_page_escapes_names_and_loads_nothing(tmp_path, cutoffs):
     assert (len(report.combinations) > 150) == (len(cutoffs) == 4)
     assert "<script" not in text
     assert "&lt;script&gt;alert(1)&lt;b&gt; &amp; co" in text
-    assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
-    for heading in ("Summary", "Which choice matters", "Agreement on the order of systems", "Conclusions that change"):
-        assert heading in text
+    assert "http" not in re.sub(r' xmlns="[^"]*"| http-equiv=', "", text)
+    for section in ("summary", "axes", "agreement", "flips"):
+        assert f'id="{section}"' in text

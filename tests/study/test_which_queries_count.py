@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import askew
+from askew.core.errors import Note
 from askew.core.store.store import Store
 from askew.data.collection import demo_files
 from askew.pairs.gains import NO_EFFECTIVENESS
@@ -57,7 +58,7 @@ def test_compare_has_the_means_of_ir_measures(partial, expected):
     assert {text: found.results[text].new for text in MEASURES} == pytest.approx(expected)
     assert [found.results[text].n for text in (*MEASURES, LEAN)] == [96, 96, 96, 96, 80]
     assert found.results["nDCG@10"].worsened == 16
-    assert f"{LEAN}: over the 80 of 96 queries with a value in both runs" in found.notes
+    assert {"measure": LEAN, "queries": 80} in [note.values for note in found.notes if isinstance(note, Note)]
 
 
 def test_bench_has_the_means_of_ir_measures(partial, expected, tmp_path):
@@ -101,8 +102,5 @@ def test_measures_of_lean_that_disagree_significantly_are_noted():
     old = {f"q{i}": {f"both{i % 3}": 1.0} for i in range(60)}
     new = {f"q{i}": {("one", "two")[i % 2]: 1.0} for i in range(60)}
     (note,) = askew.compare(old, new, docs, ["ARaB(tc)@10", "FaiRR@10"]).notes
-    assert note.startswith(
-        "measures of lean disagree: the new run is significantly better by ARaB(tc)@10 and significantly worse by "
-        "FaiRR@10; report both"
-    )
+    assert (note.code, note.values) == ("disagreement", {"better": ["ARaB(tc)@10"], "worse": ["FaiRR@10"]})
     assert askew.compare(old, new, docs, ["ARaB(tc)@10"]).notes == []

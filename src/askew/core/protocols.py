@@ -159,7 +159,12 @@ def check_lists(hits: Hits, task: MitigationTask, who: str) -> Hits:
     """Return the lists of a method; refuse them if they are not lists of documents of the collection."""
     queries, documents = len(task.query_ids), len(task.counts)
     if len(hits.offsets) != queries + 1:
-        raise DataError(f"method {who}: expected a list for each of {queries:,} queries, found {len(hits)}")
+        raise DataError(
+            f"method {who}: expected a list for each of {queries:,} queries, found {len(hits)}",
+            code="wrong-lists",
+            method=who,
+            queries=queries,
+        )
     docs = np.asarray(hits.docs)
     if len(docs) != int(hits.offsets[-1]) or len(hits.scores) != len(docs):
         found = f"found {len(docs):,} documents and {len(hits.scores):,} scores"
@@ -442,7 +447,9 @@ class Inputs:
     def mentions(self, lexicon: str, tokens: str, overlap: str = "all", *who: str) -> DocMentions:
         """Mentions counted with a lexicon and a tokenizer; ``who`` are classes of mentions and the resolver's id."""
         if self.find_mentions is None:
-            raise ConfigError("measures of lean need the document texts: give the documents with docs=")
+            raise ConfigError(
+                "measures of lean need the document texts: give the documents with docs=", code="no-texts"
+            )
         return self.find_mentions(lexicon, tokens, overlap, *who)
 
 

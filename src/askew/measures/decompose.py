@@ -109,7 +109,8 @@ def decomposable(asked: Sequence[MeasureRequest], named: bool) -> list[MeasureRe
     if not found:
         raise ConfigError(
             "decompose=: expected a measure ARaB or RaB with sign=signed and without the parameters 'who' and 'on', "
-            f"such as {defaults.DECOMPOSED}; found {', '.join(one.text for one in asked)}"
+            f"such as {defaults.DECOMPOSED}; found {', '.join(one.text for one in asked)}",
+            code="no-parts",
         )
     return found if named else [next((one for one in found if one.text == defaults.DECOMPOSED), found[0])]
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from askew.core import defaults
 from askew.core import plugins as registry
-from askew.core.errors import ConfigError, DataError, check_name
+from askew.core.errors import ConfigError, DataError, Note, check_name
 from askew.core.files import check_file
 from askew.core.groups import Groups, GroupsLike, resolver_id
 from askew.core.lexicon import Lexicon
@@ -329,9 +329,15 @@ def note_on_grades(asked: Sequence[MeasureRequest], grades: Iterable[int]) -> li
         if isinstance(level, int) and Measure.parse(one.text).param("rel") is None:
             by_level.setdefault(level, []).append(one.text)
     return [
-        f"{', '.join(texts)}: grades of {level} or more count as relevant, and the judgements have grades up to "
-        f"{positive[-1]}; to change this, set rel, as in "
-        f"{Measure.parse(texts[0])(rel=next(grade for grade in positive if grade != level)).text}"
+        Note(
+            f"{', '.join(texts)}: grades of {level} or more count as relevant, and the judgements have grades up to "
+            f"{positive[-1]}; to change this, set rel, as in "
+            f"{Measure.parse(texts[0])(rel=next(grade for grade in positive if grade != level)).text}",
+            code="graded",
+            measures=texts,
+            relevant=level,
+            highest=positive[-1],
+        )
         for level, texts in by_level.items()
     ]
 

@@ -307,5 +307,9 @@ class RelevanceSource:
                 "a judgement. Give queries= (a file with lines of query id, TAB, text), or a collection that has them"
             )
         if name not in self.queries:
-            raise DataError(f"queries: expected the text of query {name!r}, which is in the run; found none")
+            raise DataError(
+                f"queries: expected the text of query {name!r}, which is in the run; found none",
+                code="no-query-text",
+                query=name,
+            )
         return self.queries[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from askew.core.errors import ConfigError
+from askew.core.errors import ConfigError, Note
 from askew.core.groups import ANY, LEARNED, Groups
 from askew.core.measure import Direction, Measure, split_measures
 from askew.core.protocols import MeasureFamily
@@ -74,7 +74,8 @@ def is_doubtful(one: MeasureRequest, is_divided: bool = False) -> bool:
 def note_on_resolver(asked: Sequence[MeasureRequest], divided: Sequence[MeasureRequest] = ()) -> list[str]:
     """A note if a resolver estimates classes of words that it was not trained on, with unknown accuracy."""
     others = ", ".join(one.text for one in asked if is_doubtful(one, one in divided))
-    return [f"{others}: classes are estimated by a model that was trained on other groups"] if others else []
+    told = f"{others}: classes are estimated by a model that was trained on other groups"
+    return [Note(told, code="other-groups-model")] if others else []
 
 
 DEFAULT_MEASURES = ("ARaB(tc)@10", "ARaB(tf)@10", "ARaB(bool)@10", "NFaiRR@10", "LexiconShare@10")

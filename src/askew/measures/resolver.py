@@ -248,7 +248,9 @@ class ResolvedCounter:
         if not can_mark(tokens):
             raise ConfigError(
                 f"who=: the tokenizer {tokens!r} does not give the positions of its words in the text; "
-                "set tokens= to 'unclipped', 'word' or 'blank', or leave out who="
+                "set tokens= to 'unclipped', 'word' or 'blank', or leave out who=",
+                code="no-positions",
+                tokens=tokens,
             )
         self._marker = Marker(lexicon, tokens, overlap)
         self.plain = counter_for(lexicon, tokens, overlap, **how)

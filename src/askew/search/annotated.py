@@ -45,7 +45,8 @@ class Counting:
         one_of(self.lean, LEANS, "lean")
         if NO_GROUP in self.groups.names:
             raise ConfigError(
-                f"groups: the name {NO_GROUP!r} is reserved for documents that name no group; rename the group"
+                f"groups: the name {NO_GROUP!r} is reserved for documents that name no group; rename the group",
+                code="reserved-name",
             )
 
     @property
@@ -71,7 +72,10 @@ def document_lean(mentions: DocMentions, kind: str = "tf", groups: str = "auto")
     number = counts.shape[1]
     if kind == "neutrality":
         if number < 2:
-            raise ConfigError(f"lean=neutrality: expected two groups or more, found {', '.join(mentions.groups)}")
+            raise ConfigError(
+                f"lean=neutrality: expected two groups or more, found {', '.join(mentions.groups)}",
+                code="too-few-groups",
+            )
         return 1.0 - neutrality(counts, np.full(number, 1.0 / number))
     found = magnitudes(kind, counts)
     return np.asarray(found[:, 0] if number == 1 else found.max(axis=1) - found.min(axis=1))
@@ -148,5 +152,8 @@ def refuse_unknown(name: str, universe: Universe, known: npt.NDArray[np.bool_], 
         first = universe.doc_ids[int(missing[0])].as_py()
         raise DataError(
             f"run {name}: {len(missing)} of {int(needed.sum())} ranked documents have no text in the given documents, "
-            f"the first is {first!r}; give the documents that the run ranks"
+            f"the first is {first!r}; give the documents that the run ranks",
+            code="no-text",
+            missing=len(missing),
+            documents=int(needed.sum()),
         )

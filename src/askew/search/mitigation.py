@@ -37,7 +37,9 @@ def read_targets(given: str | Mapping[str, float], names: Sequence[str]) -> Floa
         ) from None
     fine = set(shares) == set(names) and all(0 <= share <= 1 for share in shares.values())
     if not fine or abs(sum(shares.values()) - 1.0) > _SLACK:
-        raise ConfigError(f"targets: expected shares of {', '.join(names)} that add up to 1, found {given!r}")
+        raise ConfigError(
+            f"targets: expected shares of {', '.join(names)} that add up to 1, found {given!r}", code="bad-shares"
+        )
     return np.array([shares[name] for name in names])
 
 

@@ -182,7 +182,12 @@ def check(
     - ``seed``: the seed of the sample.
     """
     if words < 1 or sample < 1:
-        raise ConfigError(f"check: expected words= and sample= to be 1 or more, found words={words}, sample={sample}")
+        raise ConfigError(
+            f"check: expected words= and sample= to be 1 or more, found words={words}, sample={sample}",
+            code="out-of-range",
+            words=words,
+            sample=sample,
+        )
     opened = open_collection(collection)
     counted = Groups.of(DEFAULT_GROUPS if groups is None else groups)
     texts = _Texts(counted, sample, seed)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from askew.core import defaults
-from askew.core.errors import ConfigError, DataError, check_name
+from askew.core.errors import ConfigError, DataError, Note, check_name
 from askew.core.measure import Direction, Measure
 from askew.core.ranking import Floats
 from askew.core.tables import html_table, text_table, with_interval
@@ -306,7 +306,8 @@ def compare(
         if not there.any():
             raise DataError(f"{asked.text}: none of the shared queries has a value in both runs")
         if not there.all():
-            notes.append(f"{asked.text}: over the {int(there.sum())} of {len(there)} queries with a value in both runs")
+            words = f"{asked.text}: over the {int(there.sum())} of {len(there)} queries with a value in both runs"
+            notes.append(Note(words, code="fewer-queries", measure=asked.text, queries=int(there.sum())))
             # A measure of effectiveness leaves out the same queries in both runs, because only judgements decide which.
             missing[asked.text] = 0 if asked.judged else int((~there).sum())
         limit = _margin_for(asked, margin)
@@ -346,10 +347,11 @@ def _disagreement(
     better, worse = ([text for text in leans if sign * results[text].gain > 0] for sign in (1, -1))
     if not better or not worse:
         return []
-    return [
+    words = (
         f"measures of lean disagree: the new run is significantly better by {', '.join(better)} and significantly "
         f"worse by {', '.join(worse)}; report both, or choose the measure that matters to you before you compare"
-    ]
+    )
+    return [Note(words, code="disagreement", better=better, worse=worse)]
 
 
 def _check_settings(test: str, seed: int, unpaired: str) -> None:

@@ -16,7 +16,7 @@ import polars as pl
 
 from askew.core import defaults
 from askew.core import plugins as registry
-from askew.core.errors import ConfigError, check_names
+from askew.core.errors import ConfigError, Note, check_names
 from askew.core.files import check_file, write_whole
 from askew.core.groups import ANY, LEARNED, Groups, GroupsLike
 from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
@@ -760,10 +760,11 @@ def sensitivity(
     notes += [*measured.notes, *inputs.notes, *scored.notes]
     if absent:
         rules = dict.fromkeys(str(one.measure.param("missing")) for one in compared)
-        notes.append(
+        words = (
             f"{absent:,} ranked documents have no text; the report compares these ways to treat such documents "
             f"(values of missing=): {', '.join(map(repr, rules))}"
         )
+        notes.append(Note(words, code="missing-texts", documents=absent, rules=[*rules]))
     else:
         # If every document has a text, all values of missing give the same result.
         for chosen in choices.values():
@@ -776,10 +777,10 @@ def sensitivity(
         for number, one in enumerate(scored.asked, start=1)
     ]  # fmt: skip
     if len(axes.lexicons) == 1:
-        notes.append(
-            f"only one lexicon is compared, because no other shipped lexicon has the groups "
-            f"{', '.join(counted.names)}; add lexicons with lexicons="
+        words = (
+            f"because no other shipped lexicon has the groups {', '.join(counted.names)}; add lexicons with lexicons="
         )
+        notes.append(Note(f"only one lexicon is compared, {words}", code="one-lexicon"))
     left = sum(any(np.isnan(run.values[one.text]).any() for run in scored.runs) for one in scored.asked)
     if left:
         notes.append(f"in {left:,} of {len(scored.asked):,} combinations, some queries of a run have no value")

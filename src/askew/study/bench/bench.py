@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, Note
 from askew.core.files import digest_file
 from askew.core.folders import checksum_text, read_checksums
 from askew.core.groups import Groups, GroupsLike
@@ -192,7 +192,9 @@ def _queries(collection: Collection, wanted: str | Path | Sequence[str] | None, 
     judged = collection.judged_queries()
     notes += collection.notes("queries", "judgements")
     if judged.num_rows < every.num_rows:
-        notes.append(f"{every.num_rows - judged.num_rows:,} of {every.num_rows:,} queries have no judgement: left out")
+        left = every.num_rows - judged.num_rows
+        words = f"{left:,} of {every.num_rows:,} queries have no judgement: left out"
+        notes.append(Note(words, code="no-judgement", queries=left))
     if wanted is None:
         return judged
     if isinstance(wanted, str | Path):
@@ -203,13 +205,18 @@ def _queries(collection: Collection, wanted: str | Path | Sequence[str] | None, 
     if not chosen.num_rows:
         raise DataError(
             f"{name}: none of its {len(ids):,} queries is among the {judged.num_rows:,} judged queries of "
-            f"{collection.id}; give queries of this collection"
+            f"{collection.id}; give queries of this collection",
+            code="no-judged-query",
+            queries=len(ids),
+            judged=judged.num_rows,
         )
     if chosen.num_rows < len(ids):
-        notes.append(
-            f"{name}: {len(ids) - chosen.num_rows:,} of {len(ids):,} queries are not judged queries of {collection.id}"
-        )
-    notes.append(f"{judged.num_rows - chosen.num_rows:,} of {judged.num_rows:,} judged queries were not requested")
+        left = len(ids) - chosen.num_rows
+        words = f"{name}: {left:,} of {len(ids):,} queries are not judged queries of {collection.id}"
+        notes.append(Note(words, code="not-judged", queries=left))
+    left = judged.num_rows - chosen.num_rows
+    words = f"{left:,} of {judged.num_rows:,} judged queries were not requested"
+    notes.append(Note(words, code="not-requested", queries=left))
     return chosen
 
 
@@ -220,15 +227,17 @@ def _seen(methods: Sequence[MitigationMethod], texts: Sequence[str]) -> list[str
         folder = Path(method.choice if method.trained else method.name)
         seen = seen_by(folder, texts) if method.trained or method.kind == RERANK else None
         if seen == len(texts):
-            notes.append(
+            words = (
                 f"{method.text}: none of the queries was held out when the model was trained; if the model was trained "
                 "on queries of this collection, its scores are too high"
             )
+            notes.append(Note(words, code="none-held-out"))
         elif seen:
-            notes.append(
+            words = (
                 f"{method.text}: {seen:,} of {len(texts):,} queries were not held out when the model was trained, so "
                 f"its scores are too high; give queries= {folder / HELD_OUT}"
             )
+            notes.append(Note(words, code="not-held-out", queries=seen, held_out=folder / HELD_OUT))
     return notes
 
 
@@ -251,7 +260,11 @@ def _report(
     queries = len(runner.query_ids)
     more = [note for one in found.values() for note in one.notes]
     more += [
-        f"{one.method.text}: {one.costs.empty:,} of {queries:,} queries have no results"
+        Note(
+            f"{one.method.text}: {one.costs.empty:,} of {queries:,} queries have no results",
+            code="no-results",
+            queries=one.costs.empty,
+        )
         for one in scored
         if one.costs.empty
     ]

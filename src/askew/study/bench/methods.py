@@ -237,7 +237,8 @@ def _rerank(model: str) -> _Read:
     raise DataError(
         f"method '{RERANK}:{model}': there is no folder {model!r}. Give a folder that 'askew train ranker' or 'askew "
         "train adapter' wrote, the folder of another cross-encoder, or the id of a model on the Hugging Face Hub, such "
-        "as 'org/name'"
+        "as 'org/name'",
+        code="no-model",
     )
 
 
@@ -256,7 +257,8 @@ def _reformulate(rest: str) -> _Read:
         raise UnknownName("choice", choice, [ORACLE, ONE_SEARCH, "FOLDER"])
     raise DataError(
         f"method '{REFORMULATE}:{rest}': {choice!r} is not a folder with the file {SELECTOR!r}. After "
-        f"'{REFORMULATE}:{method}:', write {ORACLE!r}, {ONE_SEARCH!r}, or a folder that 'askew train selector' wrote"
+        f"'{REFORMULATE}:{method}:', write {ORACLE!r}, {ONE_SEARCH!r}, or a folder that 'askew train selector' wrote",
+        code="no-selector",
     )
 
 

@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from askew.core.errors import DataError
+from askew.core.errors import DataError, Note
 from askew.core.measure import Bounds, Direction
 from askew.core.ranking import Floats
 from askew.measures.statistics.intervals import change_interval, size_bounds
@@ -247,7 +247,12 @@ def make_report(
         }
         rows.append(Row(methods[text], cells[text], optimal[text], _mean_costs([one.costs for one in mine]), seeds))
     more = [
-        f"{name}: means are over the {cell.n:,} of {len(query_ids):,} queries for which every method has a value"
+        Note(
+            f"{name}: means are over the {cell.n:,} of {len(query_ids):,} queries for which every method has a value",
+            code="fewer-queries",
+            measure=name,
+            queries=cell.n,
+        )
         for name, cell in rows[0].cells.items()
         if cell.n < len(query_ids)
     ]
@@ -404,7 +409,8 @@ def read_scores(place: str | Path) -> BenchReport:
             raise DataError(f"{file}: this file was written by another version of askew; run askew bench again")
         return _report_of(pl.DataFrame(pl.from_arrow(table)), about)
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{file}: expected the scores of askew bench --out ({type(error).__name__}: {error})") from None
+        why = f"{type(error).__name__}: {error}"
+        raise DataError(f"{file}: expected the scores of askew bench --out ({why})", code="no-scores") from None
 
 
 def _report_of(table: pl.DataFrame, about: Mapping[str, Any]) -> BenchReport:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.core.costs import counting_model_calls
-from askew.core.errors import ConfigError, DataError, UnknownName
+from askew.core.errors import ConfigError, DataError, Note, UnknownName
 from askew.core.groups import Groups
 from askew.core.measure import Direction, new_column, old_column
 from askew.core.plugins import build, names
@@ -461,7 +461,10 @@ class MethodRunner:
             raise DataError(
                 f"run {method.name}: none of its {answered:,} queries (the first is {lines['query_id'][0]!r}) is among "
                 f"the {len(self.query_ids):,} queries of this bench (the first is {self.query_ids[0]!r}); give a run "
-                "for the queries of this bench"
+                "for the queries of this bench",
+                code="other-queries",
+                query=lines["query_id"][0],
+                first=self.query_ids[0],
             )
         docs = pc.index_in(mine["doc_id"].to_arrow().cast(pa.string()), value_set=self.resources.doc_ids)
         if docs.null_count:
@@ -469,11 +472,16 @@ class MethodRunner:
             raise DataError(
                 f"run {method.name}: {docs.null_count:,} lines of the run rank documents that are not in the "
                 f"collection (the first is {mine['doc_id'][at]!r} for query {mine['query_id'][at]!r}); give a run on "
-                "this collection"
+                "this collection",
+                code="unknown-documents",
+                document=mine["doc_id"][at],
+                query=mine["query_id"][at],
             )
         left = answered - mine["query_id"].n_unique()
-        notes = [f"{left:,} queries of the run are not part of this bench and are left out"] if left else []
-        notes = [f"{method.text}: {note}" for note in (*run.notes, *notes)]
+        notes = [f"{method.text}: {note}" for note in run.notes]
+        if left:
+            words = f"{method.text}: {left:,} queries of the run are not part of this bench and are left out"
+            notes.append(Note(words, code="other-queries", queries=left))
 
         def find(progress: Progress) -> MethodRun:
             hits = lists_of(
