@@ -139,7 +139,6 @@ def test_robust_variants_are_worse_under_no_ranker():
     assert found["better"].to_list() == [2, 1, 0, 1]
     assert found["worse"].to_list() == [0, 1, 0, 0]
     assert found["robust"].to_list() == [True, False, False, True]
-    assert robust(tables_of, NAMES, strict="all")["robust"].to_list() == [True, False, False, False]
     assert robust(tables_of, ["ARaB(tf)@10"])["robust"].to_list() == [True, True, False, True]
 
 
@@ -163,8 +162,6 @@ def test_wrong_inputs_of_robust_are_refused():
         robust(tables_of, ["AP@10"])
     with pytest.raises(DataError, match=r"'dense' .* twice"):
         robust({**tables_of, "dense": pl.concat([tables_of["dense"]] * 2)}, NAMES)
-    with pytest.raises(ConfigError, match="strict: expected one of any, all"):
-        robust(tables_of, NAMES, strict="most")
 
 
 # --- all selectors -------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def test_no_file_has_the_text_of_an_original_query(tmp_path, scheme):
     report = verify(tmp_path / "out")
     assert report.wrong == []
     assert [line for line in report.notes if "query_text = false" in line and "not checked" in line]
-    assert report.query_text is False
+    assert report.facts["query_text"] is False
 
 
 def test_the_columns_and_splits_are_those_of_a_release_with_the_texts(tmp_path):

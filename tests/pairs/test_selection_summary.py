@@ -86,8 +86,6 @@ def test_the_tolerance_decides_who_is_helped():
 def test_wrong_requests_are_refused():
     with pytest.raises(DataError, match="column 'fair'"):
         summarize(selected(), TWO, ["fair"])
-    with pytest.raises(ConfigError, match="level: expected"):
-        summarize(selected(), TWO, ["every"], level=1.0)
 
 
 def test_the_bounds_of_a_measure_make_its_interval_one_that_holds_for_every_distribution():

@@ -44,14 +44,12 @@ def pairs(rows=ROWS, chosen=(True, False, True, True, False, False)):
 
 
 def test_a_share_of_pairs_is_as_wide_as_its_queries_allow():
-    flags = np.array([True, True, True, False, False, False])
-    alone = share_interval(np.arange(6), flags)
-    assert alone == wilson(3, 6)
+    assert share_interval(np.ones(6, np.int64), np.array([1, 1, 1, 0, 0, 0])) == wilson(3, 6)
     # The pairs of a query are all alike: it is as if there were two.
-    low, high = share_interval(np.array([0, 0, 0, 1, 1, 1]), flags)
+    low, high = share_interval(np.array([3, 3]), np.array([3, 0]))
     assert (low, high) == pytest.approx((0.0, 1.0))
-    assert share_interval(np.array([0, 0, 1, 1]), np.zeros(4, np.bool_)) == wilson(0, 2)
-    assert share_interval(np.array([0, 0, 1, 1]), np.ones(4, np.bool_)) == wilson(2, 2)
+    assert share_interval(np.array([2, 2]), np.array([0, 0])) == wilson(0, 2)
+    assert share_interval(np.array([2, 2]), np.array([2, 2])) == wilson(2, 2)
 
 
 def test_against_effectiveness_alone_by_hand():

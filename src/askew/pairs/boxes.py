@@ -35,7 +35,7 @@ from askew.core.errors import ConfigError, DataError, UnknownName, one_of
 from askew.core.expression import CRITERIA, Criterion
 from askew.core.measure import Direction, column_of, new_column, old_column
 from askew.core.outcome import check_tolerance
-from askew.core.ranking import Floats
+from askew.core.ranking import Flags, Floats
 from askew.pairs.gains import (
     NO_EFFECTIVENESS,
     UNSCORED,
@@ -86,7 +86,9 @@ def agg_all(
     one_of(missing, MISSING, "missing")
     check_scored(scored, [measure], {measure: direction})
     originals, variants, query = split(scored)
-    before, after = (_filled(numbers(table, measure), missing) for table in (originals, variants))
+    before, after = (numbers(table, measure) for table in (originals, variants))
+    if missing == "zero":
+        before, after = np.nan_to_num(before, nan=0.0), np.nan_to_num(after, nan=0.0)
     order = pl.Series(query).to_frame("q").select(pl.int_range(pl.len()).over("q")).to_series()
     values = np.r_[before, after]
     rows = pl.DataFrame(
@@ -106,15 +108,16 @@ def agg_all(
     return Aggregated(rows[kept], Counter({reason: count for reason, count in counts.items() if count}))
 
 
-def _filled(values: Floats, missing: str) -> Floats:
-    return np.nan_to_num(values, nan=0.0) if missing == "zero" else values
-
-
 def agg_box(table: pl.DataFrame, criterion: Criterion | str = "gold") -> pl.DataFrame:
     """Return ``agg.gold`` from ``agg.all``: every original, and the candidates that meet the criterion."""
+    return table.filter(pl.Series(in_box(table, criterion)))
+
+
+def in_box(table: pl.DataFrame, criterion: Criterion | str = "gold") -> Flags:
+    """Mark the originals of an aggregated table, and the candidates that meet the criterion."""
     rule = criterion if isinstance(criterion, Criterion) else Criterion.parse(CRITERIA.get(criterion, criterion))
     is_original, values, original = _read(table)
-    return table.filter(pl.Series(is_original | rule.met(values, original)))
+    return np.asarray(is_original | rule.met(values, original))
 
 
 def best_candidates(table: pl.DataFrame) -> pl.DataFrame:

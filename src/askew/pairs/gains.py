@@ -288,11 +288,21 @@ def make_pairs(
     old = {name: numbers(originals, name)[query] for name in directions}
     new = {name: numbers(variants, name) for name in directions}
     must = [*effectiveness, *bias] if needed is None else needed
-    reasons = _unscored(old, new, must, effectiveness, len(variants))
+    reasons = np.zeros(len(variants), np.int8)
+    for name in must:
+        reasons[np.isnan(new[name])] = _REASONS.index(UNSCORED)
+    for name in sorted(must, key=lambda one: one in effectiveness):
+        reason = NO_EFFECTIVENESS if name in effectiveness else UNSCORED_ORIGINAL
+        reasons[np.isnan(old[name])] = _REASONS.index(reason)
     if not keep_same:
-        _mark_texts(_words(originals, variants, query), query, reasons)
+        first, own = (one_line(table.get_column("text")) for table in (originals, variants))
+        _mark_texts(take_texts(first, query), own, query, reasons)
     kept = np.flatnonzero(reasons == 0)
-    columns = _columns(directions, old, new, kept)
+    columns = []
+    for name, direction in directions.items():
+        before, after = old[name][kept], new[name][kept]
+        values = before, after, direction.gain(before, after)
+        columns += [pl.Series(column, one) for column, one in zip(pair_columns(name), values, strict=True)]
     text = take_texts(originals.get_column("text"), query[kept]).alias("original_text")
     replaced = {text.name, *(column.name for column in columns), *map(column_of, directions)}
     rest = pl.DataFrame([column for column in variants.get_columns() if column.name not in replaced])
@@ -372,30 +382,12 @@ def numbers(table: pl.DataFrame, name: str) -> Floats:
 _REASONS = ("", SAME, UNSCORED_ORIGINAL, UNSCORED, REPEATED, NO_EFFECTIVENESS)
 
 
-def _unscored(
-    old: Mapping[str, Floats], new: Mapping[str, Floats], needed: Sequence[str], effectiveness: Sequence[str], rows: int
-) -> Any:
-    reasons = np.zeros(rows, np.int8)
-    for name in needed:
-        reasons[np.isnan(new[name])] = _REASONS.index(UNSCORED)
-    for name in sorted(needed, key=lambda one: one in effectiveness):
-        reason = NO_EFFECTIVENESS if name in effectiveness else UNSCORED_ORIGINAL
-        reasons[np.isnan(old[name])] = _REASONS.index(reason)
-    return reasons
-
-
 def take_texts(texts: pl.Series, rows: Ints) -> pl.Series:
     """The texts of some rows."""
     if len(rows) > _FEW:
         return texts.gather(rows)
     every = texts.to_list()
     return pl.Series([every[row] for row in rows.tolist()], dtype=pl.String)
-
-
-def _words(originals: pl.DataFrame, variants: pl.DataFrame, query: Ints) -> tuple[pl.Series, pl.Series]:
-    """Return for each variant the text of its original and its own text, with single blanks."""
-    before = take_texts(one_line(originals.get_column("text")), query)
-    return before, one_line(variants.get_column("text"))
 
 
 def one_line(texts: pl.Series) -> pl.Series:
@@ -405,10 +397,17 @@ def one_line(texts: pl.Series) -> pl.Series:
     return texts.str.replace_all(r"\s+", " ").str.strip_chars()
 
 
-def _mark_texts(words: tuple[pl.Series, pl.Series], query: Ints, reasons: Any) -> None:
-    before, after = words
+def _mark_texts(before: pl.Series, after: pl.Series, query: Ints, reasons: Any) -> None:
+    """Mark the variants with the text of the original, and those that repeat the text of an earlier scored variant."""
     if len(query) <= _FEW:
-        _mark_few_texts(before.to_list(), after.to_list(), query.tolist(), reasons)
+        seen = set[tuple[int, str]]()
+        for row, (number, old, new) in enumerate(zip(query.tolist(), before.to_list(), after.to_list(), strict=True)):
+            if old == new:
+                reasons[row] = _REASONS.index(SAME)
+            elif not reasons[row] and (number, new) in seen:
+                reasons[row] = _REASONS.index(REPEATED)
+            elif not reasons[row]:
+                seen.add((number, new))
         return
     reasons[(after == before).to_numpy()] = _REASONS.index(SAME)
     left = np.flatnonzero(reasons == 0)
@@ -417,31 +416,9 @@ def _mark_texts(words: tuple[pl.Series, pl.Series], query: Ints, reasons: Any) -
     reasons[left[~first]] = _REASONS.index(REPEATED)
 
 
-def _mark_few_texts(before: list[str], after: list[str], query: list[int], reasons: Any) -> None:
-    seen = set[tuple[int, str]]()
-    for row, (old, new) in enumerate(zip(before, after, strict=True)):
-        if old == new:
-            reasons[row] = _REASONS.index(SAME)
-        elif not reasons[row] and (query[row], new) in seen:
-            reasons[row] = _REASONS.index(REPEATED)
-        elif not reasons[row]:
-            seen.add((query[row], new))
-
-
 def _count(reasons: Any) -> Counter[str]:
     counts = np.bincount(reasons, minlength=len(_REASONS)).tolist()
     return Counter({name: count for name, count in zip(_REASONS, counts, strict=True) if name and count})
-
-
-def _columns(
-    directions: Mapping[str, Direction], old: Mapping[str, Floats], new: Mapping[str, Floats], kept: Ints
-) -> list[pl.Series]:
-    columns = []
-    for name, direction in directions.items():
-        before, after = old[name][kept], new[name][kept]
-        values = before, after, direction.gain(before, after)
-        columns += [pl.Series(column, one) for column, one in zip(pair_columns(name), values, strict=True)]
-    return columns
 
 
 def outcomes(pairs: PairTable, effectiveness: Sequence[str], bias: Sequence[str], tolerance: float) -> pl.Series:

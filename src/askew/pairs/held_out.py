@@ -130,11 +130,6 @@ def _draw(strata: Ints, members: Sequence[Ints], random: np.random.Generator) ->
     return first
 
 
-def have_several(judged: JudgedQueries) -> Flags:
-    """Return which queries have two or more relevant documents, which can be split into halves."""
-    return judged.judgements.relevant() > 1
-
-
 @dataclass(frozen=True)
 class DocumentHalf:
     """Half of the documents, with half of the relevant documents of each query that has several.
@@ -168,7 +163,7 @@ def document_halves(judged: JudgedQueries, documents: int, split: int, seed: int
     row = np.repeat(np.arange(len(every.offsets) - 1), np.diff(every.offsets))
     random = np.random.default_rng([seed, split, 1])
     drawn, first = random.random(len(row)), random.random(documents) < 0.5
-    at = np.flatnonzero((every.relevance >= 1) & have_several(judged)[row])
+    at = np.flatnonzero((every.relevance >= 1) & (every.relevant() > 1)[row])
     order = at[np.lexsort((drawn[at], row[at]))]
     starts = np.searchsorted(row[order], row[order], side="left")
     sides = [np.full(len(row), -1), np.full(len(row), -1)]
@@ -448,7 +443,7 @@ class HeldOut:
     @cached_property
     def _has_several(self) -> bool:
         """Whether a measure reads judgements, and a query has several relevant documents."""
-        return bool(self._judged) and bool(have_several(self._resources.judged_documents[1]).any())
+        return bool(self._judged) and bool((self._resources.judged_documents[1].judgements.relevant() > 1).any())
 
     @cached_property
     def _document_halves(self) -> list[tuple[DocumentHalf, DocumentHalf]]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from askew.core.errors import ConfigError, DataError, one_of
+from askew.core.errors import ConfigError, DataError
 from askew.core.measure import Direction, gain_column
 from askew.core.outcome import UNKNOWN_SIGN, check_tolerance, joint_signs
 from askew.core.ranking import Floats, Ints
@@ -29,22 +29,18 @@ def pareto_front(query: Ints, effectiveness: Floats, bias: Floats) -> Any:
     if not len(query):
         return np.zeros(0, np.bool_)
     new_query = np.r_[True, query[1:] != query[:-1]]
+    # The highest bias gain of each query so far. The ranks of a query are lifted above those of earlier queries, so one
+    # running maximum is enough.
+    distinct, rank = np.unique(bias, return_inverse=True)
+    lift = (np.cumsum(new_query) - 1) * len(distinct)
+    highest = distinct[np.maximum.accumulate(rank + lift) - lift]
     # The first row (head) of a run of equal effectiveness has the highest bias gain of the run.
     head = new_query | np.r_[True, effectiveness[1:] != effectiveness[:-1]]
-    highest = _highest_so_far(bias, new_query)
     undominated = new_query | (bias > np.r_[-np.inf, highest[:-1]])
     at = np.flatnonzero(head)[np.cumsum(head) - 1]
     front = np.zeros(len(query), np.bool_)
     front[order] = undominated[at] & (bias == bias[at])
     return front
-
-
-def _highest_so_far(values: Floats, starts: Any) -> Floats:
-    """The running maximum, which restarts at each start."""
-    distinct, rank = np.unique(values, return_inverse=True)
-    # The ranks of each segment are lifted above those of earlier segments, so that one running maximum is enough.
-    lift = (np.cumsum(starts) - 1) * len(distinct)
-    return np.asarray(distinct[np.maximum.accumulate(rank + lift) - lift])
 
 
 def epsilon_best(
@@ -57,22 +53,14 @@ def epsilon_best(
     return best_rows(query, queries, [bias, effectiveness], (effectiveness >= -epsilon) & eligible)
 
 
-def dominated_by_original(effectiveness: Floats, bias: Floats) -> Any:
-    """Mark the rows that the original dominates: worse in one gain, and not better in the other."""
-    return (effectiveness <= 0) & (bias <= 0) & ((effectiveness < 0) | (bias < 0))
-
-
-def robust(
-    tables: Mapping[str, pl.DataFrame], measures: Sequence[str], strict: str = "any", tolerance: float = 0.0
-) -> pl.DataFrame:
+def robust(tables: Mapping[str, pl.DataFrame], measures: Sequence[str], tolerance: float = 0.0) -> pl.DataFrame:
     """Which variants improve under several rankers at once; ``tables`` are the pairs under each ranker.
 
     One row per variant of any table: ``query_id``, ``variant_id``, ``rankers`` (in how many tables it is scored),
     ``better``, ``same`` and ``worse`` (under how many of them), and ``robust``: scored under all rankers, not worse
-    under any, and better under one or more (``strict="any"``) or under all (``"all"``). Under a ranker a variant is
-    better when one of the measures is better and none is worse.
+    under any, and better under one or more. Under a ranker a variant is better when one of the measures is better and
+    none is worse.
     """
-    one_of(strict, ("any", "all"), "strict")
     if len(tables) < 2:
         raise ConfigError(f"robust pairs: expected tables of pairs from two or more rankers, found {len(tables)}")
     stacked = pl.concat([_signs_of(name, table, measures, tolerance) for name, table in tables.items()])
@@ -81,8 +69,8 @@ def robust(
         pl.len().alias("rankers"),
         *((sign == value).sum().alias(name) for name, value in (("better", 1), ("same", 0), ("worse", -1))),
     )
-    improved = pl.col("better") >= (len(tables) if strict == "all" else 1)
-    return counted.with_columns(robust=(pl.col("rankers") == len(tables)) & (pl.col("worse") == 0) & improved)
+    known = pl.col("rankers") == len(tables)
+    return counted.with_columns(robust=known & (pl.col("worse") == 0) & (pl.col("better") > 0))
 
 
 def _signs_of(ranker: str, table: pl.DataFrame, measures: Sequence[str], tolerance: float) -> pl.DataFrame:
@@ -142,8 +130,9 @@ class Pareto(Selector):
         effectiveness, bias = self._gains(pairs)
         front = pareto_front(pairs.query, effectiveness, bias)
         if self._against_original:
-            # Variants that the original dominates are removed; the original also dominates all that they dominate.
-            front &= ~dominated_by_original(effectiveness, bias)
+            # Variants that the original dominates (worse in one gain, not better in the other) are removed; the
+            # original also dominates all that they dominate.
+            front &= ~((effectiveness <= 0) & (bias <= 0) & ((effectiveness < 0) | (bias < 0)))
         return {"front": front}
 
     def _gains(self, pairs: PairTable) -> tuple[Floats, Floats]:

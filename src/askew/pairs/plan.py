@@ -369,7 +369,10 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     is_open = recipe.table("classify").get("classifier") == defaults.CLASSIFIER
     recipe = Recipe(recipe.name, with_named_classifier(recipe.sections, groups))
     resources = resources_of(recipe, store)
-    retrieve, evaluate = retrieve_stage(recipe, resources), _evaluate(recipe, resources, groups)
+    retrieve, given = retrieve_stage(recipe, resources), recipe.table("evaluate")
+    only_known(given, ("measures",), "evaluate")
+    refuse_other_than_names("evaluate.measures", given.get("measures"))
+    evaluate = Evaluate(given["measures"], resources, groups=groups)
     measured = sorted({name for one in evaluate.asked for name in one.groups})
     for section in ("classify", "reformulate", "filter") if groups is None and measured else ():
         for given in recipe.tables(section) if section in LISTS else [recipe.table(section)]:
@@ -547,14 +550,6 @@ def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[
 
     named = {**given, "ranker": name, "index": resources.index_key(kind, making)}
     return make, named, lambda: (resources.index(kind, making), resources.doc_ids)
-
-
-def _evaluate(recipe: Recipe, resources: Resources, groups: Groups | None) -> Evaluate:
-    given = recipe.table("evaluate")
-    only_known(given, ("measures",), "evaluate")
-    measures: Any = given.get("measures")
-    refuse_other_than_names("evaluate.measures", measures)
-    return Evaluate(measures, resources, groups=groups)
 
 
 def _select(recipe: Recipe, evaluate: Evaluate, across: Mapping[str, StepScores]) -> Select:

@@ -28,7 +28,7 @@ from askew.pairs.figures import CROSS, Results, counted_groups, held_out_gains
 from askew.pairs.gains import COLUMNS, find_measures, make_pairs
 from askew.pairs.held_out import STEP as HELD_OUT_STEP
 from askew.pairs.pareto import robust
-from askew.pairs.resources import frame_of, frames_of, query_parts, step_parts
+from askew.pairs.resources import frames_of, query_parts, step_parts
 from askew.pairs.stages import SOURCE_JUDGED, Evaluate, judged_note, with_originals
 
 # The approximate number of rows of a bucket; one bucket is in memory at a time.
@@ -281,7 +281,7 @@ class Release:
         if "neutral" in self.outcomes:
             manifest = self.manifest("neutral")
             columns: list[str] = [name for name in ("query_id", "context") if name in manifest.columns]
-            tables.append(frame_of(self.store, manifest, columns))
+            tables.append(pl.concat(frames_of(self.store, manifest, columns)))
         said = next((table.select("query_id", "context") for table in tables if "context" in table.columns), None)
         known = None if said is None else said.filter(pl.col("query_id").is_in(queries.implode()))
         return known if known is not None and known["context"].count() else None

@@ -59,11 +59,8 @@ def group_of(effective: Flags, unbiased: Flags) -> Ints:
     return 4 - 2 * effective.astype(np.int64) - unbiased
 
 
-def paper_labels(effectiveness: Signs, bias: Signs) -> Ints:
-    """Return the labels of Eq. 1, from the signs of the gains of both sides."""
-    # Rows: effectiveness worse, same, better; columns: bias worse, same, better.
-    table = np.array([[4, 4, 4], [4, 3, 2], [4, 1, 0]])
-    return table[effectiveness + 1, bias + 1]
+# The labels of Eq. 1. Rows: effectiveness worse, same, better; columns: bias worse, same, better.
+_PAPER_LABELS = np.array([[4, 4, 4], [4, 3, 2], [4, 1, 0]])
 
 
 def is_accepted(group: Ints, label: Ints, accept: Mapping[int, frozenset[int]], labels: Sequence[int]) -> Flags:
@@ -79,21 +76,6 @@ def worsens(effectiveness: Flags, bias: Flags, negative: str) -> Flags:
     return effectiveness | bias if negative == "any" else effectiveness & bias
 
 
-def check_directions(effectiveness: Sequence[str], bias: Sequence[str], directions: Mapping[str, Direction]) -> None:
-    """Refuse measures without meaningful thresholds: effectiveness must be best when high, bias when near zero."""
-    for name in effectiveness:
-        if directions[name] is not Direction.UP:
-            raise ConfigError(
-                f"refairmulate: expected an effectiveness measure for which higher is better, found {name}"
-            )
-    for name in bias:
-        if directions[name] not in (Direction.ZERO, Direction.DOWN):
-            raise ConfigError(
-                f"refairmulate: expected a bias measure that is best at zero, found {name}; "
-                "the selectors 'pareto' and 'epsilon' accept any measure"
-            )
-
-
 def read_accept(text: str) -> dict[int, frozenset[int]]:
     """Read ``1: 0 1 2 3; 2: 0 2``: the labels accepted for each group."""
     read = parts(text, "accept")
@@ -103,14 +85,6 @@ def read_accept(text: str) -> dict[int, frozenset[int]]:
             f"accept: expected the labels of groups 1 to 4, as in '1: 0 2; 4: 0'; found the group {unknown[0]!r}"
         )
     return {int(group): whole_numbers(labels, LABELS, f"accept, group {group}") for group, labels in read.items()}
-
-
-def check_weights(effectiveness: float, bias: float) -> tuple[float, float]:
-    """The weights of the score: of zero or more, and not both zero."""
-    found = finite(effectiveness, "weight_eff", 0.0), finite(bias, "weight_bias", 0.0)
-    if not any(found):
-        raise ConfigError("weight_eff and weight_bias: expected at least one of them above zero, found zero for both")
-    return found
 
 
 class RefairmulatePaper(Selector):
@@ -135,7 +109,10 @@ class RefairmulatePaper(Selector):
         self._effectiveness = measure_texts(effectiveness, "effectiveness")
         self._bias = measure_texts(bias, "bias")
         self._theta = finite(theta_eff, "theta_eff"), finite(theta_bias, "theta_bias", 0.0)
-        self._weights = check_weights(weight_eff, weight_bias)
+        self._weights = finite(weight_eff, "weight_eff", 0.0), finite(weight_bias, "weight_bias", 0.0)
+        if not any(self._weights):
+            both = "weight_eff and weight_bias"
+            raise ConfigError(f"{both}: expected at least one of them above zero, found zero for both")
         self._tolerance, self._accept = check_tolerance(tolerance), read_accept(accept)
         self._optimal_groups = whole_numbers(optimal_groups, GROUPS, "optimal_groups")
         self._negative = one_of(negative, NEGATIVES, "negative")
@@ -155,10 +132,23 @@ class RefairmulatePaper(Selector):
         return (*self._effectiveness, *self._bias)
 
     def sides(self, directions: Mapping[str, Direction]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the measures of both sides by their names in the scores; refuse those without thresholds."""
+        """Return the measures of both sides by their names in the scores.
+
+        Measures without meaningful thresholds are refused: effectiveness must be best when high, bias when near zero.
+        """
         effectiveness = find_measures(self._effectiveness, directions, "effectiveness")
         bias = find_measures(self._bias, directions, "bias")
-        check_directions(effectiveness, bias, directions)
+        for name in effectiveness:
+            if directions[name] is not Direction.UP:
+                raise ConfigError(
+                    f"refairmulate: expected an effectiveness measure for which higher is better, found {name}"
+                )
+        for name in bias:
+            if directions[name] not in (Direction.ZERO, Direction.DOWN):
+                raise ConfigError(
+                    f"refairmulate: expected a bias measure that is best at zero, found {name}; "
+                    "the selectors 'pareto' and 'epsilon' accept any measure"
+                )
         return effectiveness, bias
 
     def choose(self, pairs: PairTable) -> dict[str, Any]:
@@ -174,7 +164,7 @@ class RefairmulatePaper(Selector):
         group, perfect = group_of(old_effective, old_unbiased), effective & unbiased
         gains = pairs.values(gain_column(effectiveness[0])), pairs.values(gain_column(bias[0]))
         sides = signs(gains[0], self._tolerance), signs(gains[1], self._tolerance)
-        label = paper_labels(*sides)
+        label = _PAPER_LABELS[sides[0] + 1, sides[1] + 1]
         accepted = is_accepted(group, label, self._accept, LABELS) & self._holds(pairs, effectiveness, bias)
         score = self._weights[0] * gains[0] + self._weights[1] * gains[1]
         can_be_optimal = perfect & np.isin(group, list(self._optimal_groups))
@@ -207,16 +197,8 @@ def side_of(gains: Sequence[Floats], tolerance: float) -> Signs:
     return np.where((each == each[0]).all(axis=0), each[0], np.int8(_MIXED))
 
 
-def repo_labels(effectiveness: Signs, bias: Signs) -> Ints:
-    """Return the eight labels, from the common signs of both sides."""
-    # Rows: effectiveness all worse, same, better, mixed; columns: bias likewise.
-    table = np.array([[6, 7, 4, 7], [7, 3, 1, 7], [5, 2, 0, 7], [7, 7, 7, 7]])
-    return table[effectiveness + 1, bias + 1]
-
-
-def is_valid(group: Ints, effective: Flags, unbiased: Flags) -> Flags:
-    """Mark the variants that may become Effective: mostly those that are not perfect."""
-    return np.choose(group - 1, [np.ones(len(group), np.bool_), ~unbiased, ~effective, ~(effective & unbiased)])
+# The eight labels. Rows: effectiveness all worse, same, better, mixed; columns: bias likewise.
+_REPO_LABELS = np.array([[6, 7, 4, 7], [7, 3, 1, 7], [5, 2, 0, 7], [7, 7, 7, 7]])
 
 
 class RefairmulateRepo(RefairmulatePaper):
@@ -263,9 +245,12 @@ class RefairmulateRepo(RefairmulatePaper):
         new = all_met(pairs.each("new", effectiveness), met), all_near_zero(pairs.each("new", bias), near)
         gains = pairs.each("gain", effectiveness), pairs.each("gain", bias)
         sides = side_of(gains[0], self._tolerance), side_of(gains[1], self._tolerance)
-        group, label, perfect = group_of(*old), repo_labels(*sides), new[0] & new[1]
+        group, label, perfect = group_of(*old), _REPO_LABELS[sides[0] + 1, sides[1] + 1], new[0] & new[1]
         accepted = is_accepted(group, label, REPO_ACCEPT, REPO_LABELS)
-        valid = is_valid(group, new[0], all_near_zero(pairs.each("new", valid_bias), near))
+        effective, unbiased = new[0], all_near_zero(pairs.each("new", valid_bias), near)
+        # The variants that may become Effective: mostly those that are not perfect.
+        may = [np.ones(len(group), np.bool_), ~unbiased, ~effective, ~(effective & unbiased)]
+        valid = np.choose(group - 1, may)
         score = self._weights[0] * _total(gains[0]) + self._weights[1] * _total(gains[1])
         best = best_rows(pairs.query, pairs.queries, [score], accepted & valid)
         optimal = best_rows(pairs.query, pairs.queries, [], accepted & perfect, last=True)

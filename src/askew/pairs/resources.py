@@ -39,11 +39,6 @@ from askew.search.disk import keeping_texts, new_folder, open_header, read_doc_i
 from askew.search.retrieve import index as index_documents
 
 
-def frame_of(store: Store, manifest: Manifest, columns: list[str] | None = None) -> pl.DataFrame:
-    """Read all rows of a finished step."""
-    return pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(manifest, columns))))
-
-
 def frames_of(store: Store, manifest: Manifest, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
     """Read the rows of a finished step, part by part."""
     for part in store.read(manifest, columns):
@@ -207,26 +202,19 @@ def write_mentions(
     if counts is None:
         counts = _new(folder, "counts", np.int32, (documents, 0), by_group)
     for one in (counts, tokens, known):
-        one.flush()
+        if isinstance(one, np.memmap):
+            one.flush()
     return {"groups": list(groups)}
 
 
 def _new(folder: Path, name: str, kind: Any, shape: tuple[int, ...], by_column: bool = False) -> Any:
     path = folder / f"{name}.npy"
     if 0 in shape:
-        np.save(path, np.zeros(shape, kind))
-        return _Nothing()
+        # An empty array cannot be mapped.
+        empty = np.zeros(shape, kind)
+        np.save(path, empty)
+        return empty
     return np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=shape, fortran_order=by_column)
-
-
-class _Nothing:
-    """Takes the place of an empty array, which cannot be mapped."""
-
-    def __setitem__(self, place: Any, value: Any) -> None:
-        pass
-
-    def flush(self) -> None:
-        pass
 
 
 def write_id_ranks(folder: Path, ids: pa.Array) -> dict[str, Any]:

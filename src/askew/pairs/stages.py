@@ -31,7 +31,7 @@ from askew.core.protocols import (
     ReformulatorPlugin,
     SelectorPlugin,
 )
-from askew.core.ranking import Floats, Rankings
+from askew.core.ranking import Rankings
 from askew.core.store.manifest import Manifest
 from askew.core.store.store import Store
 from askew.measures.catalogue import Catalogue, MeasureRequest
@@ -317,20 +317,17 @@ def smallest_gains(
     columns = []
     for name, direction in directions.items():
         values = [[side[column(name)].to_numpy() for column in (old_column, new_column)] for side in sides]
-        columns.append(pl.Series(column_of(name), _smallest(values, direction)))
+        # Scores on the scale of the first ranker, with the smallest gain of each candidate over all rankers.
+        old, new = values[0]
+        sizes = np.abs([before for before, _ in values])
+        # Shares are not defined if an original is zero.
+        sizes[:, (sizes == 0).any(axis=0) | (direction is Direction.UP)] = 1.0
+        gains = np.array([direction.gain(*pair) for pair in values]) / sizes
+        least = gains.min(axis=0)
+        # If the first ranker has the smallest gain, its own score is kept, to avoid rounding.
+        smallest = np.where(least == gains[0], new, direction.after(old, least * sizes[0]))
+        columns.append(pl.Series(column_of(name), smallest))
     return pl.concat([scored.filter(is_original), candidates.with_columns(columns)], how="vertical_relaxed")
-
-
-def _smallest(values: list[list[Floats]], direction: Direction) -> Floats:
-    """Return scores on the scale of the first ranker, with the smallest gain of each candidate over all rankers."""
-    old, new = values[0]
-    sizes = np.abs([before for before, _ in values])
-    # Shares are not defined if an original is zero.
-    sizes[:, (sizes == 0).any(axis=0) | (direction is Direction.UP)] = 1.0
-    gains = np.array([direction.gain(*pair) for pair in values]) / sizes
-    least = gains.min(axis=0)
-    # If the first ranker has the smallest gain, its own score is kept, to avoid rounding.
-    return np.where(least == gains[0], new, direction.after(old, least * sizes[0]))
 
 
 SOURCE_JUDGED = "source_judged"
@@ -394,10 +391,11 @@ class Evaluate:
     def scorer(self) -> Scorer:
         """The scorer of the measures for this collection."""
         every, judged = self._resources.judged_documents
-        return Scorer(self.asked, every, self._count, judged, id_ranks=lambda: self._resources.id_ranks)
 
-    def _count(self, key: CountKey) -> DocMentions:
-        return self._resources.mentions(self._annotate(key), key.who)
+        def count(key: CountKey) -> DocMentions:
+            return self._resources.mentions(self._annotate(key), key.who)
+
+        return Scorer(self.asked, every, count, judged, id_ranks=lambda: self._resources.id_ranks)
 
     def prepare(self) -> None:
         """Count the mentions of the collection once, before any worker reads the counts."""
@@ -528,9 +526,12 @@ class Select:
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """Return one row for each pair."""
         scored = pl.DataFrame(pl.from_arrow(rows))
-        known = scored.filter(pl.col("method") == ORIGINAL)["query_id"]
-        ready = scored.filter(pl.col("query_id").is_in(known.implode()))
-        found = [self._choose(part) for part in self._parts(ready)]
+        known, ready = scored.filter(pl.col("method") == ORIGINAL)["query_id"], with_originals(scored)
+        methods = [name for name in ready["method"].unique(maintain_order=True) if name != ORIGINAL]
+        if self.per == "query" or not methods:
+            found = [self._choose(ready)]
+        else:
+            found = [self._choose(ready.filter(pl.col("method").is_in([ORIGINAL, name]))) for name in methods]
         dropped: Counter[str] = Counter({"original": len(known)})
         for _, counts in found:
             dropped.update(counts)
@@ -539,7 +540,9 @@ class Select:
         order = pl.DataFrame({"query_id": known}).with_row_index("place")
         pairs = pl.concat([one for one, _ in found]).join(order, on="query_id", how="left", maintain_order="left")
         table = pairs.sort("place", maintain_order=True).drop("place").to_arrow()
-        plain = pa.schema([(field.name, _plain(field.type)) for field in table.schema])
+        # The store has the plain types of tables instead of the large types of polars.
+        large = (pa.large_string(), pa.string_view())
+        plain = pa.schema([(one.name, pa.string() if one.type in large else one.type) for one in table.schema])
         return table.cast(plain), dict(dropped)
 
     def _choose(self, scored: pl.DataFrame) -> tuple[pl.DataFrame, Mapping[str, int]]:
@@ -574,13 +577,6 @@ class Select:
         barred = self.judged_sources != ALLOW and SOURCE_JUDGED in pairs.columns
         return pairs.filter(~pl.col(SOURCE_JUDGED)) if barred else pairs
 
-    def _parts(self, scored: pl.DataFrame) -> list[pl.DataFrame]:
-        """Split the candidates among which pairs are chosen: all of a query, or those of one method at a time."""
-        methods = [name for name in scored["method"].unique(maintain_order=True) if name != ORIGINAL]
-        if self.per == "query" or not methods:
-            return [scored]
-        return [scored.filter(pl.col("method").is_in([ORIGINAL, name])) for name in methods]
-
 
 def with_originals(scored: pl.DataFrame) -> pl.DataFrame:
     """Remove queries for which the original has no results; they are counted where pairs are made."""
@@ -610,8 +606,3 @@ def judged_note(stage: Select, pairs: PairParts) -> str | None:
 def measures_of(pairs: Manifest) -> list[str]:
     """Return the texts of the measures of finished pairs, which cannot be derived from the column names."""
     return list(pairs.settings[_SCORED])
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """Convert the large types of polars to the plain types of tables in the store."""
-    return pa.string() if kind in (pa.large_string(), pa.string_view()) else kind

@@ -29,7 +29,6 @@ def summarize(
     directions: Mapping[str, Direction],
     subsets: Sequence[str],
     bounds: Mapping[str, Bounds] | None = None,
-    level: float = LEVEL,
     tolerance: float = 0.0,
 ) -> pl.DataFrame:
     """Table 1: for each subset (a column of flags) and measure, the means before and after.
@@ -41,11 +40,11 @@ def summarize(
     both sides would cancel out. ``improved_pairs`` and ``worsened_pairs`` gained and lost more than the tolerance;
     ``unchanged_pairs`` did neither. ``zero_pairs`` have the score zero before and after.
     """
-    if not 0 < level < 1:
-        raise ConfigError(f"level: expected a number between 0 and 1, found {level}")
     check_tolerance(tolerance)
     pairs = parts_of(selected)
-    _check(pairs, directions, subsets)
+    needed = ["query_id", *subsets, *(name(one) for one in directions for name in (old_column, new_column))]
+    if missing := [name for name in needed if name not in pairs.columns]:
+        raise DataError(f"summary: expected a column {missing[0]!r}, found {', '.join(pairs.columns)}")
     found: dict[tuple[str, str], dict[str, Any]] = {}
     # One measure at a time, so that only a few numbers for each query are in memory.
     for measure, direction in directions.items():
@@ -56,16 +55,9 @@ def summarize(
                 part = frame.filter(pl.col(subset))
                 tally.add(part[QUERY].to_numpy(), *(part[name].to_numpy() for name in names))
         limits = (bounds or {}).get(measure, UNBOUNDED)
-        found |= {(subset, measure): tally.row(limits, level) for subset, tally in tallies.items()}
+        found |= {(subset, measure): tally.row(limits) for subset, tally in tallies.items()}
     rows = [{"subset": key[0], "measure": key[1], **found[key]} for key in product(subsets, directions)]
     return pl.DataFrame(rows, schema=_SCHEMA)
-
-
-def _check(selected: PairParts, directions: Mapping[str, Direction], subsets: Sequence[str]) -> None:
-    needed = ["query_id", *subsets, *(name(one) for one in directions for name in (old_column, new_column))]
-    missing = [name for name in needed if name not in selected.columns]
-    if missing:
-        raise DataError(f"summary: expected a column {missing[0]!r}, found {', '.join(selected.columns)}")
 
 
 class _Tally:
@@ -93,7 +85,7 @@ class _Tally:
         self._after[unit] += np.bincount(place, new, len(unit))
         self._sizes[unit] += np.bincount(place, minlength=len(unit)).astype(np.int32)
 
-    def row(self, bounds: Bounds, level: float) -> dict[str, Any]:
+    def row(self, bounds: Bounds) -> dict[str, Any]:
         """Return the row of the table."""
         to_zero, n, known_queries = self._direction is Direction.ZERO, int(self._sizes.sum()), self._sizes > 0
         told: dict[str, Any] = {"pairs": n, "queries": int(known_queries.sum()), **self._counts}
@@ -103,7 +95,7 @@ class _Tally:
         sums = self._before[known_queries], self._after[known_queries]
         before, after = (float(side.sum()) / n for side in sums)
         limits = size_bounds(bounds) if to_zero else bounds
-        low, high = sums_interval(*sums, int(self._sizes.max()) == 1, limits, level)
+        low, high = sums_interval(*sums, int(self._sizes.max()) == 1, limits, LEVEL)
         change = known(100 * (after - before) / before if before else math.nan)
         return {**told, "old_mean": before, "new_mean": after, "change": change, "low": low, "high": high}
 

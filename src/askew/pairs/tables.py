@@ -22,7 +22,7 @@ import polars as pl
 from askew.core.errors import DataError
 from askew.core.measure import UNBOUNDED, Bounds, Direction, column_of, gain_column, new_column, old_column
 from askew.core.outcome import OUTCOMES, UNKNOWN_SIGN, signs, verdicts
-from askew.core.ranking import Flags, Floats, Ints
+from askew.core.ranking import Floats, Ints
 from askew.measures.statistics.intervals import change_interval, size_bounds, sums_interval, wilson
 from askew.pairs.gains import ORIGINAL, QUERY, PairParts, best_rows, parts_of
 from askew.pairs.summary import summarize
@@ -38,18 +38,13 @@ def _ends(count: int, n: int) -> tuple[float | None, float | None]:
     return wilson(count, n) if n else (None, None)
 
 
-def share_interval(query: Ints, flags: Flags) -> tuple[float | None, float | None]:
+def share_interval(sizes: Ints, hits: Ints) -> tuple[float | None, float | None]:
     """Return an interval of the share of pairs that have a flag, studentized over queries.
 
-    It is Wilson's interval over queries if each query has one pair, or if the flag is the same in all pairs, so that
-    there is no variance.
+    ``sizes`` and ``hits`` are the number of pairs of each query and of its pairs that have the flag. It is Wilson's
+    interval over queries if each query has one pair, or if the flag is the same in all pairs, so that there is no
+    variance.
     """
-    _, unit, sizes = np.unique(query, return_inverse=True, return_counts=True)
-    return _sums_share(sizes.astype(np.int64), np.bincount(unit, flags, len(sizes)).astype(np.int64))
-
-
-def _sums_share(sizes: Ints, hits: Ints) -> tuple[float | None, float | None]:
-    """As ``share_interval``, from the number of pairs of each query and of its pairs that have the flag."""
     queries, pairs, count = len(sizes), int(sizes.sum()), int(hits.sum())
     if queries == pairs:
         return _ends(count, queries)
@@ -65,11 +60,6 @@ def share(name: str, count: int, n: int) -> dict[str, Any]:
     """Return a count, its share of n and the interval of the share, for a table."""
     low, high = _ends(count, n)
     return {name: count, f"{name}_share": count / n if n else None, f"{name}_low": low, f"{name}_high": high}
-
-
-def numbered(pairs: pl.DataFrame) -> Ints:
-    """The queries of the pairs as numbers from 0."""
-    return pairs.get_column("query_id").rank("dense").to_numpy().astype(np.int64) - 1
 
 
 def _size(name: str, direction: Direction) -> pl.Expr:
@@ -108,7 +98,7 @@ def against_effectiveness(
 def best_pairs(pairs: pl.DataFrame, measure: str, direction: Direction) -> pl.DataFrame:
     """The best candidate of each query, the first of several."""
     worth = direction.gain(np.zeros(len(pairs)), pairs.get_column(new_column(measure)).to_numpy())
-    query = numbered(pairs)
+    query = pairs.get_column("query_id").rank("dense").to_numpy().astype(np.int64) - 1
     return pairs.filter(pl.Series(best_rows(query, int(query.max(initial=-1)) + 1, [worth], ~np.isnan(worth))))
 
 
@@ -121,7 +111,8 @@ def against_table(
         there = rows.select(old_column(name), f"other_{column_of(name)}", f"chosen_{column_of(name)}").drop_nulls()
         old, other, chosen = (there.get_column(column).to_numpy() for column in there.columns)
         means = [float(values.mean()) if len(there) else None for values in (old, other, chosen)]
-        limits = _bounds(name, direction, bounds)
+        limits = (bounds or {}).get(name, UNBOUNDED)
+        limits = size_bounds(limits) if direction is Direction.ZERO else limits
         low, high = change_interval(np.arange(len(there)), other, chosen, limits) if len(there) else (None, None)
         of = "distance from zero" if direction is Direction.ZERO else "score"
         change = 100 * (means[2] / means[1] - 1) if means[1] and means[2] is not None else None
@@ -133,12 +124,6 @@ def against_table(
         found,
         schema_overrides=dict.fromkeys(("old_mean", "other_mean", "chosen_mean", "change", "low", "high"), pl.Float64),
     )
-
-
-def _bounds(name: str, direction: Direction, bounds: Mapping[str, Bounds] | None) -> Bounds:
-    """Return the bounds of a score as it is averaged."""
-    found = (bounds or {}).get(name, UNBOUNDED)
-    return size_bounds(found) if direction is Direction.ZERO else found
 
 
 def cross_table(
@@ -290,16 +275,13 @@ def _methods(pairs: PairParts) -> dict[str, pl.Expr]:
 def _method(
     own: PairParts, method: str, subset: str, directions: Mapping[str, Direction], bounds: Mapping[str, Bounds] | None
 ) -> pl.DataFrame:
-    queries, won = (_count_queries(part) for part in (own, own.filter(subset)))
+    seen = np.zeros((2, own.queries), np.bool_)
+    for place, part in enumerate((own, own.filter(subset))):
+        for frame in part.numbered([]):
+            seen[place, frame[QUERY].to_numpy()] = True
+    queries, won = (int(flags.sum()) for flags in seen)
     found = summarize(own, directions, [EVERY, subset], bounds)
     return _told(found, method=method, method_queries=queries, **share("won", won, queries))
-
-
-def _count_queries(pairs: PairParts) -> int:
-    seen = np.zeros(pairs.queries, np.bool_)
-    for frame in pairs.numbered([]):
-        seen[frame[QUERY].to_numpy()] = True
-    return int(seen.sum())
 
 
 def outcome_table(pairs: pl.DataFrame | PairParts, subset: str) -> pl.DataFrame:
@@ -314,7 +296,7 @@ def outcome_table(pairs: pl.DataFrame | PairParts, subset: str) -> pl.DataFrame:
         sizes = hits.sum(axis=0, dtype=np.int64)
         n, there = int(sizes.sum()), sizes > 0
         for outcome, of_query in zip(OUTCOMES if n else (), hits, strict=False):
-            low, high = _sums_share(sizes[there], of_query[there].astype(np.int64))
+            low, high = share_interval(sizes[there], of_query[there].astype(np.int64))
             count = int(of_query.sum())
             rows.append({"of": name, "outcome": outcome, "pairs": count, "n": n, "share": count / n, "low": low,
                          "high": high})  # fmt: skip

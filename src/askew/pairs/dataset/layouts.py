@@ -29,9 +29,9 @@ import polars as pl
 
 from askew.core import folders as files
 from askew.core.errors import DataError
-from askew.core.expression import CRITERIA, Criterion
 from askew.core.measure import new_column, old_column
-from askew.core.ranking import Flags
+from askew.pairs.boxes import ORIGINAL_ORDER as ORIGINAL
+from askew.pairs.boxes import agg_box, in_box
 from askew.pairs.dataset.facts import BOXES, GROUPS, REFAIRMULATE, Facts
 
 SUBSET_FILES = {"optimal": "Optimal.json", "effective": "Effective.json", "fair": "Fair.json"}
@@ -128,7 +128,6 @@ def tsv_text(rows: Iterable[Any]) -> str:
 # Write and check the pairs in the file layouts of RePair. File names have the ranker r and the key m of the measure.
 
 FOLDER = "repair"
-ORIGINAL = "-1"
 AGGREGATED = ("all", "gold")
 _AGG_COLUMNS = ["qid", "order", "query"]
 _UNFIT = re.compile(r"[^A-Za-z0-9_.+-]+")
@@ -252,15 +251,28 @@ def _agg_problems(texts: Mapping[str, str], facts: Facts, read: dict[str, pl.Dat
         if told and not facts.query_text:
             yield f"{names[kind]}: expected no text of an original (query_text: false), found {told}"
     if "gold" in read:
-        yield from _gold_problems(read["gold"], read.get("all"), names)
+        gold, every = read["gold"], read.get("all")
+        worse = gold.filter(~pl.Series(in_box(gold)))
+        if worse.height:
+            first = worse["qid"][0][:_SHOWN]
+            yield (
+                f"{names['gold']}: {worse.height} candidates are not above zero, or are below their original; "
+                f"first: {first!r}"
+            )
+        elif every is not None and not gold.equals(agg_box(every)):
+            yield f"{names['gold']}: its rows differ from the gold rows of {names['all']}"
+
+
+def _read_tsv(text: str, name: str) -> list[list[str]]:
+    try:
+        return list(csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True))
+    except csv.Error as error:
+        raise DataError(f"{name}: expected tab-separated fields ({error})") from None
 
 
 def read_agg(text: str, name: str, value: str) -> pl.DataFrame:
     """A table with qid, order, query and value; DataError if the text is no aggregated table."""
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True))
-    except csv.Error as error:
-        raise DataError(f"{name}: expected tab-separated fields ({error})") from None
+    rows = _read_tsv(text, name)
     if not rows or rows[0] != [*_AGG_COLUMNS, value]:
         raise DataError(f"{name}: expected the header qid, order, query, {value}")
     try:
@@ -283,7 +295,8 @@ def _check_originals(table: pl.DataFrame, name: str) -> None:
         raise DataError(f"{name}: expected the order -1 or pred.i, found {other['order'][0][:_SHOWN]!r}")
     if not table.height:
         return
-    owner = table["qid"].gather(_place_of_original(is_original))
+    # The last original up to each row; the first row if there is none yet.
+    owner = table["qid"].gather(np.maximum.accumulate(np.where(is_original, np.arange(table.height), 0)))
     # Wrong rows: a second original of a query, and a candidate that does not follow its own original.
     again = pl.Series(is_original) & ~table.select(pl.struct("qid", "order").is_first_distinct()).to_series()
     alone = table.filter(again | (owner != table["qid"]) | pl.Series(~np.maximum.accumulate(is_original)))
@@ -293,31 +306,6 @@ def _check_originals(table: pl.DataFrame, name: str) -> None:
             f"{name}: expected one original (order -1) for each query, before its candidates; first wrong query: "
             f"{found!r}"
         )
-
-
-def _place_of_original(is_original: Flags) -> pl.Series:
-    """For each row, the position of the last original up to it; the first row if there is none yet."""
-    places = np.maximum.accumulate(np.where(is_original, np.arange(len(is_original)), 0))
-    return pl.Series(places)
-
-
-def _gold_problems(gold: pl.DataFrame, every: pl.DataFrame | None, names: Mapping[str, str]) -> Iterator[str]:
-    worse = gold.filter(~pl.Series(_is_gold(gold)))
-    if worse.height:
-        first = worse["qid"][0][:_SHOWN]
-        yield (
-            f"{names['gold']}: {worse.height} candidates are not above zero, or are below their original; "
-            f"first: {first!r}"
-        )
-    elif every is not None and not gold.equals(every.filter(pl.Series(_is_gold(every)))):
-        yield f"{names['gold']}: its rows differ from the gold rows of {names['all']}"
-
-
-def _is_gold(table: pl.DataFrame) -> Flags:
-    """Which rows are originals or gold candidates."""
-    is_original, values = (table["order"] == ORIGINAL).to_numpy(), table["value"].to_numpy()
-    original = values[_place_of_original(is_original).to_numpy()]
-    return np.asarray(is_original | Criterion.parse(CRITERIA["gold"]).met(values, original))
 
 
 def _overlap(every: pl.DataFrame, pairs: pl.DataFrame, measure: str) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -336,9 +324,9 @@ def _overlap(every: pl.DataFrame, pairs: pl.DataFrame, measure: str) -> Iterator
 
 def _qrels_problems(text: str, queries: set[str], name: str) -> Iterator[str]:
     try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True))
-    except csv.Error as error:
-        yield f"{name}: expected tab-separated fields ({error})"
+        rows = _read_tsv(text, name)
+    except DataError as error:
+        yield str(error)
         return
     if any(len(row) != 4 or row[1] != "0" or not _WHOLE.fullmatch(row[3]) for row in rows):
         yield f"{name}: expected qid, 0, docid and a whole number in every line"
