@@ -162,7 +162,7 @@ def measures(
 
 def _single(name: str, texts: Sequence[str]) -> str:
     if len(texts) != 1:
-        raise ConfigError(f"measure {name!r}: expected one measure, found {len(texts)}")
+        raise ConfigError(f"measure {name!r}: expected one measure, found {len(texts)}", code="several", name=name)
     return texts[0]
 
 

@@ -199,9 +199,11 @@ def test_what_a_folder_lacks_is_said_with_where_it_would_be(tmp_path, what):
     ],
 )
 def test_a_folder_without_documents_says_what_it_has(tmp_path, files):
-    with pytest.raises(DataError, match=r"expected documents \(a file named docs\.\* or .* found ") as caught:
+    with pytest.raises(DataError) as caught:
         open_collection(fill(tmp_path, files))
     one_line(caught)
+    assert caught.value.code == "no-documents"
+    assert {name.rstrip("/") for name in caught.value.values["found"]} == {name.split("/")[0] for name in files}
 
 
 @pytest.mark.parametrize(
@@ -290,8 +292,9 @@ def test_a_score_is_a_relevance_only_under_the_names_of_beir(tmp_path):
     """A run that was taken for judgements would make every ranking look well."""
     run = {"query_id": ["q1"], "doc_id": ["d1"], "score": [1]}
     fill(tmp_path, {"docs.tsv": DOCS, "qrels.parquet": run, "runs/bm25.parquet": run})
-    with pytest.raises(DataError, match="expected the columns query_id, doc_id, relevance"):
+    with pytest.raises(DataError, match=r"qrels\.parquet") as caught:
         _ = open_collection(tmp_path).judgements
+    assert (caught.value.code, caught.value.values) == ("missing-column", {"found": list(run)})
 
 
 # --- a single file --------------------------------------------------------------------------------
@@ -431,13 +434,15 @@ def test_a_folder_without_splits_has_none_to_choose(tmp_path):
 
 @pytest.mark.parametrize("source", ["demo", {"d1": "x"}, ["x"]])
 def test_only_a_folder_has_splits(source):
-    with pytest.raises(ConfigError, match="has splits, found split 'test'"):
+    with pytest.raises(ConfigError, match="'test'") as caught:
         open_collection(source, split="test")
+    assert caught.value.code == "no-split"
 
 
 def test_a_file_has_no_splits(tmp_path):
-    with pytest.raises(ConfigError, match=r"has splits, found split 'test';.*the folder"):
+    with pytest.raises(ConfigError, match=r"'test';.*the folder") as caught:
         open_collection(fill(tmp_path, {"a.tsv": DOCS}) / "a.tsv", split="test")
+    assert caught.value.code == "no-split"
 
 
 def test_queries_and_judgements_may_have_the_split_in_their_names(tmp_path):
@@ -780,8 +785,9 @@ def test_nothing_is_read_on_opening(register, tmp_path):
     collection = open_collection(f"irds:{register(docs_tsv=gone, queries_tsv=gone, qrels_trec=gone)}")
     assert (collection.has_queries, collection.has_judgements) == (True, True)
     for read in (documents, queries, judgements):
-        with pytest.raises(DataError, match=r"ir_datasets could not load.*FileNotFoundError.*check the network"):
+        with pytest.raises(DataError, match="FileNotFoundError") as caught:
             read(collection)
+        assert caught.value.code == "not-loaded"
 
 
 def test_documents_of_ir_datasets_come_in_batches(register, rows_of, library):
@@ -806,8 +812,9 @@ def test_an_unknown_field_is_told_with_the_known_ones_before_anything_is_fetched
 
 def test_a_field_that_is_no_text_is_refused(register, rows_of):
     name = register(rows_of.docs(TitledDoc, TitledDoc("d1", "T", "x", ("a",))))
-    with pytest.raises(DataError, match=rf"irds:{name}:1: expected a text or a number as links"):
+    with pytest.raises(DataError, match=rf"irds:{name}:1:") as caught:
         documents(open_collection(f"irds:{name}", ["links"]))
+    assert (caught.value.code, caught.value.values) == ("bad-value", {"line": 1, "column": "links"})
 
 
 def test_documents_without_a_text_of_their_own_need_fields(register, rows_of):
@@ -867,8 +874,9 @@ def test_ir_datasets_passes_the_checks_that_files_pass(register, rows_of):
 def test_a_dataset_of_nothing_says_so(register, rows_of):
     name = register(rows_of.docs(TitledDoc), rows_of.queries(BareQuery), rows_of.qrels())
     for read in (documents, queries, judgements):
-        with pytest.raises(DataError, match=r"it has no documents|has no queries|has no judgements"):
+        with pytest.raises(DataError, match=f"{read.__name__} irds:{name}") as caught:
             read(open_collection(f"irds:{name}"))
+        assert caught.value.code == "empty"
 
 
 def test_a_repeated_judgement_is_counted_once_and_noted(register, rows_of):
@@ -882,25 +890,27 @@ def test_what_a_dataset_lacks_is_said_with_its_subsets(register, rows_of):
     register(rows_of.queries(BareQuery), name=f"{top}/dev")
     collection = open_collection(f"irds:{top}")
     assert (collection.has_queries, collection.has_judgements) == (False, False)
-    with pytest.raises(DataError, match=f"it has no queries; use one of its subsets: {top}/dev"):
+    with pytest.raises(DataError, match=f"{top}/dev") as caught:
         _ = collection.queries
+    assert (caught.value.code, caught.value.values) == ("missing-part", {"part": "queries"})
     with pytest.raises(DataError, match="has no documents"):
         documents(open_collection(f"irds:{top}/dev"))
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"), [("vaswan", "did you mean 'vaswani"), ("", "see https"), ("%$", "see https")]
-)
-def test_an_unknown_id_is_one_line_with_the_nearest(library, name, hint):
-    with pytest.raises(ConfigError, match=f"'irds:.*ir_datasets has no such id; {hint}") as caught:
+@pytest.mark.parametrize(("name", "near"), [("vaswan", True), ("", False), ("%$", False)])
+def test_an_unknown_id_is_one_line_with_the_nearest(library, name, near):
+    with pytest.raises(ConfigError, match="'irds:") as caught:
         open_collection(f"irds:{name}")
     one_line(caught)
+    assert (caught.value.code, "vaswani" in caught.value.values["near"]) == ("unknown-id", near)
+    assert ("'vaswani'" in str(caught.value)) == near
     assert len(str(caught.value)) < 300
 
 
 def test_the_split_of_a_dataset_is_a_part_of_its_id(library):
-    with pytest.raises(ConfigError, match=r"in ir_datasets,.*the id"):
+    with pytest.raises(ConfigError, match=r"irds:vaswani.*the id") as caught:
         open_collection("irds:vaswani", split="test")
+    assert caught.value.code == "no-split"
 
 
 def test_without_ir_datasets_the_extra_is_named(monkeypatch):

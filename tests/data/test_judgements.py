@@ -68,7 +68,8 @@ def test_three_columns_without_a_header_are_read(tmp_path):
 
 
 def test_a_header_after_a_blank_line_is_still_a_header(tmp_path):
-    assert rows(read(tmp_path, "\nquery-id\tcorpus-id\tscore\nq\td\t1\n", "test.tsv")) == [("q", "d", 1)]
+    qrels = read(tmp_path, "\nquery-id\tcorpus-id\tscore\nq\td\t1\n", "test.tsv")
+    assert rows(qrels) == [("q", "d", 1)]
 
 
 def test_a_first_line_with_a_whole_number_at_its_end_is_a_judgement_even_of_a_query_called_topic(tmp_path):
@@ -76,7 +77,8 @@ def test_a_first_line_with_a_whole_number_at_its_end_is_a_judgement_even_of_a_qu
 
 
 def test_a_blank_in_an_id_between_tabs_is_not_cut_off(tmp_path):
-    assert rows(read(tmp_path, "query-id\tcorpus-id\tscore\nq 1\td\t1\n", "test.tsv")) == [("q 1", "d", 1)]
+    qrels = read(tmp_path, "query-id\tcorpus-id\tscore\nq 1\td\t1\n", "test.tsv")
+    assert rows(qrels) == [("q 1", "d", 1)]
 
 
 def test_blanks_and_tabs_that_could_be_read_in_two_ways_are_refused(tmp_path):
@@ -141,7 +143,7 @@ def test_judgements_written_in_any_style_read_back_the_same(tmp_path_factory, en
 def test_a_judgement_that_stands_there_twice_is_counted_once_and_noted(tmp_path):
     qrels = read(tmp_path, TREC + "q1 0 d1 2\nq1 1 d1 2\n")
     assert rows(qrels) == ROWS
-    assert qrels.notes == ["a.txt: 2 judgements repeat earlier ones and are not counted again"]
+    assert [(note.code, note.values) for note in qrels.notes] == [("repeated-judgements", {"count": 2})]
 
 
 def test_judgements_that_contradict_each_other_are_refused(tmp_path):
@@ -223,8 +225,9 @@ def test_json_lines_are_read(tmp_path, name):
 
 @pytest.mark.parametrize("line", ['{"query_id": "q"', '["q", "d", 1]', "7", '{"query_id": "q", "doc_id": "d"}'])
 def test_json_that_is_no_judgement_names_the_file_and_line(tmp_path, line):
-    with pytest.raises(DataError, match=r"a\.jsonl:3: .*expected an object with query_id, doc_id and relevance"):
+    with pytest.raises(DataError, match=r"a\.jsonl:3: .*relevance") as caught:
         read(tmp_path, '\n{"query_id": "q", "doc_id": "d", "relevance": 1}\n' + line, "a.jsonl")
+    assert caught.value.code in {"bad-json", "bad-line", "missing-column"}
 
 
 @pytest.mark.parametrize("grade", ["1.5", "null", "true", '"high"', "[1]"])
@@ -272,8 +275,9 @@ def test_parquet_contradictions_are_named_by_their_row(tmp_path):
 
 
 def test_parquet_without_our_columns_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"a\.parquet: expected the columns query_id, doc_id, relevance"):
+    with pytest.raises(DataError, match=r"a\.parquet: .*relevance") as caught:
         read_judgements(parquet(tmp_path, {"query_id": ["q"], "doc_id": ["d"]}))
+    assert (caught.value.code, caught.value.values) == ("missing-column", {"found": ["query_id", "doc_id"]})
 
 
 def test_parquet_without_rows_has_no_judgements(tmp_path):

@@ -181,8 +181,9 @@ def test_a_json_label_may_be_a_number(tmp_path):
 
 @pytest.mark.parametrize("line", ['{"query_id": 3', "[]", "3", '"id text"', '{"text": "x"}', '{"query_id": 3}'])
 def test_json_that_is_no_query_names_the_file_and_line(tmp_path, line):
-    with pytest.raises(DataError, match=r"a\.jsonl:3: .*expected.*with the fields 'query_id' and 'text'"):
+    with pytest.raises(DataError, match=r"a\.jsonl:3: .*'query_id'") as caught:
         read(tmp_path, '\n{"query_id": 1, "text": "x"}\n' + line + "\n", "a.jsonl")
+    assert caught.value.code in {"bad-json", "bad-line", "missing-column"}
 
 
 @pytest.mark.parametrize("value", ["null", '""', "[1]"])
@@ -225,8 +226,9 @@ def test_the_annotated_list_may_have_windows_line_ends(tmp_path):
 
 
 def test_an_annotated_line_without_a_label_names_the_file_and_line(tmp_path):
-    with pytest.raises(DataError, match=r"a\.csv:2: expected id,query,label, found 2 fields"):
+    with pytest.raises(DataError, match=r"a\.csv:2: .*id,query,label") as caught:
         read(tmp_path, "1,who,n\n2,what\n", "a.csv")
+    assert (caught.value.code, caught.value.values) == ("bad-width", {"line": 2, "found": 2})
 
 
 def test_an_annotated_line_without_an_id_names_the_file_and_line(tmp_path):

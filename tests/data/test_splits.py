@@ -1,6 +1,7 @@
 """Several files of judgements or queries in a folder: which is read, what is said of it, how another is named."""
 
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -49,9 +50,9 @@ def test_of_several_judgements_it_is_said_which_are_read_and_how_to_name_others(
 ):
     collection = open_collection(fill(tmp_path, names))
     assert grades(collection) == [grade]
-    assert collection.notes("queries", "judgements") == [
-        f"judgements {tmp_path}: found {listed}; reading {taken}; to read another, write {tmp_path}@{other}"
-    ]
+    (note,) = collection.notes("queries", "judgements")
+    values = {"role": "judgements", "found": listed, "taken": Path(taken).name, "other": other}
+    assert (note.code, note.values, f"{tmp_path}@{other}" in note) == ("chosen-split", values, True)
     assert collection.notes("queries") == []
     assert pickle.loads(pickle.dumps(collection)).notes("judgements") == collection.notes("judgements")
 
@@ -84,8 +85,8 @@ def test_one_file_of_judgements_needs_no_word(tmp_path):
 
 def test_of_several_files_of_queries_it_is_said_which_is_read(tmp_path):
     fill(tmp_path, [], ["queries.dev.tsv", "queries.test"])
-    expected = f"queries {tmp_path}: found queries.dev.tsv, queries.test; reading queries.test"
-    assert queries_notes(str(tmp_path)) == [f"{expected}; to read another, write {tmp_path}@dev"]
+    values = {"role": "queries", "found": "queries.dev.tsv, queries.test", "taken": "queries.test", "other": "dev"}
+    assert [(note.code, note.values) for note in queries_notes(str(tmp_path))] == [("chosen-split", values)]
     assert queries_of(str(tmp_path))["query_id"].to_pylist() == ["q2"]
     assert queries_of(f"{tmp_path}@dev")["query_id"].to_pylist() == ["q1"]
     assert (

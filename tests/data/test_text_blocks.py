@@ -51,7 +51,7 @@ def test_repeated_judgements_are_counted_across_blocks(tmp_path, monkeypatch):
     (tmp_path / "qrels").write_text("q 0 d 1\n" * 10 + "q 0 e 0\n")
     found = read_judgements(tmp_path / "qrels")
     assert found.lines.rows() == [("q", "d", 1), ("q", "e", 0)]
-    assert found.notes == ["qrels: 9 judgements repeat earlier ones and are not counted again"]
+    assert [(note.code, note.values) for note in found.notes] == [("repeated-judgements", {"count": 9})]
 
 
 def test_a_line_over_the_limit_is_refused_and_one_at_the_limit_is_not(tmp_path, monkeypatch):

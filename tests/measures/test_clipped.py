@@ -79,4 +79,4 @@ def test_the_number_is_kept_with_the_counts_in_the_store(tmp_path):
     path.write_text("".join(f"{name}\t{text}\n" for name, text in DOCS.items()))
     annotate(path, Store(tmp_path / "store"), Annotate())
     notes = askew.measure(RUN, path, "ARaB(tc)@10", store=tmp_path / "store").notes
-    assert [note.partition(" read from")[0] for note in notes][:2] == ["the word counts of 2 documents were", NOTE]
+    assert (notes[0].code, notes[0].values, notes[1]) == ("stored-counts", {"documents": 2}, NOTE)

@@ -189,8 +189,7 @@ def without(tensors, name):
 def test_an_adapter_that_does_not_fit_is_refused_in_one_line(encoder, adapter, tensors):
     with pytest.raises(DataError, match=r"adapter\.safetensors: expected") as found:
         NeuralResolver(adapter(tensors), encoder, "cpu")
-    assert "\n" not in str(found.value)
-    assert str(found.value).endswith("install askew again, or give adapter= another folder")
+    assert (found.value.code, "\n" in str(found.value)) == ("damaged-adapter", False)
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"\xff" * 40 + data, lambda data: b""])
@@ -210,8 +209,9 @@ def test_a_folder_without_an_adapter_is_refused(tmp_path, encoder):
 
 def test_an_encoder_without_room_for_a_mention_is_refused(tmp_path, bert_tokenizer, adapter):
     small = make_encoder(tmp_path / "small", bert_tokenizer, 64)
-    with pytest.raises(ConfigError, match=f"expected an encoder that reads {MOST_TOKENS} tokens or more, found 64"):
+    with pytest.raises(ConfigError, match=str(MOST_TOKENS)) as caught:
         NeuralResolver(adapter(weights()), small, "cpu")
+    assert (caught.value.code, caught.value.values) == ("small-encoder", {"found": 64})
 
 
 @pytest.mark.parametrize("missing", ["torch", "transformers"])

@@ -57,10 +57,11 @@ def test_only_the_mentions_of_the_class_are_counted():
     # Generic: 2 men and 1 woman in d1, no man and 1 woman in d2, nobody in d3, 1 man in d4.
     assert score("RaB(tc, who=generic)@1") == 2 - 1
     assert score("RaB(tc, who=generic)@2") == pytest.approx((1 - 1) / 2)
-    assert score("ARaB(tc, who=generic)@2") == pytest.approx((1 + (1 - 1) / 2) / 2)
-    assert score("ARaB(tc, who=generic)@4") == pytest.approx((1 + 0 + 0 + (1 - 1 + 0 + 1) / 4) / 4)
     first, second = log(3) - log(2), log(1) - log(2)
-    assert score("ARaB(tf, who=generic)@2") == pytest.approx((first + (first + second) / 2) / 2)
+    of_two, of_four, logs = (score(f"ARaB({kind}, who=generic)@{k}") for kind, k in [("tc", 2), ("tc", 4), ("tf", 2)])
+    assert of_two == pytest.approx((1 + (1 - 1) / 2) / 2)
+    assert of_four == pytest.approx((1 + 0 + 0 + (1 - 1 + 0 + 1) / 4) / 4)
+    assert logs == pytest.approx((first + (first + second) / 2) / 2)
 
 
 @pytest.mark.usefixtures("stub")
@@ -138,6 +139,6 @@ def test_a_wrong_class_or_resolver_is_one_clear_line(text, message):
 
 
 def test_a_tokenizer_whose_words_have_no_place_says_what_to_give():
-    with pytest.raises(ConfigError, match=r"tokens= .*'unclipped', 'word' or 'blank'") as caught:
+    with pytest.raises(ConfigError, match="'unclipped'") as caught:
         score("ARaB(who=generic, tokens=seyedsalehi)@2")
-    assert "\n" not in str(caught.value)
+    assert (caught.value.code, "\n" in str(caught.value)) == ("no-positions", False)

@@ -64,7 +64,8 @@ def resolver_id(name: str) -> str:
         sha.update((DATA / file).read_bytes())
     found = f"{short}@{sha.hexdigest()[:12]}"
     if content and name != found:
-        raise ConfigError(f"resolver {name!r} was requested, but this version of askew has {found}; request {found}")
+        message = f"resolver {name!r} was requested, but this version of askew has {found}; request {found}"
+        raise ConfigError(message, code="version", found=found)
     return found
 
 

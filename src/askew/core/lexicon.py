@@ -41,7 +41,9 @@ class Lexicon:
         for group, terms in self.groups.items():
             if not _GROUP_NAME.fullmatch(group):
                 expected = "expected group names of letters, digits and '_'"
-                raise DataError(f"lexicon {self.name!r}: {expected}, found {group!r}", code="bad-group-name")
+                raise DataError(
+                    f"lexicon {self.name!r}: {expected}, found {group!r}", code="bad-group-name", found=group
+                )
             cleaned[group] = tuple(sorted({" ".join(term.split()).lower() for term in terms} - {""}))
             if not cleaned[group]:
                 raise DataError(f"lexicon {self.name!r}: the group {group!r} has no terms")
@@ -144,7 +146,8 @@ def _from_toml(path: Path) -> Lexicon:
     groups = data.pop("groups", None)
     lists = groups.values() if isinstance(groups, dict) else [None]
     if not all(isinstance(terms, list) and all(isinstance(term, str) for term in terms) for terms in lists):
-        raise DataError(f"lexicon file {path}: expected a table [groups] with lists of terms, such as female = ['she']")
+        expected = "expected a table [groups] with lists of terms, such as female = ['she']"
+        raise DataError(f"lexicon file {path}: {expected}", code="no-table")
     check_names("key", data, LEXICON_FACTS, str(path))
     texts = {key: str(value) for key, value in data.items()}
     return Lexicon(texts.pop("name", path.stem), groups, where=str(path), **texts)
@@ -161,7 +164,8 @@ def _from_rows(path: Path) -> Lexicon:
     first = True
     for line, row in _csv_rows(path):
         if len(row) != 2:
-            raise DataError(f"{place(path, line)}: expected 2 columns (term, group), found {len(row)}")
+            message = f"{place(path, line)}: expected 2 columns (term, group), found {len(row)}"
+            raise DataError(message, code="bad-width", line=line, found=len(row))
         term, group = row[0].strip(), row[1].strip()
         header, first = first and group.lower() == "group", False
         if header:
@@ -203,7 +207,8 @@ def _from_dic(path: Path, only: Iterable[str] = ("female", "male")) -> Lexicon:
     lines = list(enumerate(_read_text(path).split("\n"), start=1))
     marks = [at for at, (_, line) in enumerate(lines) if line.startswith("%")]
     if len(marks) != 2:
-        raise DataError(f"lexicon file {path}: expected a LIWC header between two '%' lines, found {len(marks)}")
+        message = f"lexicon file {path}: expected a LIWC header between two '%' lines, found {len(marks)}"
+        raise DataError(message, code="no-header", found=len(marks))
     # The names of the categories by their numbers, in the form of group names.
     names = {}
     for number, line in lines[marks[0] + 1 : marks[1]]:

@@ -174,7 +174,8 @@ class Collection:
         return out
 
     def _no(self, what: str) -> DataError:
-        return DataError(f"collection {self.id}: it has no {what}" + (f"; {self.hint}" if self.hint else ""))
+        hint = f"; {self.hint}" if self.hint else ""
+        return DataError(f"collection {self.id}: it has no {what}{hint}", code="missing-part", part=what)
 
 
 def open_collection(source: object, fields: Sequence[str] = (), split: str | None = None) -> Collection:

@@ -114,13 +114,14 @@ def json_rows(blocks: Iterable[tuple[int, str]], path: Path, expected: str) -> I
     for number, line in numbered(blocks):
         if not line.strip(WHITE):
             continue
-        row = _parsed(line, place(path, number), expected)
+        row = _parsed(line, path, number, expected)
         if not isinstance(row, dict):
-            raise DataError(f"{place(path, number)}: expected {expected}, one on each line; found {_kind(row)}")
+            message = f"{place(path, number)}: expected {expected}, one on each line; found {_kind(row)}"
+            raise DataError(message, code="bad-line", line=number)
         yield number, row
 
 
-def _parsed(line: str, where: str, expected: str) -> object:
+def _parsed(line: str, path: Path, number: int, expected: str) -> object:
     try:
         return json.loads(line)
     except json.JSONDecodeError as error:
@@ -130,7 +131,8 @@ def _parsed(line: str, where: str, expected: str) -> object:
     except ValueError:
         # Python refuses to read whole numbers of several thousand digits.
         why = "a number has too many digits"
-    raise DataError(f"{where}: not valid JSON ({why}); expected {expected}, one on each line")
+    message = f"{place(path, number)}: not valid JSON ({why}); expected {expected}, one on each line"
+    raise DataError(message, code="bad-json", line=number)
 
 
 def json_id(value: object, name: str, path: Path, line: int) -> str:
@@ -152,7 +154,8 @@ def json_text(value: object, name: str, path: Path, line: int) -> str:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return str(value)
-    raise DataError(f"{place(path, line)}: expected a text or a number as {name}, found {_kind(value)}")
+    message = f"{place(path, line)}: expected a text or a number as {name}, found {_kind(value)}"
+    raise DataError(message, code="bad-value", line=line, column=name)
 
 
 def _kind(value: object) -> str:

@@ -86,7 +86,8 @@ def read_document_files(
 
 def no_documents(path: Path) -> DataError:
     """The error for a collection without documents."""
-    return DataError(f"documents {path}: it has no documents; expected at least one document id with its text")
+    message = f"documents {path}: it has no documents; expected at least one document id with its text"
+    return DataError(message, code="empty")
 
 
 def documents_of(table: pa.Table, path: Path, fields: tuple[str, ...] = ()) -> pa.Table:
@@ -198,7 +199,8 @@ def _id_and_names(found: list[str], path: Path, fields: tuple[str, ...]) -> tupl
     id_name, names = id_and_texts(found, fields)
     if id_name is None or not names or any(name not in found for name in names):
         wanted = ", ".join(map(repr, fields or ("text",)))
-        raise DataError(f"documents {path}: expected the columns 'doc_id' and {wanted}; found {listing(found)}")
+        message = f"documents {path}: expected the columns 'doc_id' and {wanted}; found {listing(found)}"
+        raise DataError(message, code="missing-column", found=found)
     return id_name, names
 
 

@@ -240,7 +240,8 @@ def _names(width: int) -> list[str]:
 
 def no_value(path: Path, line: int, name: str) -> DataError:
     """The error for a missing value."""
-    return DataError(f"{place(path, line)}: the column {name} has no value; every line needs one")
+    message = f"{place(path, line)}: the column {name} has no value; every line needs one"
+    return DataError(message, code="no-value", line=line, column=name)
 
 
 def shown(value: object) -> str:

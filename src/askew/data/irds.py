@@ -102,7 +102,8 @@ def _dataset(dataset_id: str) -> Any:
         raise _failed(dataset_id, "description", error) from error
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     name = repr(str(_name(dataset_id)))
-    raise ConfigError(f"collection {name}: ir_datasets has no such id; {hint}see https://ir-datasets.com for all ids")
+    message = f"collection {name}: ir_datasets has no such id; {hint}see https://ir-datasets.com for all ids"
+    raise ConfigError(message, code="unknown-id", near=near)
 
 
 def _fetched(rows: Callable[[], Iterable[T]], dataset_id: str, what: str) -> Iterator[T]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from askew.core.errors import DataError, place
+from askew.core.errors import DataError, Note, place
 from askew.core.files import check_file
 from askew.data.columns import id_column, json_id, json_rows, parquet_names, parquet_table
 from askew.data.files import WHITE, listing, numbered, shown, split_columns, suffix_of, text_blocks, words
@@ -88,7 +88,8 @@ def _checked(rows: Iterable[Row], path: Path) -> QrelsFile:
         pair = f"document {row['doc_id']!r} has two different judgements for query {row['query_id']!r}"
         raise DataError(f"{place(path, row['line'])}: {pair}; keep one of them", code="two-judgements")
     repeated += frame.height - distinct.height
-    notes = [f"{path.name}: {repeated} judgements repeat earlier ones and are not counted again"] if repeated else []
+    again = f"{path.name}: {repeated} judgements repeat earlier ones and are not counted again"
+    notes: list[str] = [Note(again, code="repeated-judgements", count=repeated)] if repeated else []
     return QrelsFile(distinct.drop("line"), notes)
 
 
@@ -133,7 +134,8 @@ def _json(blocks: Iterable[tuple[int, str]], path: Path) -> Iterator[Row]:
     for number, row in json_rows(blocks, path, expected):
         names = judgement_names(row)
         if names is None:
-            raise DataError(f"{place(path, number)}: expected {expected}; found the keys {listing(row)}")
+            message = f"{place(path, number)}: expected {expected}; found the keys {listing(row)}"
+            raise DataError(message, code="missing-column", line=number)
         query, doc, grade = (row[name] for name in names)
         yield _row(query, doc, grade, path, number)
 
@@ -141,7 +143,8 @@ def _json(blocks: Iterable[tuple[int, str]], path: Path) -> Iterator[Row]:
 def _table_names(found: list[str], path: Path) -> tuple[str, str, str]:
     names = judgement_names(found)
     if names is None:
-        raise DataError(f"judgements {path}: expected the columns {', '.join(_NAMES)}; found {listing(found)}")
+        message = f"judgements {path}: expected the columns {', '.join(_NAMES)}; found {listing(found)}"
+        raise DataError(message, code="missing-column", found=found)
     return names
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from askew.core.errors import AskewError, ConfigError, DataError, UnknownName, check_name
+from askew.core.errors import AskewError, ConfigError, DataError, Note, UnknownName, check_name
 from askew.data.columns import parquet_names
 from askew.data.files import listing, suffix_of
 from askew.data.judgements import QrelsFile, judgement_names, read_judgements
@@ -101,7 +101,8 @@ class Layout:
         names = listing(sorted(str(one.path.relative_to(self.folder)) for one in found))
         other = next(one.split for one in found if one.path != taken and one.split)
         read = f"reading {taken.relative_to(self.folder)}; to read another, write {self.folder}@{other}"
-        return f"{role} {self.folder}: found {names}; {read}"
+        message = f"{role} {self.folder}: found {names}; {read}"
+        return Note(message, code="chosen-split", role=role, found=names, taken=taken.name, other=other)
 
     def _one(self, role: str, found: tuple[_Found, ...], split: str | None) -> Path:
         chosen = _pick(role, self.folder, found, split)
@@ -163,7 +164,8 @@ def _documents(folder: Path, found: dict[str, list[_Found]], split: str | None) 
 
 def _nothing(folder: Path, why: str = "") -> DataError:
     names = [path.name + "/" * path.is_dir() for path in _entries(folder)]
-    return DataError(f"collection {folder}: {why}expected documents ({_EXPECTED}); found {listing(names)}")
+    message = f"collection {folder}: {why}expected documents ({_EXPECTED}); found {listing(names)}"
+    return DataError(message, code="no-documents", found=names)
 
 
 def _splits(found: Iterable[_Found]) -> list[str]:

@@ -44,7 +44,8 @@ def queries_of(found: Iterable[Row], path: Path) -> pa.Table:
         _, *columns = zip(*some, strict=True)
         tables.append(pa.table([pa.array(column, pa.string()) for column in columns], _WITH_CONTEXT))
     if not tables:
-        raise DataError(f"queries {path}: the file has no queries; expected lines with a query id, a TAB and the text")
+        message = f"queries {path}: the file has no queries; expected lines with a query id, a TAB and the text"
+        raise DataError(message, code="empty")
     table = pa.concat_tables(tables).combine_chunks()
     return table.drop_columns("context") if table["context"].null_count == len(table) else table
 
@@ -88,7 +89,8 @@ def _json(blocks: Blocks, path: Path) -> Iterator[Row]:
     for number, row in json_rows(blocks, path, expected):
         id_name, text_name = _names_in(row)
         if id_name is None or text_name is None:
-            raise DataError(f"{place(path, number)}: expected {expected}; found the keys {listing(row)}")
+            message = f"{place(path, number)}: expected {expected}; found the keys {listing(row)}"
+            raise DataError(message, code="missing-column", line=number)
         query_id = json_id(row[id_name], id_name, path, number)
         label = row.get("label")
         label = None if label is None else json_text(label, "label", path, number)
@@ -121,7 +123,8 @@ def _annotated(blocks: Blocks, path: Path) -> Iterator[Row]:
             continue
         fields = line.split(",")
         if len(fields) < 3:
-            raise DataError(f"{place(path, number)}: expected id,query,label, found {len(fields)} fields")
+            message = f"{place(path, number)}: expected id,query,label, found {len(fields)} fields"
+            raise DataError(message, code="bad-width", line=number, found=len(fields))
         yield number, _id(fields[0], path, number), ",".join(fields[1:-1]), fields[-1].strip(WHITE), None
 
 

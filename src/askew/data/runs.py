@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from askew.core import defaults
-from askew.core.errors import ConfigError, DataError, place
+from askew.core.errors import ConfigError, DataError, Note, place
 from askew.core.files import check_file
 from askew.data.columns import id_column, json_id, json_rows, parquet_names, parquet_table
 from askew.data.files import (
@@ -111,7 +111,8 @@ def as_numbers(values: pl.Series, lines: pl.Series, path: Path, name: str) -> pl
     bad = (numbers.is_null() | numbers.is_nan()).arg_true()
     if len(bad):
         at = int(bad[0])
-        raise DataError(f"{place(path, lines[at])}: expected a number as the {name}, found {shown(values[at])}")
+        message = f"{place(path, lines[at])}: expected a number as the {name}, found {shown(values[at])}"
+        raise DataError(message, code="bad-number", line=lines[at], found=values[at])
     return numbers
 
 
@@ -165,7 +166,7 @@ def _find_names(columns: Iterable[str], path: Path) -> _Names:
     value = known.get("score", known.get("rank"))
     if query is None or doc is None or value is None:
         expected = "expected the columns query_id, doc_id and score (or rank)"
-        raise DataError(f"run {path}: {expected}; found {listing(columns)}", code="missing-column")
+        raise DataError(f"run {path}: {expected}; found {listing(columns)}", code="missing-column", found=columns)
     return _Names(query, doc, value, "score" not in known)
 
 
@@ -353,13 +354,16 @@ def _read_published(blocks: Iterable[tuple[int, str]], path: Path, name: str) ->
     kept = numbers.filter(pl.col("block") == pl.col("block").max().over("column_1")).drop("block")
     run = Run(name, trec_columns(kept, path), may_repeat=True)
     if ignored:
-        run.notes.append(f"{name}: {ignored} lines do not have 6 columns; left out as the published scripts do")
+        message = f"{name}: {ignored} lines do not have 6 columns; left out as the published scripts do"
+        run.notes.append(Note(message, code="bad-width", lines=ignored))
     if kept.height < rows.height:
         run.all_lines = trec_columns(rows, path)
-        run.notes.append(
-            f"{name}: {rows.height - kept.height} lines are of queries that occur again later in the file; as in "
-            "the published scripts, bias measures leave these lines out, and effectiveness measures count them"
+        again = rows.height - kept.height
+        message = (
+            f"{name}: {again} lines are of queries that occur again later in the file; as in the published scripts, "
+            "bias measures leave these lines out, and effectiveness measures count them"
         )
+        run.notes.append(Note(message, code="returning-queries", lines=again))
     return run
 
 

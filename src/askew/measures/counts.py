@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from askew.core import plugins as registry
 from askew.core.defaults import TOKENIZER
-from askew.core.errors import DataError
+from askew.core.errors import DataError, Note
 from askew.core.files import fingerprint
 from askew.core.groups import ANY, Groups, resolver_id
 from askew.core.lexicon import Lexicon, load_lexicon
@@ -200,7 +200,8 @@ def count_needed(
     if found and source.store is not None:
         most = max(int(mentions.known.sum()) for mentions in found.values())
         which = f" ({', '.join(f'{key[0]}, {key[1]}' for key in found)})" if rest else ""
-        notes.append(f"the word counts of {most} documents were read from the store {source.store.files.where}{which}")
+        message = f"the word counts of {most} documents were read from the store {source.store.files.where}{which}"
+        notes.append(Note(message, code="stored-counts", documents=most))
     malformed = []
     if source.published and manifests:
         parts = source.read_stored(manifests[0])

@@ -45,7 +45,9 @@ def load_adapted(
     places = int(encoder.config.max_position_embeddings)
     if places < most_tokens:
         raise ConfigError(
-            f"model {model!r}: expected an encoder that reads {most_tokens} tokens or more, found {places}"
+            f"model {model!r}: expected an encoder that reads {most_tokens} tokens or more, found {places}",
+            code="small-encoder",
+            found=places,
         )
     file = folder / WEIGHTS
     try:
