@@ -173,12 +173,6 @@ def text(x: float, y: float, words: str, anchor: str = "start", size: float | No
     return tag("text", words, x=x, y=y, text_anchor=anchor, font_size=size, class_="ink", fill=INK)
 
 
-def text_over(x: float, y: float, words: str, size: float) -> Markup:
-    """A text that stays readable on top of other marks: each letter has an outline in the background color."""
-    return tag("text", words, x=x, y=y, font_size=size, class_="ink rim", fill=INK, stroke=GROUND, stroke_width=3,
-               stroke_linejoin="round", paint_order="stroke")  # fmt: skip
-
-
 def line(x1: float, y1: float, x2: float, y2: float, faint: bool = True) -> Markup:
     """A line of the frame."""
     color, name = (FAINT, "lfaint") if faint else (INK, "link")
@@ -225,17 +219,15 @@ def legend(keys: Sequence[Key], top: float, left: float = 2.0, right: float = WI
         width = sign + text_width(key.name) + 14
         if x > left and x + width > right:
             x, y = left, y + LINE
-        parts += [_sign(key, x, y - 4), text(x + sign, y, key.name)]
+        if key.kind == "area" or isinstance(key.series, str):
+            parts.append(tag("rect", x=x, y=y - 9, width=10, height=10, **fill(key.series)))
+        elif key.kind == "line":
+            parts.append(tag("path", d=f"M{number(x)} {number(y - 4)}h20", **stroke(key.series)))
+        else:
+            parts.append(marks(key.series, [mark(key.series, x + 5, y - 4)]))
+        parts.append(text(x + sign, y, key.name))
         x += width
     return tag("g", *parts), y + LINE * 0.5
-
-
-def _sign(key: Key, x: float, y: float) -> Markup:
-    if key.kind == "area" or isinstance(key.series, str):
-        return tag("rect", x=x, y=y - 5, width=10, height=10, **fill(key.series))
-    if key.kind == "line":
-        return tag("path", d=f"M{number(x)} {number(y)}h20", **stroke(key.series))
-    return marks(key.series, [mark(key.series, x + 5, y)])
 
 
 def marks(series: int, drawn: Sequence[Markup], opacity: float | None = None) -> Markup:
@@ -463,7 +455,9 @@ def bars(
             y = plot.top + row * (thick * len(series) + 10) + 5 + place * thick
             left, right = sorted((plot.x(0), plot.x(value)))
             shapes.append(tag("rect", x=left, y=y + 1, width=right - left, height=thick - 2))
-            words.append(text(right + 4, y + thick - 3, _value_text(value), size=11))
+            is_count = float(value).is_integer() and abs(value) >= 2
+            shown = (f"{value:,.0f}" if is_count else f"{value:.3g}").replace("-", MINUS)
+            words.append(text(right + 4, y + thick - 3, shown, size=11))
         parts += [tag("g", *shapes, **fill(place)), *words]
     return picture(about, WIDTH, plot.bottom + UNDER, head, *parts, *_upright_zero(plot))
 
@@ -506,7 +500,11 @@ def sorted_gains(
     """
     ranked = np.sort(gains)[::-1]
     n = len(ranked)
-    across = Axis("queries, from the most improved to the most worsened", 0.0, float(max(n, 1)), _counts(n))
+    last = float(max(n, 1))
+    # Ticks at integers from 0 to n; the last one is n itself.
+    inner = [value for value, _ in axis("", [0.0, last], most=4).ticks if value.is_integer() and value < 0.88 * n]
+    ticks = *((value, f"{value:,.0f}") for value in inner), (last, f"{n:,}")
+    across = Axis("queries, from the most improved to the most worsened", 0.0, last, ticks)
     upright = axis(label, [*extent([ranked]), *room], zero=True, most=5)
     head, top = legend([Key(kind, note, "area") for kind, note in zip(VERDICTS, notes, strict=False)], 2.0)
     plot = numeric_plot(across, upright, 170, top)
@@ -515,12 +513,6 @@ def sorted_gains(
         path = _area(plot, ranked, part)
         parts += [tag("path", d=path, fill_opacity=0.85, **fill(kind))] if path else []
     return picture(about, WIDTH, plot.bottom + UNDER, head, *parts, *zero_lines(plot))
-
-
-def _counts(n: int) -> tuple[tuple[float, str], ...]:
-    """Ticks at integers from 0 to n; the last one is n itself."""
-    inner = [value for value, _ in axis("", [0.0, float(max(n, 1))], most=4).ticks if value.is_integer()]
-    return *((value, f"{value:,.0f}") for value in inner if value < 0.88 * n), (float(max(n, 1)), f"{n:,}")
 
 
 def _area(plot: Plot, ranked: Floats, part: Flags) -> str:
@@ -645,32 +637,28 @@ def _upright_zero(plot: Plot) -> list[Markup]:
     return [line(plot.x(0), plot.top, plot.x(0), plot.bottom, faint=False)] if within else []
 
 
-def _value_text(value: float) -> str:
-    text_ = f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 2 else f"{value:.3g}"
-    return text_.replace("-", MINUS)
-
-
 def place_labels(plot: Plot, points: Sequence[tuple[float, float]], names: Sequence[str]) -> list[Markup]:
     """A name beside each point: right, left, above, below or further away, at the place with the least overlap."""
     taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in points]
     placed = []
+    high = _LABEL_SIZE + 2
     for (x, y), name in zip(points, names, strict=True):
         if not name:
             continue
-        boxes = _places(x, y, text_width(name, _LABEL_SIZE))
+        width = text_width(name, _LABEL_SIZE)
+        corners = [(x + _LABEL_AWAY, y - high / 2), (x - _LABEL_AWAY - width, y - high / 2)]
+        for off in (_LABEL_AWAY, _LABEL_AWAY + high, _LABEL_AWAY + 2 * high):
+            for left in (x - width / 2, x + _LABEL_AWAY / 2, x - _LABEL_AWAY / 2 - width):
+                corners += [(left, y - off - high), (left, y + off)]
+        boxes = [(left, top, left + width, top + high) for left, top in corners]
         best = min(boxes, key=lambda box: _covered(box, taken) + _outside(box, plot))
         taken.append(best)
-        placed.append(text_over(best[0], best[3] - 3, name, _LABEL_SIZE))
+        # The name stays readable on top of other marks: each letter has an outline in the background color.
+        placed.append(
+            tag("text", name, x=best[0], y=best[3] - 3, font_size=_LABEL_SIZE, class_="ink rim", fill=INK,
+                stroke=GROUND, stroke_width=3, stroke_linejoin="round", paint_order="stroke")
+        )  # fmt: skip
     return placed
-
-
-def _places(x: float, y: float, width: float) -> list[Box]:
-    half, high = width / 2, _LABEL_SIZE + 2
-    corners = [(x + _LABEL_AWAY, y - high / 2), (x - _LABEL_AWAY - width, y - high / 2)]
-    for off in (_LABEL_AWAY, _LABEL_AWAY + high, _LABEL_AWAY + 2 * high):
-        for left in (x - half, x + _LABEL_AWAY / 2, x - _LABEL_AWAY / 2 - width):
-            corners += [(left, y - off - high), (left, y + off)]
-    return [(left, top, left + width, top + high) for left, top in corners]
 
 
 def _covered(box: Box, taken: Sequence[Box]) -> float:
