@@ -22,24 +22,9 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from askew.core import protocols
 from askew.core.errors import ConfigError
 from askew.core.measure import Direction, Measure
-from askew.core.protocols import (
-    Candidates,
-    Classified,
-    ClassifierPlugin,
-    FilterPlugin,
-    LogFormat,
-    MeasureFamily,
-    MitigationPlugin,
-    MitigationTask,
-    Passage,
-    QueryBatch,
-    RankerPlugin,
-    ReformulatorPlugin,
-    Stage,
-    check_lists,
-)
 from askew.core.ranking import Hits
 from askew.logs.tables import LOG_COLUMNS
 from askew.measures.catalogue import Catalogue
@@ -84,24 +69,24 @@ COUNTS = np.array([[3, 0], [0, 2], [0, 0], [1, 1], [0, 5], [2, 0]], np.int32)
 LISTS: tuple[list[int], ...] = ([0, 1, 2, 3, 4, 5], [5, 0, 2], [], [4])
 
 
-def toy_task(groups: tuple[str, ...] = ("a", "b")) -> MitigationTask:
+def toy_task(groups: tuple[str, ...] = ("a", "b")) -> protocols.MitigationTask:
     """A small task without a search engine: lists, and counts of groups."""
     offsets = np.cumsum([0, *map(len, LISTS)]).astype(np.int64)
     docs = np.array([doc for one in LISTS for doc in one], np.int32)
     scores = np.array([10.0 - rank for one in LISTS for rank in range(len(one))], np.float32)
     ids = [f"q{row}" for row in range(len(LISTS))]
-    return MitigationTask(ids, [f"text {one}" for one in ids], Hits(offsets, docs, scores), groups, COUNTS)
+    return protocols.MitigationTask(ids, [f"text {one}" for one in ids], Hits(offsets, docs, scores), groups, COUNTS)
 
 
-def check_mitigation(method: MitigationPlugin, task: MitigationTask | None = None) -> Hits:
+def check_mitigation(method: protocols.MitigationPlugin, task: protocols.MitigationTask | None = None) -> Hits:
     """Check that a method gives a list for each query, each document once, best first, alone as in a batch.
 
     A method that searches needs its own ``task``, with the functions that it calls.
     """
-    assert isinstance(method, MitigationPlugin), "see askew.core.protocols.MitigationPlugin"
+    assert isinstance(method, protocols.MitigationPlugin), "see askew.core.protocols.MitigationPlugin"
     given = task or toy_task()
     before = given.first.docs.copy(), given.first.scores.copy()
-    made = check_lists(method.rank(given), given, type(method).__name__)
+    made = protocols.check_lists(method.rank(given), given, type(method).__name__)
     assert all((one == two).all() for one, two in zip(before, (given.first.docs, given.first.scores), strict=True)), (
         "the method must not change task.first"
     )
@@ -110,16 +95,12 @@ def check_mitigation(method: MitigationPlugin, task: MitigationTask | None = Non
     for row in range(len(made)):
         part = slice(int(made.offsets[row]), int(made.offsets[row + 1]))
         assert (np.diff(made.scores[part]) <= 0).all(), "scores must not rise from one rank to the next"
-        alone = method.rank(_one_query(given, row))
+        own = slice(int(given.first.offsets[row]), int(given.first.offsets[row + 1]))
+        first = Hits(np.array([0, own.stop - own.start], np.int64), given.first.docs[own], given.first.scores[own])
+        ids, texts = given.query_ids[row : row + 1], given.texts[row : row + 1]
+        alone = method.rank(replace(given, first=first, query_ids=ids, texts=texts))
         assert alone.docs.tolist() == made.docs[part].tolist(), "a result must not depend on the other queries"
     return made
-
-
-def _one_query(task: MitigationTask, row: int) -> MitigationTask:
-    part = slice(int(task.first.offsets[row]), int(task.first.offsets[row + 1]))
-    size = part.stop - part.start
-    first = Hits(np.array([0, size], np.int64), task.first.docs[part], task.first.scores[part])
-    return replace(task, query_ids=task.query_ids[row : row + 1], texts=task.texts[row : row + 1], first=first)
 
 
 # The contracts of filters and of query classifiers. Call these checks from your own tests.
@@ -148,9 +129,9 @@ TOY_TEXTS = (
 )  # fmt: skip
 
 
-def check_filter(kept_by: FilterPlugin, pairs: Sequence[Triple] = TOY_PAIRS) -> list[str | None]:
+def check_filter(kept_by: protocols.FilterPlugin, pairs: Sequence[Triple] = TOY_PAIRS) -> list[str | None]:
     """Check that a filter answers every pair, always the same way; other pairs have no effect, except duplicates."""
-    assert isinstance(kept_by, FilterPlugin), "see askew.core.protocols.FilterPlugin"
+    assert isinstance(kept_by, protocols.FilterPlugin), "see askew.core.protocols.FilterPlugin"
     assert kept_by.name and kept_by.name.strip() == kept_by.name, "the name must be a text without blanks around it"
     json.dumps(dict(kept_by.settings()), sort_keys=True)
     reasons = _answers(kept_by, pairs)
@@ -168,7 +149,7 @@ def check_filter(kept_by: FilterPlugin, pairs: Sequence[Triple] = TOY_PAIRS) -> 
     return reasons
 
 
-def _check_company(kept_by: FilterPlugin, pairs: Sequence[Triple], reasons: list[str | None]) -> None:
+def _check_company(kept_by: protocols.FilterPlugin, pairs: Sequence[Triple], reasons: list[str | None]) -> None:
     for row in {row for _, _, row in pairs}:
         own = [i for i, pair in enumerate(pairs) if pair[2] == row]
         alone = _answers(kept_by, [pairs[i] for i in own])
@@ -178,18 +159,18 @@ def _check_company(kept_by: FilterPlugin, pairs: Sequence[Triple], reasons: list
             assert _answers(kept_by, [pair]) == [reason], f"{pair}: other candidates may matter only as duplicates"
 
 
-def _answers(kept_by: FilterPlugin, pairs: Sequence[Triple]) -> list[str | None]:
+def _answers(kept_by: protocols.FilterPlugin, pairs: Sequence[Triple]) -> list[str | None]:
     return kept_by.check([p[0] for p in pairs], [p[1] for p in pairs], [p[2] for p in pairs])
 
 
 def check_classifier(
-    classifier: ClassifierPlugin, texts: Sequence[str] = TOY_TEXTS, tolerance: float = 1e-4
-) -> Classified:
+    classifier: protocols.ClassifierPlugin, texts: Sequence[str] = TOY_TEXTS, tolerance: float = 1e-4
+) -> protocols.Classified:
     """Check that a classifier gives every text probabilities that sum to one, always the same, alone or in a batch.
 
     ``tolerance`` allows for the last digits of a model, which change with the size of a batch.
     """
-    assert isinstance(classifier, ClassifierPlugin), "see askew.core.protocols.ClassifierPlugin"
+    assert isinstance(classifier, protocols.ClassifierPlugin), "see askew.core.protocols.ClassifierPlugin"
     assert len(set(classifier.labels)) == len(classifier.labels), "the labels must be distinct"
     assert all(label and label == label.strip() for label in classifier.labels), (
         "a label must be a text without blanks around it"
@@ -211,7 +192,7 @@ def check_classifier(
     return found
 
 
-def _check_classified(found: Classified, labels: tuple[str, ...], texts: int) -> None:
+def _check_classified(found: protocols.Classified, labels: tuple[str, ...], texts: int) -> None:
     assert found.labels == labels, "the result must have the same labels as the classifier, in the same order"
     assert found.probabilities.shape == (texts, len(labels)), "each text must have a probability for each label"
     assert found.chosen.shape == (texts,), "``chosen`` must have a value for each text"
@@ -236,12 +217,12 @@ TOY_RUN = {
 TOY_QRELS = [("q1", "d2", 1), ("q2", "d6", 2), ("q2", "d1", 1), ("q3", "d1", 1)]
 
 
-def check_measure_family(family: MeasureFamily) -> None:
+def check_measure_family(family: protocols.MeasureFamily) -> None:
     """Check that a family scores every query of the toy collection, and that its signature can be parsed.
 
     A query for which the measure is not defined has NaN, which is reported; any other value must be finite.
     """
-    assert isinstance(family, MeasureFamily), "see askew.core.protocols.MeasureFamily"
+    assert isinstance(family, protocols.MeasureFamily), "see askew.core.protocols.MeasureFamily"
     (asked,) = Catalogue().complete([f"{family.name}@3"])
     assert asked.direction in Direction
     assert str(Measure.parse(asked.signature)) == asked.signature, "a parsed signature must be the same text"
@@ -252,9 +233,9 @@ def check_measure_family(family: MeasureFamily) -> None:
     assert _scores(family.name, shuffled) == first, "the values must not depend on the order of the lines in the run"
 
 
-def check_stage(stage: Stage, rows: pa.Table) -> None:
+def check_stage(stage: protocols.Stage, rows: pa.Table) -> None:
     """Check that a stage accounts for every row, and gives the same result twice and for any division into shards."""
-    assert isinstance(stage, Stage), "see askew.core.protocols.Stage"
+    assert isinstance(stage, protocols.Stage), "see askew.core.protocols.Stage"
     json.dumps(dict(stage.settings()), sort_keys=True)
     whole, dropped = stage.run(rows)
     again, _ = stage.run(rows)
@@ -274,9 +255,9 @@ def toy_documents() -> pa.Table:
 TOY_QUERIES = ["who is his brother", "mother and sister", "", "station", "zzzz", "mother and sister", "naïve façade"]
 
 
-def check_ranker(ranker: RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIES)) -> None:
+def check_ranker(ranker: protocols.RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIES)) -> None:
     """Check that a ranker answers every text in order, alone as in a batch, and with at most k documents."""
-    assert isinstance(ranker, RankerPlugin), "see askew.core.protocols.RankerPlugin"
+    assert isinstance(ranker, protocols.RankerPlugin), "see askew.core.protocols.RankerPlugin"
     assert re.fullmatch(r"\S+", ranker.id), "the id must be one word, a column of a TREC run"
     before = ranker.doc_ids.to_pylist()
     whole = ranker.search(list(queries), 3)
@@ -305,7 +286,7 @@ def check_ranker(ranker: RankerPlugin, queries: Sequence[str] = tuple(TOY_QUERIE
         raise AssertionError(f"a search with k={wrong} must raise ConfigError")
 
 
-def _check_documents(before: list[str], ranker: RankerPlugin) -> None:
+def _check_documents(before: list[str], ranker: protocols.RankerPlugin) -> None:
     """Check the document ids: a live engine adds the documents that it returns, but ordinals never change."""
     now = ranker.doc_ids.to_pylist()
     assert len(set(now)) == len(now), "the document ids in ``doc_ids`` must be distinct"
@@ -336,26 +317,26 @@ def _same_list(docs: Any, scores: Any, other_docs: Any, other_scores: Any, why: 
         assert (gaps.min(axis=1)[moved] < 1e-4).all(), why
 
 
-def toy_asked() -> QueryBatch:
+def toy_asked() -> protocols.QueryBatch:
     """Return queries with passages and statistics, as the stage passes them to a reformulator."""
     texts = ("is she a good nurse", "history of the railway station", "", "who was his brother", "naïve façades 1984")
     passages = tuple(
-        tuple(Passage(doc_id, TOY_PASSAGES[doc_id], 5.0 - i) for i, doc_id in enumerate(ids))
+        tuple(protocols.Passage(doc_id, TOY_PASSAGES[doc_id], 5.0 - i) for i, doc_id in enumerate(ids))
         for ids in (("p1", "p2", "p3"), ("p4", "p5", "p3"), (), ("p2", "p1"), ("p5",))
     )
-    return QueryBatch(
+    return protocols.QueryBatch(
         tuple(f"q{i}" for i in range(len(texts))), texts, passages, ToyStatistics(list(TOY_PASSAGES.values()))
     )
 
 
 def check_reformulator(
-    reformulator: ReformulatorPlugin, asked: QueryBatch | None = None, batches: bool = True
-) -> Candidates:
+    reformulator: protocols.ReformulatorPlugin, asked: protocols.QueryBatch | None = None, batches: bool = True
+) -> protocols.Candidates:
     """Check that a reformulator gives the same candidates twice, only for queries of the batch, and no blank ones.
 
     With ``batches`` a query must get the same candidates alone as in a batch.
     """
-    assert isinstance(reformulator, ReformulatorPlugin), "see askew.core.protocols.ReformulatorPlugin"
+    assert isinstance(reformulator, protocols.ReformulatorPlugin), "see askew.core.protocols.ReformulatorPlugin"
     assert reformulator.reads <= {"passages", "statistics"}, "``reads`` may contain only passages and statistics"
     json.dumps(dict(reformulator.settings()), sort_keys=True)
     asked = asked or toy_asked()
@@ -371,23 +352,21 @@ def check_reformulator(
     )
     if batches:
         for row in range(len(asked)):
-            alone = reformulator.reformulate(_only(asked, row))
+            passages, contexts = asked.passages, asked.contexts
+            query = protocols.QueryBatch(
+                (asked.query_ids[row],),
+                (asked.texts[row],),
+                passages and (passages[row],),
+                asked.statistics,
+                contexts and (contexts[row],),
+            )
+            alone = reformulator.reformulate(query)
             together = [text for at, text in zip(found.rows, found.texts, strict=True) if at == row]
             assert alone.texts == together, f"query {row}: candidates must not depend on other queries"
-    assert len(reformulator.reformulate(QueryBatch((), (), (), asked.statistics))) == 0, (
+    assert len(reformulator.reformulate(protocols.QueryBatch((), (), (), asked.statistics))) == 0, (
         "a batch without queries must give no candidates"
     )
     return found
-
-
-def _only(asked: QueryBatch, row: int) -> QueryBatch:
-    return QueryBatch(
-        (asked.query_ids[row],),
-        (asked.texts[row],),
-        None if asked.passages is None else (asked.passages[row],),
-        asked.statistics,
-        None if asked.contexts is None else (asked.contexts[row],),
-    )
 
 
 TOY_PASSAGES = {
@@ -399,7 +378,9 @@ TOY_PASSAGES = {
 }
 
 
-def check_log_format(form: LogFormat, path: Path, columns: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+def check_log_format(
+    form: protocols.LogFormat, path: Path, columns: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
     """Check that a log format reads a file, names its columns, and gives the same rows each time.
 
     ``path`` is a small file of this format with at least one row that can be read. Returns its rows in their stored
@@ -408,7 +389,7 @@ def check_log_format(form: LogFormat, path: Path, columns: Mapping[str, str] | N
     from askew.logs.reading import read_rows
     from askew.logs.sources import file_source
 
-    assert isinstance(form, LogFormat), "see askew.core.protocols.LogFormat"
+    assert isinstance(form, protocols.LogFormat), "see askew.core.protocols.LogFormat"
     assert re.fullmatch(r"[a-z0-9-]+", form.name), "the name must be of lower-case letters, digits, hyphens"
     assert (type(form).__doc__ or "").strip(), "the first line of the docstring must say what it reads"
     assert path.name.lower().removesuffix(".gz").endswith(form.endings), "the file must end as ``endings`` say"
