@@ -208,7 +208,8 @@ def plan_command(
 def _settings_and_groups(given: dict[str, Any]) -> dict[str, Any]:
     """The options that every command of a recipe has, as arguments of a function of the package."""
     counted = Groups.resolve(given.get("groups"), given.get("lexicon"))
-    return {"groups": counted, "settings": o.settings_by_section(given.get("settings"))}
+    settings = o.settings_by_owner(given.get("settings"), "SECTION.NAME=VALUE, as in --set retrieve.k=50")
+    return {"groups": counted, "settings": settings}
 
 
 def built(recipe: str, given: dict[str, Any], store: str, **more: Any) -> Pairs:

@@ -168,11 +168,6 @@ def read_settings(given: list[str] | None) -> dict[str, Any]:
     return settings
 
 
-def settings_by_section(given: list[str] | None) -> dict[str, dict[str, Any]]:
-    """Parse ``section.name=value`` settings of a recipe by section."""
-    return settings_by_owner(given, "SECTION.NAME=VALUE, as in --set retrieve.k=50")
-
-
 def settings_by_owner(
     given: list[str] | None, expected: str = "OWNER.NAME=VALUE, as in --set extract.count=5"
 ) -> dict[str, dict[str, Any]]:

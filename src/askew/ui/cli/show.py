@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,11 +41,11 @@ def models_command(name: str | None = None, as_json: bool = False) -> None:
         for line in model.card().splitlines():
             say(line)
         return
-    found = shipped_models()
+    models = shipped_models()
     if as_json:
-        say_json([one.to_dict() for one in found])
-        return
-    print_records([{"name": one.name, "what it is": _about(one)} for one in found])
+        say_json([model.to_dict() for model in models])
+    else:
+        print_records([{"name": model.name, "what it is": _about(model)} for model in models])
 
 
 def _about(model: ShippedModel) -> str:
@@ -121,8 +122,8 @@ def _presets() -> list[dict[str, Any]]:
 def _tokenizers() -> list[dict[str, Any]]:
     from askew.core.plugins import load, names
 
-    about = {name: (load("tokenizer", name).__doc__ or "no description").splitlines()[0] for name in names("tokenizer")}
-    return [{"name": name, "about": text} for name, text in about.items()]
+    about = {name: load("tokenizer", name).__doc__ or "no description" for name in names("tokenizer")}
+    return [{"name": name, "about": text.splitlines()[0]} for name, text in about.items()]
 
 
 def _resolvers() -> list[dict[str, Any]]:
@@ -142,13 +143,10 @@ def _rankers() -> list[dict[str, Any]]:
     return rows
 
 
-def _of_kind(kind: str) -> Callable[[], list[dict[str, Any]]]:
-    def rows() -> list[dict[str, Any]]:
-        from askew.core.plugins import about, names
+def _plugins_of(kind: str) -> list[dict[str, Any]]:
+    from askew.core.plugins import about, names
 
-        return [{"name": name, "about": about(kind, name)} for name in names(kind)]
-
-    return rows
+    return [{"name": name, "about": about(kind, name)} for name in names(kind)]
 
 
 def _recipes() -> list[dict[str, Any]]:
@@ -166,9 +164,10 @@ def _plugins() -> list[dict[str, Any]]:
 
 _LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "lexicons": _lexicons, "measures": _measures, "presets": _presets, "tokenizers": _tokenizers,
-    "resolvers": _resolvers, "rankers": _rankers, "reformulators": _of_kind("reformulator"),
-    "filters": _of_kind("filter"), "classifiers": _of_kind("classifier"), "mitigation": _of_kind("mitigation"),
-    "log_formats": _of_kind("log_format"), "recipes": _recipes, "plugins": _plugins,
+    "resolvers": _resolvers, "rankers": _rankers, "reformulators": partial(_plugins_of, "reformulator"),
+    "filters": partial(_plugins_of, "filter"), "classifiers": partial(_plugins_of, "classifier"),
+    "mitigation": partial(_plugins_of, "mitigation"), "log_formats": partial(_plugins_of, "log_format"),
+    "recipes": _recipes, "plugins": _plugins,
 }  # fmt: skip
 
 
@@ -187,9 +186,11 @@ def show_command(
         say_json(facts)
         return
     if what == "recipe":
-        # Print the file as it is, so that users can start their own recipe from it.
-        for line in _recipe_lines(name):
-            say(line)
+        from askew.pairs.recipe import recipe_text
+
+        # Print the file as it is, without secrets, so that users can start their own recipe from it.
+        for line in recipe_text(name)[1].splitlines():
+            say(_SECRET_LINE.sub(lambda found: f'{found[1]}"{HIDDEN}"' if is_secret_name(found[2]) else found[0], line))
         return
     for key, value in facts.items():
         if isinstance(value, dict) and value:
@@ -261,31 +262,18 @@ def _show_ranker(name: str) -> dict[str, Any]:
     return facts
 
 
-def _show_of_kind(kind: str) -> Callable[[str], dict[str, Any]]:
-    def facts(name: str) -> dict[str, Any]:
-        from askew.core.plugins import about, names, origin, settings_of
+def _show_plugin(kind: str, name: str) -> dict[str, Any]:
+    from askew.core.plugins import about, names, origin, settings_of
 
-        check_name(kind, name, names(kind))
-        facts = {kind: name, "about": about(kind, name), "from": origin(kind, name)}
-        return {**facts, "settings": settings_of(kind, name)}
-
-    return facts
+    check_name(kind, name, names(kind))
+    facts = {kind: name, "about": about(kind, name), "from": origin(kind, name)}
+    return {**facts, "settings": settings_of(kind, name)}
 
 
 def _show_recipe(name: str) -> dict[str, Any]:
     from askew.pairs.recipe import read_recipe
 
     return {"recipe": name, "sections": without_secret_values(read_recipe(name).sections)}
-
-
-def _recipe_lines(name: str) -> list[str]:
-    from askew.pairs.recipe import recipe_text
-
-    return [_SECRET_LINE.sub(_hidden_line, line) for line in recipe_text(name)[1].splitlines()]
-
-
-def _hidden_line(found: re.Match[str]) -> str:
-    return f'{found[1]}"{HIDDEN}"' if is_secret_name(found[2]) else found[0]
 
 
 def _show_store(name: str) -> dict[str, Any]:
@@ -304,6 +292,7 @@ def _show_store(name: str) -> dict[str, Any]:
 
 _THINGS: dict[str, Callable[[str], dict[str, Any]]] = {
     "lexicon": _show_lexicon, "measure": _show_measure, "preset": _show_preset, "ranker": _show_ranker,
-    "recipe": _show_recipe, "reformulator": _show_of_kind("reformulator"), "filter": _show_of_kind("filter"),
-    "classifier": _show_of_kind("classifier"), "store": _show_store,
+    "recipe": _show_recipe, "reformulator": partial(_show_plugin, "reformulator"),
+    "filter": partial(_show_plugin, "filter"), "classifier": partial(_show_plugin, "classifier"),
+    "store": _show_store,
 }  # fmt: skip
