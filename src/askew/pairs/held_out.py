@@ -19,9 +19,9 @@ odd to an even rank moves its lean to the other part, so this scheme understates
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -204,15 +204,16 @@ HALF_MENTIONS_STEP = "half-mentions"
 _MOST_DOCUMENTS = 100_000
 
 
-class HalfWords:
-    """The halves of all words that some measures count, over all lexicons of these measures."""
+class HalfCounts:
+    """The halves of all words that the measures ``lean`` count, and the counts of mentions of one half of the words."""
 
     def __init__(
-        self, resources: Resources, lexicons: Mapping[str, Lexicon], keys: Sequence[CountKey], groups: Sequence[str],
-        splits: int, seed: int,
-    ) -> None:  # fmt: skip
-        self.resources, self.lexicons, self.keys, self.groups = resources, dict(lexicons), list(keys), tuple(groups)
+        self, resources: Resources, evaluate: Evaluate, lean: Sequence[MeasureRequest], splits: int, seed: int
+    ) -> None:
+        self.resources, self.keys, self.groups = resources, keys_of(lean), [name for one in lean for name in one.groups]
+        self.lexicons, self._evaluate = {one.id: one for one in evaluate.lexicons()}, evaluate
         self.splits, self.seed = splits, seed
+        self._first: dict[CountKey, DocMentions] = {}
 
     def settings(self) -> Mapping[str, Any]:
         """Return everything that the halves depend on, except the documents."""
@@ -223,20 +224,45 @@ class HalfWords:
     def first(self) -> dict[str, Flags]:
         """For each term, the splits in which it is in the first half."""
         used = [self.lexicons[name] for name in sorted({key.lexicon for key in self.keys})]
-        return word_halves(used, self.groups, self._frequencies(), self.splits, self.seed)
-
-    def _frequencies(self) -> Counter[str]:
-        tokens = sorted({(key.lexicon, key.tokens) for key in self.keys})
-        found: Counter[str] = Counter()
-        left = _MOST_DOCUMENTS
+        counts, left = Counter[str](), _MOST_DOCUMENTS
         for batch in self.resources.documents.batches():
             texts = batch["text"].slice(0, left)
-            for lexicon, tokenizer in tokens:
-                found.update(term_counts(self.lexicons[lexicon], tokenizer, texts))
+            for lexicon, tokenizer in sorted({(key.lexicon, key.tokens) for key in self.keys}):
+                counts.update(term_counts(self.lexicons[lexicon], tokenizer, texts))
             left -= len(texts)
             if left <= 0:
                 break
-        return found
+        return word_halves(used, self.groups, counts, self.splits, self.seed)
+
+    def stage(self, key: CountKey) -> AnnotateHalves:
+        """Return the stage that counts the halves for a key."""
+        return AnnotateHalves(self, Annotate(self.lexicons[key.lexicon], *stage_of(key)[1:]))
+
+    def store_keys(self) -> list[str]:
+        """Return the keys of all counts in the store."""
+        return [self.resources.mentions_key(self.stage(key)) for key in self.keys]
+
+    def prepare(self) -> None:
+        """Count the collection."""
+        for key in self.keys:
+            self._counted(key)
+
+    def of(self, key: CountKey, split: int, first: bool) -> DocMentions:
+        """Return the counts of the first half, or of the second: the whole minus the first half."""
+        whole, found = self._evaluate.scorer.mentions(*key), self._counted(key)
+        place = {name: at for at, name in enumerate(found.groups)}
+        counts = np.zeros(whole.counts.shape, np.int32)
+        for group in range(len(whole.groups)):
+            at = place.get(cell_name(group, split))
+            # A group may have no word in a half.
+            if at is not None:
+                counts[:, group] = found.counts[:, at]
+        return replace(whole, counts=counts if first else np.subtract(whole.counts, counts, out=counts))
+
+    def _counted(self, key: CountKey) -> DocMentions:
+        if key not in self._first:
+            self._first[key] = self.resources.mentions(self.stage(key), key.who, HALF_MENTIONS_STEP, by_group=True)
+        return self._first[key]
 
 
 class AnnotateHalves:
@@ -245,7 +271,7 @@ class AnnotateHalves:
     name = "annotate-halves"
     version = 1
 
-    def __init__(self, words: HalfWords, whole: Annotate) -> None:
+    def __init__(self, words: HalfCounts, whole: Annotate) -> None:
         self._words, self._whole = words, whole
 
     def settings(self) -> Mapping[str, Any]:
@@ -290,46 +316,6 @@ def cell_name(group: int, split: int) -> str:
     return f"g{group}s{split}"
 
 
-class HalfCounts:
-    """Counts of mentions of one half of the words, for documents in the order of the index."""
-
-    def __init__(self, words: HalfWords, whole: Callable[[CountKey], DocMentions]) -> None:
-        self.words, self._whole = words, whole
-        self._first: dict[CountKey, DocMentions] = {}
-
-    def stage(self, key: CountKey) -> AnnotateHalves:
-        """Return the stage that counts the halves for a key."""
-        return AnnotateHalves(self.words, Annotate(self.words.lexicons[key.lexicon], *stage_of(key)[1:]))
-
-    def keys(self) -> list[str]:
-        """Return the keys of all counts in the store."""
-        return [self.words.resources.mentions_key(self.stage(key)) for key in self.words.keys]
-
-    def prepare(self) -> None:
-        """Count the collection."""
-        for key in self.words.keys:
-            self._counted(key)
-
-    def of(self, key: CountKey, split: int, first: bool) -> DocMentions:
-        """Return the counts of the first half, or of the second: the whole minus the first half."""
-        whole, found = self._whole(key), self._counted(key)
-        place = {name: at for at, name in enumerate(found.groups)}
-        counts = np.zeros(whole.counts.shape, np.int32)
-        for group in range(len(whole.groups)):
-            at = place.get(cell_name(group, split))
-            # A group may have no word in a half.
-            if at is not None:
-                counts[:, group] = found.counts[:, at]
-        return replace(whole, counts=counts if first else np.subtract(whole.counts, counts, out=counts))
-
-    def _counted(self, key: CountKey) -> DocMentions:
-        if key not in self._first:
-            self._first[key] = self.words.resources.mentions(
-                self.stage(key), key.who, HALF_MENTIONS_STEP, by_group=True
-            )
-        return self._first[key]
-
-
 STEP = "held-out"
 # The schemes, in the order in which they are reported.
 DOCUMENTS, WORDS, RANKS = SCHEMES = ("documents", "words", "ranks")
@@ -364,35 +350,27 @@ class Split:
     parts: tuple[PartValues, PartValues]
 
 
-def choices_of(select: Select, scored: pl.DataFrame, split: Split) -> list[pl.DataFrame]:
-    """Return the pairs that each part chooses, with their old and new values in the other part."""
-    first, second = split.parts
-    return [
-        _choice(select, scored, by, told).with_columns(
-            pl.lit(split.scheme).alias("scheme"),
-            pl.lit(split.number, pl.Int32).alias("split"),
-            pl.lit(name).alias("chosen_by"),
-        )
-        for name, by, told in (("first", first, second), ("second", second, first))
-    ]
-
-
 def chosen_subsets(select: Select) -> list[str]:
     """Return the subsets of chosen pairs: all except the negative pairs."""
     return [name for name in select.selector.subsets if name != NEGATIVE]
 
 
-def _choice(select: Select, scored: pl.DataFrame, by: PartValues, told: PartValues) -> pl.DataFrame:
-    subsets = chosen_subsets(select)
-    columns = [pl.Series(column_of(text), values) for text, values in by.choosing.items()]
-    table = scored.with_columns(columns).with_row_index(_ROW)
-    pairs = pl.DataFrame(pl.from_arrow(select.run(table.to_arrow())[0]))
-    chosen = pairs.filter(pl.any_horizontal(subsets)).select("query_id", "variant_id", *subsets, _ROW)
-    originals = table.filter(pl.col("method") == ORIGINAL).select("query_id", _original=_ROW)
-    found = chosen.join(originals, on="query_id", how="left", maintain_order="left")
-    sides = ((old_column, found["_original"].to_numpy()), (new_column, found[_ROW].to_numpy()))
-    values = [pl.Series(name(text), told.reported[text][rows]) for text in told.reported for name, rows in sides]
-    return found.drop(_ROW, "_original").with_columns(values)
+def choices_of(select: Select, scored: pl.DataFrame, split: Split) -> list[pl.DataFrame]:
+    """Return the pairs that each part chooses, with their old and new values in the other part."""
+    subsets, (first, second), tables = chosen_subsets(select), split.parts, []
+    originals = scored.with_row_index("_original").filter(pl.col("method") == ORIGINAL).select("query_id", "_original")
+    for name, by, told in (("first", first, second), ("second", second, first)):
+        columns = [pl.Series(column_of(text), values) for text, values in by.choosing.items()]
+        pairs, _ = select.run(scored.with_columns(columns).with_row_index(_ROW).to_arrow())
+        chosen = pl.DataFrame(pl.from_arrow(pairs)).filter(pl.any_horizontal(subsets))
+        found = chosen.select("query_id", "variant_id", *subsets, _ROW)
+        found = found.join(originals, on="query_id", how="left", maintain_order="left")
+        sides = ((old_column, found["_original"].to_numpy()), (new_column, found[_ROW].to_numpy()))
+        values = [pl.Series(side(text), told.reported[text][rows]) for text in told.reported for side, rows in sides]
+        part = [pl.lit(split.scheme).alias("scheme"), pl.lit(split.number, pl.Int32).alias("split")]
+        marks = [*part, pl.lit(name).alias("chosen_by")]
+        tables.append(found.drop(_ROW, "_original").with_columns(values).with_columns(marks))
+    return tables
 
 
 class HeldOut:
@@ -413,7 +391,7 @@ class HeldOut:
         return {
             "evaluate": [Evaluate.version, self._evaluate.settings()],
             "select": [Select.version, self.select.settings()],
-            "halves": self._counts.keys() if self._words_split else [], "splits": self.splits, "seed": self.seed,
+            "halves": self._counts.store_keys() if self._words_split else [], "splits": self.splits, "seed": self.seed,
         }  # fmt: skip
 
     @property
@@ -431,10 +409,7 @@ class HeldOut:
 
     @cached_property
     def _counts(self) -> HalfCounts:
-        lexicons = {one.id: one for one in self._evaluate.lexicons()}
-        groups = [name for one in self._lean for name in one.groups]
-        words = HalfWords(self._resources, lexicons, keys_of(self._lean), groups, self.splits, self.seed)
-        return HalfCounts(words, lambda key: self._scorer.mentions(*key))
+        return HalfCounts(self._resources, self._evaluate, self._lean, self.splits, self.seed)
 
     @property
     def _scorer(self) -> Scorer:
@@ -494,14 +469,7 @@ class HeldOut:
 
     def _of_words(self, inputs: Inputs, number: int, first: bool) -> Values:
         """Compute the lean with half of the words."""
-        kept: dict[CountKey, DocMentions] = {}
-
-        def count(*named: str) -> DocMentions:
-            key = CountKey(*named)
-            if key not in kept:
-                kept[key] = self._counts.of(key, number, first)
-            return kept[key]
-
+        count = cache(lambda *named: self._counts.of(CountKey(*named), number, first))
         return self._scorer.values(replace(inputs, find_mentions=count), self._lean)
 
     def _of_documents(self, lists: Rankings, places: Ints, whole: Values, half: DocumentHalf) -> PartValues:

@@ -55,12 +55,21 @@ EVERY = "all"
 _SIDES = ("query_id", "variant_id", "text", "original_text", "method")
 
 
-class ChosenPairs:
+class _OfPairs:
+    """A stage that converts pairs to variants."""
+
+    version = 1
+    together = "query_id"
+
+    def rows_used(self, table: pa.Table) -> int:
+        """Count the variants without the originals: each was a pair."""
+        return int(pc.sum(pc.not_equal(table["method"], ORIGINAL)).as_py() or 0)
+
+
+class ChosenPairs(_OfPairs):
     """Converts the pairs of some subsets to variants, to check whether their gains hold with another ranker."""
 
     name = "chosen"
-    version = 1
-    together = "query_id"
 
     def __init__(self, subsets: Sequence[str]) -> None:
         self.subsets = tuple(subsets)
@@ -68,10 +77,6 @@ class ChosenPairs:
     def settings(self) -> Mapping[str, Any]:
         """Return the subsets."""
         return {"subsets": list(self.subsets)}
-
-    def rows_used(self, table: pa.Table) -> int:
-        """Count the variants without the originals: each was a pair."""
-        return _candidates(table)
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """Return the variants, grouped by query."""
@@ -82,7 +87,7 @@ class ChosenPairs:
         return _variants(chosen), {"not chosen": left} if left else {}
 
 
-class Hard:
+class Hard(_OfPairs):
     """Selects the queries that no candidate improves, with their best candidates, as RePair does for a dense ranker.
 
     As published, a query is hard if its original is strictly better than the best candidate; with ``ties``, also if
@@ -90,8 +95,6 @@ class Hard:
     """
 
     name = "hard"
-    version = 1
-    together = "query_id"
 
     def __init__(self, measure: str, direction: Direction, ties: bool = False, judged_sources: str = ALLOW) -> None:
         self.measure, self._direction, self.ties, self._judged_sources = measure, direction, ties, judged_sources
@@ -99,10 +102,6 @@ class Hard:
     def settings(self) -> Mapping[str, Any]:
         """Return the measure, whether ties count as hard, and which candidates are used."""
         return {"measure": self.measure, "ties": self.ties, "judged_sources": self._judged_sources}
-
-    def rows_used(self, table: pa.Table) -> int:
-        """Count the variants without the originals: each was a pair."""
-        return _candidates(table)
 
     def run(self, rows: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
         """Return the original and the best candidate of each hard query."""
@@ -122,10 +121,6 @@ class Hard:
         order = pairs.select(pl.col("query_id").unique(maintain_order=True)).with_row_index("place")
         sorted_hard = hard.join(order, on="query_id").sort("place")
         return _variants(sorted_hard), {reason: count for reason, count in counts.items() if count}
-
-
-def _candidates(table: pa.Table) -> int:
-    return int(pc.sum(pc.not_equal(table["method"], ORIGINAL)).as_py() or 0)
 
 
 def _variants(pairs: pl.DataFrame) -> pa.Table:

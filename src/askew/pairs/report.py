@@ -340,12 +340,6 @@ def _means(row: Row, queries: str = "queries") -> list[str]:
     return [n.mean(row["old_mean"]), n.mean(row["new_mean"]), n.change(row["change"]), n.interval_of(row, queries)]
 
 
-def _short(names: list[str]) -> list[str]:
-    """The names without the settings in parentheses, if they are still distinct."""
-    short = [name.partition(" (")[0] for name in names]
-    return short if len(set(short)) == len(short) else names
-
-
 def front_of(x: Floats, y: Floats, x_better: Direction, y_better: Direction) -> list[int]:
     """The Pareto-optimal points, from left to right. Means of a measure best at zero are distances from zero."""
     a, b = (values if better is Direction.UP else -values for values, better in ((x, x_better), (y, y_better)))
@@ -768,7 +762,11 @@ class _Report:
         rows = both.drop("method").rows()
         moves = [Line("", np.array([row[0], row[1]]), np.array([row[2], row[3]]), 4, 1) for row in rows]
         front = front_of(new_x, new_y, self.directions[sides[1]], self.directions[sides[0]])
-        groups = [Points("after", new_x, new_y, _short(both["method"].to_list())), Points("before", old_x, old_y)]
+        # The names without the settings in parentheses, if they are still distinct.
+        names = both["method"].to_list()
+        short = [name.partition(" (")[0] for name in names]
+        names = short if len(set(short)) == len(short) else names
+        groups = [Points("after", new_x, new_y, names), Points("before", old_x, old_y)]
         lines = [*moves, *([Line("Pareto front", new_x[front], new_y[front], 2)] if len(both) > 1 else [])]
         told = (
             f"For each method, the chart shows the means of {labels[0]} and {labels[1]} before (original "

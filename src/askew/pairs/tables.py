@@ -254,22 +254,18 @@ def method_table(
     which a candidate of the method was chosen, with the share and its interval.
     """
     every = parts_of(pairs)
-    own = {name: every.filter(wanted).with_flag(EVERY) for name, wanted in _methods(every).items()}
+    methods: dict[str, pl.Expr] = {}
+    if "settings" not in every.columns:
+        names = every.map(["method"], lambda part: part.unique(maintain_order=True))
+        methods = {name: pl.col("method") == name for name in names["method"].unique(maintain_order=True)}
+    else:
+        for method, settings, name in named_uses(every).iter_rows():
+            same = (pl.col("method") == method) & pl.col("settings").eq_missing(pl.lit(settings, pl.String))
+            methods[name] = methods[name] | same if name in methods else same
+    own = {name: every.filter(wanted).with_flag(EVERY) for name, wanted in methods.items()}
     parts = [_method(rows, name, subset, directions, bounds) for name, rows in own.items()]
     # Without pairs there is no method, and the empty table has the same columns.
     return pl.concat(parts) if parts else _method(every.with_flag(EVERY), "", subset, directions, bounds).clear()
-
-
-def _methods(pairs: PairParts) -> dict[str, pl.Expr]:
-    """Return for each name of a method, in the order of the pairs, the expression that selects its rows."""
-    if "settings" not in pairs.columns:
-        names = pairs.map(["method"], lambda part: part.unique(maintain_order=True))
-        return {name: pl.col("method") == name for name in names["method"].unique(maintain_order=True)}
-    found: dict[str, pl.Expr] = {}
-    for method, settings, name in named_uses(pairs).iter_rows():
-        same = (pl.col("method") == method) & pl.col("settings").eq_missing(pl.lit(settings, pl.String))
-        found[name] = found[name] | same if name in found else same
-    return found
 
 
 def _method(

@@ -28,7 +28,8 @@ from askew.core.text import SALT, normal
 from askew.data.files import read_text
 from askew.measures.statistics.intervals import bca_interval, mean_and_interval, mean_with_interval
 from askew.models.rewrite import KINDS, TextRewriter, shown_to, write_about
-from askew.pairs.dataset.layouts import ORIGINAL, read_agg
+from askew.pairs.boxes import ORIGINAL_ORDER as ORIGINAL
+from askew.pairs.dataset.layouts import read_agg
 from askew.pairs.dataset.splits import no_texts
 from askew.train.card import WORK, Card, CardTable, claim
 from askew.train.common import Progress, Schedule, Trained, finished, found_before, left_out_notes

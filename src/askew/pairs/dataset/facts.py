@@ -86,11 +86,6 @@ def some_of(value: Any, known: Collection[str], where: str, what: str) -> tuple[
     return tuple(found)
 
 
-def is_number(value: Any) -> bool:
-    """Whether the value is a number; Boolean values do not count as numbers."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def truth(value: Any, where: str) -> bool:
     """Return the value, or raise if it is not true or false."""
     if not isinstance(value, bool):
@@ -288,7 +283,7 @@ def _held_out(stated: dict[str, Any], known: list[str], subsets: tuple[str, ...]
         some_of(row.get("subset"), subsets, "held_out, subset", "subsets")
         some_of(row.get("figures"), (HELD_OUT, IN_SAMPLE), "held_out, figures", "kinds of figures")
         for name in ("old_mean", "new_mean", "change", "low", "high", *_BESIDE):
-            if row.get(name) is not None and not is_number(row[name]):
+            if row.get(name) is not None and (not isinstance(row[name], int | float) or isinstance(row[name], bool)):
                 raise wrong(f"held_out, {name}", "a number or null", row[name])
     gains = stated.get("held_out_gains", [])
     return some_of(gains, known, "held_out_gains", "measures") if gains else ()

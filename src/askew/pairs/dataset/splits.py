@@ -16,9 +16,10 @@ import polars as pl
 from askew.core.errors import ConfigError, DataError
 from askew.core.tables import SHARES, part_of
 from askew.core.text import SALT, normal
+from askew.pairs.boxes import ORIGINAL_ORDER as ORIGINAL
 from askew.pairs.dataset.columns import check_withheld
 from askew.pairs.dataset.facts import Facts
-from askew.pairs.dataset.layouts import ORIGINAL, Tables
+from askew.pairs.dataset.layouts import Tables
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 
@@ -72,15 +73,12 @@ class Originals:
         """The normalized texts."""
         return self.table["normal"].unique()
 
-    @cached_property
-    def _parts(self) -> pl.DataFrame:
-        return self.table.select("normal", pl.col("split").alias("other")).unique()
-
     def echoes(self, pairs: pl.DataFrame) -> int:
         """How many pairs have a reformulation that is, normalized, an original query of another part."""
         own = pairs.select(normals(pairs["text"]).alias("normal"), "split")
+        others = self.table.select("normal", other="split").unique()
         # A normalized original is in one part only, so the join adds no rows.
-        return own.join(self._parts, on="normal").filter(pl.col("split") != pl.col("other")).height
+        return own.join(others, on="normal").filter(pl.col("split") != pl.col("other")).height
 
     def leaks(self) -> Iterable[str]:
         """One line for each kind of leakage between the parts."""
