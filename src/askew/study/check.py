@@ -23,12 +23,12 @@ import pyarrow.compute as pc
 from askew.core import defaults
 from askew.core.errors import ConfigError
 from askew.core.groups import LEARNED, WHO, WHO_SHORT, Groups, GroupsLike, resolver_id
-from askew.core.tables import html_table, text_table
 from askew.core.text import Tokenizer
 from askew.data.collection import Collection, open_collection
 from askew.measures.mentions import ClippedCounter, Mark, Marker, MentionCounter
 from askew.measures.relevance import confusion
 from askew.measures.resolver import class_probabilities, open_resolver
+from askew.report.table import NAME, Column, Table, TableView, table
 
 DEFAULT_GROUPS = "gender:female,male"
 # Fast, and needs no extra package: a check is the first step.
@@ -69,8 +69,8 @@ class WordCheck:
         return sum(self.who[one] for one in DOUBTFUL)
 
 
-@dataclass(frozen=True)
-class CheckReport:
+@dataclass(frozen=True, repr=False)
+class CheckReport(TableView):
     """The result of ``check``.
 
     ``words`` are sorted by frequency. They were counted in a sample of the documents that name a group. ``sampled`` is
@@ -161,11 +161,9 @@ class CheckReport:
         groups = {"lexicon": self.groups.lexicon.id, "names": list(self.groups.names)}
         return {**vars(self), "groups": groups, "words": words}
 
-    def __repr__(self) -> str:
-        return text_table(("of the collection", ""), self.facts())
-
-    def _repr_html_(self) -> str:
-        return html_table(("of the collection", ""), self.facts())
+    def table(self) -> Table:
+        """The counts of ``facts``."""
+        return table("check", self.collection, [Column("of the collection", NAME), Column("")], self.facts())
 
 
 def check(
@@ -229,12 +227,10 @@ def _shared_terms(groups: Groups) -> list[str]:
     shared = [f"{term!r} ({' and '.join(names)})" for term, names in by_term.items() if len(names) > 1]
     if not shared:
         return []
-    shown = ", ".join(shared[:_SHOWN_TERMS]) + (
-        f" and {len(shared) - _SHOWN_TERMS} more" * (len(shared) > _SHOWN_TERMS)
-    )
-    if groups.overlap == "first":
-        return [f"a term that belongs to several groups is counted only for the first of its groups: {shown}"]
-    return [f"a term that belongs to several groups is counted for each of its groups: {shown}"]
+    more = f" and {len(shared) - _SHOWN_TERMS} more" if len(shared) > _SHOWN_TERMS else ""
+    once = "only for the first" if groups.overlap == "first" else "for each"
+    shown = f"{', '.join(shared[:_SHOWN_TERMS])}{more}"
+    return [f"a term that belongs to several groups is counted {once} of its groups: {shown}"]
 
 
 class _Texts:
@@ -257,23 +253,17 @@ class _Texts:
         self.mentions += counts.sum(axis=0)
         self.clipped += self._left_out.count(batch["text"], found).sum(axis=0)
         self._ids += batch["doc_id"].chunks
-        self._keep([batch["text"][int(row)].as_py() for row in self._chosen(np.flatnonzero(counts.any(axis=1)))])
-
-    def _chosen(self, rows: Any) -> Any:
-        """Reservoir sampling (algorithm R): each document that names a group has the same chance to be sampled."""
-        places = self._random.integers(0, np.arange(self.naming_any, self.naming_any + len(rows)) + 1)
-        free = np.arange(self.naming_any, self.naming_any + len(rows)) < self._sample
+        # Reservoir sampling (algorithm R): each document that names a group has the same chance to be sampled.
+        rows = np.flatnonzero(counts.any(axis=1))
+        numbers = np.arange(self.naming_any, self.naming_any + len(rows))
+        places = self._random.integers(0, numbers + 1)
         self.naming_any += len(rows)
-        kept = free | (places < self._sample)
-        self._places = np.where(free, -1, places)[kept]
-        return rows[kept]
-
-    def _keep(self, texts: list[str]) -> None:
-        for place, text in zip(self._places.tolist(), texts, strict=True):
+        places = np.where(numbers < self._sample, -1, places)
+        for row, place in zip(rows.tolist(), places.tolist(), strict=True):
             if place < 0:
-                self.sampled.append(text)
-            else:
-                self.sampled[place] = text
+                self.sampled.append(batch["text"][row].as_py())
+            elif place < self._sample:
+                self.sampled[place] = batch["text"][row].as_py()
 
     @property
     def tokenize(self) -> Tokenizer:
@@ -314,21 +304,17 @@ def _found_words(texts: list[str], groups: Groups, seed: int) -> list[WordCheck]
             word = text[mark.start : mark.end].lower()
             one = found.setdefault((group, word), WordCheck(group, word))
             one.mentions += 1
-            _keep_context(one, text, mark, draw)
+            # A random sample of the mentions of a word; each mention has the same chance.
+            place = draw.randrange(one.mentions)
+            if len(one.contexts) < _CONTEXTS:
+                one.contexts.append(_example(text, mark))
+            elif place < _CONTEXTS:
+                one.contexts[place] = _example(text, mark)
             if who in classes_of(group):
                 one.who[who] += 1
             if who in DOUBTFUL and who not in one.examples:
                 one.examples[who] = _example(text, mark)
     return sorted(found.values(), key=lambda one: (-one.mentions, one.word))
-
-
-def _keep_context(one: WordCheck, text: str, mark: Mark, draw: random.Random) -> None:
-    """Keep a random sample of the mentions of a word; each mention has the same chance."""
-    place = draw.randrange(one.mentions)
-    if len(one.contexts) < _CONTEXTS:
-        one.contexts.append(_example(text, mark))
-    elif place < _CONTEXTS:
-        one.contexts[place] = _example(text, mark)
 
 
 def _unused(found: list[WordCheck], groups: Groups, tokenize: Tokenizer) -> dict[str, list[str]]:

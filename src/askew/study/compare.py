@@ -15,7 +15,6 @@ from askew.core import defaults
 from askew.core.errors import ConfigError, DataError, Note, check_name
 from askew.core.measure import Direction, Measure
 from askew.core.ranking import Floats
-from askew.core.tables import html_table, text_table, with_interval
 from askew.data.runs import Run
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.counts import Progress
@@ -27,7 +26,7 @@ from askew.measures.statistics.significance import ALPHA, MEAN, NULLS, SAME, TES
 from askew.report.charts import About, sorted_gains
 from askew.report.markup import p_value
 from askew.report.page import slug
-from askew.report.table import CODE, Column, Estimate, Table, columns, table
+from askew.report.table import CODE, Cell, Column, Estimate, Table, TableView, columns, table
 from askew.study.gate import LOSES, MAY_LOSE, OF_COMPARE, Condition, check_measures, read_conditions
 from askew.study.tables import interval_notes, measure_notes
 
@@ -45,7 +44,7 @@ Margin: TypeAlias = float | Mapping[str, float] | None
 
 
 @dataclass(repr=False)
-class CompareReport:
+class CompareReport(TableView):
     """The result of ``compare``: one comparison per measure.
 
     ``p_holm`` has p-values that are Holm-corrected for the number of measures. ``p_no_loss_holm`` and
@@ -94,21 +93,15 @@ class CompareReport:
         """As ``to_polars``, for pandas, which must be installed."""
         return self.to_polars().to_pandas()
 
-    def _rows(self) -> tuple[list[str], list[list[str]]]:
-        head = ["measure", self.old, self.new, "gain [95%]", "p (Holm)", "n"]
-        rows = []
-        for one in self.asked:
-            found, p = self.results[one.text], self.p_holm.get(one.text)
-            gain = with_interval(found.gain, found.low, found.high, "+")
-            shown = "-" if p is None else f"{p:.3f}"
-            rows.append([one.text, f"{found.old:.4f}", f"{found.new:.4f}", gain, shown, str(found.n)])
-        return head, rows
-
-    def __repr__(self) -> str:
-        return f"{text_table(*self._rows())}\np: null hypothesis: {self.nulls['p']}"
-
-    def _repr_html_(self) -> str:
-        return f"{html_table(*self._rows())}<p>p: null hypothesis: {self.nulls['p']}</p>"
+    def table(self) -> Table:
+        """The gain of each measure with its interval and test; ``tables`` have more columns."""
+        head = [Column("measure", CODE), Column(self.old), Column(self.new), Column("gain [95%]", signed=True),
+                Column("p (Holm)", digits=3), Column("n")]  # fmt: skip
+        rows: list[list[Cell]] = []
+        for text, found in self.results.items():
+            gain = Estimate(found.gain, found.low, found.high)
+            rows.append([text, found.old, found.new, gain, self.p_holm.get(text), found.n])
+        return table("comparison", f"{self.old} and {self.new}", head, rows, f"p: null hypothesis: {self.nulls['p']}")
 
     def tables(self) -> list[Table]:
         """The gains, what this number of queries can rule out, and the tests against a margin if there is one."""
