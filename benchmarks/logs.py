@@ -39,9 +39,9 @@ GAP = 30 * 60
 CHILD = """
 import re, resource, sys, time
 from pathlib import Path
-from askew.logs.analyze import LogSettings, analyze_log
+from askew.logs.analyze import LogSettings, logs
 wall = time.perf_counter()
-report = analyze_log(sys.argv[1], format=sys.argv[2], settings=LogSettings(threads=2))
+report = logs(sys.argv[1], format=sys.argv[2], settings=LogSettings(threads=2))
 used = resource.getrusage(resource.RUSAGE_SELF)
 peak = int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024
 print(time.perf_counter() - wall, used.ru_utime + used.ru_stime, peak, report.counts["rows_read"])

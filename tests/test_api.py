@@ -198,7 +198,7 @@ pairs.report("out")
 pairs.publish("dataset")
 labels = askew.classify(["shoes"], groups="age").table["label"].to_list()
 askew.bench("demo", ["qld"], [RR @ 10, ARaB("tf") @ 10], groups=groups).to_polars()
-tables = askew.analyze_log("log.tsv", settings=askew.LogSettings(min_users=5)).tables
+tables = askew.logs("log.tsv", settings=askew.LogSettings(min_users=5)).tables
 predicted: list[str | None] = askew.Classifier("lexical").predict(["shoes"])
 askew.check(c, "age").naming["old"]
 """

@@ -16,7 +16,7 @@ from askew.core.lexicon import Lexicon as Lexicon
 from askew.core.measure import Direction as Direction, Measure as Measure
 from askew.data.collection import Collection as Collection
 from askew.data.runs import Run as Run
-from askew.logs.analyze import analyze_log as analyze_log
+from askew.logs.analyze import logs as logs
 from askew.logs.report import LogReport as LogReport
 from askew.logs.settings import LogSettings as LogSettings
 from askew.measures.catalogue import (

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from askew.core.lexicon import load_lexicon
-from askew.logs.analyze import analyze_log
+from askew.logs.analyze import logs
 from askew.logs.definition import build_vocabulary
 from askew.logs.pairs import Walk, walk
 from askew.logs.settings import LogSettings
@@ -56,6 +56,6 @@ def analyzed(tmp_path):
         path = tmp_path / "log.parquet"
         pl.DataFrame(rows, infer_schema_length=None).write_parquet(path)
         chosen = LogSettings(**{"min_users": 1, "min_events": 1, **settings})
-        return analyze_log(path, format="parquet", settings=chosen)
+        return logs(path, format="parquet", settings=chosen)
 
     return go

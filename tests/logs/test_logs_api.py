@@ -1,4 +1,4 @@
-"""``analyze_log`` from Python: files, data frames and rows say the same, and a report is tables, text and files."""
+"""``logs`` from Python: files, data frames and rows say the same, and a report is tables, text and files."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from askew.core.errors import ConfigError, DataError
-from askew.logs.analyze import analyze_log
+from askew.logs.analyze import logs
 from askew.logs.settings import LogSettings
 
 ROWS = [
@@ -24,7 +24,7 @@ FRAME = pl.DataFrame(ROWS)
 def report(tmp_path_factory):
     path = tmp_path_factory.mktemp("log") / "log.tsv"
     FRAME.write_csv(path, separator="\t")
-    return analyze_log(path)
+    return logs(path)
 
 
 def pandas_frame():
@@ -41,7 +41,7 @@ def pandas_frame():
     ],
 )  # fmt: skip
 def test_what_is_in_memory_says_the_same_as_a_file(report, made):
-    found = analyze_log(made())
+    found = logs(made())
     assert (found.counts, found.notes, found.settings["format"]) == (report.counts, report.notes, "table")
     assert list(found.tables) == list(report.tables)
     for name, table in found.tables.items():
@@ -49,12 +49,12 @@ def test_what_is_in_memory_says_the_same_as_a_file(report, made):
 
 
 def test_columns_of_a_data_frame_may_have_other_names(report):
-    found = analyze_log(FRAME.rename({"user": "UID"}), settings=LogSettings(columns={"user": "UID"}))
+    found = logs(FRAME.rename({"user": "UID"}), settings=LogSettings(columns={"user": "UID"}))
     assert found.counts == report.counts
 
 
 def test_rows_that_cannot_be_read_are_counted_with_their_numbers():
-    found = analyze_log([*ROWS, {"user": "u9", "time": None, "query": "x"}])
+    found = logs([*ROWS, {"user": "u9", "time": None, "query": "x"}])
     assert found.examples == {"unparseable time": ["in memory, row 25"]}
 
 
@@ -67,7 +67,7 @@ def test_rows_that_cannot_be_read_are_counted_with_their_numbers():
 )  # fmt: skip
 def test_what_is_no_log_is_refused_in_one_line(log, words):
     with pytest.raises((DataError, ConfigError), match=words) as found:
-        analyze_log(log)
+        logs(log)
     assert "\n" not in str(found.value)
 
 
@@ -100,7 +100,7 @@ def test_a_review_needs_a_log_that_was_analyzed_for_one(report, tmp_path):
     with pytest.raises(ConfigError, match=r"analyze it again with LogSettings\(review=FILE\)"):
         report.review(tmp_path / "terms.tsv")
     path = tmp_path / "terms.tsv"
-    found = analyze_log(ROWS, settings=LogSettings(review=str(path)))
+    found = logs(ROWS, settings=LogSettings(review=str(path)))
     assert found.review(path).read_text().startswith("keyphrase\t")
 
 
@@ -108,6 +108,6 @@ def test_format_and_groups_that_are_given_come_before_those_of_the_settings(tmp_
     path = tmp_path / "log"
     FRAME.write_parquet(path)
     settings = LogSettings(format="aol", groups={"old": ["seniors"]})
-    found = analyze_log(path, format="parquet", groups={"x": ["women"], "y": ["men"]}, settings=settings)
+    found = logs(path, format="parquet", groups={"x": ["women"], "y": ["men"]}, settings=settings)
     assert (found.groups, found.settings["format"]) == (("x", "y"), "parquet")
-    assert analyze_log(FRAME, settings=settings).groups == ("old",)
+    assert logs(FRAME, settings=settings).groups == ("old",)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from askew.logs.analyze import analyze_log, analyze_sample
+from askew.logs.analyze import analyze_sample, logs
 from askew.logs.page import MOST, findings, report_page
 from askew.logs.settings import LogSettings
 from askew.report import markup as n
@@ -82,5 +82,5 @@ def test_a_log_without_a_group_says_so(tmp_path):
     lines = ["user\ttime\tquery"]
     lines += [f"u{i}\t2024-01-01 10:0{j}:00\t{text}" for i in range(8) for j, text in enumerate(("shoes", "red shoes"))]
     (tmp_path / "log.tsv").write_text("\n".join(lines) + "\n")
-    found = findings(analyze_log(tmp_path / "log.tsv", format="tsv", settings=LogSettings(topics="none")))
+    found = findings(logs(tmp_path / "log.tsv", format="tsv", settings=LogSettings(topics="none")))
     assert len(found) == 1 and found[0].startswith("None of the 8 reformulations")

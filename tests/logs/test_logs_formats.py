@@ -9,7 +9,7 @@ import pytest
 from askew.core import plugins as registry
 from askew.core.errors import UnknownName
 from askew.core.protocols import LogRows
-from askew.logs.analyze import analyze_log
+from askew.logs.analyze import logs
 from askew.testing.contracts import check_log_format
 from askew.testing.logs import Planted, SyntheticLog, write_log
 
@@ -76,14 +76,14 @@ def test_a_format_of_ones_own_is_read_as_any_other(pipe, tmp_path):
     path = tmp_path / "one.log"
     path.write_text("u|1|boots\nu|9|boots for men\nu|never|golf\n")
     (tmp_path / "two.log").write_bytes(gzip.compress(path.read_bytes().replace(b"u|", b"v|")))
-    report = analyze_log(tmp_path, format="pipe")
+    report = logs(tmp_path, format="pipe")
     assert (report.counts["rows_read"], report.counts["for_group"], report.settings["format"]) == (6, 2, "pipe")
     # Rows are numbered over the tables of a file.
     places = [f"{file}, row 3: 'aaaaa'" for file in (path, tmp_path / "two.log")]
     assert report.examples == {"unparseable time": places}
     assert registry.origin("log_format", "pipe").startswith("pipe-log 1.0")
     with pytest.raises(UnknownName, match="unknown format 'pipes' in format=: did you mean 'pipe'"):
-        analyze_log(path, format="pipes")
+        logs(path, format="pipes")
 
 
 def test_the_contract_returns_the_rows_as_they_are_kept(tmp_path):

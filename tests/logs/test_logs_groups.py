@@ -11,7 +11,7 @@ import pytest
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.groups import Groups
-from askew.logs.analyze import analyze_log
+from askew.logs.analyze import logs
 from askew.logs.association import Association, WordPairs
 from askew.logs.numbers import SPECULATION
 from askew.logs.page import report_page
@@ -53,7 +53,7 @@ def outputs(tmp_path_factory):
     settings = LogSettings(
         vectors=folder / "vectors.npy", pairs=folder / "pairs.toml", min_events=1, review=folder / "review.tsv"
     )
-    report = analyze_log(searches(), groups=AGE, settings=settings)
+    report = logs(searches(), groups=AGE, settings=settings)
     report.report(folder / "out")
     report.review(folder / "review.tsv")
     return folder, report
@@ -85,24 +85,24 @@ def test_phrases_about_other_groups_withhold_nothing_and_this_is_said(outputs):
     assert "is he a nurse" in report.tables["queries"]["original"].to_list()
     assert report.tables["withheld"].filter(reason=SPECULATION).height == 0
     assert any("askew has no list of phrases that speculate about a person's identity" in note for note in report.notes)
-    published = analyze_log([row | {"query": row["query"].replace("kids", "women")} for row in searches()])
+    published = logs([row | {"query": row["query"].replace("kids", "women")} for row in searches()])
     assert "is he a nurse" not in published.tables["queries"]["original"].to_list()
     assert not any("speculate" in note for note in published.notes)
 
 
 def test_a_classifier_that_gives_topics_counts_the_groups_that_were_chosen():
-    report = analyze_log(searches(), groups=AGE, settings=LogSettings(topics="lexical"))
+    report = logs(searches(), groups=AGE, settings=LogSettings(topics="lexical"))
     assert set(report.tables["topics"]["topic"]) == {"neutral", "old", "young", "middle"}
 
 
 def test_names_of_persons_are_withheld_whatever_the_groups_are():
     rows = [row | {"query": row["query"].replace("golf", "mary")} for row in searches()]
-    assert "mary" not in json.dumps(analyze_log(rows, groups=AGE).to_dict())
+    assert "mary" not in json.dumps(logs(rows, groups=AGE).to_dict())
 
 
 def test_word_vectors_without_pairs_for_the_groups_are_refused_before_anything_is_read(tmp_path):
     with pytest.raises(ConfigError) as found:
-        analyze_log(searches(), groups=AGE, settings=LogSettings(vectors=tmp_path / "absent.npy"))
+        logs(searches(), groups=AGE, settings=LogSettings(vectors=tmp_path / "absent.npy"))
     assert str(found.value).startswith("vectors=: the default word pairs are not for the groups old, young, middle")
     assert not OTHER.search(str(found.value))
 
@@ -121,7 +121,7 @@ def test_pairs_whose_words_have_the_same_vector_give_no_direction(method):
 
 
 def test_some_groups_of_a_lexicon_can_be_chosen_in_an_order():
-    report = analyze_log(searches(), groups=Groups(AGE, ["young", "old"]))
+    report = logs(searches(), groups=Groups(AGE, ["young", "old"]))
     assert report.groups == ("young", "old")
     assert report.tables["groups"]["hits"].to_list() == [64, 64, 32]
 
@@ -129,7 +129,7 @@ def test_some_groups_of_a_lexicon_can_be_chosen_in_an_order():
 def test_a_term_of_two_groups_is_of_several_or_of_the_first():
     words = {"old": ["seniors", "students"], "young": ["kids", "students"]}
     rows = [{"user": f"u{i // 2}", "time": i, "query": ["boots", "boots students"][i % 2]} for i in range(12)]
-    hits = {overlap: analyze_log(rows, groups=Groups(words, overlap=overlap)) for overlap in ("all", "first")}
+    hits = {overlap: logs(rows, groups=Groups(words, overlap=overlap)) for overlap in ("all", "first")}
     assert hits["all"].tables["groups"]["hits"].to_list() == [0, 0, 6]
     assert hits["first"].tables["groups"]["hits"].to_list() == [6, 0, 0]
 
@@ -155,4 +155,4 @@ def test_the_command_takes_groups_by_file_and_names(tmp_path, monkeypatch):
 
 def test_the_page_of_a_report_on_the_published_groups_has_them(outputs):
     rows = [row | {"query": row["query"].replace("kids", "women")} for row in searches()]
-    assert OTHER.search(report_page(analyze_log(rows)))
+    assert OTHER.search(report_page(logs(rows)))

@@ -14,7 +14,7 @@ from askew.core.errors import DataError
 from askew.data.files import line_blocks
 from askew.logs import formats as trecsession
 from askew.logs import reading, sources
-from askew.logs.analyze import analyze_log
+from askew.logs.analyze import logs
 from askew.logs.delimited import DelimitedLog
 from askew.logs.reading import Parts
 from askew.logs.scan import new_key
@@ -24,7 +24,7 @@ PLAIN = {"user": ["u", "u"], "time": [1, 9], "query": ["boots", "boots men"]}
 
 
 def analyze(path, form="tsv", **settings):
-    return analyze_log([path], format=form, settings=LogSettings(**{"min_users": 1, "min_events": 1, **settings}))
+    return logs([path], format=form, settings=LogSettings(**{"min_users": 1, "min_events": 1, **settings}))
 
 
 @pytest.fixture

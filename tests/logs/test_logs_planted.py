@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from askew.logs.analyze import analyze_log
+from askew.logs.analyze import logs
 from askew.logs.definition import LOG_DATA
 from askew.logs.effect import KINDS
 from askew.logs.numbers import spearman
@@ -144,7 +144,7 @@ def found_in(planted, folder):
     """The planted effects of a log, and what the analysis of the log finds."""
     path = write_log(SyntheticLog(planted), folder / "log.parquet")
     settings = LogSettings(threads=2, vectors=write_vectors(planted, folder))
-    return planted_table(analyze_log(path, format="parquet", settings=settings), planted)
+    return planted_table(logs(path, format="parquet", settings=settings), planted)
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +214,7 @@ def test_chances_add_up_to_one():
 def test_every_form_of_a_made_up_log_tells_the_same(tmp_path, form):
     log = SyntheticLog(Planted(sessions=800, users=200, queries_per_topic=3), pages=form == "parquet")
     path = write_log(log, tmp_path / f"log.{form}", form)
-    report = analyze_log([path], format=form, settings=LogSettings(topics="words"))
+    report = logs([path], format=form, settings=LogSettings(topics="words"))
     assert report.rejected == {}
     assert (report.counts["rows_read"], report.counts["sessions"], report.counts["pairs"]) == (1600, 800, 800)
     queries = pl.concat(pl.DataFrame(pl.from_arrow(chunk)) for chunk in log.chunks())["query"]

@@ -8,7 +8,7 @@ import pytest
 
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon
-from askew.logs.analyze import analyze_log
+from askew.logs.analyze import logs
 from askew.logs.association import Decision, read_review, review_text
 from askew.logs.numbers import NAME, RARE, SPECULATION, Privacy
 from askew.logs.settings import LogSettings
@@ -24,7 +24,7 @@ def outputs(tmp_path_factory):
     log = write_log(SyntheticLog(PLANTED), folder / "log.parquet")
     vectors = write_vectors(PLANTED, folder)
     review, out = folder / "review.tsv", folder / "out"
-    report = analyze_log([log], format="parquet", settings=LogSettings(review=review, vectors=vectors, min_users=5))
+    report = logs([log], format="parquet", settings=LogSettings(review=review, vectors=vectors, min_users=5))
     report.report(out)
     report.review(review)
     return log, out, review, report
@@ -74,7 +74,7 @@ def test_what_is_withheld_is_counted_and_counts_in_the_figures(outputs):
 
 def test_the_key_of_a_run_leaves_no_trace_in_the_figures(outputs):
     log, _, _, report = outputs
-    again = analyze_log([log], format="parquet", settings=LogSettings(min_users=5, topics="column"))
+    again = logs([log], format="parquet", settings=LogSettings(min_users=5, topics="column"))
     assert not any(re.search("user(?!s)", column) for table in report.tables.values() for column in table.columns)
     assert again.tables["groups"].equals(report.tables["groups"])
 
@@ -88,10 +88,10 @@ def test_topics_of_the_log_that_few_users_have_are_put_together(tmp_path):
     }
     path = tmp_path / "log.parquet"
     pl.DataFrame(rows).write_parquet(path)
-    report = analyze_log([path], format="parquet", settings=LogSettings(min_users=5))
+    report = logs([path], format="parquet", settings=LogSettings(min_users=5))
     assert sorted(report.tables["topics"]["topic"]) == ["(few users)", "shop"]
     assert "my own words" not in json.dumps(report.to_dict())
-    without = analyze_log([path], format="parquet", settings=LogSettings(min_users=5, topics="none"))
+    without = logs([path], format="parquet", settings=LogSettings(min_users=5, topics="none"))
     assert "topics" not in without.tables
 
 
@@ -114,7 +114,7 @@ def test_a_query_that_looks_like_a_formula_or_like_markup_stays_text(tmp_path):
     }
     path, out = tmp_path / "log.parquet", tmp_path / "out"
     pl.DataFrame(rows).write_parquet(path)
-    analyze_log(path, format="parquet").report(out)
+    logs(path, format="parquet").report(out)
     assert "'=cmd" in (out / "tables" / "queries.csv").read_text()
     page = (out / "report.html").read_text()
     assert "<script" not in page
@@ -174,7 +174,7 @@ def test_where_sessions_stand_for_users_this_is_said(tmp_path):
     session = '<session num="{0}"><interaction starttime="1"><query>boots</query></interaction></session>'
     path = tmp_path / "s.xml"
     path.write_text("<t>" + "".join(session.format(i) for i in range(3)) + "</t>")
-    notes = analyze_log([path], format="trec-session", settings=LogSettings()).notes
+    notes = logs([path], format="trec-session", settings=LogSettings()).notes
     assert any("without a user id counts as a separate user" in note and "min_users=" in note for note in notes)
 
 

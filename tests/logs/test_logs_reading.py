@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.logs import scan
-from askew.logs.analyze import analyze_log
+from askew.logs.analyze import logs
 from askew.logs.scan import hash_all, siphash
 from askew.logs.settings import LogSettings
 from askew.logs.tables import shape
@@ -30,7 +30,7 @@ AOL = """AnonID\tQuery\tQueryTime\tItemRank\tClickURL
 
 
 def analyze(path, form, **settings):
-    return analyze_log([path], format=form, settings=LogSettings(**{"min_users": 1, "min_events": 1, **settings}))
+    return logs([path], format=form, settings=LogSettings(**{"min_users": 1, "min_events": 1, **settings}))
 
 
 def written(tmp_path, text, name="log.txt"):

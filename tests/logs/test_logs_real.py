@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from askew.logs.analyze import analyze_log
+from askew.logs.analyze import logs
 from askew.logs.association import Association, load_pairs
 from askew.logs.settings import LogSettings
 from askew.rewrite.embedding import read_vectors
@@ -21,7 +21,7 @@ SESSIONS = "trec_session2013/sessiontrack2013.xml"
 
 @pytest.fixture(scope="module")
 def sessions(data):
-    return analyze_log([data / SESSIONS], format="trec-session", settings=LogSettings())
+    return logs([data / SESSIONS], format="trec-session", settings=LogSettings())
 
 
 def test_the_trec_sessions_of_2013_are_read_whole(sessions):
@@ -32,7 +32,7 @@ def test_the_trec_sessions_of_2013_are_read_whole(sessions):
 
 
 def printed(words, data):
-    from askew.ui.cli import logs
+    from askew.ui.cli.logs import show
 
     paths, settings = words.split(), {}
     if "--lexicon" in paths:
@@ -41,8 +41,8 @@ def printed(words, data):
         paths = [*paths[:at], *paths[at + 2 :]]
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        report = analyze_log([data / path for path in paths], format="trec-session", **settings)
-        logs.show(report, None, None)
+        report = logs([data / path for path in paths], format="trec-session", **settings)
+        show(report, None, None)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 

@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 from fastapi.testclient import TestClient
 
-from askew.logs.analyze import analyze_log
+from askew.logs.analyze import logs
 from askew.logs.page import write_tables
 from askew.logs.settings import LogSettings
 from askew.testing.logs import Planted, SyntheticLog, write_log
@@ -78,7 +78,7 @@ def log_folder(tmp_path_factory):
     """What askew logs --out writes for a small made-up log."""
     folder = tmp_path_factory.mktemp("logs")
     path = write_log(SyntheticLog(Planted(sessions=1500, users=400)), folder / "log.parquet")
-    write_tables(analyze_log([path], format="parquet", settings=LogSettings(min_events=5)), folder / "out")
+    write_tables(logs([path], format="parquet", settings=LogSettings(min_events=5)), folder / "out")
     return folder / "out"
 
 

@@ -78,6 +78,9 @@ def _classed(found: re.Match[str]) -> str:
 
 def _docstring(name: str) -> str:
     """A directive of mkdocstrings; a class that users do not construct is written without parentheses."""
+    if name == "logs()":
+        # The function has the name of its package, which the reference would show instead.
+        return '<a id="askew.logs"></a>\n\n::: askew.logs.analyze.logs'
     options = "" if name.endswith("()") else "\n    options: {merge_init_into_class: false}"
     return f"::: askew.{name.removesuffix('()')}{options}"
 

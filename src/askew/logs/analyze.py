@@ -90,7 +90,7 @@ _SHOWN_QUERIES = 100
 _CANDIDATES = 200
 
 
-def analyze_log(
+def logs(
     log: object,
     *,
     format: str | None = None,
@@ -153,7 +153,7 @@ def analyze_sample(settings: LogSettings | None = None, progress: Progress | Non
     if not {"female", "male"} <= set(names):
         raise ConfigError(f"demo=: the sample log has words for the groups female and male, not for {', '.join(names)}")
     asked = replace(asked, vectors=asked.vectors or _SAMPLE / "vectors.npy")
-    report = analyze_log(_SAMPLE / "log.parquet", format="parquet", settings=asked, progress=progress)
+    report = logs(_SAMPLE / "log.parquet", format="parquet", settings=asked, progress=progress)
     report.settings[SYNTHETIC] = "the sample log of askew, which a program made up"
     report.notes.insert(0, "this log is made up by a program, so the tables tell nothing about people")
     return report

@@ -1,4 +1,4 @@
-"""The result of ``analyze_log``: tables by name, as data frames, as files, and for a notebook."""
+"""The result of ``logs``: tables by name, as data frames, as files, and for a notebook."""
 
 from __future__ import annotations
 

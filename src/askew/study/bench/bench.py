@@ -222,7 +222,7 @@ def _queries(collection: Collection, wanted: str | Path | Sequence[str] | None, 
 
 def _seen(methods: Sequence[MitigationMethod], texts: Sequence[str]) -> list[str]:
     """Return notes on models that are evaluated on queries they may have been trained on."""
-    notes = []
+    notes: list[str] = []
     for method in [part for one in methods for part in one.parts]:
         folder = Path(method.choice if method.trained else method.name)
         seen = seen_by(folder, texts) if method.trained or method.kind == RERANK else None

@@ -58,7 +58,7 @@ def command(
 
     Example: askew logs user-ct-test-collection-01.txt.gz --format aol --out report
     """
-    from askew.logs.analyze import analyze_log, analyze_sample
+    from askew.logs import analyze
 
     if demo == bool(logs):
         raise ConfigError("askew logs: expected either log files or --demo (a synthetic log); give exactly one of them")
@@ -70,7 +70,11 @@ def command(
         min_users=min_users, min_events=min_events, review=review, threads=threads,
     )  # fmt: skip
     with Waiting("reading the log") as progress:
-        report = analyze_sample(settings, progress) if demo else analyze_log(logs, settings=settings, progress=progress)
+        report = (
+            analyze.analyze_sample(settings, progress)
+            if demo
+            else analyze.logs(logs, settings=settings, progress=progress)
+        )
     note(report.notes)
     note(_left_out(report))
     if out is not None:
