@@ -154,7 +154,7 @@ def make_network(model: str, settings: Settings, device: str, classes: int = len
     """The product's network with layers that learn, and its tokenizer."""
     from training.low_rank import adapt
 
-    from askew.models.mention_network import MentionNetwork
+    from askew.models.adapted import MentionNetwork
     from askew.models.relevance import open_encoder
 
     encoder, tokenizer = open_encoder(model)

@@ -2,7 +2,7 @@
 
     python tools/train_query_groups.py --out FOLDER [--cross-validate]
 
-The model is a head and a low-rank adapter on all-MiniLM-L6-v2 (``askew.models.query_network``). The head also gets the
+The model is a head and a low-rank adapter on all-MiniLM-L6-v2 (``askew.models.adapted``). The head also gets the
 counts of ``askew.rewrite.classifiers``. The training data is the file ``groups.jsonl`` in the folder ``--made``,
 with rows ``{"query", "label", "source"}``. Labels are n (neutral), f, m and o (both groups; left out). Sources are
 written, read:boolq, read:squad_part and read:fairytaleqa; rows of other sources are left out. ``--cross-validate``
@@ -25,8 +25,8 @@ from training.data import choose_device, read_rows, rows_by_collection, say, wri
 from training.low_rank import Pace, adapt, fit_epochs, half_precision, save_encoder_adapter
 from training.options import make_parser, settings_of
 
+from askew.models.adapted import CLASSES, QueryNetwork, query_batch, query_logits
 from askew.models.find import MINILM
-from askew.models.query_network import CLASSES, QueryNetwork, query_batch, query_logits
 from askew.models.relevance import open_encoder
 from askew.rewrite.classifiers import log_counts
 

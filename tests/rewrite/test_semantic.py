@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from askew.rewrite.filters import (
     SAME,
     STEM_WEIGHT,
     SemanticFilter,
-    label_pairs,
     light_similarity,
     read_labeled,
     stem,
@@ -146,9 +144,9 @@ def test_labeled_pairs_are_read_by_the_names_of_the_columns(tmp_path):
     assert len(found) == 2
 
 
-def test_other_names_can_be_told_and_tabs_and_byte_order_marks_are_read(tmp_path):
-    text = "\ufeffasked\tnow\tgood\na b\tc d\t1\na b\te f\tno\n"
-    found = read_labeled(write(tmp_path, text, "pairs.tsv"), query="asked", candidate="now", label="good")
+def test_other_names_tabs_and_byte_order_marks_are_read(tmp_path):
+    text = "\ufeffquery\tvariant\tlabel\na b\tc d\t1\na b\te f\tno\n"
+    found = read_labeled(write(tmp_path, text, "pairs.tsv"))
     assert found.labels.tolist() == [1, 0]
     assert found.queries == ("a b", "a b")
 
@@ -184,12 +182,3 @@ def test_a_missing_file_and_an_unknown_ending_are_told_apart(tmp_path):
         read_labeled(tmp_path / "pairs.json")
     with pytest.raises(ConfigError, match="'kinds'"):
         read_labeled(write(tmp_path, HEADER + ROWS), only={"kinds": ["x"]})
-
-
-def test_pairs_given_as_arrays_are_checked():
-    found = label_pairs(["a", "a"], ["b", "A!"], np.array([1, 0]))
-    assert found.candidates == ("b",)
-    with pytest.raises(DataError, match="1, 2, 1 and 1"):
-        label_pairs(["a"], ["b", "c"], [1])
-    with pytest.raises(DataError, match="found 2"):
-        label_pairs(["a"], ["b"], [2])

@@ -12,7 +12,7 @@ import train_query_groups
 from train_query_groups import Query
 from training.low_rank import save_encoder_adapter
 
-from askew.models.query_network import CLASSES, load_query_network, query_logits
+from askew.models.adapted import CLASSES, load_query_network, query_logits
 from askew.rewrite.classifiers import log_counts
 
 SMALL = train_query_groups.Settings(

@@ -48,8 +48,7 @@ class NeuralResolver:
     ) -> None:
         for library in ("torch", "transformers"):
             need(library, f"the model {adapter!r}, which estimates who a mention refers to,")
-        from askew.models.adapted import find_encoder_adapter
-        from askew.models.mention_network import load_network
+        from askew.models.adapted import find_encoder_adapter, load_network
 
         folder = find_encoder_adapter(adapter, WHO_ADAPTER)
         self._network, self._tokenizer = load_network(model, folder, len(classes), device)

@@ -1,23 +1,28 @@
-"""Adapters of encoders: low-rank changes to linear layers and a head, in one file. Needs PyTorch.
+"""Adapters of encoders: low-rank changes to linear layers and a head, in one file; and two networks with them.
 
 A file has the weights of the head, and two matrices for each adapted linear layer: ``enc.LAYER.a`` (rank, inputs) and
 ``enc.LAYER.b`` (outputs, rank). Their product b a is added to the weights of the encoder when it is loaded. A network
-is any module with the encoder as ``enc`` and the head as ``head``.
+is any module with the encoder as ``enc`` and the head as ``head``. Needs PyTorch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch import nn
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.files import DATA
 from askew.models.find import best_device
+from askew.models.mention import MOST_TOKENS, MentionBatch
 from askew.models.relevance import open_encoder
 
 WEIGHTS = "adapter.safetensors"
@@ -67,7 +72,6 @@ def load_adapted(
 
 def make_head(inputs: int, hidden: int, outputs: int, dropout: float) -> Any:
     """The layers from the features of an encoder to logits; the files of adapters number them so."""
-    nn = torch.nn
     return nn.Sequential(
         nn.Dropout(dropout), nn.Linear(inputs, hidden), nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden, outputs)
     )
@@ -101,4 +105,85 @@ def _damaged(file: Path, what: str, error: Exception) -> DataError:
         f"{file}: expected the adapter of an encoder, but {what} ({reason}); install askew again, or give "
         "adapter= another folder",
         code="damaged-adapter",
+    )
+
+
+# The network that predicts the group a query is about. The head reads the first token, the mean over all tokens, and
+# counts of words and first names of each gender.
+
+MOST_QUERY_TOKENS = 64
+CLASSES = ("neutral", "female", "male")
+COUNTS = 4
+
+
+class QueryNetwork(nn.Module):  # type: ignore[misc, unused-ignore]
+    """Logits of each class for each query. Its parts are named as in the files of adapters."""
+
+    def __init__(self, encoder: Any, hidden: int, dropout: float = 0.2) -> None:
+        super().__init__()
+        self.enc = encoder
+        self.head = make_head(2 * encoder.config.hidden_size + COUNTS, hidden, len(CLASSES), dropout)
+
+    def forward(self, batch: Any, counts: Any) -> Any:
+        """Logits (queries, classes) for tokenized queries and the counts of each query."""
+        states = self.enc(**batch).last_hidden_state
+        mean = mean_over(states, batch["attention_mask"])
+        return self.head(torch.cat([states[:, 0], mean, counts.to(states.dtype)], dim=1))
+
+
+@cache
+def load_query_network(model: str, folder: Path, device: str | None = None) -> tuple[QueryNetwork, Any]:
+    """The network with the adapter of a folder, and the tokenizer. The same model is loaded once."""
+    return load_adapted(model, folder, QueryNetwork, MOST_QUERY_TOKENS, device)
+
+
+def query_batch(network: QueryNetwork, tokenizer: Any, texts: Sequence[str], counts: npt.NDArray[np.float32]) -> Any:
+    """The inputs of the network for some queries."""
+    batch = tokenizer(list(texts), padding=True, truncation=True, max_length=MOST_QUERY_TOKENS, return_tensors="pt")
+    return batch.to(network.enc.device), torch.from_numpy(counts).to(network.enc.device)
+
+
+def query_logits(
+    network: QueryNetwork, tokenizer: Any, texts: Sequence[str], counts: npt.NDArray[np.float32], batch_size: int
+) -> npt.NDArray[np.float64]:
+    """Logits of each query. Queries of similar length are batched together, to reduce padding."""
+    found = np.zeros((len(texts), len(CLASSES)))
+    order = np.argsort([-len(text) for text in texts], kind="stable")
+    for first in range(0, len(order), batch_size):
+        rows = order[first : first + batch_size]
+        batch = query_batch(network, tokenizer, [texts[row] for row in rows], counts[rows])
+        with torch.inference_mode():
+            found[rows] = network(*batch).double().cpu().numpy()
+    return found
+
+
+# The network that classifies the referent of a mention. The head reads the mean over the mention, the mean over all
+# tokens and the first token.
+
+
+class MentionNetwork(nn.Module):  # type: ignore[misc, unused-ignore]
+    """Logits of each class for each mention. Its parts are named as in the files of adapters."""
+
+    def __init__(self, encoder: Any, hidden: int, classes: int, dropout: float = 0.2) -> None:
+        super().__init__()
+        self.enc = encoder
+        self.head = make_head(3 * encoder.config.hidden_size, hidden, classes, dropout)
+
+    def forward(self, batch: MentionBatch) -> Any:
+        """Logits (mentions, classes)."""
+        ids, segments, mask, mention = (torch.from_numpy(one).to(self.enc.device) for one in batch)
+        states = self.enc(input_ids=ids, token_type_ids=segments, attention_mask=mask).last_hidden_state
+        return self.head(torch.cat([mean_over(states, mention), mean_over(states, mask), states[:, 0]], dim=1))
+
+    def probabilities(self, batch: MentionBatch) -> npt.NDArray[np.float64]:
+        """The probability of each class for each mention."""
+        with torch.inference_mode():
+            found: npt.NDArray[np.float64] = self(batch).double().softmax(-1).cpu().numpy()
+        return found
+
+
+def load_network(model: str, folder: Path, classes: int, device: str | None = None) -> tuple[MentionNetwork, Any]:
+    """The network with the adapter of a folder, and the tokenizer."""
+    return load_adapted(
+        model, folder, lambda encoder, hidden: MentionNetwork(encoder, hidden, classes), MOST_TOKENS, device
     )

@@ -181,29 +181,21 @@ class Generator:
         with torch.inference_mode():
             if self._network:
                 return decode(self._network, prefixes, endings, count, seeds, how, stops)
-            return [self._write_one(*one, endings, count, how, stops) for one in zip(prefixes, seeds, strict=True)]
-
-    def _write_one(
-        self, prefix: Sequence[int], seed: int, endings: Sequence[Sequence[int]], count: int, how: Sampling,
-        stops: Stops,
-    ) -> list[list[int]]:  # fmt: skip
-        """Decoding for any model of transformers: each prompt is read once, its samples are decoded together."""
-        import torch
-
-        drawn, made = noise(seed, len(endings) * count, how), []
-        write = _write_seq2seq if self.is_seq2seq else _write_causal
-        for j, ending in enumerate(endings):
-            prompt = torch.tensor([[*prefix, *ending]], device=self.model.device)
-            made += write(self.model, prompt, drawn[:, j * count : (j + 1) * count], how, stops)
-        return made
+            # Any other model of transformers: each prompt is read once, and its samples are decoded together.
+            write = _write_seq2seq if self.is_seq2seq else _write_causal
+            written: list[list[list[int]]] = [[] for _ in prefixes]
+            for found, prefix, seed in zip(written, prefixes, seeds, strict=True):
+                drawn = noise(seed, len(endings) * count, how)
+                for j, ending in enumerate(endings):
+                    prompt = torch.tensor([[*prefix, *ending]], device=self.model.device)
+                    found.extend(write(self.model, prompt, drawn[:, j * count : (j + 1) * count], how, stops))
+            return written
 
     def translate(self, texts: Sequence[str], source: str, target: str, beams: int) -> list[str]:
         """Translate each text by beam search; languages are codes of the model, or empty if it has only one."""
-        import torch
-
         if source and hasattr(self.tokenizer, "src_lang"):
             self.tokenizer.src_lang = source
-        options: dict[str, Any] = {"num_beams": beams, "do_sample": False, "max_new_tokens": 64}
+        options = {}
         if target:
             token = self.tokenizer.convert_tokens_to_ids(target)
             if token is None or token == self.tokenizer.unk_token_id:
@@ -213,13 +205,27 @@ class Generator:
                     language=target,
                 )
             options["forced_bos_token_id"] = token
-        count_model_calls(len(texts))
+        return [found for (found,) in self.search(texts, beams, 1, **options)]
+
+    def search(self, texts: Sequence[str], beams: int, count: int, **options: Any) -> list[list[str]]:
+        """The ``count`` likeliest texts for each prompt by beam search, the most likely one first."""
+        import torch
+
+        count_model_calls(len(texts) * count)
         made = []
         for text in texts:  # one by one: padding would change the last digits of scores, and so sometimes the text
-            encoded = self.tokenizer(text, return_tensors="pt", truncation=True, max_length=self.most_tokens)
+            encoded = self.tokenizer(
+                text, return_tensors="pt", truncation=True, max_length=self.most_tokens,
+                add_special_tokens=self.is_seq2seq,
+            ).to(self.model.device)  # fmt: skip
+            start = 0 if self.is_seq2seq else encoded["input_ids"].shape[1]
             with torch.inference_mode():
-                found = self.model.generate(**encoded.to(self.model.device), **options)
-            made += [one.strip() for one in self.tokenizer.batch_decode(found, skip_special_tokens=True)]
+                rows = self.model.generate(
+                    **encoded, num_beams=beams, num_return_sequences=count, do_sample=False, max_new_tokens=64,
+                    **options,
+                )  # fmt: skip
+            lines = self.tokenizer.batch_decode(rows[:, start:], skip_special_tokens=True)
+            made.append([line.strip() for line in lines])
         return made
 
     @cached_property

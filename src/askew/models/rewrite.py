@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError
 from askew.models.generate import Generator, find_adapter, load_generator
 from askew.models.prompts import from_query
@@ -31,33 +30,14 @@ class TextRewriter:
     writer: Generator
     prefix: str = ""
 
-    @property
-    def id(self) -> str:
-        """The identifier of the model, which depends on its weights."""
-        return self.writer.id
-
     def write(self, texts: Sequence[str], beams: int = 1) -> list[list[str]]:
         """For each text, ``beams`` rewritten texts, the most likely one first."""
-        import torch
-
-        model, tokenizer = self.writer.model, self.writer.tokenizer
-        options: dict[str, Any] = {"num_beams": beams, "num_return_sequences": beams, "do_sample": False}
+        tokenizer, options = self.writer.tokenizer, dict[str, Any]()
         if tokenizer.pad_token_id is None:
             options["pad_token_id"] = tokenizer.eos_token_id
-        count_model_calls(len(texts) * beams)
-        made = []
-        for text in texts:  # one by one: padding would change the last digits of scores, and so sometimes the text
-            shown = shown_to(self.kind, text, self.prefix)
-            encoded = tokenizer(
-                shown, return_tensors="pt", truncation=True, max_length=self.writer.most_tokens,
-                add_special_tokens=self.kind == "seq2seq",
-            ).to(model.device)  # fmt: skip
-            given = 0 if self.kind == "seq2seq" else encoded["input_ids"].shape[1]
-            with torch.inference_mode():
-                rows = model.generate(**encoded, **options, max_new_tokens=64)
-            lines = tokenizer.batch_decode(rows[:, given:], skip_special_tokens=True)
-            made.append([one.strip().partition("\n")[0] for one in lines])  # a query is one line
-        return made
+        shown = [shown_to(self.kind, text, self.prefix) for text in texts]
+        found = self.writer.search(shown, beams, beams, **options)
+        return [[line.partition("\n")[0] for line in lines] for lines in found]  # a query is one line
 
 
 def write_about(folder: Path, about: Mapping[str, Any]) -> None:

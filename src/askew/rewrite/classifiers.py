@@ -402,7 +402,7 @@ class QueryGroupsClassifier(LogitsClassifier):
 
     def logits(self, texts: Sequence[str]) -> Floats:
         """Return a row of logits for each text, before the temperature. The model is loaded here, at first use."""
-        from askew.models.query_network import load_query_network, query_logits
+        from askew.models.adapted import load_query_network, query_logits
 
         network, tokenizer = load_query_network(MINILM, self._folder, self._device)
         return query_logits(network, tokenizer, texts, log_counts(texts), self._batch)

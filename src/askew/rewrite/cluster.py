@@ -55,7 +55,17 @@ def edge_betweenness(neighbors: Sequence[set[int]]) -> dict[tuple[int, int], flo
     """For each edge (lower node first) the number of shortest paths between two nodes that use it (Brandes 2001)."""
     flows = {(a, b): 0.0 for a in range(len(neighbors)) for b in sorted(neighbors[a]) if a < b}
     for source in range(len(neighbors)):
-        order, paths, before = _shortest_paths(neighbors, source)
+        # The nodes by distance from the source, the number of shortest paths to each, and its predecessors.
+        order, distance, paths = [source], {source: 0}, {source: 1}
+        before: dict[int, list[int]] = {source: []}
+        for node in order:
+            for other in sorted(neighbors[node]):
+                if other not in distance:
+                    distance[other], paths[other], before[other] = distance[node] + 1, 0, []
+                    order.append(other)
+                if distance[other] == distance[node] + 1:
+                    paths[other] += paths[node]
+                    before[other].append(node)
         flow = dict.fromkeys(order, 0.0)
         for node in reversed(order):
             for previous in before[node]:
@@ -64,23 +74,6 @@ def edge_betweenness(neighbors: Sequence[set[int]]) -> dict[tuple[int, int], flo
                 # Each path is counted from both of its ends.
                 flows[min(previous, node), max(previous, node)] += part / 2
     return flows
-
-
-def _shortest_paths(
-    neighbors: Sequence[set[int]], source: int
-) -> tuple[list[int], dict[int, int], dict[int, list[int]]]:
-    """Return the nodes by distance from the source, the number of shortest paths to each, and its predecessors."""
-    order, distance, paths = [source], {source: 0}, {source: 1}
-    before: dict[int, list[int]] = {source: []}
-    for node in order:
-        for other in sorted(neighbors[node]):
-            if other not in distance:
-                distance[other], paths[other], before[other] = distance[node] + 1, 0, []
-                order.append(other)
-            if distance[other] == distance[node] + 1:
-                paths[other] += paths[node]
-                before[other].append(node)
-    return order, paths, before
 
 
 def first_split(neighbors: Sequence[set[int]]) -> Clusters:

@@ -195,7 +195,8 @@ class OnFields(Feedback):
 
     def weigh(self, reading: Reading) -> list[Weights]:
         """The best terms of the top-ranked passages of each query with their weights."""
-        counts = [_summed(reading, row) for row in range(len(reading))]
+        bags = [reading.bags(row) for row in range(len(reading))]
+        counts = [Counter(term for bag in some for term in bag.counts.elements() if term.isalnum()) for some in bags]
         known = _collection_frequency(reading.statistics, sorted({term for one in counts for term in one}))
         documents = max(1, reading.statistics.documents)
         found = []
@@ -241,13 +242,6 @@ def rarity(reading: Reading) -> list[float]:
         total = math.fsum(n * math.log2(tokens / known[term]) for term, n in counts.items())
         found.append(total / counts.total() if counts else 0.0)
     return found
-
-
-def _summed(reading: Reading, row: int) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for bag in reading.bags(row):
-        total.update({term: n for term, n in bag.counts.items() if term.isalnum()})
-    return total
 
 
 def _collection_frequency(statistics: CollectionStatistics, terms: Sequence[str]) -> dict[str, int]:

@@ -61,39 +61,12 @@ class LabeledPairs:
         return len(self.originals)
 
 
-def label_pairs(
-    originals: Sequence[str], candidates: Sequence[str], labels: Sequence[int], queries: Sequence[str] | None = None,
-) -> LabeledPairs:  # fmt: skip
-    """Check pairs and labels and combine them; without ``queries``, each distinct original is a query.
+def read_labeled(path: Path | str, only: Mapping[str, Collection[str]] | None = None) -> LabeledPairs:
+    """Read labeled pairs from a CSV or TSV file with a header line, by the known names of its columns.
 
-    Candidates that only repeat the original are left out: they keep the meaning, but annotators label them as wrong
-    because nothing was changed, and every similarity gives them its highest score.
-    """
-    named = originals if queries is None else queries
-    if not len(originals) == len(candidates) == len(labels) == len(named):
-        sizes = f"{len(originals)}, {len(candidates)}, {len(labels)} and {len(named)}"
-        raise DataError(
-            "labeled pairs: expected 'originals', 'candidates', 'labels' and 'queries' to have the same length, found "
-            f"the lengths {sizes}"
-        )
-    wrong = next((label for label in labels if label not in (0, 1)), None)
-    if wrong is not None:
-        raise DataError(f"expected the label 0 or 1, found {wrong!r}")
-    taken = [i for i in range(len(originals)) if tokens(originals[i]) != tokens(candidates[i])]
-    left_out = Counter({SAME: len(originals) - len(taken)}) if len(taken) < len(originals) else Counter[str]()
-    return LabeledPairs(
-        tuple(originals[i] for i in taken), tuple(candidates[i] for i in taken),
-        np.array([labels[i] for i in taken], np.int8), tuple(named[i] for i in taken), left_out,
-    )  # fmt: skip
-
-
-def read_labeled(
-    path: Path | str, query: str | None = None, candidate: str | None = None, label: str | None = None,
-    only: Mapping[str, Collection[str]] | None = None,
-) -> LabeledPairs:  # fmt: skip
-    """Read labeled pairs from a CSV or TSV file with a header line; columns have known names or are named here.
-
-    ``only`` maps columns to the values to keep, such as ``{"transformation_type": ["paraphrase"]}``.
+    ``only`` maps columns to the values to keep, such as ``{"transformation_type": ["paraphrase"]}``. Candidates that
+    only repeat the original are left out: they keep the meaning, but annotators label them as wrong because nothing was
+    changed, and every similarity gives them its highest score.
     """
     file = Path(path)
     rows = _rows(file)
@@ -101,36 +74,40 @@ def read_labeled(
     if first is None:
         raise DataError(f"labeled pairs {file}: the file is empty; expected a header line and labeled pairs")
     header = [name.strip() for name in first]
-    at_query = _column(header, query, QUERY_NAMES, "the original query", file)
-    at_candidate = _column(header, candidate, CANDIDATE_NAMES, "the candidate", file)
-    at_label = _column(header, label, LABEL_NAMES, "the label", file)
+    at_query = _column(header, QUERY_NAMES, "the original query", file)
+    at_candidate = _column(header, CANDIDATE_NAMES, "the candidate", file)
+    at_label = _column(header, LABEL_NAMES, "the label", file)
     at_id = next((header.index(name) for name in ID_NAMES if name in header), at_query)
-    tests = {_column(header, name, (), name, file): frozenset(values) for name, values in (only or {}).items()}
-    found, others = [], 0
+    for name in only or {}:
+        if name not in header:
+            found = ", ".join(header)
+            raise ConfigError(f"labeled pairs {file}: expected a column {name!r}, found the columns {found}")
+    tests = {header.index(name): frozenset(values) for name, values in (only or {}).items()}
+    pairs, left_out = [], Counter[str]()
     for line, row in rows:
         if len(row) != len(header):
             raise DataError(f"{place(file, line)}: expected {len(header)} columns as in the header, found {len(row)}")
-        if (said := _LABELS.get(row[at_label].strip().lower())) is None:
+        if (label := _LABELS.get(row[at_label].strip().lower())) is None:
             expected = "expected a label such as true, false, 1 or 0"
             raise DataError(f"{place(file, line)}: {expected}, found {row[at_label]!r}")
-        if all(row[at] in values for at, values in tests.items()):
-            found.append((row[at_query], row[at_candidate], said, row[at_id]))
+        if not all(row[at] in values for at, values in tests.items()):
+            left_out[NOT_ASKED] += 1
+        elif tokens(row[at_query]) == tokens(row[at_candidate]):
+            left_out[SAME] += 1
         else:
-            others += 1
-    if not found:
+            pairs.append((row[at_query], row[at_candidate], label, row[at_id]))
+    if not pairs and not left_out[SAME]:
         raise DataError(f"labeled pairs {file}: expected pairs after the header line, found none")
-    labeled = label_pairs(*zip(*found, strict=True))
-    labeled.left_out.update({NOT_ASKED: others} if others else {})
-    return labeled
+    originals, candidates, labels, queries = zip(*pairs, strict=True) if pairs else ((), (), (), ())
+    return LabeledPairs(originals, candidates, np.array(labels, np.int8), queries, left_out)
 
 
-def _column(header: list[str], asked: str | None, known: Sequence[str], what: str, file: Path) -> int:
-    wanted = known if asked is None else (asked,)
-    for name in wanted:
+def _column(header: list[str], known: Sequence[str], what: str, file: Path) -> int:
+    for name in known:
         if name in header:
             return header.index(name)
-    told = f"a column {asked!r}" if asked is not None else f"a column for {what} (one of {', '.join(known)})"
-    raise ConfigError(f"labeled pairs {file}: expected {told}, found the columns {', '.join(header)}")
+    expected = f"a column for {what} (one of {', '.join(known)})"
+    raise ConfigError(f"labeled pairs {file}: expected {expected}, found the columns {', '.join(header)}")
 
 
 def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:

@@ -143,9 +143,9 @@ class KeptNames:
         self._words = plain_words(text)
         seen = {*names(text)}
         if certainty <= 1:
-            told = read_table().names(self._words, certainty)
-            if told and (not _ENGLISH.isdisjoint(self._words) or not _english().refuses(text, self._words)):
-                seen.update(told)
+            likely = read_table().names(self._words, certainty)
+            if likely and (not _ENGLISH.isdisjoint(self._words) or not _english().refuses(text, self._words)):
+                seen.update(likely)
         self.wanted = frozenset([word for word in seen if word not in FUNCTION_WORDS and not is_number(word)])
 
     def lost_in(self, candidate: str, words: Collection[str]) -> bool:

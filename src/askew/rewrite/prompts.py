@@ -7,15 +7,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
-from askew.core.errors import ConfigError, DataError, UnknownName, check_name, check_names
+from askew.core.errors import ConfigError, UnknownName, check_name, check_names
 from askew.core.files import DATA, fingerprint
-from askew.data.files import read_text
+from askew.rewrite.lexical import read_toml
 
 _SHIPPED = DATA / "prompts"
 _FIELDS = ("query", "passages", "count")
@@ -79,15 +77,7 @@ def load_prompt(spec: str) -> Prompt:
 
 
 def _read(path: Path) -> Prompt:
-    text = read_text(path, "prompt file")
-    try:
-        facts = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"prompt file {path}: expected TOML, found something else ({error})") from None
-    return _checked({"name": path.stem, **facts}, str(path))
-
-
-def _checked(facts: dict[str, Any], where: str) -> Prompt:
+    facts, where = {"name": path.stem, **read_toml(path, "prompt")}, str(path)
     kinds = {field.name: field.type for field in fields(Prompt)}
     for key, value in facts.items():
         check_name("key", key, kinds, where)

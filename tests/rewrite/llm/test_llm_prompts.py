@@ -91,8 +91,8 @@ def test_the_hash_follows_the_wording_and_not_what_is_said_about_it(tmp_path):
         ('user = "{query}"\nmax_chars = 0', ConfigError, "max_chars"),
         ('user = "{query}"\nquery_times = 2', ConfigError, "query_times"),
         ('user = 3', ConfigError, "user"),
-        ('user = "{query}', DataError, "expected TOML"),
-        ('x = ' + "[" * 5000, DataError, "expected TOML"),
+        ('user = "{query}', DataError, "TOML"),
+        ('x = ' + "[" * 5000, DataError, "TOML"),
     ],
 )  # fmt: skip
 def test_a_wrong_prompt_file_is_one_clear_error(tmp_path, text, error, says):
