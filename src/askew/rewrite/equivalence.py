@@ -207,21 +207,15 @@ class EquivalenceFilter:
 
     def score(self, originals: Sequence[str], candidates: Sequence[str]) -> list[dict[str, float]]:
         """Return the probabilities ``same`` and ``natural`` of each pair."""
-        found = self.probabilities(originals, candidates)
-        return [
-            dict(zip(OUTPUTS, pair, strict=True)) for pair in zip(*(found[o].tolist() for o in OUTPUTS), strict=True)
-        ]
-
-    def probabilities(self, originals: Sequence[str], candidates: Sequence[str]) -> dict[str, Floats]:
-        """The probabilities of all pairs, by output (same, natural)."""
         if len(originals) != len(candidates):
             sizes = f"{len(originals)} queries and {len(candidates)} reformulations"
             raise ConfigError(
                 f"equivalence: expected exactly one reformulation for each query, found {sizes}", code="unequal-lengths"
             )
         if not len(originals):
-            return {output: np.zeros(0) for output in OUTPUTS}
-        return self._judge.probabilities(originals, candidates)
+            return []
+        found = 1 / (1 + np.exp(-self._judge.logits(originals, candidates)))
+        return [dict(zip(OUTPUTS, pair, strict=True)) for pair in found.tolist()]
 
 
 class _Judge:
@@ -238,10 +232,6 @@ class _Judge:
         """A row for each pair, a column for each output."""
         found: Floats = self.features(originals, candidates) @ self._weights + self._bias
         return found
-
-    def probabilities(self, originals: Sequence[str], candidates: Sequence[str]) -> dict[str, Floats]:
-        found = 1 / (1 + np.exp(-self.logits(originals, candidates)))
-        return {output: found[:, at] for at, output in enumerate(OUTPUTS)}
 
 
 class _MinilmJudge(_Judge):
