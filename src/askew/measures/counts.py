@@ -196,7 +196,7 @@ def count_needed(
         else:
             manifests.append(manifest)
             found[key] = _read_stored(source, manifest, doc_ids, needed, key.who)
-    notes = []
+    notes: list[str] = []
     if found and source.store is not None:
         most = max(int(mentions.known.sum()) for mentions in found.values())
         which = f" ({', '.join(f'{key[0]}, {key[1]}' for key in found)})" if rest else ""
