@@ -186,27 +186,24 @@ def open_collection(source: object, fields: Sequence[str] = (), split: str | Non
     file without a split in its name is read; if there is none, the file of the split ``test``, or else the only file.
     Open a folder named demo as "./demo".
     """
-    opened = _opened(source, _as_fields(fields), split)
-    if not isinstance(source, str | os.PathLike) or fields:
-        return opened
-    return replace(opened, source=f"{os.fspath(source)}@{split}" if split else os.fspath(source))
-
-
-def _opened(source: object, named: tuple[str, ...], split: str | None) -> Collection:
+    named = _as_fields(fields)
     if isinstance(source, Collection):
         _refuse_split(source.id, split, "name the split when you open its folder: Collection.open(FOLDER, split=SPLIT)")
         return replace(source, fields=named or source.fields)
-    if isinstance(source, str) and source == "demo":
-        _refuse_split(source, split, "leave it out")
-        return replace(_from_folder(demo_files().docs.parent, named, None), id="demo")
-    if isinstance(source, str) and source.startswith(_IRDS):
+    if not isinstance(source, str | os.PathLike):
+        _refuse_split("in memory", split, "leave it out")
+        hint = "it has only documents in memory; give queries= and qrels=, or a folder with queries.* and qrels.*"
+        return Collection("in memory", partial(_read_memory, held_in_memory(source)), fields=named, hint=hint)
+    if source == "demo":
+        _refuse_split("demo", split, "leave it out")
+        opened = replace(_from_folder(_FOLDER, named, None), id="demo")
+    elif isinstance(source, str) and source.startswith(_IRDS):
         _refuse_split(source, split, "in ir_datasets, the split is part of the id, as in irds:beir/nfcorpus/test")
-        return _from_irds(source.removeprefix(_IRDS), named)
-    if isinstance(source, str | os.PathLike):
-        return _from_path(source, named, split)
-    _refuse_split("in memory", split, "leave it out")
-    hint = "it has only documents in memory; give queries= and qrels=, or a folder with queries.* and qrels.*"
-    return Collection("in memory", partial(_read_memory, held_in_memory(source)), fields=named, hint=hint)
+        opened = _from_irds(source.removeprefix(_IRDS), named)
+    else:
+        opened = _from_path(source, named, split)
+    name = os.fspath(source)
+    return opened if fields else replace(opened, source=f"{name}@{split}" if split else name)
 
 
 def _as_fields(fields: Sequence[str]) -> tuple[str, ...]:

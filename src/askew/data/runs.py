@@ -215,12 +215,6 @@ def read_json(blocks: Iterable[tuple[int, str]], path: Path) -> pl.DataFrame:
     return _scored(pl.DataFrame(lines, schema=_ROW, orient="row"), path, names.is_rank)
 
 
-def read_parquet(path: Path) -> pl.DataFrame:
-    """Read Parquet with the columns query_id, doc_id and score (or rank)."""
-    names = _find_names(parquet_names(path, "run"), path)
-    return read_table(parquet_table(path, "run", list(names[:3])), path)
-
-
 def read_table(table: pa.Table, path: Path) -> pl.DataFrame:
     """Read a table with the columns query_id, doc_id and score (or rank), from a file or from memory."""
     names = _find_names(table.column_names, path)
@@ -297,7 +291,8 @@ def read_run(path: Path, form: str = defaults.RUN_FORMAT, published: bool = Fals
     if form == "auto":
         form = _ENDINGS.get(suffix_of(path), "lines")
     if form == "parquet":
-        run = Run(name, read_parquet(path))
+        names = _find_names(parquet_names(path, "run"), path)
+        run = Run(name, read_table(parquet_table(path, "run", list(names[:3])), path))
     else:
         blocks = text_blocks(path, "run")
         if published:

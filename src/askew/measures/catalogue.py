@@ -194,7 +194,15 @@ class Catalogue:
         overrides = {key: value for key, value in self.overrides.items() if key in family.parameters}
         params = {**defaults, **self._from_preset(family), **self._from_groups(family), **overrides, **own}
         self._check(text, params, family)
-        filled = _with_resolver(text, {key: value for key, value in params.items() if value is not None})
+        filled = {key: value for key, value in params.items() if value is not None}
+        if "who" in filled:
+            # Classes of mentions in one order, and the resolver by its id. If no resolver is needed, it is removed.
+            who = "+".join(classes_of(str(filled["who"]), f"measure {text}"))
+            filled["who"] = ANY if who == "+".join(WHO) else who
+            if filled["who"] == ANY and filled.get("on") != "relevant":
+                del filled["resolver"]
+            else:
+                filled["resolver"] = resolver_id(str(filled["resolver"]))
         name = measure.name if registry.IN_FILE.fullmatch(measure.name) else family.name
         complete = Measure(name, (), measure.cutoff).with_params(self._with_lexicon(family, filled))
         return MeasureRequest(text, complete, family)
@@ -237,7 +245,17 @@ class Catalogue:
         """Replace the lexicon by its id, and the default of ``groups`` by the names of the groups."""
         if "lexicon" not in params:
             return params
-        lexicon = self._lexicon(str(params["lexicon"]))
+        requested = str(params["lexicon"])
+        if requested in self.lexicons:
+            lexicon = self.lexicons[requested]
+        elif _LEXICON_ID.fullmatch(requested) and requested.partition("@")[0] not in shipped_lexicons():
+            given = "is not set" if self.groups is None else f"is {self.groups.lexicon.id!r}"
+            raise DataError(
+                f"a measure needs the lexicon {requested!r}, which askew does not ship, but lexicon= {given}; "
+                "set lexicon= to the file of the needed lexicon"
+            )
+        else:
+            lexicon = load_lexicon(requested)
         self.lexicons[lexicon.id] = lexicon
         complete: dict[str, Value] = {**params, "lexicon": lexicon.id}
         # The default shows how a family writes its groups. A plugin may write them in another way.
@@ -251,17 +269,6 @@ class Catalogue:
         elif way == "all":
             check_names("group", str(params["groups"]).split("+"), lexicon.group_names, f"measure {family.name}")
         return complete
-
-    def _lexicon(self, text: str) -> Lexicon:
-        if text in self.lexicons:
-            return self.lexicons[text]
-        if _LEXICON_ID.fullmatch(text) and text.partition("@")[0] not in shipped_lexicons():
-            given = "is not set" if self.groups is None else f"is {self.groups.lexicon.id!r}"
-            raise DataError(
-                f"a measure needs the lexicon {text!r}, which askew does not ship, but lexicon= {given}; "
-                "set lexicon= to the file of the needed lexicon"
-            )
-        return load_lexicon(text)
 
 
 class UnknownMeasure(UnknownName):
@@ -300,24 +307,6 @@ def family_of(thing: object, name: str) -> MeasureFamily:
 def family_names(available: bool = False) -> list[str]:
     """The names of all measures, or only of those that this installation can compute."""
     return sorted({*registry.names("measure"), *ALIASES, *COLUMNAR, *effectiveness_names(available)})
-
-
-def is_shipped(lexicon_id: str) -> bool:
-    """Whether a lexicon with this id, thus with this name and content, ships with askew."""
-    name = lexicon_id.partition("@")[0]
-    return name in shipped_lexicons() and load_lexicon(name).id == lexicon_id
-
-
-def _with_resolver(text: str, params: dict[str, Value]) -> dict[str, Value]:
-    """Put the classes of mentions in order, and replace the resolver by its id. If no resolver is needed, remove it."""
-    if "who" not in params:
-        return params
-    who = "+".join(classes_of(str(params["who"]), f"measure {text}"))
-    every = who == "+".join(WHO)
-    found = {**params, "who": ANY if every else who}
-    if every and params.get("on") != "relevant":
-        return {key: value for key, value in found.items() if key != "resolver"}
-    return {**found, "resolver": resolver_id(str(params["resolver"]))}
 
 
 def _named(measure: Measure, family: MeasureFamily) -> dict[str, Value]:

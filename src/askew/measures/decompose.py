@@ -169,7 +169,14 @@ def _count(
     mention = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(begins[place], sizes)
     rows = np.repeat(np.arange(len(rankings)), rankings.lengths)[entry]
     per_mention = magnitudes(str(one.measure.param("kind")), counts) / np.maximum(counts, 1)
-    weights = _rank_weights(one, rankings)[entry]
+    lengths = np.repeat(rankings.lengths, rankings.lengths)
+    # The weight of each ranked document's lean in the value of its query. ARaB is the mean of running means: rank r is
+    # part of the means at t = r, r + 1, ..., list length.
+    weights = 1.0 / lengths
+    if one.family.name != "RaB":
+        harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, int(rankings.lengths.max(initial=0)) + 1)))
+        weights = (harmonic[lengths] - harmonic[rankings.ranks() - 1]) / lengths
+    weights = weights[entry]
     known, why = _why(
         rankings, queries, entry, rows, found.starts[mention], found.masks[mention], who[mention],
         [texts[text] for text in np.repeat(place, sizes)], marker, relevance, resolver,
@@ -184,17 +191,6 @@ def _count(
             np.eye(len(WHO))[who[mention[named]].argmax(axis=1)], why[named],
         ))  # fmt: skip
     return _CountedMentions(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def _rank_weights(one: MeasureRequest, rankings: Rankings) -> Floats:
-    """The weight of each ranked document's lean in the value of its query."""
-    lengths = np.repeat(rankings.lengths, rankings.lengths).astype(np.float64)
-    if one.family.name == "RaB":
-        return 1.0 / lengths
-    longest = int(rankings.lengths.max(initial=0))
-    # ARaB is the mean of running means: rank r is part of the means at t = r, r + 1, ..., list length.
-    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, longest + 1))])
-    return np.asarray((harmonic[lengths.astype(int)] - harmonic[rankings.ranks() - 1]) / lengths)
 
 
 def _why(

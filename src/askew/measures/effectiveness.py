@@ -137,19 +137,19 @@ def _as_theirs(own: Measure) -> Any:
 @contextlib.contextmanager
 def _one_line(measure: Measure, own: Measure, fault: type[AskewError]) -> Iterator[None]:
     """Turn the exception of a provider, with the stderr output of its program, into one error of one line."""
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         try:
-            with _stderr_to(said):
+            with _stderr_to(output):
                 yield
         except MemoryError:
             raise
         except Exception as error:
-            said.seek(0)
-            lines = [*said.read().decode(errors="replace").splitlines(), *str(error).splitlines()]
+            output.seek(0)
+            lines = [*output.read().decode(errors="replace").splitlines(), *str(error).splitlines()]
             why = next((line.strip() for line in lines if line.strip()), type(error).__name__)
             raise fault(f"measure {own}: ir_measures cannot compute {measure.name}: {why}") from error
-        said.seek(0)
-        if left := said.read():
+        output.seek(0)
+        if left := output.read():
             sys.stderr.write(left.decode(errors="replace"))
 
 

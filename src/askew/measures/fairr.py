@@ -36,7 +36,6 @@ from askew.measures.common import (
     with_texts,
 )
 
-_FEW_COLUMNS = 24
 _NEUTRALITY = {
     "threshold": Parameter(
         1, "the neutrality of a document with at most this many mentions of the groups is 1", number="any", least=0
@@ -230,20 +229,11 @@ def _best(rankings: Rankings, neutral: Floats, k: int | None) -> Floats:
     values = np.zeros(len(rankings))
     for rows, part in rankings.parts():
         columns = [neutral[docs] for _, docs, _ in part.columns(None)]
-        for rank, best in enumerate(_highest_first(columns)[:k], start=1):
+        # NumPy sorts along the last axis much faster than along the first.
+        ordered = np.sort(np.stack(columns, axis=1), axis=1).T[::-1] if columns else np.zeros((0, 0))
+        for rank, best in enumerate(ordered[:k], start=1):
             values[rows] += best * discount(rank)
     return values
-
-
-def _highest_first(columns: list[Floats]) -> list[Floats]:
-    """Each row sorted in descending order. Few columns are sorted by swapping whole columns: ten times faster."""
-    if len(columns) > _FEW_COLUMNS:
-        return list(np.sort(np.stack(columns), axis=0)[::-1])
-    for last in range(len(columns) - 1, 0, -1):
-        for i in range(last):
-            high, low = np.maximum(columns[i], columns[i + 1]), np.minimum(columns[i], columns[i + 1])
-            columns[i], columns[i + 1] = high, low
-    return columns
 
 
 def _distinct(rankings: Rankings) -> Rankings:

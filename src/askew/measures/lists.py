@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -107,17 +107,14 @@ class Universe:
     """All ranked or judged documents, sorted by the bytes of their ids, so that the ordinal also breaks ties."""
 
     doc_ids: pa.Array
-    _frame: pl.DataFrame = field(init=False)
-
-    def __post_init__(self) -> None:
-        ids = pl.Series("doc_id", pl.from_arrow(self.doc_ids))
-        self._frame = pl.DataFrame({"doc_id": ids, "doc": np.arange(len(ids), dtype=np.int64)})
+    _frame: pl.DataFrame
 
     @classmethod
     def of(cls, frames: Iterable[pl.DataFrame]) -> Universe:
         """The universe of all documents of these tables."""
         ids = pl.concat([frame["doc_id"] for frame in frames]).unique().sort()
-        return cls(ids.to_arrow().cast(pa.string()))
+        frame = pl.DataFrame({"doc_id": ids, "doc": np.arange(len(ids), dtype=np.int64)})
+        return cls(ids.to_arrow().cast(pa.string()), frame)
 
     def ordinals(self, frame: pl.DataFrame) -> npt.NDArray[np.int64]:
         """The ordinal of each row's document."""
@@ -140,7 +137,7 @@ class Universe:
         rows = pl.DataFrame({"query_id": queries, "row": np.arange(len(queries), dtype=np.int64)})
         row = lines.select("query_id").join(rows, on="query_id", how="left", maintain_order="left")["row"].to_numpy()
         together = np.argsort(row, kind="stable")
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(queries)))]).astype(np.int64)
+        offsets = _offsets(np.bincount(row, minlength=len(queries)))
         docs, scores = self.ordinals(lines)[together], lines["score"].cast(pl.Float64).to_numpy()[together]
         return Rankings(queries.to_arrow().cast(pa.string()), offsets, docs, scores, may_repeat=run.may_repeat)
 

@@ -18,7 +18,7 @@ from askew.core import plugins as registry
 from askew.core.errors import ConfigError, DataError, Note, check_name
 from askew.core.files import check_file
 from askew.core.groups import Groups, GroupsLike, resolver_id
-from askew.core.lexicon import Lexicon
+from askew.core.lexicon import Lexicon, load_lexicon, shipped_lexicons
 from askew.core.measure import Measure
 from askew.core.protocols import DocMentions, Inputs, Judgements
 from askew.core.ranking import ORDERS, Flags, Floats, Rankings
@@ -28,7 +28,7 @@ from askew.data.judgements import QrelsFile
 from askew.data.layout import folder_and_split
 from askew.data.queries import read_queries
 from askew.data.runs import Run
-from askew.measures.catalogue import Catalogue, MeasureRequest, Preset, find_preset, is_shipped
+from askew.measures.catalogue import Catalogue, MeasureRequest, Preset, find_preset
 from askew.measures.common import MISSING, documents_read, known_to, way_of_reading
 from askew.measures.counts import DocumentSource, Progress, count_needed, gather_texts
 from askew.measures.decompose import Decomposition, decomposable, decompose_run
@@ -85,7 +85,7 @@ def parts_of(collection: object, docs: object, qrels: QrelsLike | None) -> tuple
     return collection if isinstance(collection, str | Path) and Path(collection).is_dir() else opened, judged
 
 
-def query_texts(collection: object, queries: str | Path | Sequence[str] | None) -> dict[str, str]:
+def _query_texts(collection: object, queries: str | Path | Sequence[str] | None) -> dict[str, str]:
     """The query texts by id, from a file or from the collection; empty if neither has them."""
     if isinstance(queries, str | Path):
         table = read_queries(Path(queries))
@@ -695,7 +695,7 @@ def measure(
     kept = Store(store) if store is not None and Path(store).is_dir() else None
     source = None if docs is None else DocumentSource(docs, fields_of(asked, tuple(fields)), published, kept)
     inputs = count_inputs(
-        asked, measured, source, catalogue.lexicons, lambda: query_texts(collection, queries), progress
+        asked, measured, source, catalogue.lexicons, lambda: _query_texts(collection, queries), progress
     )
     report = score_runs(inputs, inputs.asked, chosen.mean_digits if chosen else None, undefined == "drop")
     report.notes = [*notes, *inputs.notes, *report.notes]
@@ -730,7 +730,8 @@ def _note_on_own_backgrounds(asked: Sequence[MeasureRequest], preset: Preset | N
         if fixed
         else "to use the same background for all runs, set the option background= to a run"
     )
-    return [f"{_texts(own)}: the background of each run is the documents that it retrieved itself; {advice}"]
+    texts = ", ".join(one.text for one in own)
+    return [f"{texts}: the background of each run is the documents that it retrieved itself; {advice}"]
 
 
 def _note_on_liwc(asked: Sequence[MeasureRequest]) -> list[str]:
@@ -738,15 +739,11 @@ def _note_on_liwc(asked: Sequence[MeasureRequest]) -> list[str]:
     named = [one for one in asked if Measure.parse(one.text).name == "LIWC"]
     notes = []
     for lexicon in dict.fromkeys(str(one.measure.param("lexicon")) for one in named):
-        if is_shipped(lexicon):
-            texts = _texts([one for one in named if one.measure.param("lexicon") == lexicon])
-            name = lexicon.partition("@")[0]
+        name = lexicon.partition("@")[0]
+        if name in shipped_lexicons() and load_lexicon(name).id == lexicon:
+            texts = ", ".join(one.text for one in named if one.measure.param("lexicon") == lexicon)
             notes.append(
                 f"{texts}: the open lexicon {name} is used in place of LIWC; "
                 "give the LIWC dictionary, a .dic file, with lexicon="
             )
     return notes
-
-
-def _texts(asked: Sequence[MeasureRequest]) -> str:
-    return ", ".join(one.text for one in asked)

@@ -245,9 +245,21 @@ class ClippedCounter:
     """Counts the clipped words that were left out. Only texts that may have such a word are counted a second time."""
 
     def __init__(self, counter: MentionCounter) -> None:
-        words = _words(counter.vocabulary) if counter.tokenize is unclipped else set()
-        self._pattern = _pattern(words) if words else ""
-        self._whole = MentionCounter(counter.lexicon, word, counter.threads, counter.engine) if words else counter
+        self._pattern, self._whole = "", counter
+        if counter.tokenize is not unclipped:
+            return
+        terms = counter.vocabulary
+        phrases = (token for found in terms.phrases.values() for phrase, _ in found for token in phrase)
+        # The tokens of terms that could be clipped words, and whether more letters may follow.
+        words = {(token, False) for token in (*terms.words, *phrases)} | {(token, True) for token in terms.prefixes}
+        words = {(token, more) for token, more in words if "a" <= token[0] <= "z"}
+        if words:
+            # Possible clipped words: a full stop, a lower-case first letter, then letters of either case.
+            starts = sorted({(token[:_START], more or len(token) > _START) for token, more in words})
+            ends = {True: "", False: "(?:[^0-9A-Za-z_]|$)"}
+            parts = (f"{start[0]}(?i:{re.escape(start[1:])}){ends[more]}" for start, more in starts)
+            self._pattern = rf"\.(?:{'|'.join(parts)})"
+            self._whole = MentionCounter(counter.lexicon, word, counter.threads, counter.engine)
 
     def count(self, texts: pa.Array | pa.ChunkedArray, counted: Mentions) -> Counts:
         """The left-out words of each text and group. ``counted`` are the mentions without these words.
@@ -265,18 +277,3 @@ class ClippedCounter:
             # negative.
             left[rows] = np.maximum(more, 0)
         return left
-
-
-def _words(vocabulary: GroupVocabulary) -> set[tuple[str, bool]]:
-    """All tokens of terms that could be clipped words, each with a flag that says whether more letters may follow."""
-    phrases = (token for found in vocabulary.phrases.values() for phrase, _ in found for token in phrase)
-    whole = {(token, False) for token in (*vocabulary.words, *phrases)}
-    every = whole | {(token, True) for token in vocabulary.prefixes}
-    return {(token, more) for token, more in every if "a" <= token[0] <= "z"}
-
-
-def _pattern(words: Iterable[tuple[str, bool]]) -> str:
-    """The pattern of possible clipped words: a full stop, a lower-case first letter, then letters of either case."""
-    starts = sorted({(token[:_START], more or len(token) > _START) for token, more in words})
-    told = (f"{start[0]}(?i:{re.escape(start[1:])}){'' if more else '(?:[^0-9A-Za-z_]|$)'}" for start, more in starts)
-    return rf"\.(?:{'|'.join(told)})"

@@ -83,17 +83,6 @@ class WordsOf:
 _RAREST = 11.0
 
 
-def document_features(query: WordsOf, text: str) -> list[float]:
-    """Features of how much of the query's words a document covers."""
-    whole, beginning = query.found_in(text[:_WHOLE]), query.found_in(text[:_BEGINNING])
-    left = query.weights[~whole]
-    return [
-        query.share(whole), query.share(beginning), float(left.max() / query.weights.max()) if len(left) else 0.0,
-        float(whole[query.rarest]), float(beginning[query.rarest]), math.log(len(query.words)),
-        math.log1p(len(text) / 100),
-    ]  # fmt: skip
-
-
 class Estimator:
     """Estimates relevance, and why mentions appear, with the resolver ``light`` or ``neural``.
 
@@ -118,9 +107,17 @@ class Estimator:
 
     def relevance_features(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
         """The features of each pair of query and document, one row per pair."""
-        words = {query: WordsOf(query) for query in set(queries)}
-        rows = [document_features(words[query], text) for query, text in zip(queries, texts, strict=True)]
-        found = np.array(rows).reshape(len(rows), 7)
+        words = {name: WordsOf(name) for name in set(queries)}
+        rows = []
+        for query, text in zip((words[name] for name in queries), texts, strict=True):
+            whole, beginning = query.found_in(text[:_WHOLE]), query.found_in(text[:_BEGINNING])
+            left = query.weights[~whole]
+            rows.append([
+                query.share(whole), query.share(beginning), float(left.max() / query.weights.max()) if len(left) else 0,
+                float(whole[query.rarest]), float(beginning[query.rarest]), math.log(len(query.words)),
+                math.log1p(len(text) / 100),
+            ])  # fmt: skip
+        found = np.array(rows, np.float64).reshape(len(rows), 7)
         if self.name == "light":
             return found
         parts = [[text[:_WHOLE] for text in texts], [text[:_BEGINNING] for text in texts]]

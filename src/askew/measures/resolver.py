@@ -185,17 +185,14 @@ def resolve_mentions(mentions: Sequence[tuple[str, int]], resolver: str | None =
     number = {text: place for place, text in enumerate(texts)}
     text_of = np.array([number[text] for text, _ in mentions], np.int64)
     starts = np.array([at for _, at in mentions], np.int64)
-    ends = np.array([_end(text, at, row) for row, (text, at) in enumerate(mentions)], np.int64)
+    for row, (text, at) in enumerate(mentions):
+        inside = 0 <= at < len(text) and is_word_character(text[at])
+        # A position inside a word is an error: the "he" in "she" is not a word.
+        if not inside or (at and is_word_character(text[at - 1])):
+            raise DataError(f"mentions: expected the position at which a word begins, found {at} (mention {row})")
+    ends = np.array([end_of_word(text, at) for text, at in mentions], np.int64)
     found = class_probabilities(open_resolver(resolver or default_resolver()), texts, text_of, starts, ends)
     return [WHO[best] for best in found.argmax(axis=1)]
-
-
-def _end(text: str, at: int, row: int) -> int:
-    inside = 0 <= at < len(text) and is_word_character(text[at])
-    # A position inside a word is an error: the "he" in "she" is not a word.
-    if not inside or (at and is_word_character(text[at - 1])):
-        raise DataError(f"mentions: expected the position at which a word begins, found {at} (mention {row})")
-    return end_of_word(text, at)
 
 
 def as_bytes(texts: Sequence[str], text_of: Ints, starts: Ints, ends: Ints) -> tuple[Any, Ints, Ints]:

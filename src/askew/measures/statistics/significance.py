@@ -196,7 +196,11 @@ def sign_flip_p(differences: Floats, seed: int = 0) -> float:
     valid, and its time no longer grows with the queries. Differences are sorted first, so that their order in a file
     does not matter.
     """
-    differences = _blocks(np.sort(differences), seed)
+    differences = np.sort(differences)
+    if len(differences) > _MOST_BLOCKS:
+        shuffled = np.random.default_rng([seed, 1]).permutation(differences)
+        cuts = np.linspace(0, len(differences), _MOST_BLOCKS + 1).astype(np.int64)[:-1]
+        differences = np.add.reduceat(shuffled, cuts)
     n = len(differences)
     observed = float(differences.sum())
     tolerance = 1e-12 * max(1.0, float(np.abs(differences).sum()))
@@ -213,14 +217,6 @@ def sign_flip_p(differences: Floats, seed: int = 0) -> float:
         as_large += int((np.abs((2.0 * bits - 1.0) @ differences) >= abs(observed) - tolerance).sum())
         done += size
     return as_large / total if exact else (as_large + 1) / (total + 1)
-
-
-def _blocks(values: Floats, seed: int) -> Floats:
-    if len(values) <= _MOST_BLOCKS:
-        return values
-    shuffled = np.random.default_rng([seed, 1]).permutation(values)
-    cuts = np.linspace(0, len(values), _MOST_BLOCKS + 1).astype(np.int64)[:-1]
-    return np.asarray(np.add.reduceat(shuffled, cuts))
 
 
 def holm(ps: Sequence[float]) -> list[float]:
