@@ -307,8 +307,8 @@ def read_runs(
     if wanted is not None:
         read = [only_queries(run, wanted) for run in read]
     for run in read:
-        present = set(run.query_ids)
         # The published script fails if a run lacks a query of the first run.
+        present = set(run.query_ids) if same_queries else set()
         if same_queries and (absent := [query for query in read[0].query_ids if query not in present]):
             raise DataError(
                 f"run {run.name}: {len(absent)} queries of the run {read[0].name} are not in this run (the first is "
