@@ -130,10 +130,7 @@ class Asker:
             return []
         stop = threading.Event()
         workers = min(self._endpoint.concurrency, len(requests))
-        with (
-            ChatClient(self._endpoint, self._pace, stop) as client,
-            ThreadPoolExecutor(workers, "askew-llm") as pool,
-        ):
+        with ChatClient(self._endpoint, self._pace, stop) as client, ThreadPoolExecutor(workers, "askew-llm") as pool:
             once = {request.key: request for request in requests}
             asked = {key: pool.submit(self._one, client, stop, request) for key, request in once.items()}
             try:

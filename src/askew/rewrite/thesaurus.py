@@ -23,13 +23,7 @@ from askew.core.plugins import Count
 from askew.core.protocols import Candidates, QueryBatch
 from askew.core.text import word
 from askew.data.files import read_text
-from askew.rewrite.lexical import (
-    first_with_other_stems,
-    is_texts,
-    question_rules,
-    synonym_mode,
-    use_synonyms,
-)
+from askew.rewrite.lexical import first_with_other_stems, is_texts, question_rules, synonym_mode, use_synonyms
 
 # A reader of WordNet's database files (the format of wndb(5WN)) that needs no library.
 
