@@ -171,16 +171,16 @@ def test_weights_are_there_whole_or_not_at_all(tmp_path, monkeypatch):
 
 def test_two_that_make_the_same_weights_at_once_both_have_them(tmp_path, monkeypatch):
     index = make(tmp_path, ["a b", "b c"])
-    folder, write = index.folder / f"weights-{Bm25().id}", bounds._write
+    folder, write = index.folder / f"weights-{Bm25().id}", bounds.write_sealed
     other = Index.open(index.folder)
 
     def slowly(*arguments):
         write(*arguments)
-        monkeypatch.setattr(bounds, "_write", write)
+        monkeypatch.setattr(bounds, "write_sealed", write)
         other.weights(Bm25())  # somebody else is done first
         assert folder.exists()
 
-    monkeypatch.setattr(bounds, "_write", slowly)
+    monkeypatch.setattr(bounds, "write_sealed", slowly)
     assert len(index.weights(Bm25()).arrays["impacts"]) == len(index.docs)
     assert not list(index.folder.glob(".writing-*"))
 

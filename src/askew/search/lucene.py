@@ -57,15 +57,6 @@ def is_available() -> bool:
     return anserini_jar() is not None and find_spec("jnius_config") is not None
 
 
-def analyze(texts: Sequence[str], stem: bool = True) -> list[list[str]]:
-    """The terms of texts by Anserini's default English analysis."""
-    java = java_classes()
-    utils = java("io.anserini.analysis.AnalyzerUtils")
-    made = java("io.anserini.analysis.DefaultEnglishAnalyzer")
-    analyzer = made.newDefaultInstance() if stem else made.newNonStemmingInstance()
-    return [list(utils.analyze(analyzer, text).toArray()) for text in texts]
-
-
 def make_index(documents: Iterable[pa.Table], folder: Path) -> dict[str, Any]:
     """Make a Lucene index with one segment and Anserini's default English analysis."""
     java = java_classes()

@@ -362,7 +362,13 @@ class DenseRanker(_Encoded):
             return TopK(len(queries), k).hits()
         vectors = _encode_dense(self._encoder, "query", queries, self.header["query_prompt"], self._batch)
         if self._faiss is not None:
-            return _search_faiss(self._faiss, vectors, min(k, len(self.doc_ids)))
+            scores, docs = self._faiss.search(vectors, min(k, len(self.doc_ids)))
+            # FAISS returns equal scores in any order. Here they follow the order of the collection.
+            order = np.lexsort((docs, -scores), axis=1)
+            scores, docs = (np.take_along_axis(array, order, axis=1) for array in (scores, docs))
+            found = docs >= 0
+            offsets = np.concatenate([[0], np.cumsum(found.sum(axis=1))]).astype(np.int64)
+            return Hits(offsets, docs[found].astype(np.int32), scores[found].astype(np.float32))
         parts = []
         for start in range(0, len(vectors), _QUERIES):
             part = vectors[start : start + _QUERIES]
@@ -414,13 +420,3 @@ def _open_faiss(folder: Path, header: dict[str, Any], nprobe: int) -> Any:
     if hasattr(index, "hnsw"):
         index.hnsw.efSearch = max(nprobe, index.hnsw.efSearch)
     return index
-
-
-def _search_faiss(index: Any, vectors: Any, k: int) -> Hits:
-    scores, docs = index.search(vectors, k)
-    found = docs >= 0
-    # FAISS returns equal scores in any order. Here they follow the order of the collection.
-    order = np.lexsort((docs, -scores), axis=1)
-    scores, docs, found = (np.take_along_axis(a, order, axis=1) for a in (scores, docs, found))
-    offsets = np.concatenate([[0], np.cumsum(found.sum(axis=1))]).astype(np.int64)
-    return Hits(offsets, docs[found].astype(np.int32), scores[found].astype(np.float32))

@@ -80,7 +80,13 @@ def rerank(
     """Rerank a run and write it, without documents below ``depth``. A cross-encoder needs ``queries``."""
     how = settings or RerankSettings()
     if how.method != CROSS_ENCODER:
-        return _by_groups(run, docs, out, how, progress)
+        ranked = read_ranked(run, docs, None, how.counting, how.depth, progress)
+        made = _mitigated(ranked, how)
+        words = [how.targets] if "targets" in settings_of("mitigation", how.method) else []
+        words += [f"{how.strength:g}"] if how.strength is not None else []
+        tag = one_word("-".join([how.method, *words]))
+        lines = write_run([_lines(made, _falling(made), ranked.universe, how.k)], out, tag)
+        return Reranked(len(made), lines, _moved(ranked.rankings, made), tag, out, ranked.notes)
     if how.model is None or queries is None:
         raise ConfigError("rerank: a cross-encoder needs both model= and queries=; give them")
     return _by_model(run, docs, out, queries, how, progress)
@@ -96,16 +102,6 @@ def reorder(
     ranked = read_ranked(run, docs, None, counting)
     made = _mitigated(ranked, how)
     return _lines(made, _falling(made), ranked.universe)
-
-
-def _by_groups(run: RunLike, docs: object, out: Path, how: RerankSettings, progress: Progress | None) -> Reranked:
-    ranked = read_ranked(run, docs, None, how.counting, how.depth, progress)
-    made = _mitigated(ranked, how)
-    words = [how.targets] if "targets" in settings_of("mitigation", how.method) else []
-    words += [f"{how.strength:g}"] if how.strength is not None else []
-    tag = one_word("-".join([how.method, *words]))
-    lines = write_run([_lines(made, _falling(made), ranked.universe, how.k)], out, tag)
-    return Reranked(len(made), lines, _moved(ranked.rankings, made), tag, out, ranked.notes)
 
 
 def _mitigated(ranked: AnnotatedRun, how: RerankSettings) -> Rankings:

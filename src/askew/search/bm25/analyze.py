@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -217,18 +216,6 @@ Ints = np.ndarray[Any, np.dtype[np.int32]]
 Chain = Callable[[Sequence[str]], Sequence[str | None]]
 
 
-@dataclass(frozen=True)
-class Analyzed:
-    """Term numbers of a batch in order, without stop words; document i has ``counts[i]`` of them.
-
-    ``words`` counts the words of each document including stop words.
-    """
-
-    terms: Ints
-    counts: Ints
-    words: Ints
-
-
 class TermVocabulary:
     """Numbers terms as texts are read, and remembers the term of each distinct word. It is thread-safe."""
 
@@ -306,8 +293,8 @@ class TermReader:
         self._analyzer, self._vocabulary, self._table = analyzer, vocabulary, WordTable()
         self._terms = np.empty(1 << 12, np.int32)
 
-    def read(self, texts: pa.Array) -> Analyzed:
-        """The terms of a batch of texts (a large_string array)."""
+    def read(self, texts: pa.Array) -> tuple[Ints, Ints, Ints]:
+        """The term numbers of texts (large strings) without stop words, and how many terms and words each text has."""
         if self._analyzer.function is not None:
             words, ids, counts = self._analyzer.split(texts)
             numbers = self._vocabulary.number(words)
@@ -320,7 +307,7 @@ class TermReader:
             self._terms[first:known] = self._vocabulary.number(self._table.words(first))
             numbers = self._terms
         terms, sizes = _keep_terms(numbers, ids, counts)
-        return Analyzed(terms, sizes, counts)
+        return terms, sizes, counts
 
 
 @compiled

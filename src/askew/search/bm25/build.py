@@ -25,7 +25,7 @@ from askew.core import machine
 from askew.core.compiled import compiled
 from askew.core.errors import ConfigError, StoreError
 from askew.core.files import HALF_WRITTEN
-from askew.search.bm25.analyze import Analyzed, Analyzer, TermReader, TermVocabulary
+from askew.search.bm25.analyze import Analyzer, Ints, TermReader, TermVocabulary
 from askew.search.bm25.index import ARRAYS, KIND, STRINGS, Index
 from askew.search.disk import (
     TEXTS,
@@ -250,7 +250,6 @@ def _append(
 # Convert the tokens of documents to postings by counting sort.
 
 _MOST_TF = 255
-Ints = np.ndarray[Any, np.dtype[np.int32]]
 Longs = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -343,8 +342,8 @@ def build_index(
     part = _Part(analyzer.name, vocabulary)
     try:
         with ThreadPoolExecutor(1) as writer:
-            for doc_ids, found, blank in _read(analyzer, vocabulary, batches, threads):
-                part.add(doc_ids, found, blank)
+            for doc_ids, terms, counts, blank in _read(analyzer, vocabulary, batches, threads):
+                part.add(doc_ids, terms, counts, blank)
                 if part.size >= _MOST_TOKENS:
                     if parts:
                         parts[-1].result()  # write at most one part while the next is read
@@ -364,19 +363,19 @@ def build_index(
 
 def _read(
     analyzer: Analyzer, vocabulary: TermVocabulary, batches: Iterable[pa.Table], threads: int
-) -> Iterator[tuple[pa.Array, Analyzed, int]]:
+) -> Iterator[tuple[pa.Array, Ints, Ints, int]]:
     """Yield the terms of documents in order. Several threads analyze a few batches ahead."""
     own = threading.local()
 
-    def read(texts: pa.Array) -> tuple[Analyzed, int]:
+    def read(texts: pa.Array) -> tuple[Ints, Ints, int]:
         if not hasattr(own, "reader"):
             own.reader = TermReader(analyzer, vocabulary)
-        found = own.reader.read(texts)
+        terms, counts, words = own.reader.read(texts)
         # Only texts without words can be only white space.
-        wordless = texts.filter(pa.array(found.words == 0))
-        return found, int(pc.sum(pc.equal(pc.utf8_trim(wordless, BLANK), "")).as_py() or 0)
+        wordless = texts.filter(pa.array(words == 0))
+        return terms, counts, int(pc.sum(pc.equal(pc.utf8_trim(wordless, BLANK), "")).as_py() or 0)
 
-    waiting: list[tuple[pa.Array, Future[tuple[Analyzed, int]]]] = []
+    waiting: list[tuple[pa.Array, Future[tuple[Ints, Ints, int]]]] = []
     with ThreadPoolExecutor(threads) as pool:
         for batch in batches:
             for start in range(0, batch.num_rows, _ROWS):
@@ -400,12 +399,12 @@ class _Part:
         self.counts: list[Any] = [np.zeros(0, np.int32)]
         self.size, self.blank = 0, 0
 
-    def add(self, doc_ids: pa.Array, found: Analyzed, blank: int) -> None:
+    def add(self, doc_ids: pa.Array, terms: Ints, counts: Ints, blank: int) -> None:
         """Add documents; ``blank`` is the number of texts that are only white space."""
         self.doc_ids.append(doc_ids)
-        self.tokens.append(found.terms)
-        self.counts.append(found.counts)
-        self.size += len(found.terms)
+        self.tokens.append(terms)
+        self.counts.append(counts)
+        self.size += len(terms)
         self.blank += blank
 
     def write(self, folder: Path) -> Path:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from askew.core.compiled import compiled
-from askew.search.bm25.postings import Model, Statistics, Weights, weigh, write_weights
+from askew.search.bm25.postings import Model, Weights, weigh, write_weights
 from askew.search.bm25.wordtable import bytes_of
 from askew.search.disk import CheckedArray, open_header, read_strings
 
@@ -56,13 +56,6 @@ class Index:
         part = slice(int(offsets[doc]), int(offsets[doc + 1]))
         return terms[part], tf[part]
 
-    def statistics(self) -> Statistics:
-        """The statistics that the weighting formulas need."""
-        tf, offsets = self.term_frequencies(), self.offsets.whole()
-        totals = np.add.reduceat(tf.astype(np.int64), offsets[:-1]) if len(tf) else np.zeros(0, np.int64)
-        lengths = self.lengths.whole()
-        return Statistics(self.header["filled"], self.header["tokens"], lengths, np.diff(offsets), totals)
-
     def term_frequencies(self) -> Any:
         """The term frequency of each posting."""
         tf = self._arrays["tf.u8"].whole()
@@ -86,7 +79,7 @@ class Index:
         if not (folder / "header.json").exists():
             offsets, docs = self.offsets.whole(), self.docs.whole()
             impacts = np.empty(len(docs), np.float32)
-            weigh(model, self.statistics(), offsets, docs, self.term_frequencies(), impacts)
+            weigh(model, self.header["filled"], self.lengths.whole(), offsets, docs, self.term_frequencies(), impacts)
             write_weights(folder, model.id, offsets, docs, impacts, len(self))
         return Weights(folder)
 

@@ -69,17 +69,6 @@ Model = Bm25 | Qld
 MODELS: dict[str, Model] = {"bm25": Bm25(), "bm25-msmarco": Bm25(0.82, 0.68), "qld": Qld()}
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """The statistics of a collection that the formulas need."""
-
-    documents: int
-    tokens: int
-    lengths: np.ndarray[Any, np.dtype[np.int32]]
-    frequencies: np.ndarray[Any, np.dtype[np.int64]]
-    totals: np.ndarray[Any, np.dtype[np.int64]]
-
-
 def shorten(lengths: np.ndarray[Any, np.dtype[np.int32]]) -> np.ndarray[Any, np.dtype[np.int32]]:
     """Document lengths as Lucene stores them: exact up to 40, above with four significant bits of length - 24."""
     values = np.maximum(lengths.astype(np.int64) - 24, 0)
@@ -89,19 +78,21 @@ def shorten(lengths: np.ndarray[Any, np.dtype[np.int32]]) -> np.ndarray[Any, np.
     return np.where(lengths < 24, lengths, rounded + 24).astype(np.int32)
 
 
-def weigh(model: Model, facts: Statistics, offsets: Any, docs: Any, tf: Any, out: Floats) -> None:
-    """Fill ``out`` with the impacts of all postings."""
-    lengths = shorten(facts.lengths) if model.lengths == "lucene" else facts.lengths
+def weigh(model: Model, documents: int, lengths: Any, offsets: Any, docs: Any, tf: Any, out: Floats) -> None:
+    """Fill ``out`` with the impacts of all postings. ``documents`` counts the documents that have a term."""
+    tokens = int(lengths.sum(dtype=np.int64))
+    lengths = shorten(lengths) if model.lengths == "lucene" else lengths
     if isinstance(model, Qld):
-        share = (facts.totals + 1.0) / (facts.tokens + 1.0)
+        totals = np.add.reduceat(tf.astype(np.int64), offsets[:-1]) if len(tf) else np.zeros(0, np.int64)
+        share = (totals + 1.0) / (tokens + 1.0)
         _weigh_qld(np.float64(np.float32(model.mu)), share, lengths, offsets, docs, tf, out)
         return
-    average = np.float32(max(facts.tokens, 1) / max(facts.documents, 1))
+    average = np.float32(max(tokens, 1) / max(documents, 1))
     k1, b = np.float32(model.k1), np.float32(model.b)
     with np.errstate(divide="ignore"):
         norms = np.float32(1) / (k1 * ((np.float32(1) - b) + b * lengths.astype(np.float32) / average))
-    frequency = facts.frequencies.astype(np.float64)
-    idf = np.log(1 + (facts.documents - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
+    frequency = np.diff(offsets).astype(np.float64)
+    idf = np.log(1 + (documents - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
     _weigh_bm25(idf, norms.astype(np.float32), offsets, docs, tf, out)
 
 
@@ -364,7 +355,7 @@ KTH = (10, 100, 1000)
 _SPARSE, _LESS_DENSE = 256, 64
 _FILES = (
     *("impacts.f32", "block_offsets.i64", "block_max.f32", "term_max.f32", "range_offsets.i64", "ranges.u8"),
-    *("bit_offsets.i64", "bits.u64", "ranks.i32"),
+    *("bit_offsets.i64", "bits.u64", "ranks.i32", *(f"kth{k}.f32" for k in KTH)),
 )
 
 
@@ -374,8 +365,7 @@ class Weights:
     def __init__(self, folder: Path) -> None:
         header = read_sealed(folder / "header.json", f"weights {folder}")
         check_files(folder, header, lazily=header["files"])
-        names = (*_FILES, *(f"kth{k}.f32" for k in KTH))
-        self.arrays = {Path(n).stem: CheckedArray(folder / n, header["files"].get(n, {})) for n in names}
+        self.arrays = {Path(n).stem: CheckedArray(folder / n, header["files"].get(n, {})) for n in _FILES}
 
     def check(self, terms: Any, sizes: Any, documents: int) -> None:
         """Check all data that a search for ``terms`` reads, except the impacts (the scores of the postings).
@@ -403,7 +393,17 @@ def write_weights(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any
     """
     made = Path(tempfile.mkdtemp(prefix=".writing-", dir=folder.parent))
     try:
-        _write(made, name, offsets, docs, impacts, documents)
+        block_offsets = np.concatenate([[0], np.cumsum(-(-np.diff(offsets) // BLOCK))]).astype(np.int64)
+        block_max = np.zeros(int(block_offsets[-1]), np.float32)
+        term_max = np.zeros(len(offsets) - 1, np.float32)
+        kth = [np.zeros(len(offsets) - 1, np.float32) for _ in KTH]
+        _bounds(offsets, impacts, block_offsets, block_max, term_max, *kth)
+        ranges = _ranges(offsets, docs, impacts, term_max, documents)
+        arrays = (impacts, block_offsets, block_max, term_max, *ranges, *_members(offsets, docs, documents), *kth)
+        for file, array in zip(_FILES, arrays, strict=True):
+            array.tofile(made / file)
+        known = {file: describe_file(made / file) for file in _FILES}
+        write_sealed(made / "header.json", {"model": name, "format": FORMAT, "files": known})
         made.chmod(0o755)
         try:
             made.rename(folder)
@@ -413,22 +413,6 @@ def write_weights(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any
                 made.rename(folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)
-
-
-def _write(folder: Path, name: str, offsets: Any, docs: Any, impacts: Any, documents: int) -> None:
-    block_offsets = np.concatenate([[0], np.cumsum(-(-np.diff(offsets) // BLOCK))]).astype(np.int64)
-    block_max = np.zeros(int(block_offsets[-1]), np.float32)
-    term_max = np.zeros(len(offsets) - 1, np.float32)
-    kth = [np.zeros(len(offsets) - 1, np.float32) for _ in KTH]
-    _bounds(offsets, impacts, block_offsets, block_max, term_max, *kth)
-    starts, ranges = _ranges(offsets, docs, impacts, term_max, documents)
-    bit_starts, bits, ranks = _members(offsets, docs, documents)
-    arrays = (impacts, block_offsets, block_max, term_max, starts, ranges, bit_starts, bits, ranks)
-    files = dict(zip(_FILES, arrays, strict=True)) | {f"kth{k}.f32": values for k, values in zip(KTH, kth, strict=True)}
-    for file, array in files.items():
-        array.tofile(folder / file)
-    known = {file: describe_file(folder / file) for file in files}
-    write_sealed(folder / "header.json", {"model": name, "format": FORMAT, "files": known})
 
 
 def _ranges(offsets: Any, docs: Any, impacts: Any, term_max: Any, documents: int) -> tuple[Any, Any]:

@@ -414,14 +414,6 @@ class BagSearcher:
         self._own = threading.local()
         self._stamp, self._lock = 1, threading.Lock()
 
-    def _stamps(self, count: int) -> int:
-        """Reserve ``count`` numbers that no earlier query had, and return the first."""
-        with self._lock:
-            if self._stamp + count >= 1 << 31:
-                self._own, self._stamp = threading.local(), 1
-            self._stamp += count
-            return self._stamp - count
-
     def _seen(self) -> Any:
         """The array of this thread, kept between searches."""
         if not hasattr(self._own, "seen"):
@@ -448,7 +440,11 @@ class BagSearcher:
         count = len(bags.offsets) - 1
         docs, scores = np.zeros((count, k), np.int32), np.zeros((count, k), np.float32)
         found = np.zeros(count, np.int64)
-        stamp = self._stamps(2 * count)
+        with self._lock:
+            # Each query has two numbers that no earlier query had.
+            if self._stamp + 2 * count >= 1 << 31:
+                self._own, self._stamp = threading.local(), 1
+            stamp, self._stamp = self._stamp, self._stamp + 2 * count
         raw = {name: array.raw for name, array in self.weights.arrays.items()}
         lists = Lists(self.docs.raw, *(raw[name] for name in Lists._fields[1:]))
         raw |= {"offsets": self.offsets.raw, "term_kth": raw[f"kth{min(size for size in KTH if size >= k)}"]}
@@ -457,7 +453,11 @@ class BagSearcher:
         def work(rows: Any) -> None:
             search_bags(rows, bags, k, lists, terms, docs, scores, found, self._seen(), stamp)
 
-        parts = np.array_split(np.arange(count), max(1, min(count, self._parts(bags))))
+        # A small search has one part: it ends before other threads would start.
+        starts = self.offsets.raw
+        small = int((starts[bags.terms + 1] - starts[bags.terms]).sum()) < _SMALL
+        count = 1 if small or self.threads == 1 else max(1, min(count, 8 * self.threads))
+        parts = np.array_split(np.arange(len(found)), count)
         if len(parts) == 1:
             work(parts[0])
         else:
@@ -466,12 +466,6 @@ class BagSearcher:
         all_docs, all_scores = np.empty(int(offsets[-1]), np.int32), np.empty(int(offsets[-1]), np.float32)
         _copy_rows(bags.which, offsets, docs, scores, all_docs, all_scores)
         return Hits(offsets, all_docs, all_scores)
-
-    def _parts(self, bags: Bags) -> int:
-        """The number of parts of a search. A small search has one part: it ends before other threads would start."""
-        starts = self.offsets.raw
-        small = int((starts[bags.terms + 1] - starts[bags.terms]).sum()) < _SMALL
-        return 1 if small or self.threads == 1 else 8 * self.threads
 
 
 def distinct_bags(offsets: Any, terms: Any, weights: Any) -> Bags:

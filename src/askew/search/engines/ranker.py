@@ -217,7 +217,16 @@ class EngineRanker:
                 if isinstance(answer, EngineError):
                     answers[text] = answer
                     continue
-                answers[text] = checked = [_checked(document, self.id, self._known) for document in answer[:k]]
+                for document in answer[:k]:
+                    if not isinstance(document.doc_id, str) or not document.doc_id:
+                        kind = type(document.doc_id).__name__
+                        said = f"engine {self.id}: expected document ids that are non-empty texts, found {kind}"
+                        raise EngineError(said, code="bad-id", kind=kind)
+                checked = [
+                    Found(doc, None if score is None else float(score), None if self._known else body)
+                    for doc, score, body in answer[:k]
+                ]
+                answers[text] = checked
                 if keys:
                     new[keys[text]] = checked
             if file is not None and new:
@@ -357,16 +366,6 @@ def falling(scores: Sequence[float | None]) -> list[float]:
         step = max(_LEAST_STEP, abs(given[i - 1]) * _LEAST_SHARE)
         given[i] = min(given[i], given[i - 1] - step)
     return given
-
-
-def _checked(found: Found, engine: str, known: bool) -> Found:
-    """Check a document for the cache. Its text is dropped if the collection is known."""
-    if not isinstance(found.doc_id, str) or not found.doc_id:
-        raise EngineError(
-            f"engine {engine}: expected document ids that are non-empty texts, found {type(found.doc_id).__name__}"
-        )
-    score = None if found.score is None else float(found.score)
-    return Found(found.doc_id, score, None if known else found.text)
 
 
 class EnginePlugin:
