@@ -30,6 +30,7 @@ from askew.rewrite.equivalence import EquivalenceFilter
 from askew.rewrite.words import tokens
 from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.index import Index
+from askew.search.bm25.postings import term_totals
 from askew.search.disk import StoredTexts, read_header
 from askew.search.retrieve import index as index_documents
 from askew.search.retrieve import make_ranker, queries_of
@@ -52,7 +53,7 @@ class IndexStatistics:
         self._index = Index.open(folder)
         self._analyzer = Analyzer(self._index.header["analyzer"])
         self.documents, self.tokens = self._index.with_text, int(self._index.header["tokens"])
-        self._totals = self._index.statistics().totals
+        self._totals = term_totals(self._index.offsets.whole(), self._index.term_frequencies())
         self._frequencies = np.diff(self._index.offsets)
 
     def split(self, text: str) -> list[tuple[str, str | None]]:

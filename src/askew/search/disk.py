@@ -355,30 +355,24 @@ class TextsWriter:
         self._schema = pa.schema([("value", pa.large_string())])
         self._sink = pa.OSFile(str(path), "wb")
         self._writer = pa.ipc.new_file(self._sink, self._schema)
-        self._waiting: list[pa.Array] = []
-        self._rows = 0
+        self._waiting = pa.array([], pa.large_string())
 
     def write(self, texts: pa.Array) -> None:
         """Append texts. A null becomes an empty text."""
-        self._waiting.append(texts.cast(pa.large_string()).fill_null(""))
-        self._rows += len(texts)
-        if self._rows >= _TEXTS_BATCH:
-            rest = self._rows % _TEXTS_BATCH
-            self._write_waiting(self._rows - rest)
+        self._waiting = pa.concat_arrays([self._waiting, texts.cast(pa.large_string()).fill_null("")])
+        while len(self._waiting) >= _TEXTS_BATCH:
+            self._write_batch()
 
-    def _write_waiting(self, rows: int) -> None:
-        texts = pa.concat_arrays(self._waiting)
-        for start in range(0, rows, _TEXTS_BATCH):
-            part = texts.slice(start, min(_TEXTS_BATCH, rows - start))
-            self._writer.write_batch(pa.record_batch([part], schema=self._schema))
-        self._waiting, self._rows = [texts.slice(rows)], len(texts) - rows
+    def _write_batch(self) -> None:
+        self._writer.write_batch(pa.record_batch([self._waiting.slice(0, _TEXTS_BATCH)], schema=self._schema))
+        self._waiting = self._waiting.slice(_TEXTS_BATCH)
 
     def __enter__(self) -> TextsWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._rows:
-            self._write_waiting(self._rows)
+        if len(self._waiting):
+            self._write_batch()
         self._writer.close()
         self._sink.close()
 

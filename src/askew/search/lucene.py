@@ -19,6 +19,7 @@ import pyarrow as pa
 from askew.core.errors import MissingExtra
 from askew.core.plugins import NotNegative, Share
 from askew.core.ranking import Hits
+from askew.search.bm25.postings import Bm25
 from askew.search.common import check_k, query_texts
 from askew.search.disk import batches_of, finish_index, new_folder, open_header, read_strings
 
@@ -88,7 +89,7 @@ def _directory(folder: Path) -> Any:
 class LuceneRanker:
     """BM25 computed by Lucene itself."""
 
-    def __init__(self, index: Path | str, k1: NotNegative = 0.9, b: Share = 0.4) -> None:
+    def __init__(self, index: Path | str, k1: NotNegative = Bm25.k1, b: Share = Bm25.b) -> None:
         java = java_classes()
         self.folder = Path(index)
         self.header = open_header(self.folder, "lucene")

@@ -140,14 +140,14 @@ class _ByShares:
 
     strengths: ClassVar[tuple[float, ...]] = (0.25, 0.5, 0.75, 1.0)
 
-    def __init__(self, name: str, strength: float, targets: str | Mapping[str, float]) -> None:
-        self._name, self._strength, self._targets = name, float(strength), targets
+    def __init__(self, strength: Share = 1.0, targets: str | Mapping[str, float] = EVEN) -> None:
+        self._strength, self._targets = float(strength), targets
 
     def _wanted(self, task: MitigationTask) -> tuple[Ints, Floats]:
         """The group of each entry, and the target shares of each list."""
         if len(task.groups) < 2:
-            said = f"expected two groups or more, found {', '.join(task.groups)}; name the groups with groups="
-            raise ConfigError(f"method {self._name}: {said}", code="too-few-groups", groups=task.groups)
+            said = f"method {type(self).__name__.lower()}: expected two groups or more, found {', '.join(task.groups)}"
+            raise ConfigError(f"{said}; name the groups with groups=", code="too-few-groups", groups=task.groups)
         names = (NO_GROUP, *task.groups)
         groups, lists = document_groups(task.counts)[task.first.docs], len(task.first)
         counted = np.bincount(task.first.rows() * len(names) + groups, minlength=lists * len(names))
@@ -167,9 +167,6 @@ class DetConstSort(_ByShares):
     shares that a list has (0) to the targets (1).
     """
 
-    def __init__(self, strength: Share = 1.0, targets: str | Mapping[str, float] = EVEN) -> None:
-        super().__init__("detconstsort", strength, targets)
-
     def rank(self, task: MitigationTask) -> Hits:
         """Return the results of the first search in a new order."""
         groups, shares = self._wanted(task)
@@ -185,7 +182,7 @@ class FairTopK(_ByShares):
     """
 
     def __init__(self, strength: Share = 1.0, alpha: Share = 0.1, targets: str | Mapping[str, float] = EVEN) -> None:
-        super().__init__("fairtopk", strength, targets)
+        super().__init__(strength, targets)
         self._alpha = alpha
 
     def rank(self, task: MitigationTask) -> Hits:

@@ -78,13 +78,17 @@ def shorten(lengths: np.ndarray[Any, np.dtype[np.int32]]) -> np.ndarray[Any, np.
     return np.where(lengths < 24, lengths, rounded + 24).astype(np.int32)
 
 
+def term_totals(offsets: Any, tf: Any) -> Any:
+    """The number of occurrences of each term in the collection."""
+    return np.add.reduceat(tf.astype(np.int64), offsets[:-1]) if len(tf) else np.zeros(0, np.int64)
+
+
 def weigh(model: Model, documents: int, lengths: Any, offsets: Any, docs: Any, tf: Any, out: Floats) -> None:
     """Fill ``out`` with the impacts of all postings. ``documents`` counts the documents that have a term."""
     tokens = int(lengths.sum(dtype=np.int64))
     lengths = shorten(lengths) if model.lengths == "lucene" else lengths
     if isinstance(model, Qld):
-        totals = np.add.reduceat(tf.astype(np.int64), offsets[:-1]) if len(tf) else np.zeros(0, np.int64)
-        share = (totals + 1.0) / (tokens + 1.0)
+        share = (term_totals(offsets, tf) + 1.0) / (tokens + 1.0)
         _weigh_qld(np.float64(np.float32(model.mu)), share, lengths, offsets, docs, tf, out)
         return
     average = np.float32(max(tokens, 1) / max(documents, 1))
