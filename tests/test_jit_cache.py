@@ -144,10 +144,9 @@ def test_a_slow_compile_is_announced_once_and_a_fast_one_is_not(caplog, tmp_path
         now[0] += 1
         notice.on_end(None)
         notice.on_end(None)
-    kept = tmp_path / "compiled" / askew.__version__
-    assert caplog.messages == [
-        f"askew: compiling functions for the first use, which takes up to 60 s; the compiled code is cached in {kept}"
-    ]
+    (notice,) = caplog.messages
+    assert notice.startswith("askew: compiling ")
+    assert notice.endswith(str(tmp_path / "compiled" / askew.__version__))
 
 
 @given(st.lists(st.integers(-50, 50), max_size=200), st.sampled_from(["int32", "uint64", "float32"]))

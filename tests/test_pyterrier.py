@@ -69,8 +69,7 @@ def test_without_pyterrier_the_import_says_in_one_line_what_to_install():
     code = "import sys; sys.modules['pyterrier'] = None\nimport askew.pyterrier"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     last = done.stderr.strip().splitlines()[-1]
-    assert last.endswith("MissingExtra: askew.pyterrier needs the extra 'pyterrier': pip install '.[pyterrier]' in a "
-                         "checkout of askew")  # fmt: skip
+    assert "MissingExtra: askew.pyterrier " in last and "pip install '.[pyterrier]'" in last
 
 
 def test_askew_and_its_measures_for_ir_measures_import_neither_pyterrier_nor_pandas():
@@ -130,12 +129,13 @@ def test_a_query_without_a_candidate_stays_as_it_is_and_queries_are_pushed_again
 
 @needs_pyterrier
 def test_all_candidates_have_ids_of_their_own_and_the_id_of_their_query(made, pd):
-    queries = pd.DataFrame({"qid": ["q", "r"], "query": ["how to become a nurse", "nurse"], "kind": ["x", "y"]})
+    query = "how to become a nurse"
+    queries = pd.DataFrame({"qid": ["q", "r"], "query": [query, "nurse"], "kind": ["x", "y"]})
     found = made.Reformulate("reduce", candidates="all")(queries)
     assert found["qid"].tolist() == ["q", "q:reduce.1", "q:reduce.2", "r"]
     assert found["qid_0"].tolist() == ["q", "q", "q", "r"] and found["kind"].tolist() == ["x", "x", "x", "y"]
-    assert found["query"].tolist() == ["how to become a nurse", "become a nurse", "become nurse", "nurse"]
-    assert found["query_0"].tolist() == ["how to become a nurse"] * 3 + ["nurse"]
+    assert found["query"].tolist() == [query, "become a nurse", "become nurse", "nurse"]
+    assert found["query_0"].tolist() == [query] * 3 + ["nurse"]
     with pytest.raises(ConfigError, match="before this step"):
         made.Reformulate("reduce", candidates="all")(found)
 
