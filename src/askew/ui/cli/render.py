@@ -80,11 +80,6 @@ def say(text: str, err: bool = False) -> None:
     typer.echo(safe(text), err=err)
 
 
-def say_tsv(*cells: str) -> None:
-    """Print one line of columns."""
-    typer.echo("\t".join(safe(cell) for cell in cells))
-
-
 def say_json(value: Any) -> None:
     """Print a value as one line of JSON. Control characters are escaped, so they have no effect on a terminal."""
     plain = not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
@@ -147,58 +142,52 @@ def reasons(dropped: Mapping[str, int]) -> str:
     return "; ".join(f"{count:,} {reason}" for reason, count in dropped.items()) or "-"
 
 
-def print_tables(title: str, first: str, labels: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]]) -> None:
-    """Print one table if it fits the terminal, otherwise several tables with the same first column.
+def print_table(table: Table) -> None:
+    """Print a table with its notes; each group of rows is a table of its own.
 
-    Headings and cells may have several lines. Lines that are wider than the screen wrap; nothing is cut.
+    A table that does not fit the terminal is printed as several tables with the same first column. Headings and cells
+    may have several lines. Lines that are wider than the screen wrap; nothing is cut.
     """
     from rich.cells import cell_len
     from rich.text import Text
 
-    room = _screen_width()
-    widest = max(cell_len(text) for text in (first, *map(safe, labels)))
-    left = min(widest, _WIDEST_LABEL, max(room // 2, 1))
-    free = max(room - left - 6, 1)
-    rest = list(columns)
-    _print(Text(safe(title), style="italic", overflow="fold"), room)
-    while rest:
-        table, used = _table(), 0
-        chosen: list[Sequence[str]] = []
-        table.add_column(first, width=left, overflow="fold")
-        while rest and (not chosen or used + _width(rest[0]) + 3 <= free):
-            heading, cells = rest.pop(0)
-            width = min(_width((heading, cells)), free)
-            used += width + 3
-            chosen.append(cells)
-            table.add_column(Text(_lines(heading)), justify="right", width=width, overflow="fold")
-        _fill(table, labels, chosen)
-        _print(table, room)
-
-
-def print_table(table: Table) -> None:
-    """Print a table with its notes; each group of rows is a table of its own."""
     from askew.report.markup import MINUS, NONE
     from askew.report.table import cell_text
 
     ascii_signs = str.maketrans({MINUS: "-", NONE: "-"})
+    room = _screen_width()
     first, *others = table.columns
     for group in table.groups:
         labels = [cell_text(row[0], first) for row in group.rows]
-        columns = []
+        columns: list[tuple[str, list[str]]] = []
         for place, column in enumerate(others, start=1):
             cells = [cell_text(row[place], column, "\n").translate(ascii_signs) for row in group.rows]
             width = max(_NARROW, _width(("", cells)))
             columns.append(("\n".join(textwrap.wrap(column.label, width, break_long_words=False)), cells))
-        print_tables(group.label or table.caption, first.label, labels, columns)
+        widest = max(cell_len(text) for text in (first.label, *map(safe, labels)))
+        left = min(widest, _WIDEST_LABEL, max(room // 2, 1))
+        free = max(room - left - 6, 1)
+        _print(Text(safe(group.label or table.caption), style="italic", overflow="fold"), room)
+        while columns:
+            part, used = _table(), 0
+            chosen: list[list[str]] = []
+            part.add_column(first.label, width=left, overflow="fold")
+            while columns and (not chosen or used + _width(columns[0]) + 3 <= free):
+                heading, cells = columns.pop(0)
+                width = min(_width((heading, cells)), free)
+                used += width + 3
+                chosen.append(cells)
+                part.add_column(Text(_lines(heading)), justify="right", width=width, overflow="fold")
+            _fill(part, labels, chosen)
+            _print(part, room)
     for note in table.notes:
         say_wrapped(as_options(note))
 
 
 def say_frame(frame: pl.DataFrame) -> None:
     """Print a data frame as tab-separated columns; a missing value is empty."""
-    say_tsv(*frame.columns)
-    for row in frame.iter_rows():
-        say_tsv(*("" if value is None else str(value) for value in row))
+    for row in (frame.columns, *frame.iter_rows()):
+        typer.echo("\t".join("" if value is None else safe(str(value)) for value in row))
 
 
 def _table() -> Any:

@@ -12,7 +12,7 @@ import typer
 
 from askew.core.groups import Groups
 from askew.ui.cli import options as o
-from askew.ui.cli.render import Waiting, note, print_tables, safe, say, say_json, say_wrapped
+from askew.ui.cli.render import Waiting, note, print_table, safe, say, say_json, say_wrapped
 from askew.ui.cli.settings_help import WithDefaults
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def fit(
     device: str | None = None, groups: str | None = None, lexicon: str | None = None, **options: object,
 ) -> Trained:  # fmt: skip
     """Train a model with the given options and the settings of --set. Print its notes and the tables of its card."""
+    from askew.report.table import Column, table
     from askew.train.card import shown
     from askew.train.facade import Trainer
 
@@ -60,10 +61,9 @@ def fit(
         say_json({"out": str(done.folder), "new": done.new, **done.measured, **use})
         raise typer.Exit
     # The other tables of a card compare with publications or show weights.
-    for table in done.tables[: _TABLES_SHOWN.get(kind, 1)]:
-        cells = {name: [shown(row[place]) for row in table.rows] for place, name in enumerate(table.columns)}
-        first, *names = cells
-        print_tables(table.title, first, cells[first], [(name.replace(" (", "\n("), cells[name]) for name in names])
+    for one in done.tables[: _TABLES_SHOWN.get(kind, 1)]:
+        rows = [[shown(cell) for cell in row] for row in one.rows]
+        print_table(table("card", one.title, [Column(name) for name in one.columns], rows))
     return done
 
 
