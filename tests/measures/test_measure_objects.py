@@ -94,6 +94,12 @@ def test_judgements_with_the_columns_of_pyterrier_are_read():
     )
 
 
+def test_queries_with_the_columns_of_pyterrier_are_read():
+    frame = pl.DataFrame({"qid": ["q", "r"], "query": ["who", "what"]})
+    queries = askew.Collection.open({"a": "x"}, queries=frame).queries
+    assert queries.select(["query_id", "text"]).to_pydict() == {"query_id": ["q", "r"], "text": ["who", "what"]}
+
+
 def test_a_measure_that_is_undefined_is_left_out_on_request():
     qrels = {"q": {"b": 0}, "r": {"b": 0}}
     with pytest.raises(DataError, match="RR@10"):

@@ -121,7 +121,13 @@ def _read_file(path: Path, fields: tuple[str, ...], published: bool, meter: Mete
 
 def _read_tsv(path: Path, meter: Meter) -> Iterator[_Columns]:
     for first_line, block in line_blocks(path, meter=meter):
-        lines = _lines(path, first_line, block)
+        data = block.replace(b"\r\n", b"\n").removesuffix(b"\r") if b"\r" in block else block
+        try:
+            whole = pa.array([data.removesuffix(b"\n")], pa.large_binary()).cast(pa.large_string())
+        except pa.ArrowInvalid:
+            # Decoding doubles the time, so it is done only to raise the error that names the line.
+            whole = pa.array([decode_block(path, first_line, data).removesuffix("\n")], pa.large_string())
+        lines = pc.split_pattern(whole, "\n").flatten()
         tabs = pc.count_substring(lines, "\t")
         numbers = None
         if pc.any(pc.not_equal(tabs, 1)).as_py():
@@ -143,18 +149,6 @@ def _read_tsv(path: Path, meter: Meter) -> Iterator[_Columns]:
                 at = first_line + (empty if numbers is None else numbers[empty].as_py())
                 raise DataError(f"{place(path, at)}: the document has no id; expected document id, TAB, text")
             yield ids, parts[1::2]
-
-
-def _lines(path: Path, first_line: int, block: bytes) -> pa.Array:
-    """The lines of a block without their line ends."""
-    if b"\r" in block:
-        block = block.replace(b"\r\n", b"\n").removesuffix(b"\r")
-    try:
-        whole = pa.array([block.removesuffix(b"\n")], pa.large_binary()).cast(pa.large_string())
-    except pa.ArrowInvalid:
-        # Decoding doubles the time, so it is done only to raise the error that names the line.
-        whole = pa.array([decode_block(path, first_line, block).removesuffix("\n")], pa.large_string())
-    return pc.split_pattern(whole, "\n").flatten()
 
 
 def _read_published(path: Path, meter: Meter) -> Iterator[_Columns]:

@@ -19,7 +19,7 @@ from askew.core.errors import ConfigError, DataError
 from askew.data.documents import as_documents, documents_of, json_document
 from askew.data.files import WHITE, shown
 from askew.data.judgements import QrelsFile, judgements_of
-from askew.data.queries import queries_of
+from askew.data.queries import names_in, queries_of
 from askew.data.runs import Run, run_of
 
 # Used in messages in place of a file name.
@@ -44,17 +44,18 @@ def judgements_in_memory(qrels: object) -> QrelsFile:
 
 
 def queries_in_memory(queries: object) -> pa.Table:
-    """Make queries from ``{id: text}``, or from a data frame or Arrow table with query_id, text and maybe label."""
+    """Make queries from ``{id: text}``, or from a data frame or Arrow table with the columns of a file of queries."""
     what = f"queries {_HERE}"
     if isinstance(queries, Mapping):
         named, texts = list(queries), list(queries.values())
         labels: list[str | None] = [None] * len(named)
     else:
         table = _as_table(queries, what)
-        for name in ("query_id", "text"):
-            if name not in table.column_names:
+        columns = dict(zip(("query_id", "text"), names_in(table.column_names), strict=True))
+        for name, found in columns.items():
+            if found is None:
                 raise DataError(f"{what}: expected a column {name}, found {', '.join(table.column_names)}")
-        named, texts = table["query_id"].to_pylist(), table["text"].to_pylist()
+        named, texts = (table[found].to_pylist() for found in columns.values())
         labels = table["label"].to_pylist() if "label" in table.column_names else [None] * len(named)
     for query, text in zip(named, texts, strict=True):
         if not isinstance(text, str):

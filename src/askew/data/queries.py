@@ -60,8 +60,8 @@ def _distinct(found: Iterable[Row], path: Path) -> Iterator[Row]:
         yield row
 
 
-def _names_in(found: Container[str]) -> tuple[str | None, str | None]:
-    """The names of the id and of the text."""
+def names_in(found: Container[str]) -> tuple[str | None, str | None]:
+    """The names of the id and of the text; None for a missing one."""
     return next((n for n in _ID_NAMES if n in found), None), next((n for n in _TEXT_NAMES if n in found), None)
 
 
@@ -87,7 +87,7 @@ def _tsv(blocks: Blocks, path: Path) -> Iterator[Row]:
 def _json(blocks: Blocks, path: Path) -> Iterator[Row]:
     expected = "an object with the fields 'query_id' and 'text'"
     for number, row in json_rows(blocks, path, expected):
-        id_name, text_name = _names_in(row)
+        id_name, text_name = names_in(row)
         if id_name is None or text_name is None:
             message = f"{place(path, number)}: expected {expected}; found the keys {listing(row)}"
             raise DataError(message, code="missing-column", line=number)
@@ -100,7 +100,7 @@ def _json(blocks: Blocks, path: Path) -> Iterator[Row]:
 
 def _parquet(path: Path) -> Iterator[Row]:
     found = parquet_names(path, "queries")
-    id_name, text_name = _names_in(found)
+    id_name, text_name = names_in(found)
     if id_name is None or text_name is None:
         raise DataError(f"queries {path}: expected the columns query_id and text; found {listing(found)}")
     known = [name for names in _CONTEXT for name in names if name in found]
