@@ -16,7 +16,7 @@ from askew.core.lexicon import Lexicon
 from askew.core.plugins import names
 from askew.logs import association, effect
 from askew.logs.definition import LOG_DATA, SEVERAL, LogVocabulary, build_vocabulary, canonical
-from askew.logs.numbers import RARE, Privacy, speculates, speculation_groups
+from askew.logs.numbers import RARE, Privacy, speculates, speculation
 from askew.logs.pairs import TopicsOf, Walk
 from askew.logs.reading import LogCounts, Progress, place_of, read_log
 from askew.logs.report import SYNTHETIC, LogReport
@@ -112,7 +112,7 @@ def logs(
     asked = replace(asked, format=format or asked.format, groups=chosen)
     decisions = association.read_review(asked.review) if asked.review is not None and asked.review.exists() else []
     lexicon = association.grown(_words(chosen), decisions)
-    privacy = Privacy(asked.min_users, speculation_groups() <= set(lexicon.groups))
+    privacy = Privacy(asked.min_users, speculation()[1] <= set(lexicon.groups))
     sources = log_sources(log, asked.format, asked.columns)
     has_topic = "topic" in sources[0].open(None).columns
     others = None if chosen == Groups.of(LogSettings().groups) else chosen

@@ -206,20 +206,18 @@ class Association:
 
     def of(self, queries: pl.Series) -> pl.Series:
         """The association of each canonical query; null if none of its words has a vector."""
-        parts = [self._some(queries.slice(at, _AT_A_TIME)) for at in range(0, len(queries), _AT_A_TIME)]
+        parts = []
+        for at in range(0, len(queries), _AT_A_TIME):
+            some = queries.slice(at, _AT_A_TIME)
+            rows = pl.DataFrame({"row": np.arange(len(some)), "word": some}).with_columns(pl.col("word").str.split(" "))
+            known = rows.explode("word").join(self._places, on="word")
+            sums = np.zeros((len(some), self._vectors.shape[1]), np.float64)
+            np.add.at(sums, known["row"].to_numpy(), self._vectors[known["place"].to_numpy()])
+            lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
+            # The mean of the word vectors has the direction of their sum.
+            values = np.where(lengths > 0, sums @ self.direction / np.where(lengths > 0, lengths, 1.0), np.nan)
+            parts.append(pl.Series("association", values).fill_nan(None))
         return pl.concat(parts) if parts else pl.Series("association", [], pl.Float64)
-
-    def _some(self, queries: pl.Series) -> pl.Series:
-        rows = pl.DataFrame({"row": np.arange(len(queries)), "word": queries}).with_columns(
-            pl.col("word").str.split(" ")
-        )
-        known = rows.explode("word").join(self._places, on="word")
-        sums = np.zeros((len(queries), self._vectors.shape[1]), np.float64)
-        np.add.at(sums, known["row"].to_numpy(), self._vectors[known["place"].to_numpy()])
-        lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
-        # The mean of the word vectors has the direction of their sum.
-        values = np.where(lengths > 0, sums @ self.direction / np.where(lengths > 0, lengths, 1.0), np.nan)
-        return pl.Series("association", values).fill_nan(None)
 
 
 def _direction(vectors: Matrix, known: list[tuple[int, int]], method: str) -> Any:

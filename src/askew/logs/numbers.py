@@ -31,7 +31,7 @@ class Privacy:
     """A text is shown if at least ``least_users`` users typed it and it contains no name or phrase of the lists.
 
     ``guesses`` says whether texts with phrases that speculate about a person are withheld. Only some groups have such
-    phrases (``speculation_groups``).
+    phrases (``speculation``).
     """
 
     least_users: int
@@ -78,7 +78,7 @@ class Privacy:
 def speculates(texts: pl.Series) -> pl.Series:
     """Whether each text contains a phrase that speculates about a person's identity."""
     padded = pl.DataFrame({"text": texts}).select(pl.format(" {} ", pl.col("text").fill_null("")).alias("text"))
-    return padded["text"].str.contains_any([f" {phrase} " for phrase in speculation()])
+    return padded["text"].str.contains_any([f" {phrase} " for phrase in speculation()[0]])
 
 
 @lru_cache(maxsize=1)
@@ -89,20 +89,10 @@ def first_names() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1)
-def _speculation() -> tuple[tuple[str, ...], frozenset[str]]:
+def speculation() -> tuple[tuple[str, ...], frozenset[str]]:
     """Phrases that speculate about a person's identity, and the groups that they are about."""
     data = tomllib.loads((LOG_DATA / "speculation-en.toml").read_text(encoding="utf-8"))
     return tuple(sorted({canonical(phrase) for phrase in data["phrases"]})), frozenset(data["groups"])
-
-
-def speculation() -> tuple[str, ...]:
-    """Phrases that speculate about a person's identity."""
-    return _speculation()[0]
-
-
-def speculation_groups() -> frozenset[str]:
-    """The groups that the phrases of ``speculation`` are about."""
-    return _speculation()[1]
 
 
 Z = 1.959963984540054

@@ -121,21 +121,20 @@ def topic_table(events: pl.DataFrame, log: Mapping[str, int], groups: Sequence[s
         row |= {"n": here.height, **_rate(events, topic, log[topic], searches).cells("rate", own=True)}
         if "entry" in events.columns:
             known = here.filter(pl.col("entry") != "")
-            row |= _share(known, "entry", "recommended").cells("recommended", own=True)
+            row |= share((known["entry"] == "recommended").to_numpy(), known["user"].to_numpy()).cells(
+                "recommended", own=True
+            )
         one = here.filter(pl.col("group") != SEVERAL)
         for group in groups:
-            row |= _share(one, "group", group).cells(f"share_{group}", own=True)
+            found = share((one["group"] == group).to_numpy(), one["user"].to_numpy())
+            row |= found.cells(f"share_{group}", own=True)
         rows.append(row)
     return frame_of(rows).sort("rate", descending=True, nulls_last=True, maintain_order=True)
 
 
-def _share(events: pl.DataFrame, column: str, value: str) -> Estimate:
-    return share((events[column] == value).to_numpy(), events["user"].to_numpy())
-
-
 def _rate(events: pl.DataFrame, topic: str, searches: int, total: int) -> Estimate:
     """Share of the reformulations divided by share of the log. The interval covers the uncertainty of both shares."""
-    found = _share(events, "topic", topic)
+    found = share((events["topic"] == topic).to_numpy(), events["user"].to_numpy())
     if not searches or not found.n or found.value == 0:
         high = found.high / (searches / total) if searches and found.n else float("nan")
         return Estimate(0.0 if found.n else float("nan"), 0.0 if found.n else float("nan"), high, found.n)

@@ -28,14 +28,7 @@ from askew.measures.catalogue import Catalogue, MeasureRequest, find_family
 from askew.measures.common import documents_read, known_to, way_of_reading
 from askew.measures.counts import DocumentSource, Progress
 from askew.measures.lists import RunLike, named_runs
-from askew.measures.measure import (
-    as_runs,
-    choose_measures,
-    count_inputs,
-    parts_of,
-    read_runs,
-    score_runs,
-)
+from askew.measures.measure import as_runs, choose_measures, count_inputs, parts_of, read_runs, score_runs
 from askew.measures.mentions import can_mark
 from askew.measures.requested import MeasuresLike, fields_of, key_of, measure_texts, reads_as_published
 from askew.measures.statistics.significance import Signs, pair_signs, tau_b

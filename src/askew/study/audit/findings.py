@@ -27,14 +27,7 @@ from askew.measures.resolver import class_probabilities, open_resolver
 from askew.rewrite.equivalence import EquivalenceFilter, chosen_model
 from askew.rewrite.reformulate import Suggestion, best_of, default_methods, make_filter, make_reformulator, reformulate
 from askew.search.rerank import reorder
-from askew.study.audit.engine import (
-    AuditedEngine,
-    AuditedRun,
-    AuditMeasures,
-    Progress,
-    of_query,
-    toward,
-)
+from askew.study.audit.engine import AuditedEngine, AuditedRun, AuditMeasures, Progress, of_query, toward
 from askew.study.audit.report import Alternative, AuditSensitivity, MarkedResult, Reranking, Tried, WorstQuery
 from askew.study.audit.settings import AuditSettings
 from askew.study.sensitivity import axes_of, sensitivity
