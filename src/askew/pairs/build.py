@@ -17,7 +17,6 @@ from askew.core.errors import ConfigError, check_name
 from askew.core.groups import Groups, GroupsLike
 from askew.core.store.steps import StepProgress
 from askew.core.store.store import Store
-from askew.core.tables import html_table, text_table
 from askew.data.collection import Collection
 from askew.pairs.dataset.release import Published
 from askew.pairs.figures import PAIRS, Results
@@ -27,6 +26,7 @@ from askew.pairs.recipe import Recipe, groups_of, read_recipe, with_groups, with
 from askew.pairs.report import Reported, build_cautions, report_of
 from askew.pairs.resources import frames_of
 from askew.pairs.stages import Classify, judged_note
+from askew.report.table import Table, columns, html_table, table, text_table
 
 ENGINES = ("local", "ray")
 
@@ -96,9 +96,10 @@ class Pairs(Results):
         """
         return Release(self, license).publish(Path(out))
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> Table:
         if self.summary is None:
-            return ["step", "in", "out"], [[row["step"], f"{row['in']:,}", f"{row['out']:,}"] for row in self.steps]
+            steps = [[row["step"], row["in"], row["out"]] for row in self.steps]
+            return table("steps", "Rows of each step", columns("step", "in", "out"), steps)
         rows = [
             [row["subset"], f"{row['pairs']:,}", row["measure"], row["figures"],
              *("-" if row[name] is None else f"{row[name]:.4f}" for name in ("old_mean", "new_mean")),
@@ -106,13 +107,14 @@ class Pairs(Results):
             for row in self.summary.to_dicts()
         ]  # fmt: skip
         names = ("subset", "pairs", "measure", "figures", "original mean", "reformulated mean", "change")
-        return [*names, "in-sample change"], rows
+        caption = "Means of the original queries and of the reformulations"
+        return table("summary", caption, columns(*names, "in-sample change"), rows)
 
     def __repr__(self) -> str:
-        return text_table(*self._cells())
+        return text_table(self._table())
 
     def _repr_html_(self) -> str:
-        return html_table(*self._cells())
+        return html_table(self._table())
 
 
 def plan(
