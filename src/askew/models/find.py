@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -148,21 +149,18 @@ def identify(name: str, revision: str | None = None) -> str:
     """An identifier of a model: the name and a hash of the files of a folder, or the id and commit of a hub model."""
     place = Path(locate(name))
     if not place.is_dir():
-        return f"{locate(name)}@{revision or _commit(locate(name))}"
+        # The commit of a hub model in the local cache; ``main`` if it is not known.
+        commit = revision or "main"
+        if not revision:
+            with suppress(ImportError, ValueError):
+                from huggingface_hub import try_to_load_from_cache
+
+                found = try_to_load_from_cache(locate(name), "config.json")
+                commit = Path(found).parent.name[:12] if isinstance(found, str) else commit
+        return f"{locate(name)}@{commit}"
     sha = hashlib.sha256()
     for file in sorted(p for p in place.rglob("*") if p.is_file() and p.suffix in _WEIGHTS and p.name not in _NOTES):
         sha.update(str(file.relative_to(place)).encode() + b"\0")
         with file.open("rb") as opened:
             sha.update(hashlib.file_digest(opened, "sha256").digest())
     return f"{name if name in _CARRIED else place.name}@{sha.hexdigest()[:12]}"
-
-
-def _commit(hub_id: str) -> str:
-    """The commit of a hub model in the local cache; ``main`` if it is not known."""
-    try:
-        from huggingface_hub import try_to_load_from_cache
-
-        found = try_to_load_from_cache(hub_id, "config.json")
-    except (ImportError, ValueError):
-        return "main"
-    return Path(found).parent.name[:12] if isinstance(found, str) else "main"

@@ -146,8 +146,16 @@ class DocCluster(Feedback):
             near = cosines(passages) > self.similarity
             neighbors = [set(np.flatnonzero(others).tolist()) - {i} for i, others in enumerate(near)]
             clusters = [cluster for cluster in first_split(neighbors) if len(cluster) > 1]
-            tops = [_top_words([passages[i] for i in cluster]) for cluster in clusters]
-            yield [word for top in tops for word in best_first(top)[: self.words]]
+            chosen = []
+            for cluster in clusters:
+                # The top term of each passage with its tf-idf, or the highest one if it tops several passages.
+                top: Weights = {}
+                for passage in (passages[i] for i in cluster):
+                    for term in best_first(passage)[:1]:
+                        if passage[term] > 0:
+                            top[term] = max(passage[term], top.get(term, 0.0))
+                chosen += best_first(top)[: self.words]
+            yield chosen
 
 
 @dataclass
@@ -203,13 +211,3 @@ def co_occurrence(passages: list[Weights], least: int) -> tuple[list[str], Float
     for (one, other), count in kept.items():
         together[places[one], places[other]] = together[places[other], places[one]] = count
     return terms, together
-
-
-def _top_words(passages: list[Weights]) -> Weights:
-    """Return the top term of each passage with its tf-idf, or the highest one if it tops several passages."""
-    top: Weights = {}
-    for passage in passages:
-        for term in best_first(passage)[:1]:
-            if passage[term] > 0:
-                top[term] = max(passage[term], top.get(term, 0.0))
-    return top

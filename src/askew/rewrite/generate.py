@@ -36,10 +36,10 @@ class Drawing:
     writes the same text would never end.
     """
 
-    count: int = 10
-    per_call: int = 5
-    attempts: int = 100
-    seed: int = 7
+    count: int
+    per_call: int
+    attempts: int
+    seed: int
     randomize: bool = False
 
 

@@ -100,7 +100,13 @@ def use_synonyms(asked: QueryBatch, lookup: Lookup, mode: str, longest: int = 1)
     """Make candidates from the synonyms of each query's words, or of its phrases of up to ``longest`` words."""
     found, remembered = Candidates(), cache(lookup)
     for row, text in enumerate(asked.texts):
-        units = _units(word(text), remembered, longest)
+        # The query as phrases that have synonyms (the longest possible) and single words.
+        words, units, at = word(text), list[str](), 0
+        while at < len(words):
+            longer = (n for n in range(longest, 1, -1) if n <= len(words) - at)
+            size = next((n for n in longer if remembered(" ".join(words[at : at + n]))), 1)
+            units.append(" ".join(words[at : at + size]))
+            at += size
         synonyms = [remembered(unit) for unit in units]
         made = _candidates(mode, text, units, synonyms) if any(synonyms) else []
         for one in made:
@@ -108,18 +114,6 @@ def use_synonyms(asked: QueryBatch, lookup: Lookup, mode: str, longest: int = 1)
         if not made:
             found.reject("nothing found")
     return found
-
-
-def _units(words: Sequence[str], lookup: Lookup, longest: int) -> list[str]:
-    """Split a query into phrases that have synonyms (the longest possible) and single words."""
-    units, at = [], 0
-    while at < len(words):
-        size = next(
-            (n for n in range(longest, 1, -1) if n <= len(words) - at and lookup(" ".join(words[at : at + n]))), 1
-        )
-        units.append(" ".join(words[at : at + size]))
-        at += size
-    return units
 
 
 def _candidates(mode: str, text: str, units: Sequence[str], synonyms: Sequence[Sequence[str]]) -> list[str]:

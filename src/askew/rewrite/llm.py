@@ -140,8 +140,7 @@ class Asker:
                 if stop.is_set() or not all(future.done() for future in asked.values()):
                     stop.set()
                     pool.shutdown(wait=True, cancel_futures=True)
-        errors = [future.exception() for future in asked.values() if not future.cancelled()]
-        for error in errors:
+        for error in (future.exception() for future in asked.values() if not future.cancelled()):
             if error is not None and not isinstance(error, RequestsStopped):
                 raise error
         return [asked[request.key].result() for request in requests]
