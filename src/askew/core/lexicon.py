@@ -6,7 +6,7 @@ import csv
 import io
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -198,7 +198,7 @@ def _csv_rows(path: Path) -> list[tuple[int, list[str]]]:
     return rows
 
 
-def _from_dic(path: Path, only: Iterable[str] = ("female", "male")) -> Lexicon:
+def _from_dic(path: Path) -> Lexicon:
     """Read a LIWC dictionary: categories between two lines of ``%``, then terms with category numbers.
 
     If the file has the categories female and male, only these become groups. Otherwise every category with terms
@@ -230,8 +230,7 @@ def _from_dic(path: Path, only: Iterable[str] = ("female", "male")) -> Lexicon:
                 if category not in names:
                     raise DataError(f"{place(path, number)}: term {term!r} has the undeclared category {category!r}")
                 groups[names[category]].append(term)
-    wanted = [group for group in only if groups.get(group)]
-    if len(wanted) == 2:
-        groups = {group: groups[group] for group in wanted}
+    if groups.get("female") and groups.get("male"):
+        groups = {group: groups[group] for group in ("female", "male")}
     filled = {group: tuple(terms) for group, terms in groups.items() if terms}
     return Lexicon(path.stem, filled, source="LIWC dictionary file", where=str(path))

@@ -29,7 +29,8 @@ Scores = TypeVar("Scores", float, "npt.NDArray[np.float64]")
 LARGEST = 2**31 - 1
 _LONGEST = 20
 
-_NAME = re.compile(r"[A-Za-z_α][A-Za-z0-9_]*")
+_NAMED = re.compile(r"([A-Za-z_α][A-Za-z0-9_]*)\s*=")
+_DIGITS = re.compile(r"\d+")
 # A measure of the user may be named by its file: mine.py:Mine@10.
 _MEASURE_NAME = re.compile(r"(?:[^\s'\"(),@]+\.py:)?[A-Za-z_α][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
@@ -229,32 +230,29 @@ class _Parser:
         name = self.take(_MEASURE_NAME, "a measure name")
         positional: list[Value] = []
         params: dict[str, Value] = {}
-        if self.peek("(") and not self.peek(")"):
-            self.arguments(positional, params)
-        cutoff = self.cutoff() if self.peek("@") else None
+        inside = self.peek("(") and not self.peek(")")
+        while inside:
+            self.peek("\0")  # skips blanks
+            named = _NAMED.match(self.text, self.at)
+            if named is None:
+                positional.append(self.value())
+            elif named[1] in params:
+                raise ConfigError(f"measure {self.text!r}: the parameter {named[1]!r} is given twice")
+            else:
+                self.at = named.end()
+                params[named[1]] = self.value()
+            inside = not self.peek(")")
+            if inside and not self.peek(","):
+                raise self.fail("expected ',' or ')'")
+        cutoff = None
+        if self.peek("@"):
+            digits = self.take(_DIGITS, "a whole number after '@'")
+            if len(digits) > _LONGEST or not 1 <= int(digits) <= LARGEST:
+                raise ConfigError(f"measure {self.text!r}: the cutoff must be from 1 to {LARGEST}, found {digits[:40]}")
+            cutoff = int(digits)
         if self.at != len(self.text):
             raise self.fail("expected the end of the measure")
         return Measure(name, tuple(sorted(params.items())), cutoff, tuple(positional))
-
-    def arguments(self, positional: list[Value], params: dict[str, Value]) -> None:
-        while True:
-            self.peek("\0")  # skips blanks
-            start = self.at
-            named = _NAME.match(self.text, self.at)
-            if named is not None:
-                self.at = named.end()
-            if named is not None and self.peek("="):
-                key = named.group()
-                if key in params:
-                    raise ConfigError(f"measure {self.text!r}: the parameter {key!r} is given twice")
-                params[key] = self.value()
-            else:
-                self.at = start
-                positional.append(self.value())
-            if self.peek(")"):
-                return
-            if not self.peek(","):
-                raise self.fail("expected ',' or ')'")
 
     def value(self) -> Value:
         self.peek("\0")
@@ -276,9 +274,3 @@ class _Parser:
             return int(text) if whole else float(text)
         word = self.take(_BARE, "a value")
         return {"True": True, "False": False}.get(word, word)
-
-    def cutoff(self) -> int:
-        text = self.take(re.compile(r"\d+"), "a whole number after '@'")
-        if len(text) > _LONGEST or not 1 <= int(text) <= LARGEST:
-            raise ConfigError(f"measure {self.text!r}: the cutoff must be from 1 to {LARGEST}, found {text[:40]}")
-        return int(text)

@@ -279,11 +279,11 @@ def query_folds(query: npt.NDArray[np.str_], folds: int, seed: int) -> Ints:
 
 
 def choose_alphas(
-    rows: HeadInputs, settings: HeadSettings, grid: Floats | None = None, most_loss: float = 0.02, folds: int = FOLDS
+    rows: HeadInputs, settings: HeadSettings, grid: Floats | None = None, most_loss: float = 0.02
 ) -> tuple[float, ...]:
     """The alphas for a training category, by cross-validation inside it."""
     alphas = alpha_grid() if grid is None else grid
-    return tuple(alphas[_least_lean(held_out_logits(rows, alphas, settings, folds), rows, alphas, most_loss)].tolist())
+    return tuple(alphas[_least_lean(held_out_logits(rows, alphas, settings), rows, alphas, most_loss)].tolist())
 
 
 def _least_lean(held_out: Floats, rows: HeadInputs, alphas: Floats, most_loss: float) -> int:

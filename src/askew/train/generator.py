@@ -349,18 +349,6 @@ def by_question(values: Floats, asked: Sequence[str]) -> Floats:
     return np.asarray(np.bincount(group, values) / np.bincount(group), np.float64)
 
 
-def use_with(made: TextModel, settings: GeneratorSettings, domain: str, out: str = "FOLDER") -> str:
-    """The options of ``askew reformulate`` that write queries with the model and its settings."""
-    if settings.direction != "passage-query":
-        return ""
-    prefix = settings.prefix.replace(DOMAIN, domain)
-    options = {"model": out, "prefix": prefix, "context": "true" if settings.context else ""}
-    if made.kind == "causal":
-        options = {"model": made.settings.model, "adapter": out}
-    given = [part for name, value in options.items() if value for part in ("--set", f"docquery.{name}={value}")]
-    return shlex.join(["--method", "docquery", *given])
-
-
 def _card(
     job: GeneratorSettings, identity: Mapping[str, Any], made: TextModel, command: str, measured: Mapping[str, Any],
     collection: Collection, domain: str,
@@ -370,7 +358,13 @@ def _card(
         for name, one in measured["test"].items()
     )
     title = SEEN if job.split == "none" else HELD_OUT
-    use = use_with(made, job, domain)
+    # The options of ``askew reformulate`` that write queries with the model and its settings.
+    options = {"model": made.settings.model, "adapter": "FOLDER"}
+    if made.kind != "causal":
+        prefix = job.prefix.replace(DOMAIN, domain)
+        options = {"model": "FOLDER", "prefix": prefix, "context": "true" if job.context else ""}
+    parts = [part for name, value in options.items() if value for part in ("--set", f"docquery.{name}={value}")]
+    use = shlex.join(["--method", "docquery", *parts]) if job.direction == "passage-query" else ""
     return Card(
         title=f"A generator of {'queries' if job.direction == 'passage-query' else 'passages'} ({made.kind})",
         about="The model was trained on pairs of a query and a passage that answers the query, as in the toolkit "

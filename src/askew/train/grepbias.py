@@ -368,13 +368,13 @@ class Difference:
     distance: ScoreInterval
 
 
-def difference(old: MethodLogits, new: MethodLogits, groups: RowIndex, seed: int = 0) -> Difference:
+def difference(old: MethodLogits, new: MethodLogits, groups: RowIndex) -> Difference:
     """Zero-shot accuracy, |M - F|, M - F and the distance of logits: new minus old, paired by query."""
     values, most = query_values(zero_shot_rows(new.logits, groups) - zero_shot_rows(old.logits, groups), groups)
     found = mean_with_interval(values, (-most, most))
     low, high = (-1.0 if found.low is None else found.low), (1.0 if found.high is None else found.high)
     before, after = distance_of(old.logits, groups), distance_of(new.logits, groups)
-    distance = bca_interval(lambda weights: after(weights) - before(weights), len(groups.query_category), seed)
+    distance = bca_interval(lambda weights: after(weights) - before(weights), len(groups.query_category), 0)
     ours, theirs = query_leans(new.logits, groups), query_leans(old.logits, groups)
     return Difference(
         ScoreInterval(found.mean, max(low, -1.0), min(high, 1.0)),

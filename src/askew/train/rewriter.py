@@ -286,7 +286,7 @@ def first_of_each(pairs: Rewrites, most: int = 0) -> Rewrites:
     return pairs.take(rows[:most] if most else rows)
 
 
-def score_rewrites(test: Rewrites, written: Sequence[str], seed: int = 0) -> dict[str, dict[str, float | None]]:
+def score_rewrites(test: Rewrites, written: Sequence[str]) -> dict[str, dict[str, float | None]]:
     """The mean over queries of every measure, with its interval and n."""
     values = pair_scores(test.targets, written, test.originals)
     found: dict[str, dict[str, float | None]] = {
@@ -295,7 +295,7 @@ def score_rewrites(test: Rewrites, written: Sequence[str], seed: int = 0) -> dic
     counts = bleu_counts(test.targets, written)
     # Sort the counts, so that the bootstrap does not depend on the order of the lines.
     counts = counts[np.lexsort(counts.T)]
-    mean, low, high = bca_interval(lambda weights: bleu_mean(weights @ counts), len(counts), seed)
+    mean, low, high = bca_interval(lambda weights: bleu_mean(weights @ counts), len(counts), 0)
     found["bleu_mean"] = {"mean": mean, "low": low, "high": high, "n": len(counts)}
     return found
 

@@ -43,7 +43,7 @@ class ClassifierScores:
 
 
 def classifier_scores(
-    probabilities: Floats, labels: Ints, classes: Sequence[str], seed: int = 0, resamples: int = RESAMPLES
+    probabilities: Floats, labels: Ints, classes: Sequence[str], resamples: int = RESAMPLES
 ) -> ClassifierScores:
     """All scores of probabilities (texts by classes) against the true classes; text order has no effect."""
     if probabilities.shape != (len(labels), len(classes)) or not len(labels):
@@ -56,7 +56,7 @@ def classifier_scores(
     right = mean_with_interval((chosen == labels).astype(np.float64), (0.0, 1.0))
 
     def estimate(statistic: Callable[[Floats], Floats]) -> ScoreInterval:
-        return ScoreInterval(*bca_interval(statistic, len(labels), seed, resamples=resamples))
+        return ScoreInterval(*bca_interval(statistic, len(labels), 0, resamples=resamples))
 
     def f1(weights: Floats, c: int) -> Floats:
         """2 TP / (predicted + true) for each row of weights; 0 if both are zero."""

@@ -643,7 +643,12 @@ def train_selector(
     given = replace(given, lean_aware=able if given.lean_aware is None else given.lean_aware)
     parts = built.parts()
     labels = np.where(parts[built.query] == "train", labels_for(built, given.learns), NEITHER)
-    identity = _identity(built, labels, given)
+    data_of = [list(built.originals), built.table["text"].to_list(), built.query.tolist(), labels.tolist()]
+    identity: dict[str, Any] = {
+        "data": fingerprint(data_of), "weights": identify(given.model), "settings": given.of_encoder(),
+        **{name: value for name, value in asdict(given).items() if name not in _OF_ENCODER},
+        "encoder": identify(given.similar) if given.lean_aware and given.similar else "",
+    }  # fmt: skip
     before = claim(out, identity)
     if before is not None:
         return found_before(out, before)
@@ -661,13 +666,6 @@ def train_selector(
     write_whole(out / RULE, json.dumps({"settings": public(given.of_encoder()), LEAN_AWARE: rule}, indent=1) + "\n")
     measured = {"queries": counts, "examples": examples, "margin": given.margin, **figures}
     return finished(out, _card(measured, tables, given, identity, encoder.device, command))
-
-
-def _identity(built: Built, labels: npt.NDArray[Any], job: SelectorSettings) -> dict[str, Any]:
-    data = fingerprint([list(built.originals), built.table["text"].to_list(), built.query.tolist(), labels.tolist()])
-    similar = identify(job.similar) if job.lean_aware and job.similar else ""
-    own = {name: value for name, value in asdict(job).items() if name not in _OF_ENCODER}
-    return {"data": data, "weights": identify(job.model), "settings": job.of_encoder(), **own, "encoder": similar}
 
 
 @dataclass(frozen=True)
