@@ -235,7 +235,17 @@ class TextModel:
         if found.tokenizer.pad_token is None:
             found.tokenizer.pad_token = found.tokenizer.eos_token
         if kind == "causal":
-            model = _with_adapter(model, settings)
+            need("peft", f"the training of an adapter for the model {settings.model!r}", "train")
+            from peft import LoraConfig, get_peft_model
+
+            # The weights of the model are frozen, so it does not matter that they come from a quantized file.
+            shape = LoraConfig(
+                r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.lora_dropout,
+                target_modules="all-linear", task_type="CAUSAL_LM",
+            )  # fmt: skip
+            model = get_peft_model(model, shape)
+            # The name of the base, not its local path, so that the adapter does not depend on the machine.
+            model.peft_config["default"].base_model_name_or_path = settings.model
         return cls(kind, model.to(where), found.tokenizer, settings, where)
 
     def encode(self, prompt: str, target: str) -> dict[str, list[int]]:
@@ -296,21 +306,6 @@ class TextModel:
             self.model.save_pretrained(folder)
         if self.kind == "seq2seq":
             self.tokenizer.save_pretrained(folder)
-
-
-def _with_adapter(model: Any, settings: TextSettings) -> Any:
-    need("peft", f"the training of an adapter for the model {settings.model!r}", "train")
-    from peft import LoraConfig, get_peft_model
-
-    # The weights of the model are frozen, so it does not matter that they come from a quantized file.
-    shape = LoraConfig(
-        r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.lora_dropout, target_modules="all-linear",
-        task_type="CAUSAL_LM",
-    )  # fmt: skip
-    made = get_peft_model(model, shape)
-    # The name of the base, not its local path, so that the adapter does not depend on the machine.
-    made.peft_config["default"].base_model_name_or_path = settings.model
-    return made
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import contextlib
 import datetime
 import platform
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -225,7 +225,6 @@ class StepOutcome:
     ran: bool
     parts_written: int = 0
     parts_found: int = 0
-    notes: list[str] = field(default_factory=list)
     restarts: int = 0
 
 
