@@ -192,10 +192,10 @@ def test_what_only_waits_is_given_up_when_the_service_closes():
 
 
 def test_a_dataset_is_opened_once_whether_it_is_named_or_not(service, monkeypatch):
-    client = service()
     opened = []
     whole = site.open_pairs
     monkeypatch.setattr(site, "open_pairs", lambda *given: opened.append(1) or whole(*given))
+    client = service()
     name = client.get("/api/pairs").json()["dataset"]
     client.get("/api/pairs", params={"dataset": name})
     client.get("/pairs")

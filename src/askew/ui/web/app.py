@@ -47,14 +47,6 @@ def create_app(settings: Settings | None = None, failed: Callable[[BaseException
     app.include_router(api.router)
     app.include_router(routes.router)
     app.include_router(store_routes.router)
-    _handle_errors(app)
-    app.add_middleware(cast(Any, Guard), settings=chosen, access=site.access, rate=site.rate, show=show_problem)
-    if chosen.token is not None:
-        _document_token(app)
-    return app
-
-
-def _handle_errors(app: FastAPI) -> None:
     kinds = {
         Problem: lambda error: error,
         AskewError: problem_of,
@@ -71,6 +63,19 @@ def _handle_errors(app: FastAPI) -> None:
             return show_problem(request.scope, problem(error))
 
         app.add_exception_handler(kind, handle)
+    app.add_middleware(cast(Any, Guard), settings=chosen, access=site.access, rate=site.rate, show=show_problem)
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        """Say in the OpenAPI document that a token is needed."""
+        found = plain()
+        found.setdefault("components", {})["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        found["security"] = [{"token": []}]
+        return found
+
+    if chosen.token is not None:
+        app.openapi = described  # type: ignore[method-assign]
+    return app
 
 
 def _words(error: RequestValidationError) -> str:
@@ -78,16 +83,3 @@ def _words(error: RequestValidationError) -> str:
     first = error.errors()[0]
     place = ".".join(str(part) for part in first.get("loc", ()) if part not in ("query", "body"))
     return f"{place or 'the request'}: {first.get('msg', 'not as expected')}"
-
-
-def _document_token(app: FastAPI) -> None:
-    """Say in the OpenAPI document that a token is needed."""
-    plain = app.openapi
-
-    def described() -> dict[str, Any]:
-        found = plain()
-        found.setdefault("components", {})["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{"token": []}]
-        return found
-
-    app.openapi = described  # type: ignore[method-assign]

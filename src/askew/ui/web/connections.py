@@ -15,10 +15,10 @@ import logging
 import resource
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -70,29 +70,6 @@ class OncePerMinute(logging.Filter):
         return True
 
 
-def quiet_logs() -> None:
-    """Limit the log records of the service and of all libraries, on every handler."""
-    for handler in logging.getLogger().handlers:
-        if not any(isinstance(one, OncePerMinute) for one in handler.filters):
-            handler.addFilter(OncePerMinute())
-
-
-class OpenConnection(Hashable, Protocol):
-    """A connection: its address, the time since when a request head is incomplete, and methods to end it."""
-
-    address: str
-    head_since: float | None
-
-    def unsent(self) -> int:
-        """The number of bytes of a response that the client has not received."""
-
-    def late(self) -> None:
-        """Close the connection because the request head did not arrive in time."""
-
-    def end(self) -> None:
-        """Close the connection now, even if data has not been sent."""
-
-
 class Connections:
     """All open connections. Used from one event loop, so counting needs no lock."""
 
@@ -107,35 +84,30 @@ class Connections:
         self._per_address = min(limits.per_address, self._most)
         self._proxies = [ipaddress.ip_network(proxy, strict=False) for proxy in proxies]
         # The unsent bytes of each connection, and since when their number is the same.
-        self._open: dict[OpenConnection, tuple[int, float]] = {}
+        self._open: dict[LimitedProtocol, tuple[int, float]] = {}
         self._count: Counter[str] = Counter()
         # Waiting connections, that which waits longest first.
-        self._waiting: dict[OpenConnection, None] = {}
+        self.waiting: dict[LimitedProtocol, None] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, new: OpenConnection) -> bool:
+    def add(self, new: LimitedProtocol) -> bool:
         """Add a connection, which waits for its first request; a waiting one may be closed to make room for it."""
         client = client_key(new.address)
-        if self._count[client] >= self._per_address and not self.is_proxy(new.address):
-            longest = next((other for other in self._waiting if client_key(other.address) == client), None)
-        elif len(self._open) >= self._most:
-            longest = next(iter(self._waiting), None)
-        else:
-            return self._put(new, client)
-        if longest is None:
-            _log.warning("connection refused: %d are open, or %d from one address", self._most, self._per_address)
-            return False
-        _log.warning("connection closed early: too many connections are open, or too many from one address")
-        self.remove(longest)
-        longest.end()
-        return self._put(new, client)
-
-    def _put(self, new: OpenConnection, client: str) -> bool:
+        crowded = self._count[client] >= self._per_address and not self.is_proxy(new.address)
+        if crowded or len(self._open) >= self._most:
+            waiting = (one for one in self.waiting if not crowded or client_key(one.address) == client)
+            longest = next(waiting, None)
+            if longest is None:
+                _log.warning("connection refused: %d are open, or %d from one address", self._most, self._per_address)
+                return False
+            _log.warning("connection closed early: too many connections are open, or too many from one address")
+            self.remove(longest)
+            longest.end()
         self._open[new] = (0, self.clock())
         self._count[client] += 1
-        self._waiting[new] = None
+        self.waiting[new] = None
         return True
 
     def is_proxy(self, address: str) -> bool:
@@ -145,20 +117,16 @@ class Connections:
         except ValueError:
             return False
 
-    def waits(self, connection: OpenConnection) -> None:
+    def waits(self, connection: LimitedProtocol) -> None:
         """Mark a connection as waiting for a request. If it waits already, it keeps its position."""
         if connection in self._open:
-            self._waiting.setdefault(connection)
+            self.waiting.setdefault(connection)
 
-    def works(self, connection: OpenConnection) -> None:
+    def works(self, connection: LimitedProtocol) -> None:
         """Mark a connection as working, because a request head has arrived."""
-        self._waiting.pop(connection, None)
+        self.waiting.pop(connection, None)
 
-    def is_waiting(self, connection: OpenConnection) -> bool:
-        """Whether a connection waits for a request."""
-        return connection in self._waiting
-
-    def remove(self, connection: OpenConnection) -> None:
+    def remove(self, connection: LimitedProtocol) -> None:
         """Remove a closed connection."""
         self.works(connection)
         if self._open.pop(connection, None) is not None:
@@ -214,7 +182,7 @@ class LimitedProtocol(H11Protocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self.head_since = None
             self._table.works(self)
-        elif not self._table.is_waiting(self):
+        elif self not in self._table.waiting:
             self.head_since, self._has_sent = None, False
             self._table.waits(self)
         elif self.head_since is None:

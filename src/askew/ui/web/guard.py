@@ -86,19 +86,16 @@ class Access:
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and self.is_token(given.strip()):
             return True
-        return self._is_cookie(cookie_parser(headers.get("cookie", "")).get(COOKIE, ""))
+        until, _, signed = cookie_parser(headers.get("cookie", "")).get(COOKIE, "").partition(".")
+        if not until.isascii() or not until.isdigit() or len(until) > 12:
+            return False
+        right = hmac.compare_digest(signed.encode("utf-8", "replace"), self._sign(until).encode())
+        return right and int(until) > self._clock()
 
     def cookie(self) -> str:
         """Make a new cookie."""
         until = str(int(self._clock()) + SECONDS)
         return f"{until}.{self._sign(until)}"
-
-    def _is_cookie(self, given: str) -> bool:
-        until, _, signed = given.partition(".")
-        if not until.isascii() or not until.isdigit() or len(until) > 12:
-            return False
-        right = hmac.compare_digest(signed.encode("utf-8", "replace"), self._sign(until).encode())
-        return right and int(until) > self._clock()
 
     def _sign(self, until: str) -> str:
         assert self._token is not None
@@ -136,7 +133,23 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        reply = _Reply(scope, send)
+        begun, start = False, time.perf_counter()
+
+        async def reply(message: Message) -> None:
+            """Add headers to a response and log a line, which never contains text of a query, a header or a body."""
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("cache-control", "no-store")
+                took = 1000 * (time.perf_counter() - start)
+                # The path itself may contain anything, so the pattern of the route is logged.
+                route = getattr(scope.get("route"), "path", "-")
+                _log.info("%s %s %d %.0f ms", scope["method"], route, message["status"], took)
+            await send(message)
+
         refusal = self._refusal(scope)
         if refusal is not None:
             await refusal(scope, receive, reply)
@@ -146,18 +159,15 @@ class Guard:
         if places.locked():
             await self._show(scope, too_many(1))(scope, receive, reply)
             return
-        async with places:
-            await self._answer(scope, receive, reply)
-
-    async def _answer(self, scope: Scope, receive: Receive, reply: _Reply) -> None:
         limits, most = self._settings.limits, self._most_bytes(scope)
-        try:
-            await self.app(scope, limited(receive, most, limits.body_seconds, limits.whole_seconds), reply)
-        except Exception as error:
-            problem = self._failure(error)
-            # A response that has begun stays incomplete, and the server closes the connection.
-            if not reply.begun:
-                await self._show(scope, problem)(scope, receive, reply)
+        async with places:
+            try:
+                await self.app(scope, limited(receive, most, limits.body_seconds, limits.whole_seconds), reply)
+            except Exception as error:
+                problem = self._failure(error)
+                # A response that has begun stays incomplete, and the server closes the connection.
+                if not begun:
+                    await self._show(scope, problem)(scope, receive, reply)
 
     def _failure(self, error: Exception) -> Problem:
         """Log the kind and place of an error. Its message may contain a query, so it is not logged."""
@@ -214,27 +224,6 @@ class Guard:
             raise Problem(403)
 
 
-class _Reply:
-    """Adds headers to a response and logs a line, which never contains text of a query, a header or a body."""
-
-    def __init__(self, scope: Scope, send: Send) -> None:
-        self._scope, self._send, self._start = scope, send, time.perf_counter()
-        self.begun = False
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.begun = True
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
-            headers.setdefault("cache-control", "no-store")
-            took = 1000 * (time.perf_counter() - self._start)
-            # The path itself may contain anything, so the pattern of the route is logged.
-            route = getattr(self._scope.get("route"), "path", "-")
-            _log.info("%s %s %d %.0f ms", self._scope["method"], route, message["status"], took)
-        await self._send(message)
-
-
 def host_of(address: str) -> str:
     """Return the host in an address, or an empty text."""
     try:
@@ -268,18 +257,14 @@ def limited(receive: Receive, most: int, pause: float, whole: float) -> Receive:
     async def counted() -> Message:
         nonlocal seen, done
         # After the body only the end of the connection is received, which has no time limit.
-        message = await receive() if done else await _soon(receive, min(pause, until - time.monotonic()))
+        try:
+            async with asyncio.timeout(None if done else min(pause, until - time.monotonic())):
+                message = await receive()
+        except TimeoutError:
+            raise HTTPException(408) from None
         seen, done = seen + len(message.get("body", b"")), not message.get("more_body", False)
         if seen > most:
             raise HTTPException(413, too_large(most).message)
         return message
 
     return counted
-
-
-async def _soon(receive: Receive, seconds: float) -> Message:
-    try:
-        async with asyncio.timeout(seconds):
-            return await receive()
-    except TimeoutError:
-        raise HTTPException(408) from None

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from askew.core.errors import ConfigError
 from askew.ui.explorer.opening import check_sources
 from askew.ui.web.app import create_app
-from askew.ui.web.connections import Connections, LimitedProtocol, connections_possible, quiet_logs
+from askew.ui.web.connections import Connections, LimitedProtocol, OncePerMinute, connections_possible
 from askew.ui.web.settings import Settings
 
 # The connections that asyncio accepts at once. Until the table has counted them and closed others, it accepts more:
@@ -60,7 +60,9 @@ class LimitedServer(uvicorn.Server):
 def serve(settings: Settings, ready: Callable[[str], None], verbose: bool = False) -> None:
     """Serve until stopped. ``ready`` is called with the address as soon as it accepts connections."""
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(message)s")
-    quiet_logs()
+    for handler in logging.getLogger().handlers:
+        if not any(isinstance(one, OncePerMinute) for one in handler.filters):
+            handler.addFilter(OncePerMinute())
     check_sources(settings.sources)
     listening = listen(settings)
     possible = connections_possible(settings.limits.connections)

@@ -7,12 +7,12 @@ import hashlib
 import logging
 import re
 import tempfile
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from askew.core.errors import DataError
 from askew.core.store.store import Store
@@ -112,22 +112,6 @@ class ToReformulate:
     query: str
     show: Callable[[Alternatives], bytes]
 
-    def alone(self) -> Alternatives | Exception:
-        """Reformulate the query without others."""
-        try:
-            return self.explorer.reformulate(self.query)
-        except Exception as error:
-            return error
-
-    def shown(self, found: Alternatives | Exception) -> bytes | Exception:
-        """Return the answer, or the error."""
-        if isinstance(found, Exception):
-            return found
-        try:
-            return self.show(found)
-        except Exception as error:
-            return error
-
 
 def answer_all(asked: Sequence[ToReformulate]) -> list[bytes | Exception]:
     """Reformulate queries together. An internal error on one query does not affect the others."""
@@ -138,8 +122,17 @@ def answer_all(asked: Sequence[ToReformulate]) -> list[bytes | Exception]:
         # The message may contain a query, so only the kind and the place are logged.
         _log.warning("reformulating %d queries together failed: %s at %s; each query is reformulated alone",
                      len(asked), type(error).__name__, place_of(error))  # fmt: skip
-        found = [one.alone() for one in asked]
-    return [one.shown(each) for one, each in zip(asked, found, strict=True)]
+        found = [_made(one.explorer.reformulate, one.query) for one in asked]
+    return [
+        each if isinstance(each, Exception) else _made(one.show, each) for one, each in zip(asked, found, strict=True)
+    ]
+
+
+def _made(make: Callable[[Any], T], of: Any) -> T | Exception:
+    try:
+        return make(of)
+    except Exception as error:
+        return error
 
 
 class Site:
@@ -156,8 +149,8 @@ class Site:
         self.rate = Rate(limits.rate, limits.burst)
         self.uploads = Uploads(limits.uploads, 2 * limits.upload_bytes)
         self._opening: asyncio.Future[Opening] | None = None
-        self._tables: OrderedDict[str, ShownPairs] = OrderedDict()
-        self._lock = threading.Lock()
+        # The last datasets stay open.
+        self._table = lru_cache(_MOST_TABLES)(open_pairs)
         self._closed = False
 
     def start(self, failed: Callable[[BaseException], None] | None = None) -> None:
@@ -207,19 +200,9 @@ class Site:
         return opened.store
 
     def pairs(self, opened: Opening, name: str) -> ShownPairs:
-        """Open a dataset. The last datasets stay open."""
+        """Open a dataset."""
         store = self.store_of(opened)
-        chosen = name_of(find_pairs(store, name))
-        with self._lock:
-            known = self._tables.get(chosen)
-        if known is not None:
-            return known
-        table = open_pairs(store, chosen)
-        with self._lock:
-            self._tables[table.name] = table
-            while len(self._tables) > _MOST_TABLES:
-                self._tables.popitem(last=False)
-        return table
+        return self._table(store, name_of(find_pairs(store, name)))
 
     def close(self) -> None:
         """Finish running jobs and stop the workers."""
