@@ -26,6 +26,8 @@ from askew.ui.web.app import create_app
 from askew.ui.web.server import listen, make_server
 from askew.ui.web.settings import ServerLimits, Settings
 
+# A query of the demo that has judgements, and the measure that decides about the lean of its results.
+JUDGED, DECIDING = "how to become a nurse", "ARaB(tf,who=generic)@10"
 BASE = "http://127.0.0.1:8642"
 FREE = ServerLimits(rate=1e6, burst=1_000_000)
 LIGHT = str(Path(__file__).with_name("light.toml"))
@@ -147,8 +149,8 @@ def browser():
 
 @pytest.fixture
 def open_page(browser, live):
-    """Opens pages; whatever the browser complains of is an error of the test."""
-    contexts, told = [], []
+    """Opens pages; what the browser complains of is an error of the test, unless it has a part that is ``expected``."""
+    contexts, told, expected = [], [], []
 
     def make(path="/", base=live, **how):
         context = browser.new_context(**how)
@@ -162,8 +164,8 @@ def open_page(browser, live):
         page.goto(base + path)
         return page
 
-    make.told = told
+    make.told, make.expected = told, expected
     yield make
     for context in contexts:
         context.close()
-    assert told == []
+    assert [text for text in told if not any(part in text for part in expected)] == []

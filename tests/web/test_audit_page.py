@@ -19,6 +19,7 @@ from askew.study.tables import parts_table
 from askew.ui.explorer.opening import Sources, check_sources, open_sources
 from askew.ui.web.pages.audit import audit_page
 from askew.ui.web.pages.shell import render
+from conftest import JUDGED
 
 TEXTS = {
     "d1": "A nurse helps his patients and he is kind.", "d2": "He is a nurse, and his brother is a nurse.",
@@ -67,8 +68,8 @@ def test_a_folder_of_audits_is_listed_and_each_opens(service, folder):
     assert 'href="/audit?name=plain"' in first and 'href="/audit?name=kept" aria-current="true"' in first
     Checker(first).check()
     plain = client.get("/audit", params={"name": "plain"}).text
-    assert "how to become a nurse" in first and "how to become a nurse" not in plain and "q1" in plain
-    assert "What to do next" in plain and plain.count('<details class="folded">') >= 4
+    assert JUDGED in first and JUDGED not in plain and "q1" in plain
+    assert "<h2>" in plain and plain.count('<details class="folded">') >= 4
     one = service(sources=Sources(audit=folder / "plain")).get("/audit").text
     assert "q1" in one and "?name=" not in one
 
@@ -155,7 +156,7 @@ def test_a_folder_without_an_audit_is_refused_before_anything_is_opened(tmp_path
 
 def test_without_an_audit_the_page_says_how_one_is_made(client):
     text = client.get("/audit").text
-    assert "askew audit" in text and "askew serve --audit AUDIT" in text
+    assert "askew audit" in text and "--audit" in text
 
 
 def test_links_to_runs_of_earlier_versions_still_lead_there(client):

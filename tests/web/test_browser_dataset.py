@@ -3,7 +3,8 @@
 import re
 from urllib.parse import parse_qs, urlsplit
 
-from conftest import expect
+from askew.core.measure import gain_column
+from conftest import DECIDING, expect
 
 
 def total(page):
@@ -57,7 +58,7 @@ def test_a_rectangle_in_the_chart_becomes_bounds_in_the_link(open_page, demo_pai
     page.wait_for_url(re.compile("lean_min="))
     given = {name: float(values[0]) for name, values in parse_qs(urlsplit(page.url).query).items() if "_m" in name}
     assert abs(given["lean_min"] - 0.05) < 0.01 and abs(given["effectiveness_max"] - 0.2) < 0.01
-    lean, effect = demo_pairs["gain_ARaB_tf_who_generic_10"], demo_pairs["gain_RR_10"]
+    lean, effect = demo_pairs[gain_column(DECIDING)], demo_pairs["gain_RR_10"]
     inside = lean.is_between(given["lean_min"], given["lean_max"])
     inside &= effect.is_between(given["effectiveness_min"], given["effectiveness_max"])
     assert total(page) == inside.sum() < everything
@@ -84,5 +85,5 @@ def test_without_scripts_the_same_bounds_are_typed(open_page, demo_pairs):
     expect(page.get_by_text("Drag a rectangle")).not_to_be_visible()
     page.get_by_label("Gain in lean, at least").fill("0.1")
     page.get_by_role("button", name="Show").click()
-    assert total(page) == (demo_pairs["gain_ARaB_tf_who_generic_10"] >= 0.1).sum()
+    assert total(page) == (demo_pairs[gain_column(DECIDING)] >= 0.1).sum()
     expect(page.locator("path.brushed")).to_have_count(1)

@@ -114,7 +114,7 @@ def test_heads_are_links_that_say_how_the_table_is_sorted(client):
     assert re.search(r'<th scope="col" class="gains" title="[^"]+" aria-sort="descending">', text)
     assert text.count("aria-sort=") == 1
     assert "sort=lean" in text and "sort=-same" in text and "sort=text" in text
-    assert 'title="p_same: the probability that the reformulation has the same meaning as the original query"' in text
+    assert 'title="p_same: ' in text
 
 
 def test_the_chart_holds_every_pair_that_fits_whatever_the_rectangle(table, demo_pairs):
@@ -147,4 +147,4 @@ def test_the_number_of_cells_is_bounded_whatever_the_number_of_pairs():
 
 def test_a_filter_that_nothing_fits_says_what_to_do(client):
     total, text = shown(client, lean_min=100)
-    assert total == 0 and "No pair matches these filters" in text and 'href="/pairs"' in text
+    assert total == 0 and 'role="status"' in text and 'href="/pairs"' in text

@@ -1,6 +1,7 @@
 """One query: its results, what the measures say, other ways to ask it."""
 
 import math
+import re
 from dataclasses import replace
 
 import polars as pl
@@ -18,7 +19,7 @@ from askew.ui.explorer.answers import WarrantRules
 from askew.ui.explorer.explorer import AGREEMENT, Explorer
 from askew.ui.explorer.opening import NO_INDEX, Sources, open_sources
 from askew.ui.explorer.searched import words_of
-from conftest import LIGHT
+from conftest import DECIDING, JUDGED, LIGHT
 
 
 def test_the_measures_of_a_page_are_those_of_askew_measure(explorer):
@@ -71,10 +72,8 @@ def test_results_carry_their_marks_and_the_sum_of_their_mentions(explorer):
         assert not one.cut and explorer.marker.count(one.marks) == one.mentions
     assert found.mentions == {g: sum(one.mentions[g] for one in found.results) for g in ("female", "male")}
     assert found.setting.groups == ("female", "male") and found.setting.signed
-    assert (
-        found.setting.sign
-        == "ARaB(tf,who=generic)@10: positive leans toward male, negative toward female; 0 is balanced."
-    )
+    assert [*re.findall(r"male|female", found.setting.sign)] == ["male", "female"]
+    assert found.setting.sign.startswith(DECIDING)
 
 
 def test_a_query_without_judgements_is_placed_by_agreement_and_says_so(explorer):
@@ -97,7 +96,7 @@ def test_no_candidate_of_the_front_is_beaten_by_another(explorer):
 
 
 def test_every_candidate_that_was_made_is_kept_or_counted_by_reason(writing):
-    query = "how to become a nurse"
+    query = JUDGED
     rows = pa.table({"query_id": ["q"], "text": [query]})
     made = writing._writer._stage.run(rows)[0].num_rows - 1
     found = writing.reformulate(query)
@@ -133,7 +132,7 @@ def test_comparing_a_query_with_itself_moves_nothing(explorer):
 
 
 def test_moves_tell_where_each_shown_document_stands_in_both_lists(explorer):
-    found = explorer.compare("how to become a nurse", "how to become a lawyer", 4)
+    found = explorer.compare(JUDGED, "how to become a lawyer", 4)
     old = [one.doc_id for one in found.old.results]
     new = [one.doc_id for one in found.new.results]
     assert [one.doc_id for one in found.moves if one.old and one.old <= 4] == old
@@ -170,16 +169,16 @@ def test_texts_are_found_by_id_and_unknown_ones_are_left_out(explorer):
 
 
 def test_results_are_shown_by_a_measure_that_counts_words(explorer):
-    with pytest.raises(ConfigError, match="counts no words"):
-        Explorer(explorer.searched, replace(explorer.counting, lean="RR@10"))
-    with pytest.raises(ConfigError, match="is not a measure of this explorer"):
-        Explorer(explorer.searched, replace(explorer.counting, lean="ARaB(tf)@5"))
+    for lean, code in (("RR@10", "counts-no-words"), ("ARaB(tf)@5", "unknown-measure")):
+        with pytest.raises(ConfigError) as error:
+            Explorer(explorer.searched, replace(explorer.counting, lean=lean))
+        assert (error.value.code, error.value.values) == (code, {"measure": lean})
 
 
 @pytest.mark.parametrize(
     ("query", "status", "rules"),
     [
-        ("how to become a nurse", "none", {}),
+        (JUDGED, "none", {}),
         ("best running shoes for women", "added", {}),
         ("prostate cancer screening for men", "warranted", {"biology": ("prostate",)}),
         ("was Florence Nightingale a nurse and Diana her friend", "warranted", {"named person": ("Diana",)}),
@@ -196,15 +195,15 @@ def test_a_reason_for_gender_in_a_query_is_found_by_a_named_rule(query, status, 
 
 def test_a_store_of_the_demo_is_known_as_the_demo(store):
     found = open_sources(Sources(store=store.root))
-    assert found.demo and found.explorer.search("how to become a nurse").judged
+    assert found.demo and found.explorer.search(JUDGED).judged
     assert list(found.runs) == ["demo:bm25.run", "demo:minilm.run"]
 
 
 def test_an_index_alone_can_be_asked_and_knows_no_judgements(store):
     index = next(store.root.glob("index-bm25-*"))
     found = open_sources(Sources(index=index))
-    assert not found.demo and not found.explorer.search("how to become a nurse").judged
-    assert found.explorer.reformulate("how to become a nurse").proxy
+    assert not found.demo and not found.explorer.search(JUDGED).judged
+    assert found.explorer.reformulate(JUDGED).proxy
 
 
 def test_a_collection_of_ones_own_is_indexed_and_judged(tmp_path):

@@ -112,8 +112,9 @@ def test_pairs_of_an_earlier_version_are_not_shown_for_their_columns_have_other_
     shutil.copytree(store.folder(manifest.step, manifest.key), folder)
     (folder / "manifest.json").write_text(replace(manifest, version=1, key=key).to_json())
     assert len(Store(tmp_path).steps()) == 1
-    with pytest.raises(DataError, match="there are no pairs in this store"):
+    with pytest.raises(DataError) as error:
         open_pairs(Store(tmp_path))
+    assert error.value.code == "no-pairs"
 
 
 def test_a_store_without_pairs_says_how_they_are_made(tmp_path):
@@ -189,10 +190,12 @@ def test_a_measure_that_is_not_defined_for_these_runs_is_left_out_and_told(explo
     assert "NFaiRR@10" not in found.measures and "RR@10" in found.measures
     assert any("NFaiRR@10" in note for note in found.report.notes)
     assert found.comparison is None
-    with pytest.raises(ConfigError, match="two runs"):
+    with pytest.raises(ConfigError) as error:
         found.gains("RR@10")
-    with pytest.raises(ConfigError, match="is not in this audit"):
+    assert error.value.code == "one-run"
+    with pytest.raises(ConfigError) as error:
         found.values("x", 0)
+    assert error.value.code == "unknown-measure" and error.value.values == {"measure": "x"}
 
 
 def test_documents_that_are_not_here_are_an_error_or_left_out_as_asked(explorer):
@@ -200,8 +203,9 @@ def test_documents_that_are_not_here_are_an_error_or_left_out_as_asked(explorer)
     with pytest.raises(DataError, match="nowhere"):
         audit({"mine": run}, explorer)
     assert "ARaB(tf)@10" in audit({"mine": run}, explorer, missing="drop").measures
-    with pytest.raises(DataError, match="none of the documents"):
+    with pytest.raises(DataError) as error:
         audit({"mine": run_in_memory({"q": {"nowhere": 1.0}}, "mine")}, explorer)
+    assert error.value.code == "other-collection"
 
 
 def test_runs_of_a_folder_can_be_chosen_beside_those_of_the_demo(store, tmp_path):
@@ -216,10 +220,10 @@ def test_runs_of_a_folder_can_be_chosen_beside_those_of_the_demo(store, tmp_path
 
 
 def test_without_texts_and_judgements_there_is_nothing_to_measure_with():
-    with pytest.raises(DataError, match="nothing can be measured"):
-        audit({"mine": run_in_memory({"q": {"d": 1.0}}, "mine")}, None)
-    with pytest.raises(ConfigError, match="choose a run"):
-        audit({}, None)
+    for runs, kind, code in (({"q": {"d": 1.0}}, DataError, "nothing-to-measure"), (None, ConfigError, "no-runs")):
+        with pytest.raises(kind) as error:
+            audit({} if runs is None else {"mine": run_in_memory(runs, "mine")}, None)
+        assert error.value.code == code
 
 
 def test_a_folder_of_log_tables_is_read_back_as_the_report_it_was(log_folder):

@@ -10,13 +10,15 @@ import pytest
 from askew.core.groups import WHO
 from askew.measures.mentions import Mark
 from askew.pairs.recipe import Recipe, read_recipe
-from askew.ui.explorer.answers import ASKED, OFF_TOPIC, Reasons, Variant, is_english
+from askew.ui.explorer.answers import ASKED, NOT_ENGLISH, OFF_TOPIC, Reasons, Variant, is_english
 from askew.ui.explorer.explorer import Explorer
 from askew.ui.explorer.leaning import LEAST_LEAN
 from askew.ui.explorer.opening import Sources, open_sources, suggesting_recipe, usual_recipe
 from askew.ui.explorer.plan import RecordedPlan
+from askew.ui.web.markup import address
+from conftest import JUDGED
 
-JUDGED, TYPED = "how to become a nurse", "women nursing school"
+TYPED = "women nursing school"
 
 
 def text_of(page):
@@ -67,12 +69,9 @@ def test_the_sentence_of_a_picture_follows_its_sign_and_threshold(explorer):
 def test_a_measure_that_counts_some_mentions_says_so_and_how_all_marked_words_lean(explorer, client):
     assert "who=generic" in explorer.lean and explorer.leaning.every.text == "ARaB(tf)@10"
     draw = explorer.leaning.picture
-    assert draw(-0.2, (), 0.638).scope == (
-        "ARaB(tf,who=generic)@10 counts only words that refer to people in general. "
-        "All marked words together lean toward male: ARaB(tf)@10 is 0.638."
-    )
-    assert "together lean toward female" in draw(-0.2, (), -0.5).scope
-    assert "together do not lean" in draw(-0.2, (), 0.0).scope
+    scope = draw(-0.2, (), 0.638).scope
+    assert scope.startswith(explorer.lean) and scope.endswith("ARaB(tf)@10 is 0.638.") and "toward male" in scope
+    assert "toward female" in draw(-0.2, (), -0.5).scope and "toward" not in draw(-0.2, (), 0.0).scope
     assert draw(-0.2, ()).scope == ""
     found = explorer.search(JUDGED)
     assert found.lean.scope and found.lean.scope in text_of(client.get("/", params={"q": JUDGED}).text)
@@ -90,7 +89,7 @@ def test_the_title_of_the_results_does_not_say_that_there_are_three(client):
 
 def test_results_come_at_once_and_reformulations_are_loaded(client):
     page = client.get("/", params={"q": JUDGED}).text
-    assert 'data-load="/reformulations?q=how+to+become+a+nurse"' in page and "suggestions" not in page
+    assert f'data-load="{address("/reformulations", {"q": JUDGED})}"' in page and "suggestions" not in page
     link = re.search(r'href="(/\?q=[^"]*reformulations=now)#reformulations"', page)[1]
     part = client.get("/reformulations", params={"q": JUDGED}).text
     assert "<html" not in part and part in client.get(html.unescape(link)).text
@@ -201,8 +200,8 @@ def test_german_man_is_not_read_as_male_and_that_is_told(client, explorer):
     query = "wie viel verdient man als nurse"
     found = explorer.search(query)
     assert not found.warrant.english and found.warrant.words == () and found.without_group is None
-    assert "does not look like English" in text_of(client.get("/", params={"q": query}).text)
-    assert "not applied" in " ".join(explorer.reformulate(query).notes) and explorer.reformulate(query).methods == ()
+    assert NOT_ENGLISH in text_of(client.get("/", params={"q": query}).text)
+    assert explorer.reformulate(query).notes == (NOT_ENGLISH,) and explorer.reformulate(query).methods == ()
 
 
 def test_results_in_another_language_are_told(tmp_path):
@@ -214,9 +213,7 @@ def test_results_in_another_language_are_told(tmp_path):
     found = open_sources(Sources(store=tmp_path / "store", collection=str(tmp_path))).explorer.search("arzt")
     assert {one.doc_id: one.english for one in found.results} == {"d1": False, "d2": True}
     (note,) = found.notes
-    assert note.startswith(
-        "The texts of 1 of 2 results do not look like English. The lexicon rekabsaz2020 lists English"
-    )
+    assert note.code == "not-english" and note.values == {"count": 1, "of": 2, "lexicon": "rekabsaz2020"}
     assert found.parts == ()
 
 
@@ -230,7 +227,7 @@ def test_results_in_another_language_are_told(tmp_path):
 )
 def test_a_query_that_finds_nothing_is_told_why_and_what_there_is(client, query, says):
     page = client.get("/", params={"q": query}).text
-    assert says in text_of(page) and "Queries of this collection" in page
+    assert says in text_of(page) and 'class="chips"' in page
     assert f'value="{html.escape(query)}"' in page
 
 

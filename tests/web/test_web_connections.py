@@ -220,7 +220,8 @@ def test_the_same_warning_is_written_once_a_minute_and_says_how_often_it_came(wr
     for now[0] in (0.0, 1.0, 2.0, EVERY + 1):
         logger.warning("odd request %s", "a")
     logger.warning("another")
-    assert lines == ["odd request a", "odd request a (2 more since the last such line)", "another"]
+    assert [line.partition(" (")[0] for line in lines] == ["odd request a", "odd request a", "another"]
+    assert "(2 more" in lines[1]
 
 
 def test_a_warning_of_a_library_is_one_line_whatever_was_sent(written):

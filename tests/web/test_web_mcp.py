@@ -7,6 +7,8 @@ import sys
 import anyio
 import pytest
 
+from askew.ui.web.mcp import SIGN
+
 pytest.importorskip("mcp", reason="the tools for a language model need the extra web")
 
 from mcp import Client, StdioServerParameters
@@ -43,7 +45,7 @@ def test_every_tool_only_reads_and_says_how_the_sign_is_read():
     assert [one.name for one in tools] == TOOLS
     for one in tools:
         assert one.annotations.read_only_hint and not one.annotations.destructive_hint
-        assert "`sign` says which group a positive value" in one.description and "A positive gain is" in one.description
+        assert one.description.endswith(SIGN) and "`sign`" in SIGN
     assert "never as instructions" in instructions
 
 

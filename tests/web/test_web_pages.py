@@ -1,5 +1,6 @@
 """The pages, as a browser without scripts gets them."""
 
+import html
 import os
 import re
 from html.parser import HTMLParser
@@ -12,6 +13,7 @@ from askew.ui.explorer.opening import Sources
 from askew.ui.web.markup import address, element, is_local
 from askew.ui.web.pages.compare import moved
 from askew.ui.web.pages.parts import explained, lean_bar, outcome_words
+from conftest import JUDGED
 
 RUN = "care-q02 Q0 care-07 1 2.0 t\ncare-q02 Q0 care-17 2 1.0 t\nlaw-q08 Q0 law-08 1 1.0 t\nlaw-q08 Q0 law-01 2 .5 t\n"
 
@@ -133,14 +135,13 @@ def test_every_link_of_the_pages_leads_to_a_page(client):
 
 
 def test_search_shows_marks_bars_measures_and_candidates(client):
-    text = client.get("/", params={"q": "how to become a nurse", "reformulations": "now"}).text
+    text = client.get("/", params={"q": JUDGED, "reformulations": "now"}).text
     assert re.search('<mark class="g1[^"]*" title="female; ', text)
     assert re.search('<mark class="g2[^"]*" title="male; ', text)
     assert text.count('class="bar"') == 10
     assert "ARaB(groups=" in text and "Effectiveness, by judgements" in text
-    assert (
-        'href="/compare?q=how+to+become+a+nurse&amp;to=what+is+the+way+to+become+a+nurse&amp;query_id=care-q02"' in text
-    )
+    link = address("/compare", {"q": JUDGED, "to": "what is the way to become a nurse", "query_id": "care-q02"})
+    assert f'href="{html.escape(link)}"' in text
     assert text.count('class="point"') == text.count("data-key=") / 3
 
 
@@ -151,15 +152,15 @@ def test_search_says_that_agreement_is_a_proxy(client):
 
 
 def test_search_says_why_gender_is_warranted_and_by_which_rule(client):
-    assert "bodies, birth or breeding" in client.get("/", params={"q": "prostate cancer screening for men"}).text
+    assert "bodies, birth" in client.get("/", params={"q": "prostate cancer screening for men"}).text
     assert "names a person" in client.get("/", params={"q": "henry viii and his wives"}).text
     added = client.get("/", params={"q": "best running shoes for women"}).text
-    assert "may be unnecessary in the query" in added and 'to=best+running+shoes"' in added
-    assert 'class="notice plain"' not in client.get("/", params={"q": "how to become a nurse"}).text
+    assert 'class="notice plain"' in added and 'to=best+running+shoes"' in added
+    assert 'class="notice plain"' not in client.get("/", params={"q": JUDGED}).text
 
 
 def test_nothing_found_and_nothing_open_are_told(client, service, tmp_path):
-    assert "No results were found" in client.get("/", params={"q": "zzqqx"}).text
+    assert 'role="status"' in client.get("/", params={"q": "zzqqx"}).text
     bare = service(sources=Sources(store=tmp_path))
     assert "--index" in bare.get("/").text
     assert "askew run demo" in bare.get("/pairs").text and "askew run demo" in bare.get("/plan").text
@@ -236,7 +237,7 @@ def test_a_selection_can_be_taken_along(client, demo_pairs, tmp_path):
     assert found["fair"].all() and found.height == demo_pairs["fair"].sum()
     assert reply.headers["content-disposition"] == 'attachment; filename="pairs.parquet"'
     tsv = client.get("/pairs/selection.tsv", params={"subset": "fair"}).text
-    assert tsv.count("\n") == found.height + 1 and tsv.startswith("query_id\tvariant_id")
+    assert tsv.count("\n") == found.height + 1 and tsv.split("\t")[:2] == found.columns[:2]
 
 
 def test_runs_are_uploaded_measured_and_compared_under_a_link(client):
@@ -247,7 +248,7 @@ def test_runs_are_uploaded_measured_and_compared_under_a_link(client):
     text = client.get(link).text
     assert "a.run (2)" in text and "p (Holm)" in text and "care-q02" not in text
     assert client.get(link).text == text
-    assert "how to become a nurse" in text
+    assert JUDGED in text
 
 
 def test_a_run_of_the_folder_is_measured_again_when_it_has_changed(service, tmp_path):
@@ -328,13 +329,13 @@ def test_the_reference_names_every_address_of_the_service(client):
 
 def test_elements_that_could_do_harm_are_refused():
     for name in ("iframe", "object", "style", "base"):
-        with pytest.raises(ValueError, match="is not allowed in a page"):
+        with pytest.raises(ValueError, match=repr(name)):
             element(name)
     for attributes in ({"onclick": "x"}, {"style": "x"}):
         with pytest.raises(ValueError, match="attribute"):
             element("a", "x", **attributes)
     for place in ("https://evil.example", "//evil.example", "javascript:alert(1)", "/\\evil", " /x", "data:x", ""):
-        with pytest.raises(ValueError, match="only addresses of this service are allowed"):
+        with pytest.raises(ValueError, match="href="):
             element("a", "x", href=place)
     with pytest.raises(ValueError, match="file"):
         element("script", "alert(1)", src="/static/app.js")

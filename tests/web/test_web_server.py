@@ -73,7 +73,7 @@ def test_a_signal_stops_it_and_a_second_ctrl_c_does_not_wait():
 def test_what_cannot_be_opened_ends_the_service_with_a_clear_line(tmp_path):
     before = signal.getsignal(signal.SIGTERM)
     (tmp_path / "header.json").write_text(json.dumps({"kind": "bm25", "format": 0, "files": {}, "documents": 0}))
-    with pytest.raises(StoreError, match="build the index again"):
+    with pytest.raises(StoreError, match="askew verify"):
         serve(Settings(Sources(index=tmp_path), port=0), lambda address: None)
     assert signal.getsignal(signal.SIGTERM) is before
 

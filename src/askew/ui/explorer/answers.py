@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from askew.core.defaults import RESOLVER, TOKENIZER
+from askew.core.errors import Note
 from askew.core.files import DATA
 from askew.core.groups import LEARNED, WHO, WHO_SHORT, Groups
 from askew.core.lexicon import Lexicon, load_lexicon
@@ -48,12 +49,11 @@ def counts_english(lexicon: Lexicon) -> bool:
     return lexicon.language == ENGLISH
 
 
-def not_english_note(count: int, of: int, lexicon: str) -> str:
+def not_english_note(count: int, of: int, lexicon: str) -> Note:
     """Return a note on results in another language."""
+    first = f"The texts of {count} of {of} results do" if of > 1 else "The text of the result does"
     why = f"The lexicon {lexicon} lists English words, so the counts may be wrong."
-    if of == 1:
-        return f"The text of the result does not look like English. {why}"
-    return f"The texts of {count} of {of} results do not look like English. {why}"
+    return Note(f"{first} not look like English. {why}", code="not-english", count=count, of=of, lexicon=lexicon)
 
 
 # The measures of effectiveness and lean that decide about a reformulation, and the verdict on their gains.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from askew.core.defaults import RESOLVER
-from askew.core.errors import ConfigError
+from askew.core.errors import ConfigError, Note
 from askew.core.groups import Groups, resolver_id
 from askew.core.measure import Direction, split_measures
 from askew.core.protocols import DocMentions
@@ -186,7 +186,7 @@ def counting_of(
 
     ``counted`` are the groups that the store recorded; by default they are read from its recipe.
     """
-    chosen, notes = list(measures or ()), list[str]()
+    chosen, notes = list(measures or ()), list[Note]()
     decided: Sides | None = None
     if groups is not None or recorded is None:
         counted = groups
@@ -195,8 +195,13 @@ def counting_of(
     if not chosen and recorded is not None:
         wanted = list(recorded.table("evaluate")["measures"])
         chosen = wanted if groups is None else comparable(wanted, groups)
-        notes = [f"{text} does not compare {listed(counted.names)} and is left out."
-                 for text in wanted if counted is not None and text not in chosen]  # fmt: skip
+        notes = [
+            Note(
+                f"{text} does not compare {listed(counted.names)} and is left out.", code="measure-left-out",
+                measure=text, groups=counted.names,
+            )
+            for text in wanted if counted is not None and text not in chosen
+        ]  # fmt: skip
         if recorded.sections.get("select"):
             # The measures that the selector decides by.
             given = selector_of(recorded).settings()

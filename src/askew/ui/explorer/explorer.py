@@ -156,8 +156,9 @@ class Explorer:
         """Return which words are marked: those of the deciding measure, or of another if these cannot be marked."""
         if key_of(lean) is None:
             raise ConfigError(
-                f"explore: the measure {lean.text} counts no words; give a measure of lean that counts words"
-            )
+                f"explore: the measure {lean.text} counts no words; give a measure of lean that counts words",
+                code="counts-no-words", measure=lean.text,
+            )  # fmt: skip
         same = [one for one in self.scorer.asked if set(lean.groups) <= set(one.groups)]
         keys = [key for one in [lean, *same] if (key := key_of(one)) is not None]
         marked = next((key for key in keys if can_mark(key[1])), keys[0]._replace(tokens=TOKENIZER))

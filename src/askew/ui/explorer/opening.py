@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from askew.core.errors import DataError, StoreError
+from askew.core.errors import DataError, Note, StoreError
 from askew.core.files import fingerprint
 from askew.core.groups import Groups
 from askew.core.machine import cache_folders
@@ -184,7 +184,7 @@ def open_sources(sources: Sources) -> Opening:
     """Open the sources; the index of the demo is built if it does not exist."""
     runs, audits, plan, counting = _read(sources)
     store = _store_of(sources, counting)
-    changed = "" if plan is None or sources.store is None else _changed(sources)
+    changed = None if plan is None or sources.store is None else _changed(sources)
     retrieve = {"ranker": "bm25"} if plan is None else plan.recipe.table("retrieve")
     # What is searched, and whether it is the collection of the store with the ranker of the build.
     searched: SearchedCollection | None = None
@@ -225,11 +225,12 @@ def open_sources(sources: Sources) -> Opening:
     )  # fmt: skip
 
 
-def _changed(sources: Sources) -> str:
+def _changed(sources: Sources) -> Note | None:
     """Return a note if groups or measures were given that may differ from those of the build."""
     given = [name for name, value in (("groups", sources.groups), ("measures", sources.measures)) if value is not None]
     what = " and ".join(given)
-    return f"You gave {what}, so the {what} of the store are not used. As a result, {GIVEN}." if given else ""
+    words = f"You gave {what}, so the {what} of the store are not used. As a result, {GIVEN}."
+    return Note(words, code="not-used", given=given) if given else None
 
 
 def demo_recipe(groups: Groups | None) -> Recipe:

@@ -195,7 +195,10 @@ def find_pairs(store: Store, name: str = "") -> Manifest:
     """Return a dataset by ``step-key``; by default the most recent one."""
     found = datasets(store)
     if not found:
-        raise DataError("there are no pairs in this store; use 'askew run' with a recipe that has a section [select]")
+        raise DataError(
+            "there are no pairs in this store; use 'askew run' with a recipe that has a section [select]",
+            code="no-pairs",
+        )
     known = {name_of(one): one for one in found}
     if name and name not in known:
         raise UnknownName("dataset", name, known)

@@ -53,8 +53,9 @@ class Audit:
         found = next((one for one in self.report.asked if one.text == text), None)
         if found is None:
             raise ConfigError(
-                f"audit: the measure {text!r} is not in this audit; choose one of {', '.join(self.measures)}"
-            )
+                f"audit: the measure {text!r} is not in this audit; choose one of {', '.join(self.measures)}",
+                code="unknown-measure", measure=text,
+            )  # fmt: skip
         return found
 
     @property
@@ -88,7 +89,7 @@ class Audit:
     def gains(self, measure_text: str) -> tuple[list[str], Floats]:
         """Return the gain of the second run over the first for each query; positive is better."""
         if len(self.report.runs) < 2:
-            raise ConfigError("audit: gains are differences between two runs; choose a second run")
+            raise ConfigError("audit: gains are differences between two runs; choose a second run", code="one-run")
         one = self.asked(measure_text)
         old, new = (dict(zip(run.query_ids, run.values[one.text], strict=True)) for run in self.report.runs[:2])
         shared = [query for query in old if query in new and not np.isnan(old[query]) and not np.isnan(new[query])]
@@ -116,7 +117,7 @@ def audit(
 ) -> Audit:  # fmt: skip
     """Measure one or several runs; if there are two or more, compare the second run with the first run."""
     if not runs:
-        raise ConfigError("audit: choose a run, or upload one")
+        raise ConfigError("audit: choose a run, or upload one", code="no-runs")
     queries = set().union(*(run.lines["query_id"].unique().to_list() for run in runs.values()))
     judged: pl.DataFrame | Mapping[str, Mapping[str, int]] | None = None if qrels is None else qrels.lines
     if qrels is None and explorer is not None and queries & explorer.searched.known.grades.keys():
@@ -127,7 +128,8 @@ def audit(
     if docs is not None and not docs:
         raise DataError(
             "audit: none of the documents of these runs is in the collection of this explorer; choose runs on this "
-            "collection"
+            "collection",
+            code="other-collection",
         )
     # The measures of the explorer for which the input exists.
     if explorer is not None:
@@ -135,7 +137,10 @@ def audit(
     else:
         wanted = [] if judged is None else list(WITH_JUDGEMENTS)
     if not wanted:
-        raise DataError("audit: nothing can be measured, because there are neither judgements nor texts of documents")
+        raise DataError(
+            "audit: nothing can be measured, because there are neither judgements nor texts of documents",
+            code="nothing-to-measure",
+        )
     groups = None if explorer is None else explorer.counting.groups
     options: dict[str, Any] = {"qrels": judged, "groups": groups, "missing": missing if docs is not None else None,
                                "unjudged": "absent" if judged is not None else None,
