@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from askew.core.errors import AskewError, ConfigError, DataError
+from askew.logs.page import TITLE
 from askew.testing.logs import Planted, SyntheticLog, write_log
 from askew.ui.cli import logs
 
@@ -73,16 +74,17 @@ def test_the_folder_has_a_page_and_each_table_twice(askew_logs, small, tmp_path)
     assert json.loads((folder / "report.json").read_text())["counts"]["sessions"] == 2000
     page = (folder / "report.html").read_text()
     assert page.count("<svg") >= 2
-    assert "How people reformulate their queries to name a group" in page
-    assert out.rstrip().endswith(f"written to report: report.html, report.json and {len(names)} tables")
+    assert f"<h1>{TITLE}</h1>" in page
+    assert out.rstrip().endswith(f" {len(names)} tables")
     assert pl.read_csv(folder / "tables" / "groups.csv")["group"].to_list() == ["female", "male", "several"]
-    with pytest.raises(ConfigError, match="expected a new or an empty folder"):
+    with pytest.raises(ConfigError) as error:
         askew_logs(small, "--format", "parquet", "--out", "report")
+    assert error.value.code == "not-empty"
 
 
 def test_a_review_is_written_decided_and_fed_back(askew_logs, small, tmp_path):
     out, _ = askew_logs(small, "--format", "parquet", "--review", "terms.tsv", "--min-users", "2")
-    assert "To review the phrases in terms.tsv, write the name of a group" in out
+    assert "phrases in terms.tsv, " in out
     path = tmp_path / "terms.tsv"
     lines = path.read_text().splitlines()
     assert any(line.startswith("kids\t") for line in lines)
@@ -117,9 +119,9 @@ def test_rows_left_out_are_told_by_reason_on_stderr(askew_logs, tmp_path):
     (tmp_path / "log.tsv").write_text("user\ttime\tquery\nu\tnever\tx\nu\t5\ty\nu\n")
     out, err = askew_logs("log.tsv")
     assert "3 rows, 2 left out" in out
-    assert "note: 1 row left out: unparseable time (log.tsv:2: time 'aaaaa')" in err
-    assert "note: 1 row left out: wrong number of columns (log.tsv:4)" in err
-    assert "no reformulation in the log adds terms of a group" in err
+    assert "unparseable time (log.tsv:2: time 'aaaaa')" in err
+    assert "columns (log.tsv:4)" in err
+    assert "no reformulation" in err
 
 
 @pytest.mark.parametrize(
@@ -157,17 +159,15 @@ def test_a_log_whose_rows_are_all_left_out_is_told_with_reasons_and_an_example(a
     (tmp_path / "log.tsv").write_text(head + "u\tx\tnever\t\t\nu\ty\tnever\t\t\nu\n")
     with pytest.raises(DataError) as found:
         askew_logs("log.tsv", "--format", "aol", "--out", "report")
-    assert str(found.value) == (
-        "log log.tsv: all rows were left out: 2 unparseable time, 1 wrong number of columns "
-        "(for example log.tsv:2: time 'aaaaa'); check format= and columns="
-    )
+    assert (found.value.code, sorted(found.value.values["rejected"].values())) == ("all-left-out", [1, 2])
+    assert all(part in str(found.value) for part in ("log.tsv:2: time 'aaaaa'", "format=", "columns="))
     assert found.value.exit_code == 3 and not (tmp_path / "report").exists()
 
 
 def test_a_log_without_a_reformulation_is_no_mistake(askew_logs, tmp_path):
     (tmp_path / "log.tsv").write_text("user\ttime\tquery\nu\t5\tx\n")
     out, err = askew_logs("log.tsv")
-    assert "1 rows, 0 left out" in out and "no reformulation in the log adds terms of a group" in err
+    assert "1 rows, 0 left out" in out and "no reformulation" in err
 
 
 def test_topics_and_several_groups_are_told_with_their_intervals(askew_logs, tmp_path):

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from askew.core.errors import ConfigError
+from askew.core.errors import ConfigError, Note
 from askew.core.groups import Groups, GroupsLike
 from askew.core.lexicon import Lexicon
 from askew.core.plugins import names
@@ -70,7 +70,8 @@ def topic_source(spec: str, has_column: bool, groups: Groups | None = None) -> t
         spec = COLUMN if has_column else WORDS
     if spec == COLUMN:
         if not has_column:
-            raise ConfigError("topics='column': the log has no column for the topic; name the column with columns=")
+            words = "topics='column': the log has no column for the topic; name the column with columns="
+            raise ConfigError(words, code="no-topic-column")
         return None, "a column of the log"
     if spec == WORDS or spec.lower().endswith(".toml"):
         found = load_topics(None if spec == WORDS else Path(spec))
@@ -171,7 +172,9 @@ def _vectors(asked: LogSettings, lexicon: Lexicon) -> association.Association | 
     if lost and asked.pairs is None:
         raise ConfigError(
             f"vectors=: the default word pairs are not for the groups {', '.join(lexicon.groups)}; give word pairs for "
-            "these groups with pairs="
+            "these groups with pairs=",
+            code="no-pairs",
+            groups=lexicon.group_names,
         )
     if lost:
         raise ConfigError(
@@ -213,22 +216,21 @@ def _hide_topics(kept: LogCounts, privacy: Privacy) -> pl.DataFrame:
 
 
 def _notes(kept: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[str]:
-    notes = []
+    notes: list[str] = []
     if len(sources) > 1:
         notes.append(f"{len(sources)} files were read as one log")
     if "user" not in kept.columns or kept.sessions_as_users:
         which = (
             "each session without a user id" if "user" in kept.columns else "every session (the log has no user ids)"
         )
-        notes.append(
-            f"{which} counts as a separate user; a person with several such sessions is counted several times, also "
-            "for min_users="
-        )
+        words = "a person with several such sessions is counted several times, also for min_users="
+        notes.append(Note(f"{which} counts as a separate user; {words}", code="sessions-as-users"))
     if not privacy.guesses:
-        notes.append(
+        words = (
             "for the groups of this lexicon, askew has no list of phrases that speculate about a person's identity, "
             "so the report may show queries that contain such phrases"
         )
+        notes.append(Note(words, code="no-phrases"))
     if kept.counts["out_of_order"]:
         places = ", ".join(place_of(line, sources) for line in kept.late)
         notes.append(

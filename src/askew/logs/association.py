@@ -236,7 +236,8 @@ def _direction(vectors: Matrix, known: list[tuple[int, int]], method: str) -> An
     if not length > 0:
         raise DataError(
             "vectors: the vectors do not separate the two groups, because the two words of each word pair have the "
-            "same vector; use other vectors or word pairs"
+            "same vector; use other vectors or word pairs",
+            code="no-direction",
         )
     return line / length
 

@@ -31,7 +31,15 @@ from askew.logs.scan import (
     parse_times,
     split_lines,
 )
-from askew.logs.tables import canonical_queries, drop_without_terms, entry_code, shape, short_lists, text_array
+from askew.logs.tables import (
+    NOT_A_RANK,
+    canonical_queries,
+    drop_without_terms,
+    entry_code,
+    shape,
+    short_lists,
+    text_array,
+)
 
 # Count the lines of a block of a log, and split a block into smaller blocks of whole lines.
 
@@ -162,7 +170,7 @@ class _Rows:
         ranks = np.zeros(len(keep), np.int64)
         if "click_rank" in self.starts:
             parse_ranks(self.data, self.starts["click_rank"][keep], self.ends["click_rank"][keep], ranks)
-            self._reject("click rank is not a whole number of 1 or more", keep[ranks < 0], "click_rank")
+            self._reject(NOT_A_RANK, keep[ranks < 0], "click_rank")
         role = "user" if "user" in self.starts else "session"
         named = self.ends[role][keep] > self.starts[role][keep]
         self._reject(f"no {role}", keep[(ranks >= 0) & ~named])

@@ -189,7 +189,8 @@ def _sessions(blocks: Iterable[bytes], where: str) -> Iterator[Element]:
                     above[-1].clear()
                 fed = 0
             if fed > _LARGEST_SESSION:
-                raise DataError(f"log {where}: expected at most {_LARGEST_SESSION:,} bytes in a session, found more")
+                words = f"log {where}: expected at most {_LARGEST_SESSION:,} bytes in a session, found more"
+                raise DataError(words, code="long-session")
         parser.close()
     except ParseError as error:
         line, column = error.position
@@ -279,4 +280,4 @@ def _readable(otherwise: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: a damaged name
         first = next(iter(str(error).splitlines()), "no reason given")
-        raise DataError(f"{otherwise} ({first}); fetch or write it again") from None
+        raise DataError(f"{otherwise} ({first}); fetch or write it again", code="damaged") from None

@@ -186,7 +186,9 @@ def read_log(
                 odd = ", ".join(sorted(rows.columns ^ kept.columns))
                 raise DataError(
                     f"log {source.where}: expected the same columns as in {sources[0].where}; only one of these two "
-                    f"files has the columns {odd}"
+                    f"files has the columns {odd}",
+                    code="other-columns",
+                    columns=odd,
                 )
             kept.columns, kept.sessions_as_users = rows.columns, rows.sessions_as_users
             work = _reader(rows, key, source.where, parts, number, count is not None)
@@ -206,7 +208,8 @@ def read_log(
         told = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
         examples = [one for reason, _ in reasons for one in kept.rejected.examples.get(reason, [])]
         example = f" (for example {examples[0]})" if examples else ""
-        raise DataError(f"log {sources[0].where}: all rows were left out: {told}{example}; check format= and columns=")
+        words = f"all rows were left out: {told}{example}; check format= and columns="
+        raise DataError(f"log {sources[0].where}: {words}", code="all-left-out", rejected=dict(reasons))
     return kept
 
 

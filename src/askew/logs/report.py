@@ -57,7 +57,8 @@ class LogReport(TableView):
         if self.decisions is None:
             raise ConfigError(
                 "review: the log was analyzed without collecting keyphrases; analyze it again with "
-                "LogSettings(review=FILE)"
+                "LogSettings(review=FILE)",
+                code="no-keyphrases",
             )
         # The file is replaced whole, so that no earlier decision is lost.
         write_whole(Path(path), review_text(self.decisions))

@@ -52,7 +52,9 @@ class SourceFile:
         def too_long(line: int) -> DataError:
             return DataError(
                 f"{place(self.path, line)}: expected lines of at most {_LONGEST_LINE:,} bytes, found a longer one; "
-                "check that the log has one line per row"
+                "check that the log has one line per row",
+                code="long-line",
+                line=line,
             )
 
         return whole_lines(self.blocks(), _LONGEST_LINE, too_long)

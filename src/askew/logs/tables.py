@@ -132,7 +132,7 @@ def drop_without_terms(table: pa.Table, rejected: Rejected, where: str) -> pa.Ta
     if not pc.any(empty).as_py():
         return table
     lines = table["line"].filter(empty)
-    rejected.add("query without a term", len(lines), (place(where, line.as_py()) for line in lines[:3]))
+    rejected.add(NO_TERM, len(lines), (place(where, line.as_py()) for line in lines[:3]))
     return table.filter(pc.invert(empty))
 
 
@@ -145,6 +145,8 @@ def list_sizes(lists: pa.Array) -> Any:
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _FAULTS = {NUL: "NUL byte", NOT_UTF8: "not UTF-8"}
 _TEXTS = ("query", "topic", "click_doc", "results", "texts")
+NO_TERM = "query without a term"
+NOT_A_RANK = "click rank is not a whole number of 1 or more"
 _MILLISECONDS_FROM = 100_000_000_000
 _LARGEST_RANK = 2**31 - 1
 
@@ -205,7 +207,7 @@ def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> LogBatch
             reject(f"no {name}", pc.equal(pc.binary_length(columns[name].fill_null("")), 0).to_numpy(False))
     if "click_rank" in columns:
         columns["click_rank"], odd = _ranks(columns["click_rank"], where)
-        reject("click rank is not a whole number of 1 or more", odd)
+        reject(NOT_A_RANK, odd)
     if "entry" in columns:
         encoded = _plain(columns["entry"], "entry", where).fill_null("").dictionary_encode()
         texts = [text.decode("utf-8", "replace") for text in encoded.dictionary.view(pa.binary()).to_pylist()]
@@ -232,7 +234,8 @@ def refuse_columns(columns: Mapping[str, str] | None, what: str) -> None:
     if columns:
         raise ConfigError(
             f"columns=: the columns of {what} are fixed; use columns= only for data frames and for the formats 'tsv' "
-            "and 'parquet'"
+            "and 'parquet'",
+            code="fixed-columns",
         )
 
 

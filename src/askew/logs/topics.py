@@ -70,7 +70,8 @@ def load_topics(path: Path | None = None) -> SeedWords:
         isinstance(words, list) and words and all(isinstance(word, str) for word in words) for words in found.values()
     )  # fmt: skip
     if not good or not isinstance(found, dict):
-        raise DataError(f"topics {where}: expected a table [topics] with lists of words, such as health = ['doctor']")
+        words = f"topics {where}: expected a table [topics] with lists of words, such as health = ['doctor']"
+        raise DataError(words, code="no-topics")
     return SeedWords(found, str(data.get("name", where.stem)))
 
 
