@@ -43,6 +43,7 @@ from askew.pairs.figures import (
     sides_of,
 )
 from askew.pairs.gains import COLUMNS, ORIGINAL, PairParts, find_measures
+from askew.pairs.pareto import pareto_front
 from askew.pairs.resources import query_parts
 from askew.pairs.stages import NEGATIVE, Evaluate, Select, judged_note, lists_of, with_originals
 from askew.pairs.summary import buckets_of, summarize
@@ -343,8 +344,8 @@ def _means(row: Row, queries: str = "queries") -> list[str]:
 def front_of(x: Floats, y: Floats, x_better: Direction, y_better: Direction) -> list[int]:
     """The Pareto-optimal points, from left to right. Means of a measure best at zero are distances from zero."""
     a, b = (values if better is Direction.UP else -values for values, better in ((x, x_better), (y, y_better)))
-    beaten = [bool(np.any((a >= a[i]) & (b >= b[i]) & ((a > a[i]) | (b > b[i])))) for i in range(len(a))]
-    return sorted((i for i in range(len(a)) if not beaten[i]), key=lambda i: (x[i], y[i]))
+    front = np.flatnonzero(pareto_front(np.zeros(len(a), np.int64), a, b))
+    return sorted(front.tolist(), key=lambda i: (x[i], y[i]))
 
 
 _ROWS = {"better": "retrieves better", "same": "retrieves the same", "worse": "retrieves worse"}
