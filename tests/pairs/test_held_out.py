@@ -11,30 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askew.core.errors import AskewError
-from askew.core.lexicon import Lexicon, load_lexicon
 from askew.core.measure import Direction, column_of, held_out_gain_column, new_column, old_column
 from askew.core.ranking import Rankings
 from askew.core.store.store import Store
 from askew.measures.lists import JudgedQueries
-from askew.measures.requested import keys_of
 from askew.pairs.build import Pairs
 from askew.pairs.build import build as build_pairs
 from askew.pairs.dataset.facts import read_facts
-from askew.pairs.held_out import (
-    DOCUMENTS,
-    RANKS,
-    WORDS,
-    PartValues,
-    Split,
-    can_split,
-    choices_of,
-    document_halves,
-    every_other,
-    judged_places,
-    term_counts,
-    units_of,
-    word_halves,
-)
+from askew.pairs.held_out import PartValues, choices_of, document_halves, judged_places
 from askew.pairs.pareto import Epsilon
 from askew.pairs.plan import prepare
 from askew.pairs.recipe import Recipe, read_recipe, with_settings
@@ -45,8 +29,6 @@ from askew.pairs.verify import verify
 
 EFFECTIVENESS, LEAN, GENERIC = "RR@10", "ARaB(tf)@10", "ARaB(tf,who=generic)@10"
 DIRECTIONS = {EFFECTIVENESS: Direction.UP, LEAN: Direction.ZERO}
-GENDER = ("female", "male")
-SOME_WORDS = st.sets(st.text("abcdefg", min_size=2, max_size=4), min_size=2, max_size=12)
 
 
 def read(store, outcomes, step):
@@ -64,101 +46,7 @@ def demo(tmp_path_factory):
     return run_demo(tmp_path_factory.mktemp("store"))
 
 
-def stage_of(build):
-    return next(step.stage for step in build.plan.steps if step.name == "held-out")
-
-
-# The words
-
-
-@given(SOME_WORDS, SOME_WORDS, st.integers(0, 5), st.data())
-def test_halves_cover_the_lexicon_and_no_group_is_without_words_in_a_half(female, male, seed, data):
-    lexicon = Lexicon("own", {"female": tuple(female), "male": tuple(male)})
-    counts = {term: data.draw(st.integers(0, 9)) for term in sorted(female | male)}
-    if not can_split([lexicon], GENDER):
-        return
-    first = word_halves([lexicon], GENDER, counts, 3, seed)
-    assert set(first) == female | male
-    for split in range(3):
-        for words in (female, male):
-            inside = {term for term in words if first[term][split]}
-            assert inside
-            assert inside != words
-
-
-@given(SOME_WORDS, st.integers(0, 20))
-def test_both_halves_of_a_group_have_as_many_words_and_neighbors_in_frequency_are_apart(words, seed):
-    lexicon = Lexicon("own", {"one": tuple(words)})
-    counts = {term: place for place, term in enumerate(sorted(words))}
-    first = word_halves([lexicon], ("one",), counts, 2, seed)
-    by_frequency = sorted(words, reverse=True)
-    for split in range(2):
-        assert abs(sum(first[term][split] for term in words) - len(words) / 2) <= 0.5
-        for a, b in zip(by_frequency[::2], by_frequency[1::2], strict=False):
-            assert first[a][split] != first[b][split]
-
-
-def test_the_same_seed_gives_the_same_halves_and_another_seed_others():
-    lexicon = load_lexicon("rekabsaz2020")
-    one, same, other = (word_halves([lexicon], GENDER, {}, 5, seed) for seed in (3, 3, 4))
-    assert all((one[term] == same[term]).all() for term in one)
-    assert any((one[term] != other[term]).any() for term in one)
-
-
-def test_a_word_of_two_lexicons_is_in_the_same_half_and_so_is_what_a_prefix_matches():
-    lexicons = [Lexicon("one", {"female": ("she", "woman"), "male": ("he", "man")}),
-                Lexicon("two", {"female": ("wom*", "she"), "male": ("he", "men")})]  # fmt: skip
-    assert units_of(lexicons)["woman"] == units_of(lexicons)["wom*"]
-    first = word_halves(lexicons, GENDER, {}, 8, 0)
-    assert (first["woman"] == first["wom*"]).all()
-
-
-def test_a_group_of_one_word_cannot_be_split():
-    assert not can_split([Lexicon("own", {"female": ("she",), "male": ("he", "man")})], GENDER)
-    assert not can_split([], ())
-
-
-def test_terms_are_counted_as_in_the_whole_lexicon():
-    words = tuple(f"w{number}" for number in range(40))
-    lexicon = Lexicon("own", {"a": words, "b": ("new york", "york", "pre*")})
-    found = term_counts(lexicon, "word", pa.array(["w3 w3 new york york prefix", "w39 pre"]))
-    assert {term: count for term, count in found.items() if count} == {
-        "w3": 2, "new york": 1, "york": 1, "pre*": 2, "w39": 1,
-    }  # fmt: skip
-
-
-def test_the_mentions_of_both_halves_add_up_to_all_mentions(demo):
-    build, _, _ = demo
-    stage = stage_of(build)
-    for key in keys_of(build.evaluate.asked):
-        whole = build.evaluate.scorer.mentions(*key)
-        for split in range(stage.splits):
-            first, second = (stage._counts.of(key, split, one).counts for one in (True, False))
-            assert (first + second == whole.counts).all()
-            assert min(first.min(), second.min()) >= 0
-            assert first.sum() > 0
-            assert second.sum() > 0
-
-
-def test_halves_are_counted_for_resolved_mentions_and_for_terms_of_the_first_group_only(tmp_path):
-    text, first = "ARaB(tf,who=generic+real)@10", "ARaB(tf,overlap=first)@10"
-    changes = {
-        "evaluate": {"measures": [EFFECTIVENESS, text, first]},
-        "select": {"bias": f"{text} {first}"},
-        "reformulate.0": {"count": 2},
-    }
-    build, _, outcomes = run_demo(tmp_path, changes)
-    assert outcomes["held-out"].manifest.rows_out
-    stage = stage_of(build)
-    for key in keys_of(build.evaluate.asked):
-        whole = build.evaluate.scorer.mentions(*key).counts
-        first_half, second_half = (stage._counts.of(key, 1, one).counts for one in (True, False))
-        assert (first_half + second_half == whole).all()
-        assert 0 < first_half.sum() < whole.sum()
-        assert min(first_half.min(), second_half.min()) >= 0
-
-
-# The documents and the ranks
+# The documents
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7), min_size=1, max_size=5), st.integers(0, 4))
@@ -248,7 +136,7 @@ def chosen_by_lean(parts, lean, depth):
 
 @settings(max_examples=5)
 @given(seed=st.integers(0, 10**6))
-def test_less_lean_by_chance_in_half_of_the_documents_is_none_in_the_other_half_but_more_at_the_other_ranks(seed):
+def test_less_lean_by_chance_in_half_of_the_documents_is_none_in_the_other_half(seed):
     lists, judged = random_lists(400, 6, seed)
     lean = np.random.default_rng([seed, 1]).normal(size=4000)
     places = judged_places(lists, judged)
@@ -257,22 +145,6 @@ def test_less_lean_by_chance_in_half_of_the_documents_is_none_in_the_other_half_
     assert chosen < 0.6
     # Means of 400 sizes: five standard errors.
     assert abs(other - 1) < 0.25
-    ranks = [every_other(lists, np.arange(len(lists.docs)), parity) for parity in (1, 0)]
-    chosen, other = chosen_by_lean(ranks, lean, 5)
-    assert chosen < 0.6
-    assert other > 1.05
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=6))
-def test_odd_and_even_ranks_are_the_list_without_every_second_document(lengths):
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    docs = np.random.default_rng(0).permutation(int(offsets[-1])).astype(np.int64)
-    lists = Rankings(pa.array([str(i) for i in range(len(lengths))]), offsets, docs, -docs.astype(np.float64))
-    for parity, start in ((1, 0), (0, 1)):
-        part = every_other(lists, np.arange(len(docs)), parity)
-        for row in range(len(lengths)):
-            expected = docs[offsets[row] : offsets[row + 1]][start::2]
-            assert part.docs[part.offsets[row] : part.offsets[row + 1]].tolist() == expected.tolist()
 
 
 # The choice
@@ -310,7 +182,7 @@ SELECTORS = [
 def test_what_is_chosen_by_noise_gains_in_sample_and_nothing_held_out(selector, subset, seed):
     select = Select(selector, DIRECTIONS)
     scored, parts = noise(400, 6, seed)
-    found = pl.concat(choices_of(select, scored, Split(WORDS, 0, tuple(parts))))
+    found = pl.concat(choices_of(select, scored, 0, *parts))
     (held_out,) = summarize(found, {LEAN: Direction.ZERO}, [subset]).to_dicts()
     (seen,) = summarize(in_sample(select, scored, parts[0]), {LEAN: Direction.ZERO}, [subset]).to_dicts()
     assert seen["change"] < -50
@@ -323,7 +195,7 @@ def test_what_is_chosen_by_noise_gains_in_sample_and_nothing_held_out(selector, 
 def test_each_part_chooses_as_the_selector_does_and_the_other_part_reports(seed):
     select = Select(Epsilon(EFFECTIVENESS, LEAN), DIRECTIONS)
     scored, parts = noise(12, 4, seed)
-    found = choices_of(select, scored, Split(RANKS, 0, tuple(parts)))
+    found = choices_of(select, scored, 0, *parts)
     rows = {variant: row for row, variant in enumerate(scored["variant_id"])}
     assert [one["chosen_by"].unique().to_list() for one in found] == [["first"], ["second"]]
     for table, by, told in ((found[0], *parts), (found[1], *reversed(parts))):
@@ -349,16 +221,14 @@ def test_the_step_is_after_the_pairs_and_every_row_is_accounted_for(demo):
 
 def test_every_split_chooses_in_both_directions(demo):
     _, store, outcomes = demo
-    found = read(store, outcomes, "held-out").select("scheme", "split", "chosen_by").unique().sort(pl.all()).rows()
-    both = ("first", "second")
-    several = [(scheme, split, by) for scheme in (DOCUMENTS, WORDS) for split in range(5) for by in both]
-    assert found == sorted([(RANKS, 0, by) for by in both] + several)
+    found = read(store, outcomes, "held-out").select("split", "chosen_by").unique().sort(pl.all()).rows()
+    assert found == [(split, by) for split in range(5) for by in ("first", "second")]
 
 
 def test_the_shards_do_not_matter(demo, tmp_path):
     _, store, outcomes = demo
     _, other, cut = run_demo(tmp_path, shard_rows=200)
-    keys = ["query_id", "variant_id", "scheme", "split", "chosen_by"]
+    keys = ["query_id", "variant_id", "split", "chosen_by"]
     assert len(cut["held-out"].manifest.parts) > 1
     assert read(other, cut, "held-out").sort(keys).equals(read(store, outcomes, "held-out").sort(keys))
 
@@ -369,7 +239,7 @@ def test_lean_falls_less_held_out_than_in_sample(demo):
     seen, found = results.in_sample, results.held_out
     change = {
         name: table.filter((pl.col("subset") == "effective") & (pl.col("measure") == LEAN))["change"][0]
-        for name, table in (("in-sample", seen), ("held-out", found.filter(pl.col("scheme") == DOCUMENTS)))
+        for name, table in (("in-sample", seen), ("held-out", found))
     }
     assert change["in-sample"] < change["held-out"]
 
@@ -417,30 +287,18 @@ def test_effectiveness_is_in_sample_where_a_query_has_one_relevant_document(tmp_
 def test_effectiveness_is_held_out_for_the_queries_that_have_several(tmp_path):
     pairs, found = figures(toy(tmp_path, ONE_EACH + "a 0 d3 1\n"), tmp_path)
     assert found[EFFECTIVENESS] == "held-out"
-    words = pairs.table("held-out").filter(pl.col("scheme") == WORDS)
-    assert words.filter(pl.col("query_id") == "b")["new_RR_10"].is_nan().all()
-    assert not words.filter(pl.col("query_id") == "a")["new_RR_10"].is_nan().any()
+    rows = pairs.table("held-out")
+    assert rows.filter(pl.col("query_id") == "b")["new_RR_10"].is_nan().all()
+    assert not rows.filter(pl.col("query_id") == "a")["new_RR_10"].is_nan().any()
 
 
-def test_documents_are_held_out_where_a_group_has_one_word(tmp_path):
-    words = {"female": ["she"], "male": ["he", "his"]}
-    pairs, found = figures(toy(tmp_path, ONE_EACH, words), tmp_path)
-    assert set(pairs.table("held-out")["scheme"]) <= {DOCUMENTS, RANKS}
-    assert found[LEAN] == "held-out"
-    assert pairs.summary["words_change"].is_null().all()
-
-
-def test_the_first_figures_are_by_documents_and_those_by_words_and_ranks_are_beside_them(demo):
-    build, store, outcomes = demo
-    pairs = Pairs(build, store, outcomes)
-    assert pairs.held_out["scheme"].unique(maintain_order=True).to_list() == [DOCUMENTS, WORDS, RANKS]
+def test_the_first_figures_are_held_out(demo):
+    pairs = Pairs(*demo)
+    known = pairs.held_out.filter((pl.col("subset") == "fair") & pl.col("change").is_not_null())
     chosen = pairs.summary.filter(pl.col("subset") == "fair")
-    for scheme, column in ((DOCUMENTS, "change"), (WORDS, "words_change"), (RANKS, "ranks_change")):
-        found = pairs.held_out.filter((pl.col("subset") == "fair") & (pl.col("scheme") == scheme))
-        known = found.filter(pl.col("change").is_not_null())
-        expected = chosen.join(known.select("measure"), on="measure", maintain_order="left", how="semi")
-        assert expected.height
-        assert expected[column].equals(known["change"])
+    chosen = chosen.join(known.select("measure"), on="measure", maintain_order="left", how="semi")
+    assert chosen.height
+    assert chosen["change"].equals(known["change"])
 
 
 def test_a_run_and_its_report_say_what_held_out_values_do_not_show(askew_cli, tmp_path):
@@ -475,15 +333,14 @@ def test_the_command_gives_both_figures_as_json(askew_cli):
     row = next(one for one in found["summary"] if (one["subset"], one["measure"]) == ("effective", LEAN))
     assert row["figures"] == "held-out"
     held_out = next(one for one in found["held_out"] if (one["subset"], one["measure"]) == ("effective", LEAN))
-    assert (held_out["scheme"], held_out["change"]) == (DOCUMENTS, row["change"])
+    assert held_out["change"] == row["change"]
     assert held_out["choices"] == 10
     assert row["in_sample_change"] < row["change"]
 
 
-@pytest.mark.parametrize("step", ["held-out", "half-mentions"])
-def test_a_damaged_part_is_repaired_to_the_same_bytes(tmp_path, step):
+def test_a_damaged_part_is_repaired_to_the_same_bytes(tmp_path):
     build_pairs(toy(tmp_path, ONE_EACH), store=tmp_path / "store")
-    part = next((tmp_path / "store").glob(f"{step}-*/part-*"))
+    part = next((tmp_path / "store").glob("held-out-*/part-*"))
     before = part.read_bytes()
     part.write_bytes(before[:-9] + b"x" + before[-8:])
     assert not verify(str(tmp_path / "store")).ok
@@ -499,8 +356,7 @@ def test_the_card_begins_with_the_held_out_figures_and_verify_checks_them(tmp_pa
     stated = json.loads((tmp_path / "out" / "askew.json").read_text())["facts"]["held_out"]
     row = next(one for one in stated if (one["subset"], one["measure"]) == ("effective", LEAN))
     assert (row["figures"], row["held_out_pairs"] > 0) == ("held-out", True)
-    assert {"words_change", "ranks_change", "in_sample_change"} < set(row)
-    assert "| change | 95% interval | change by words | change by ranks | in-sample change |" in card
+    assert "| change | 95% interval | in-sample change |" in card
     assert f"| effective | `{LEAN}` | held-out |" in card
     assert f"{row['change']:+.1f}%" in card
     assert verify(str(tmp_path / "out")).ok
@@ -515,7 +371,7 @@ def test_a_published_pair_has_its_mean_gain_in_the_halves_of_documents_that_did_
     pairs.publish(tmp_path / "out")
     rows = pl.read_parquet(tmp_path / "out" / "data" / "*.parquet")
     by_choice = {}
-    for one in pairs.table("held-out").filter(pl.col("scheme") == DOCUMENTS).iter_rows(named=True):
+    for one in pairs.table("held-out").iter_rows(named=True):
         by_choice.setdefault((one["query_id"], one["variant_id"]), []).append(one)
     for measure, direction in ((EFFECTIVENESS, Direction.UP), (GENERIC, Direction.ZERO)):
         names = old_column(measure), new_column(measure)

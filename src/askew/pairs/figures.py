@@ -15,7 +15,7 @@ from askew.core.protocols import SelectorPlugin
 from askew.core.store.steps import StepOutcome
 from askew.core.store.store import Store
 from askew.pairs.gains import PairParts, find_measures
-from askew.pairs.held_out import DOCUMENTS, RANKS, SCHEMES, STEP, WORDS, chosen_subsets
+from askew.pairs.held_out import STEP, chosen_subsets
 from askew.pairs.plan import Build
 from askew.pairs.resources import frames_of, step_parts
 from askew.pairs.stages import Evaluate, Select
@@ -86,15 +86,14 @@ class Results:
     def summary(self) -> pl.DataFrame | None:
         """The held-out means of each subset of pairs before and after reformulation, and the in-sample means.
 
-        Pairs are chosen with one half of the documents and measured on the other half. Further columns have the values
-        of the other schemes (see ``held_out``). If there is no held-out value, the in-sample value is used, and the
-        column ``figures`` says so. The summary is None if no pair was chosen.
+        Pairs are chosen with one half of the documents and measured on the other half. If there is no held-out value,
+        the in-sample value is used, and the column ``figures`` says so. The summary is None if no pair was chosen.
         """
         return None if self.in_sample is None else headline(self.in_sample, self.held_out)
 
     @cached_property
     def held_out(self) -> pl.DataFrame | None:
-        """The held-out means by each scheme (documents, words, ranks); None if the recipe turns them off.
+        """The means in the half of the documents that did not choose the pairs; None if the recipe turns them off.
 
         ``pairs`` counts a pair once for each of the ``choices`` (splits, in both directions) that chose it.
         """
@@ -156,45 +155,37 @@ def held_out_table(rows: PairParts, stage: Select, evaluate: Evaluate) -> pl.Dat
 
     The means are those in the part of the data that did not choose the pairs.
     """
-    tables = []
-    made = rows.map(["scheme", "split", "chosen_by"], pl.DataFrame.unique).unique()
-    for scheme in SCHEMES:
-        part, choices = rows.filter(pl.col("scheme") == scheme), made.filter(scheme=scheme).height
-        if choices:
-            found = summarize(part, evaluate.directions, chosen_subsets(stage), evaluate.bounds)
-            tables.append(found.select(pl.lit(scheme).alias("scheme"), pl.lit(choices).alias("choices"), pl.all()))
-    return pl.concat(tables) if tables else None
+    choices = rows.map(["split", "chosen_by"], pl.DataFrame.unique).n_unique()
+    found = summarize(rows, evaluate.directions, chosen_subsets(stage), evaluate.bounds)
+    return found.select(pl.lit(choices).alias("choices"), pl.all()) if choices else None
 
 
 def held_out_gains(rows: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:
     """Return for each pair that a half of the documents chose its mean gains in the other half, over all choices."""
-    part = rows.filter(pl.col("scheme") == DOCUMENTS)
     gains = []
     for name, direction in directions.items():
-        old, new = (part[side(name)].to_numpy() for side in (old_column, new_column))
+        old, new = (rows[side(name)].to_numpy() for side in (old_column, new_column))
         gains.append(pl.Series(held_out_gain_column(name), direction.gain(old, new)))
-    table = part.select("query_id", "variant_id").with_columns(gains)
+    table = rows.select("query_id", "variant_id").with_columns(gains)
     return table.group_by("query_id", "variant_id", maintain_order=True).agg(pl.all().fill_nan(None).mean())
 
 
 def headline(in_sample: pl.DataFrame, held_out: pl.DataFrame | None) -> pl.DataFrame:
     """Return one row for each subset and measure, with the held-out values if there are any, and the in-sample values.
 
-    ``figures`` says whether ``old_mean``, ``new_mean``, ``change``, ``low`` and ``high`` are held out by documents
-    (over ``held_out_pairs`` pairs of all choices) or in-sample. ``pairs``, ``queries`` and the counts of pairs are
-    those of the subset itself. ``words_change`` and ``ranks_change`` are held out by words and by ranks.
+    ``figures`` says whether ``old_mean``, ``new_mean``, ``change``, ``low`` and ``high`` are held out (over
+    ``held_out_pairs`` pairs of all choices) or in-sample. ``pairs``, ``queries`` and the counts of pairs are those of
+    the subset itself.
     """
     keys = ["subset", "measure"]
     table = in_sample.rename({name: f"in_sample_{name}" for name in _FIGURES})
-    for scheme, prefix in ((DOCUMENTS, "held_out"), (WORDS, WORDS), (RANKS, RANKS)):
-        found = in_sample.clear() if held_out is None else held_out.filter(pl.col("scheme") == scheme)
-        names = [pl.col(name).alias(f"{prefix}_{name}") for name in ("pairs", "queries", *_FIGURES)]
-        table = table.join(found.select(*keys, *names), on=keys, how="left", maintain_order="left")
+    found = in_sample.clear() if held_out is None else held_out
+    names = [pl.col(name).alias(f"held_out_{name}") for name in ("pairs", "queries", *_FIGURES)]
+    table = table.join(found.select(*keys, *names), on=keys, how="left", maintain_order="left")
     known = pl.col("held_out_old_mean").is_not_null()
     picked = [pl.when(known).then(f"held_out_{name}").otherwise(f"in_sample_{name}").alias(name) for name in _FIGURES]
     told = pl.when(known).then(pl.lit(HELD_OUT)).otherwise(pl.lit(IN_SAMPLE)).alias("figures")
     counts = ["of", "pairs", "queries", "improved_pairs", "unchanged_pairs", "worsened_pairs", "zero_pairs"]
     beside = [f"in_sample_{name}" for name in _FIGURES]
-    others = [f"{scheme}_{name}" for scheme in (WORDS, RANKS) for name in ("pairs", *_FIGURES)]
-    more = ["held_out_pairs", "held_out_queries", *others]
+    more = ["held_out_pairs", "held_out_queries"]
     return table.with_columns(*picked, told).select(*keys, "figures", *_FIGURES, *beside, *counts, *more)

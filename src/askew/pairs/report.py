@@ -376,13 +376,6 @@ _HELD_OUT = (
     "documents. The documents are split at random several times. Each half of a "
     "split is used once to select pairs and once to measure them. A pair counts once for each half that selects it. "
     "For the 95% interval, the queries are treated as a random sample. "
-    'For the column "by words", the words of each group are split into halves instead of the documents. The lean by '
-    "one half of the words is used to select pairs, and the lean by the other half is reported. This overstates the "
-    "reduction of lean, because both halves of the words are counted in the same passages. "
-    'For the column "by ranks", pairs are selected by their lean at the odd ranks and measured at the even ranks, and '
-    "vice versa. This understates the reduction of lean. If a reformulation moves a passage from an odd to an even "
-    "rank, the lean at the odd ranks falls, so the pair may be selected. But the lean at the even ranks, which is "
-    "measured, rises. "
     'The column "random" is a baseline: the change over all candidates, selected or not, which a random selection has '
     "on average."
 )
@@ -400,10 +393,7 @@ def held_out_sentence(row: Row, label: str) -> str:
     interval = "" if ends == n.NONE else f" {ends}"
     return (
         f"In the subset {row['subset']}, reformulation changes the mean of {label} by "
-        f"{n.change(row['change'])}{interval}, measured on held-out documents. If pairs are selected by their lean "
-        "with half of the group words and measured with the other half, this mean changes by "
-        f"{n.change(row['words_change'])}. If pairs are selected by their lean at odd ranks and measured at even "
-        f"ranks, and vice versa, this mean changes by {n.change(row['ranks_change'])}. If pairs are selected and "
+        f"{n.change(row['change'])}{interval}, measured on held-out documents. If pairs are selected and "
         f"measured on the same data (in-sample), this mean changes by {n.change(row['in_sample_change'])}. For all "
         f"candidates, selected or not, it changes by {n.change(row['all_candidates_change'])}."
     )
@@ -558,7 +548,7 @@ class _Report:
     def _held_out(self, headline: pl.DataFrame) -> Section:
         """The held-out means of the chosen subsets, with the in-sample change; the chart has the main subset."""
         chosen = headline.filter(pl.col("subset").is_in(self.chosen))
-        beside = {"words": "by words", "ranks": "by ranks", "in_sample": "in-sample", "all_candidates": "random"}
+        beside = {"in_sample": "in-sample", "all_candidates": "random"}
         groups = []
         for part in chosen.partition_by("subset", maintain_order=True):
             rows = [
@@ -576,9 +566,8 @@ class _Report:
         given = Table("held-out", caption, head, groups, notes)
         part = chosen.filter(subset=self.main)
         series = {HELD_OUT: self._intervals(part.filter(figures=HELD_OUT))}
-        for name, label in (("words", "by words"), ("ranks", "by ranks"), ("in_sample", IN_SAMPLE)):
-            own = {column: pl.col(f"{name}_{column}") for column in ("change", "low", "high")}
-            series[label] = self._intervals(part.with_columns(**own))
+        own = {column: pl.col(f"in_sample_{column}") for column in ("change", "low", "high")}
+        series[IN_SAMPLE] = self._intervals(part.with_columns(**own))
         title = f"Subset {self.main}: change of the means from original queries to reformulations"
         drawn = self._change_figure("held-out-change", title, series)
         body = [self.files.table(given, chosen), figures(drawn)]

@@ -176,12 +176,9 @@ def mapped(folder: Path, make: Callable[[Path], dict[str, Any]]) -> tuple[dict[s
 
 
 def write_mentions(
-    folder: Path, parts: Iterable[pa.Table], doc_ids: pa.Array, documents: int, who: str, by_group: bool, where: str
+    folder: Path, parts: Iterable[pa.Table], doc_ids: pa.Array, documents: int, who: str, where: str
 ) -> dict[str, Any]:
-    """Write the counts of mentions of all documents; documents after the last of ``doc_ids`` have no text.
-
-    ``by_group`` stores the counts of a group together, for reading one group at a time.
-    """
+    """Write the counts of mentions of all documents; documents after the last of ``doc_ids`` have no text."""
     counts: Any = None
     groups: tuple[str, ...] = ()
     tokens = _new(folder, "tokens", np.int32, (documents,))
@@ -193,28 +190,28 @@ def write_mentions(
             raise DataError(f"{where}: the documents have changed since they were indexed")
         groups, found = counts_of(part, who)
         if counts is None:
-            counts = _new(folder, "counts", np.int32, (documents, len(groups)), by_group)
+            counts = _new(folder, "counts", np.int32, (documents, len(groups)))
         counts[at:stop], known[at:stop] = found, True
         tokens[at:stop] = np.maximum(part["tokens"].to_numpy(), 0)
         at = stop
     if at != len(doc_ids):
         raise DataError(f"{where}: the documents have changed since they were indexed")
     if counts is None:
-        counts = _new(folder, "counts", np.int32, (documents, 0), by_group)
+        counts = _new(folder, "counts", np.int32, (documents, 0))
     for one in (counts, tokens, known):
         if isinstance(one, np.memmap):
             one.flush()
     return {"groups": list(groups)}
 
 
-def _new(folder: Path, name: str, kind: Any, shape: tuple[int, ...], by_column: bool = False) -> Any:
+def _new(folder: Path, name: str, kind: Any, shape: tuple[int, ...]) -> Any:
     path = folder / f"{name}.npy"
     if 0 in shape:
         # An empty array cannot be mapped.
         empty = np.zeros(shape, kind)
         np.save(path, empty)
         return empty
-    return np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=shape, fortran_order=by_column)
+    return np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=shape)
 
 
 def write_id_ranks(folder: Path, ids: pa.Array) -> dict[str, Any]:
@@ -350,7 +347,7 @@ class Resources:
         """Return the key of the mentions of the documents."""
         return step_key(stage, self.documents.key)
 
-    def mentions(self, stage: Stage, who: str = ANY, step: str = STEP, by_group: bool = False) -> DocMentions:
+    def mentions(self, stage: Stage, who: str = ANY, step: str = STEP) -> DocMentions:
         """Return the mentions in every document, in the order of the index, memory-mapped; ``who`` restricts them.
 
         Judged documents that are not in the collection come last and are marked as unknown.
@@ -361,7 +358,7 @@ class Resources:
         where = f"collection {self.collection.id}"
 
         def make(folder: Path) -> dict[str, Any]:
-            return write_mentions(folder, self.store.read(manifest), self.doc_ids, documents, who, by_group, where)
+            return write_mentions(folder, self.store.read(manifest), self.doc_ids, documents, who, where)
 
         with self.store.lock(f"{step}-{key}"):
             manifest = run_step(self.store, step, stage, self.documents).manifest

@@ -295,14 +295,7 @@ def _held_out(pairs: PairNumbers) -> list[str]:
         "documents, because a single relevant document cannot be split. A measure without a held-out figure is marked "
         '`in-sample`. The column "change" has the change of the mean from original queries to reformulations. For a '
         f"measure that is best at zero, this is the change of the mean distance from zero. {given}", "",
-        'For the column "change by words", the words of each group are split into two halves. Pairs are selected by '
-        "the lean computed with one half of the words, and measured by the lean computed with the other half. A "
-        "passage often has words of both halves, so a chance gain in one half is often a gain in the other half too. "
-        'On average, the change by words therefore overstates the gain. For the column "change by ranks", pairs are '
-        "selected by the results at odd ranks and measured by the results at even ranks, and vice versa. A passage "
-        "that moves from an odd to an even rank lowers the lean of the odd ranks and raises the lean of the even "
-        "ranks. On average, the change by ranks therefore understates the gain. The in-sample change is measured on "
-        "the same data that selected the pairs.", "",
+        "The in-sample change is measured on the same data that selected the pairs.", "",
         *numbers.held_out_table(pairs), "",
     ]  # fmt: skip
 

@@ -11,8 +11,8 @@ the papers' files, and ``judged``, whether it is computed from relevance judgeme
 ``robust_rankers``, ``robust_measures``   the rankers (``ranker`` first) and the measures from which the column
                 ``robust`` is computed
 ``held_out``    list of mappings with ``subset``, ``measure``, ``figures`` (held-out or in-sample), ``old_mean``,
-                ``new_mean``, ``change``, ``low`` and ``high`` in percent, ``words_change``, ``ranks_change``,
-                ``in_sample_change``: the gains of the pairs on data that were not used to choose them
+                ``new_mean``, ``change``, ``low``, ``high`` and ``in_sample_change`` in
+                percent: the gains of the pairs on data that were not used to choose them
 ``held_out_gains``   the measures that have a column ``held_out_gain_...``
 ``query_text``  false if the release has no text of an original query, see ``askew.pairs.dataset.splits``; default true
 ``lexicons``    list of mappings with ``id``, ``groups`` (the names of the counted groups), ``license``, ``source``
@@ -160,8 +160,6 @@ RESERVED = (
 _FAMILIES = {"ARaB": "ARAB", "LexiconShare": "LIWC"}
 PUBLISHED = ("RR10", "AP10", "LIWC10", "ARAB-tc10", "ARAB-tf10", "ARAB-bool10")
 _TEXTS = ("license", "contact", "homepage", "citation", "version", "date", "language", "recipe")
-# The changes that a table shows beside the main held-out change.
-_BESIDE = ("words_change", "ranks_change", "in_sample_change")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _SUBSET = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}")
 
@@ -282,7 +280,7 @@ def _held_out(stated: dict[str, Any], known: list[str], subsets: tuple[str, ...]
         some_of(row.get("measure"), known, "held_out, measure", "measures")
         some_of(row.get("subset"), subsets, "held_out, subset", "subsets")
         some_of(row.get("figures"), (HELD_OUT, IN_SAMPLE), "held_out, figures", "kinds of figures")
-        for name in ("old_mean", "new_mean", "change", "low", "high", *_BESIDE):
+        for name in ("old_mean", "new_mean", "change", "low", "high", "in_sample_change"):
             if row.get(name) is not None and (not isinstance(row[name], int | float) or isinstance(row[name], bool)):
                 raise wrong(f"held_out, {name}", "a number or null", row[name])
     gains = stated.get("held_out_gains", [])

@@ -225,13 +225,13 @@ def held_out_table(found: PairNumbers, whole: bool = False) -> list[str]:
     stated = facts.rows("held_out") if whole else held_out_rows(found)
     for row in stated:
         means = ("-" if row.get(name) is None else shown(row[name]) for name in ("old_mean", "new_mean"))
-        beside = (change_text(row.get(name)) for name in ("words_change", "ranks_change", "in_sample_change"))
         named = row["subset"], code(row["measure"]), row["figures"]
-        rows.append([*named, *means, change_text(row.get("change")), ends_text(row), *beside])
+        changes = change_text(row.get("change")), ends_text(row), change_text(row.get("in_sample_change"))
+        rows.append([*named, *means, *changes])
     head = ["subset", "measure", "figures", "mean old", "mean new", "change", "95% interval"]
     if not (whole or has_intervals(stated)):
         head, rows = head[:-1], [[*row[:6], *row[7:]] for row in rows]
-    return table([*head, "change by words", "change by ranks", "in-sample change"], rows) if rows else []
+    return table([*head, "in-sample change"], rows) if rows else []
 
 
 def has_intervals(stated: Iterable[Mapping[str, Any]]) -> bool:

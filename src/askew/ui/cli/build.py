@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Sequence
 from functools import partial
@@ -69,8 +68,7 @@ def show_summary(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]] = 
         if held_out:
             # A measure without a held-out value is marked in-sample.
             own = [_percent(row) if row["figures"] == HELD_OUT else f"in-sample{_interval(row)}" for row in chosen]
-            columns += [("held out [95%]", own), ("words", [_change(row["words_change"]) for row in chosen])]
-            columns += [("in-sample", [_change(row["in_sample_change"]) for row in chosen])]
+            columns += [("held out [95%]", own), ("in-sample", [_change(row["in_sample_change"]) for row in chosen])]
         else:
             columns += [("in-sample [95%]", [_percent(row) for row in chosen])]
             columns += [(what, [f"{row[f'{what}_pairs']:,}" for row in chosen]) for what in ("improved", "worsened")]
@@ -104,50 +102,38 @@ def _label(row: dict[str, Any]) -> str:
     return f"|{row['measure']}|" if row["of"] == "distance from zero" else str(row["measure"])
 
 
-_EXPLAINED = f"""
-old, new: the mean of the measure over the original queries (old) and over the reformulations (new). In a row with a
-    held-out change, both means are computed with half of the documents and half the cutoff.
-held out: the change from old to new for pairs that are selected with one half of the documents and measured with the
-    other half. These pairs differ from the pairs of the subset, which are selected with all documents. The number of
-    held-out queries can therefore differ from the number of queries of the subset, and two subsets with the same pairs
-    can have different held-out changes.
-words: the change from the original queries to the reformulations if the pairs are selected with one half of the group
-    words and measured with the other half. This change is too optimistic on average, because both halves of the words
-    are counted in the same passages.
-in-sample: the change from the original queries to the reformulations, measured on the data with which the pairs were
-    selected. In a row that also has a held-out change, the in-sample change is not computed from the columns old and
-    new, because these are the means of the held-out pairs.
-A change without an interval in brackets has fewer than {FEWEST} queries, or its interval cannot be computed.
-A dash in place of a change: it cannot be computed, because no query has a value of the measure or the mean of the
-    original queries is 0.
-improved, worsened: the number of pairs in which the measure is better or worse for the reformulation than for the
-    original query.
-fair: all pairs of the subsets 'optimal' and 'effective'. A query can have a pair in each of them.
-both searched with R: the change of each measure for the pairs of the subset, if the ranker R searches both queries of
-    each pair. This change is not held out, because R may retrieve the same passages that were used to select the pairs.
-"""
-
-
 def _explain(rows: list[dict[str, Any]], others: Sequence[dict[str, Any]]) -> None:
     """Print what the columns of the shown blocks mean."""
-    held_out = {row["subset"] for row in rows if row["figures"] == HELD_OUT}
-    without_change = [None in (row["change"], row["words_change"] if row["subset"] in held_out else 0) for row in rows]
-    applies = [
-        held_out,
-        held_out,
-        held_out,
-        rows,
-        any(row["change"] is None or not _interval(row) for row in rows),
-        any(without_change),
-        any(row["subset"] not in held_out for row in rows),
-        any(row["subset"] == "fair" and row["pairs"] > row["queries"] for row in rows),
-        rows and others,
-    ]
-    if any(applies):
+    held_out = [row for row in rows if row["figures"] == HELD_OUT]
+    in_sample = {row["subset"] for row in rows} - {row["subset"] for row in held_out}
+    sentences = {
+        "old, new: the mean of the measure over the original queries (old) and over the reformulations (new). In a row "
+        "with a held-out change, both means are computed with half of the documents and half the cutoff.": held_out,
+        "held out: the change from old to new for pairs that are selected with one half of the documents and measured "
+        "with the other half. These pairs differ from the pairs of the subset, which are selected with all documents. "
+        "The number of held-out queries can therefore differ from the number of queries of the subset, and two subsets "
+        "with the same pairs can have different held-out changes.": held_out,
+        "in-sample: the change from the original queries to the reformulations, measured on the data with which the "
+        "pairs were selected. In a row that also has a held-out change, the in-sample change is not computed from the "
+        "columns old and new, because these are the means of the held-out pairs.": rows,
+        f"A change without an interval in brackets has fewer than {FEWEST} queries, or its interval cannot be "
+        "computed.": any(row["change"] is None or not _interval(row) for row in rows),
+        "A dash in place of a change: it cannot be computed, because no query has a value of the measure or the mean "
+        "of the original queries is 0.": any(row["change"] is None for row in rows),
+        "improved, worsened: the number of pairs in which the measure is better or worse for the reformulation than "
+        "for the original query.": in_sample,
+        "fair: all pairs of the subsets 'optimal' and 'effective'. A query can have a pair in each of them.": any(
+            row["subset"] == "fair" and row["pairs"] > row["queries"] for row in rows
+        ),
+        "both searched with R: the change of each measure for the pairs of the subset, if the ranker R searches both "
+        "queries of each pair. This change is not held out, because R may retrieve the same passages that were used to "
+        "select the pairs.": rows and others,
+    }
+    if any(sentences.values()):
         say("")
-    for sentence, is_needed in zip(re.split(r"\n(?=\S)", _EXPLAINED.strip()), applies, strict=True):
-        if is_needed:
-            say_wrapped(" ".join(sentence.split()), "  ")
+    for sentence, applies in sentences.items():
+        if applies:
+            say_wrapped(sentence, "  ")
 
 
 def _percent(row: dict[str, Any]) -> str:

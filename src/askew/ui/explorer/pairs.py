@@ -33,7 +33,7 @@ from askew.core.store.manifest import Manifest
 from askew.core.store.store import Store
 from askew.measures.catalogue import Catalogue
 from askew.pairs.figures import headline, held_out_gains
-from askew.pairs.held_out import DOCUMENTS, HeldOut
+from askew.pairs.held_out import HeldOut
 from askew.pairs.recipe import groups_of
 from askew.pairs.stages import Select, finished_pairs, measures_of
 from askew.pairs.summary import summarize
@@ -82,8 +82,7 @@ def held_out_pairs(
     subsets = [name for name in subsets if name in rows.columns]
     columns = [side(name) for name in directions for side in (old_column, new_column)]
     whole = summarize(frame.select("query_id", *subsets, *columns).collect(), directions, subsets, bounds)
-    part = rows.filter(pl.col("scheme") == DOCUMENTS)
-    told = summarize(part, directions, subsets, bounds).select(pl.lit(DOCUMENTS).alias("scheme"), pl.all())
+    told = summarize(rows, directions, subsets, bounds)
     figures = [
         {**row, "verdict": _verdict(row, directions[row["measure"]])} for row in headline(whole, told).to_dicts()
     ]

@@ -92,7 +92,7 @@ _LONGEST = 34
 _DOES = {
     "classify": "Classify queries", "reformulate": "Write reformulations", "filter": "Filter reformulations",
     "retrieve": "Search", "evaluate": "Measure", "select": "Choose pairs", "held-out": "Held-out figures",
-    "annotate": "Count group words", "annotate-halves": "Count group words, half of the words at a time",
+    "annotate": "Count group words",
 }  # fmt: skip
 
 
