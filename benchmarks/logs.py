@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from log_generator import Planted, SyntheticLog, write_log
 
 from askew.core.lexicon import load_lexicon
 from askew.logs.definition import LogVocabulary, build_vocabulary, terms
@@ -29,7 +30,6 @@ from askew.logs.pairs import Walk, match_pairs, walk
 from askew.logs.reading import read_log
 from askew.logs.sources import log_sources
 from askew.logs.tables import bytes_of, canonical_column
-from askew.testing.logs import Planted, SyntheticLog, write_log
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "logs"))
 from plain import read_block

@@ -1,10 +1,14 @@
 """What tests of all folders share. No test is timed: the first use of a compiled loop takes as long as it takes."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# The generator of query logs. At the end, because modules of benchmarks/ have names of the standard library.
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 # What a command prints must not depend on whether its loops were compiled before; subprocesses inherit it.
 os.environ.setdefault("ASKEW_COMPILE_NOTE", "off")

@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 import typer
+from log_generator import Planted, SyntheticLog, write_log
 
 from askew.core.errors import AskewError, ConfigError, DataError
 from askew.logs.page import TITLE
-from askew.testing.logs import Planted, SyntheticLog, write_log
 from askew.ui.cli import logs
 
 

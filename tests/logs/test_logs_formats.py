@@ -5,13 +5,13 @@ import json
 
 import pyarrow as pa
 import pytest
+from log_generator import Planted, SyntheticLog, write_log
 
 from askew.core import plugins as registry
 from askew.core.errors import UnknownName
 from askew.core.protocols import LogRows
 from askew.logs.analyze import logs
 from askew.testing.contracts import check_log_format
-from askew.testing.logs import Planted, SyntheticLog, write_log
 
 XML = """<sessiontrack><session num="1" userid="u"><topic num="3"/>
 <interaction starttime="1.5"><query>boots</query><results><result rank="1"><url>http://a.example</url></result></results>

@@ -7,14 +7,7 @@ from statistics import NormalDist
 import numpy as np
 import polars as pl
 import pytest
-
-from askew.logs.analyze import logs
-from askew.logs.definition import LOG_DATA
-from askew.logs.effect import KINDS
-from askew.logs.numbers import spearman
-from askew.logs.page import ends
-from askew.logs.settings import LogSettings
-from askew.testing.logs import (
+from log_generator import (
     ENTRIES,
     GROUPS,
     WEIGHTS,
@@ -27,6 +20,13 @@ from askew.testing.logs import (
     write_sample,
     write_vectors,
 )
+
+from askew.logs.analyze import logs
+from askew.logs.definition import LOG_DATA
+from askew.logs.effect import KINDS
+from askew.logs.numbers import spearman
+from askew.logs.page import ends
+from askew.logs.settings import LogSettings
 
 SMALL = Planted(sessions=16_000, users=5_000, queries_per_topic=4, rare=0.0)
 HEADLINES = (

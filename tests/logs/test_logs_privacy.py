@@ -5,6 +5,7 @@ import re
 
 import polars as pl
 import pytest
+from log_generator import Planted, SyntheticLog, write_log, write_vectors
 
 from askew.core.errors import ConfigError
 from askew.core.lexicon import Lexicon
@@ -12,7 +13,6 @@ from askew.logs.analyze import logs
 from askew.logs.association import Decision, read_review, review_text
 from askew.logs.numbers import NAME, RARE, SPECULATION, Privacy
 from askew.logs.settings import LogSettings
-from askew.testing.logs import Planted, SyntheticLog, write_log, write_vectors
 
 PLANTED = Planted(sessions=6_000, users=1_500, queries_per_topic=4, rare=0.2)
 

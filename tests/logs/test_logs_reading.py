@@ -346,8 +346,9 @@ def test_the_shape_of_a_value_tells_nothing_of_it():
 
 
 def test_the_order_of_a_log_and_the_room_in_memory_change_nothing(tmp_path, monkeypatch):
+    from log_generator import Planted, SyntheticLog, write_log
+
     from askew.logs import sources
-    from askew.testing.logs import Planted, SyntheticLog, write_log
 
     log = SyntheticLog(Planted(sessions=3000, users=700, queries_per_topic=3), pages=False)
     by_user = write_log(log, tmp_path / "user.tsv", "tsv", "user")

@@ -16,11 +16,11 @@ pytest.importorskip("python_multipart", reason="the explorer needs the extra web
 import polars as pl
 import pyarrow as pa
 from fastapi.testclient import TestClient
+from log_generator import Planted, SyntheticLog, write_log
 
 from askew.logs.analyze import logs
 from askew.logs.page import write_tables
 from askew.logs.settings import LogSettings
-from askew.testing.logs import Planted, SyntheticLog, write_log
 from askew.ui.explorer.opening import Sources, build_demo, open_sources
 from askew.ui.web.app import create_app
 from askew.ui.web.server import listen, make_server

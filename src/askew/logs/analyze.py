@@ -148,7 +148,7 @@ def logs(
 
 
 def analyze_sample(settings: LogSettings | None = None, progress: Progress | None = None) -> LogReport:
-    """Analyze the sample log that askew ships: made-up queries with planted effects, of ``askew.testing.logs``."""
+    """Analyze the sample log that askew ships: made-up queries with planted effects."""
     asked = settings or LogSettings()
     names = Groups.of(asked.groups).names
     if not {"female", "male"} <= set(names):
