@@ -29,7 +29,8 @@ from askew.core import machine
 from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.build import build_index, merge_shards
 from askew.search.bm25.index import Index
-from askew.search.bm25.ranker import Bags, Bm25Ranker
+from askew.search.bm25.ranker import Bm25Ranker
+from askew.search.bm25.search import Bags
 
 
 def cpu_ms(function: Callable[[], object], queries: int, times: int = 3) -> tuple[float, float]:
@@ -133,7 +134,7 @@ def _exhaustive(index: Index, ranker: Bm25Ranker, bags: Bags, bag: int, k: int) 
     for j in range(bags.offsets[bag], bags.offsets[bag + 1]):
         term = bags.terms[j]
         part = slice(index.offsets[term], index.offsets[term + 1])
-        totals[index.docs[part]] += bags.weights[j] * ranker.weights.impacts[part].astype(np.float64)
+        totals[index.docs[part]] += bags.weights[j] * ranker.weights.arrays["impacts"][part].astype(np.float64)
     scores = totals.astype(np.float32)
     order = np.lexsort((np.arange(len(scores)), -scores))[:k]
     order = order[scores[order] > 0]

@@ -46,8 +46,11 @@ class Rows:
 class Collection(Protocol):
     """What a benchmark searches."""
 
-    size: int
-    about: str
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def about(self) -> str: ...
 
     def passages(self) -> Iterator[Rows]: ...
 
@@ -111,8 +114,8 @@ class Real:
         self.about += f" and {made:,} recombined from them" if made else ""
 
     def _read(self, texts: pa.Array) -> Rows:
-        found = self._reader.read(texts.cast(pa.large_string()))
-        return Rows(found.terms, _offsets(found.counts))
+        terms, sizes, _ = self._reader.read(texts.cast(pa.large_string()))
+        return Rows(terms, _offsets(sizes))
 
     def passages(self) -> Iterator[Rows]:
         yield self._rows

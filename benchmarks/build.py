@@ -44,7 +44,7 @@ class Askew:
     """The steps runs, scores and pairs of the recipe, and the mentions of the collection."""
 
     def __init__(self, data: Path, store: Store) -> None:
-        changes = {
+        changes: dict[str, dict[str, Any]] = {
             "collection": {"source": str(data)}, "evaluate": {"measures": list(MEASURES)},
             "select": {"effectiveness": "RR@10", "bias": " ".join(BIAS)},
         }  # fmt: skip

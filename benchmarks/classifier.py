@@ -167,7 +167,9 @@ def show(options: Any) -> None:
     data = read(options.data)
     print(f"data {digest_file(options.data)}; folds by seed 7; the number after a model is the seed of its training")
     lexical = LexicalClassifier().classify(data.texts).probabilities[:, :3]
-    rows = [("words and names only (lexical)", classifier_scores(lexical, data.labels, CLASSES), None)]
+    rows: list[tuple[str, Any, float | None]] = [
+        ("words and names only (lexical)", classifier_scores(lexical, data.labels, CLASSES), None)
+    ]
     together: dict[str, list[Any]] = {}
     trained: dict[str, None] = {}
     for file in sorted(options.work.glob("logits-*.json")):

@@ -200,7 +200,7 @@ def keep(data: GrepBias, options: Any, name: str, facts: dict[str, Any], **array
             same_source(file, json.loads(str(kept["about"])), source_of(data, options))
     file.parent.mkdir(parents=True, exist_ok=True)
     about = json.dumps({"name": name, **source_of(data, options), **facts})
-    small = {key: np.asarray(value, np.float32) for key, value in arrays.items()}
+    small: dict[str, Any] = {key: np.asarray(value, np.float32) for key, value in arrays.items()}
     np.savez_compressed(file, about=np.array(about), **small)
 
 

@@ -19,14 +19,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
-from bm25 import queries, tables
+from bm25_data import Synthetic, tables
 
 from askew.core.errors import AskewError
 from askew.search import disk
-from askew.search import disk as blocks
 from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.build import build_index
 from askew.search.bm25.ranker import Bm25Ranker, FeedbackRanker, Rm3
@@ -37,7 +37,7 @@ _WARM_S, _LEAST_TURNS = 20.0, 8
 
 def make(folder: Path, size: int) -> None:
     folder.mkdir(parents=True)
-    build_index(keeping_texts(tables(size), folder), folder, Analyzer("plain"))
+    build_index(keeping_texts(tables(Synthetic(size)), folder), folder, Analyzer("plain"))
     Bm25Ranker(folder)
 
 
@@ -47,24 +47,15 @@ def files_of(folder: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def compared_lazily(lazily: bool) -> Iterator[None]:
-    before = blocks.CHECK_WHOLE
-    blocks.CHECK_WHOLE = 0 if lazily else before
-    try:
+    with mock.patch.object(disk, "CHECK_WHOLE", 0 if lazily else disk.CHECK_WHOLE):
         yield
-    finally:
-        blocks.CHECK_WHOLE = before
 
 
 @contextlib.contextmanager
 def not_compared() -> Iterator[None]:
     """As if there were no checksums: only sizes are looked at."""
-    whole, check = disk.check_file, blocks.Guard.check
-    disk.check_file = disk.check_size
-    blocks.Guard.check = lambda *_: None  # type: ignore[method-assign]
-    try:
+    with mock.patch.object(disk, "check_file", disk.check_size), mock.patch.object(disk.BlockChecker, "check"):
         yield
-    finally:
-        disk.check_file, blocks.Guard.check = whole, check  # type: ignore[method-assign]
 
 
 def answer(ranker: Bm25Ranker, texts: StoredTexts, query: str) -> tuple[object, ...]:
@@ -101,7 +92,7 @@ def outcome(folder: Path, size: int, asked: list[str], right: list[tuple[object,
 
 def flip_bits(folder: Path, size: int, flips: int, lazily: bool) -> None:
     rng = np.random.default_rng(7)
-    asked = queries(20, size)
+    asked = Synthetic(size).queries(20)
     with compared_lazily(lazily):
         ranker, texts = Bm25Ranker(folder, threads=1), StoredTexts(folder, size)
         right = [answer(ranker, texts, query) for query in asked]
@@ -133,7 +124,7 @@ def warm(folder: Path, size: int, count: int) -> None:
 
     The machine may be used by others, whose work disturbs these times; so the comparison is also timed alone.
     """
-    asked = queries(count, size)
+    asked = Synthetic(size).queries(count)
     with compared_lazily(True):
         ranker = Bm25Ranker(folder, threads=1)
     for how, parts in (("in one batch", [asked]), ("one by one", [[query] for query in asked])):
@@ -176,7 +167,7 @@ def evict(folder: Path) -> None:
 
 
 def cold(folder: Path, size: int) -> None:
-    (query,) = queries(1, size)
+    (query,) = Synthetic(size).queries(1)
     for state in ("in memory", "evicted"):
         for how, lazily, compared in (
             ("as shipped", False, True), ("block by block", True, True), ("without", True, False)

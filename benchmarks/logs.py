@@ -65,7 +65,8 @@ def added(old: tuple[str, ...], new: tuple[str, ...], vocabulary: LogVocabulary)
 def loop(rows: Iterator[tuple[str, float, str]], vocabulary: LogVocabulary) -> Counter[str]:
     """The plain loop: rows of a user come together and in order."""
     counts: Counter[str] = Counter()
-    user, when, before = "", 0.0, ("",)
+    before: tuple[str, ...] = ("",)
+    user, when = "", 0.0
     for who, moment, text in rows:
         words = terms(text)
         if who == user and moment - when <= GAP:

@@ -56,7 +56,7 @@ STRENGTHS: dict[str, tuple[float, ...]] = {
 }  # fmt: skip
 SEEDS = (1, 2, 3)
 # The settings of askew train ranker that all rows share.
-SHARED = {
+SHARED: dict[str, Any] = {
     "part": "", "count": 4, "depth": 100, "most_tokens": 160, "most_left_tokens": 48, "epochs": 0.5, "batch_size": 32,
     "learning_rate": 1e-4, "save_every": 0,
 }  # fmt: skip

@@ -83,6 +83,7 @@ def main() -> None:
         build = prepare(with_settings(read_recipe("refairmulate-paper"), changes), held)
         outcomes = build.plan.run(held)
         table = Results(build, held, outcomes).in_sample
+        assert table is not None, "the recipe chooses pairs"
         subsets = ["optimal", "effective", "fair"]
         print("\nTable 1: chosen by RR@10 and ARaB(tf)@10 under bm25-msmarco")
         for subset in subsets:

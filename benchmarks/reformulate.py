@@ -58,7 +58,7 @@ def main() -> None:
         show("rewrite", queries.slice(0, options.slow), {"count": 5}, first)
         show("fewshot", queries.slice(0, options.slow // 5), {"count": 5}, first)
         show("docquery", queries.slice(0, options.slow), {"model": tiny, "count": 5}, first, "tiny model")
-        settings = {"model": tiny, "back": tiny, "languages": ""}
+        settings: dict[str, Any] = {"model": tiny, "back": tiny, "languages": ""}
         show("backtranslate", queries.slice(0, options.slow), settings, first, "tiny model")
         with _server() as address:
             settings = {

@@ -201,7 +201,7 @@ def _overlap(told: dict[str, Any], ids: list[str], made: dict[str, list[list[str
         found = [score_rewrites(test, [texts[row] for row in rows]) for texts in seeds]
         print(f"{name} ({len(seeds)} seed{'s' if len(seeds) > 1 else ''})")
         for measure in SHOWN:
-            first, means = found[0][measure], [one[measure]["mean"] for one in found]
+            first, means = found[0][measure], np.array([one[measure]["mean"] for one in found], float)
             spread = f" sd {np.std(means):.4f}" if len(seeds) > 1 else ""
             print(f"  {measure:14} {np.mean(means):.4f} [{first['low']:.4f}, {first['high']:.4f}]{spread}")
     print("\nRePair, Table 6 (other data; its rouge-1 is rougeL; bleu is bleu_sentence of t5, bleu_mean of the others)")

@@ -279,13 +279,14 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--only", choices=("start", "known", "mixed", "overload", "stop"))
+    parser.add_argument("--only", choices=("start", "paint", "known", "mixed", "overload", "stop"))
     given = parser.parse_args()
     lines = demo_files().queries_file.read_text(encoding="utf-8").splitlines()
     queries = [line.split("\t")[1] for line in lines]
     print(f"{given.clients} clients, {given.seconds:.0f} s each; {platform.machine()}, {os.cpu_count()} cores")
     parts: dict[str, Callable[[], None]] = {
-        "start": lambda: (started(given.repeats), painted(given.repeats))[0],
+        "start": lambda: started(given.repeats),
+        "paint": lambda: painted(given.repeats),
         "known": lambda: measured("known queries", given.clients, given.seconds, 0.0, queries),
         "mixed": lambda: measured("mixed, one query in ten is new", given.clients, given.seconds, 0.1, queries),
         "overload": lambda: overloaded(given.clients, min(given.seconds, 15.0), queries),

@@ -23,6 +23,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from mention_model import LABELS, TEST_ONLY, Label, accuracy, fold_of, read_labels, read_texts, training_rows
@@ -71,8 +72,8 @@ def out_of_fold(name: str, labels: list[Label], folder: Path) -> tuple[dict[tupl
             counts[WHO.index(one.who), p.argmax()] += 1
     print(f"\n{name}, who, out of fold: {np.trace(counts) / counts.sum():.3f} of {counts.sum():,} right")
     print(f"\n| read as | {' | '.join(WHO)} |\n|---|" + "---|" * len(WHO))
-    for place, one in enumerate(WHO):
-        print(f"| label {one} | {' | '.join(map(str, counts[place].tolist()))} |")
+    for place, who in enumerate(WHO):
+        print(f"| label {who} | {' | '.join(map(str, counts[place].tolist()))} |")
     return found, counts
 
 
@@ -166,12 +167,8 @@ class Task:
         p = r.apply(models["relevance"], self.x)[:, 1]
         if judged:
             p = np.where(self.judged, 1.0, p)
-        r.trained.cache_clear()
-        known, r.trained = r.trained, lambda: {self.name: models}
-        try:
+        with mock.patch.object(r, "trained", lambda: {self.name: models}):
             return p, self.estimator.why(self.queries, self.texts, self.starts, self.who, p, self.read)
-        finally:
-            r.trained = known
 
     def crossed(self) -> tuple[Any, Any]:
         p, why = np.zeros(len(self.rows)), np.zeros((len(self.rows), len(WHY)))
@@ -257,7 +254,8 @@ def overlap(rows: list[Row]) -> dict[str, int]:
 
 def measure_shipped(rows: list[Row], keep: Path | None) -> None:
     """What is shipped, on the test split; the cross-validation as it was counted when it was fitted."""
-    test, told = [one for one in rows if one.split == "test"], {}
+    test = [one for one in rows if one.split == "test"]
+    told: dict[str, dict[str, Any]] = {}
     for name in NAMES:
         found = on_test(Task(name, test, {}, None), r.trained()[name])
         told[name] = {"test": found, "cross-validated": crossed_accuracy(r.trained()[name]["confusion"]["why"])}

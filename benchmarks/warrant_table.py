@@ -144,8 +144,8 @@ def measure_pairs(study: Study, labels: Sequence[dict[str, Any]], measures: Sequ
         texts.write_text("".join(lines), encoding="utf-8")
         report = askew.measure(run, read_texts(study.data, name), list(measures), qrels=grades, queries=texts)
         where = [int(query[1:]) for query in report.runs[0].query_ids]
-        for text, one in zip(measures, report.asked, strict=True):
-            values = report.runs[0].values[one.text]
+        for text, request in zip(measures, report.asked, strict=True):
+            values = report.runs[0].values[request.text]
             sizes[text][where] = 1 - values if text.startswith("FaiRR") else np.abs(values)
     undefined = [text for text, found in sizes.items() if np.isnan(found).any()]
     if undefined:

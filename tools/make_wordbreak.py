@@ -15,9 +15,9 @@ from pathlib import Path
 
 import regex
 
-from askew.search import lucene
 from askew.search.bm25 import wordbreak
 from askew.search.bm25.analyze import Analyzer
+from askew.search.lucene import java_classes
 
 CLASSES = (
     ("ComplexMark", r"[\p{Line_Break=SA}&&[\p{WB=Extend}\p{WB=Format}]]"),
@@ -76,7 +76,10 @@ def corrected(classes: list[str]) -> tuple[list[str], int, int]:
     analyzer = Analyzer("plain")
     points = [p for p in range(0x80, 0x32000) if unicodedata.category(chr(p)) not in ("Cn", "Cs", "Co")]
     texts = {p: f"q{chr(p)}q x {chr(p)} x 7{chr(p)}7 x {chr(p)}{chr(p)}" for p in points}
-    wanted = dict(zip(points, lucene.analyze(list(texts.values()), stem=False), strict=True))
+    java = java_classes()
+    utils, own = java("io.anserini.analysis.AnalyzerUtils"), java("io.anserini.analysis.DefaultEnglishAnalyzer")
+    plain = own.newNonStemmingInstance()
+    wanted = {point: list(utils.analyze(plain, text).toArray()) for point, text in texts.items()}
     changed = left = 0
     for point, text in texts.items():
         if analyzer.terms(text) == wanted[point]:

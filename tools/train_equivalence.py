@@ -44,7 +44,7 @@ from training.options import add_reformulations, make_parser, settings_of
 from training.pair_learners import Judge, MinilmLearner, PairLearner, SmollmLearner, by_length
 
 
-@dataclass(frozen=True)
+@dataclass
 class Settings:
     """How the judge on SmolLM2 is trained: the values of the adapter that askew ships."""
 

@@ -62,7 +62,7 @@ LENGTHS = range(3, 21)
 POOL_KINDS = ("keywords", "explicit", "vocabulary")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Settings:
     """How the model is trained: the values of the adapter that askew ships."""
 

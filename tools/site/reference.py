@@ -95,7 +95,7 @@ def _meaning(one: Any, context: Any) -> str:
 
 def _coded(text: str) -> str:
     """A help text with its commands and options as code, in quotation marks or not."""
-    names = "|".join(typer.main.get_command(app).commands)
+    names = "|".join(getattr(typer.main.get_command(app), "commands", {}))
     pattern = re.compile(rf"'((?:askew |--)[^']+)'|{_COMMAND.replace('NAMES', names)}|{_OPTION}")
     parts, at = [], 0
     for found in pattern.finditer(text):

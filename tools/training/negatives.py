@@ -148,7 +148,8 @@ class Mix:
     def _pairs_of(self, at: int) -> list[Pair]:
         """Of one query: pairs of its texts, and one of its texts beside texts that differ."""
         chance, texts = self._chance, texts_of(self._rows[at])
-        found = [Pair(*chance.sample(texts, 2), 1.0, 1.0) for _ in range(self._settings.positives)]
+        twos = (chance.sample(texts, 2) for _ in range(self._settings.positives))
+        found = [Pair(query, candidate, 1.0, 1.0) for query, candidate in twos]
         near = texts_of(self._rows[chance.choice(self._near[at])])
         query = chance.choice(texts)
         found.append(Pair(query, chance.choice(near), 0.0, 1.0))

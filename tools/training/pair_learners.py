@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from askew.models.adapted import WEIGHTS, find_encoder_adapter
+from askew.models.adapted import WEIGHTS, find_encoder_adapter, make_head
 from askew.models.find import MINILM
 from askew.models.generate import SMOLLM, find_adapter
 from askew.models.pair_network import (
@@ -25,7 +25,6 @@ from askew.models.pair_network import (
     PairTokens,
     load_pair_judge,
     load_pair_network,
-    make_head,
     pair_logits,
 )
 from askew.models.relevance import open_encoder
