@@ -1,22 +1,18 @@
-"""Selectors that ``askew train selector`` makes, measured by ``askew bench`` on BoolQ queries they never saw.
+"""The lean-aware selector that has left askew, against simple rules on BoolQ: tables from the kept values.
 
-    python benchmarks/selector.py build --data DATA --work WORK    a store of each collection (recipe refairmulate)
-    python benchmarks/selector.py train --work WORK                each training with seeds 1, 2 and 3
-    python benchmarks/selector.py measure --work WORK              writes arena/selector/*.npz
-    python benchmarks/selector.py evaluate                         the tables, from these files
+    python benchmarks/selector.py evaluate
 
-Candidates are those of ``datasets/candidates`` that pass the filters of the recipe (see dataset.py). Trained on SQuAD,
-a selector is measured on all BoolQ queries that have a candidate; trained on BoolQ, on those that its training held
-out. ``measure`` keeps the values of every query, so that ``evaluate`` needs no collection and no model.
+``askew train selector`` once had a rule that chose, of the candidates that probably lose no effectiveness, the one
+whose results lean least. It was measured with ``askew bench`` at commit 69236d5b of 2026-11-16, whose version of this
+program trains and measures, and lost to a rule that needs no training. ``arena/selector`` keeps the values of every
+query. Candidates are those of ``datasets/candidates`` that pass the filters of the recipe (see dataset.py). Trained on
+SQuAD, the selector was measured on all BoolQ queries that have a candidate; trained on BoolQ, on those held out.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,183 +22,18 @@ KEPT = Path(__file__).resolve().parent / "arena" / "selector"
 SEEDS = (1, 2, 3)
 TRAINED_ON = {"squad": "SQuAD", "boolq": "BoolQ"}
 TESTED = "boolq"
-BASE, REPLAY, ORACLE = "bm25-msmarco", "reformulate:replay", "reformulate:replay:oracle"
 LEANS = ("ARaB(tf)@10", "ARaB(tf,who=generic)@10")
 EFFECTIVENESS = ("RR@10", "nDCG@10")
 MEASURES = (*EFFECTIVENESS, *LEANS)
 TOP10 = "share of the original top 10 kept"
-# The share of the original top 10 that the simple rule demands; askew bench takes the first by default.
+# The share of the original top 10 that the simple rule demands; askew bench uses the first by default.
 AGREE = (0.5, 0.7, 0.9)
 ORIGINAL, RULE = "original query", "least leaning by results, top 10 kept"
 # Stated beforehand: the largest loss of mean RR@10 that would not matter.
 MARGIN = 0.01
 
 
-def run_askew(folder: Path, *words: str) -> None:
-    """A command of askew in a folder, so that recipes and cards name no place of this machine."""
-    subprocess.run([str(Path(sys.executable).with_name("askew")), *words], check=True, cwd=folder)
-
-
-def build(options: argparse.Namespace) -> None:
-    """A store of each collection: the recipe of dataset.py without the other rankers."""
-    from dataset import CANDIDATES, PARTS, make_collection, recipe
-
-    for name in TRAINED_ON:
-        folder = options.work.resolve() / name
-        folder.mkdir(parents=True, exist_ok=True)
-        candidates = folder / "candidates.tsv"
-        candidates.write_bytes(gzip.decompress((CANDIDATES / f"{name}.tsv.gz").read_bytes()))
-        make_collection(PARTS[name], options.data, folder / name, candidates)
-        text = recipe(name, candidates.name).partition("[[cross]]")[0]
-        (folder / f"{name}.toml").write_text(text, encoding="utf-8")
-        run_askew(folder, "run", f"{name}.toml", "--until", "pairs", "--store", f"../store-{name}")
-
-
-def model_of(work: Path, name: str, seed: int) -> Path:
-    """The folder of a trained selector."""
-    return work.resolve() / f"selector-{name}-seed{seed}"
-
-
-def train(options: argparse.Namespace) -> None:
-    """``askew train selector`` with its defaults, on each collection with each seed."""
-    for name in TRAINED_ON:
-        for seed in SEEDS:
-            out = model_of(options.work, name, seed)
-            run_askew(options.work, "train", "selector", f"store-{name}", "--out", out.name, "--seed", str(seed))
-
-
-def measure(options: argparse.Namespace) -> None:
-    """The values of every query by method and measure, for each training."""
-    from askew.data.queries import read_queries
-    from askew.train.common import HELD_OUT
-    from askew.train.selector import read_built
-
-    built = read_built(options.work / f"store-{TESTED}")
-    replayed = options.work.resolve() / TESTED / "kept.tsv"
-    lines = zip(built.table["query_id"], built.table["text"], strict=True)
-    replayed.write_text("query_id\ttext\n" + "".join(f"{query}\t{text}\n" for query, text in lines), encoding="utf-8")
-    for name in TRAINED_ON:
-        models = [model_of(options.work, name, seed) for seed in SEEDS]
-        queries = list(built.query_ids)
-        if name == TESTED:
-            queries = read_queries(models[0] / HELD_OUT)["query_id"].to_pylist()
-        values, changed = bench_all(options.work, replayed, models, fixed_runs(built, options.work), queries)
-        about = {
-            "trained": [facts(one) for one in models], "changed": changed, "queries": len(queries),
-            "candidates": int(built.table["query_id"].is_in(queries).sum()),
-            "apart": [told_apart(built, one, queries) for one in models],
-        }  # fmt: skip
-        KEPT.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(KEPT / f"{name}.npz", about=json.dumps(about), query_ids=queries, **values)
-        print(f"{name}: {len(queries):,} queries, {len(changed)} methods", flush=True)
-
-
-def facts(model: Path) -> dict[str, Any]:
-    """What the training itself measured on the queries that it held out."""
-    found = json.loads((model / "measured.json").read_text(encoding="utf-8"))
-    measured = found["measured"]
-    return {name: measured[name] for name in ("queries", "examples", "threshold", "told apart")}
-
-
-def fixed_runs(built: Any, work: Path) -> dict[str, Any]:
-    """The runs of two choices that look at no result: a random candidate, and the one that most surely asks the same.
-
-    A random candidate is drawn once with each seed.
-    """
-    from askew import Ranker
-
-    (index,) = (work / f"store-{TESTED}").glob("index-bm25-*")
-    ranker = Ranker.open(index, BASE)
-    worths = {f"random candidate, seed {seed}": np.random.default_rng(seed).random(len(built.query)) for seed in SEEDS}
-    worths["highest P(same)"] = built.table["p_same"].to_numpy()
-    return {name: ranker.search(texts_of(built, worth), 100) for name, worth in worths.items()}
-
-
-def texts_of(built: Any, worth: Any) -> dict[str, str]:
-    """The candidate of the highest worth by query."""
-    from askew.train.selector import best_candidate
-
-    rows = best_candidate(built.query, len(built.query_ids), worth)
-    return dict(zip(built.query_ids, built.table["text"].gather(rows), strict=True))
-
-
-def bench_all(
-    work: Path, replayed: Path, models: list[Path], runs: dict[str, Any], queries: list[str]
-) -> tuple[dict[str, Any], dict[str, int]]:
-    """All methods by ``askew bench``: values by "method | measure", and how many queries each reformulates."""
-    selectors = {f"{REPLAY}:{model}": f"selector, seed {seed}" for model, seed in zip(models, SEEDS, strict=True)}
-    values: dict[str, Any] = {}
-    changed: dict[str, int] = {}
-    for agree in AGREE:
-        first = agree == AGREE[0]
-        names = {BASE: ORIGINAL, REPLAY: f"{RULE} >= {agree:.0%}"}
-        if first:
-            names |= {ORACLE: "oracle (reads the judgements)", **selectors, **{f"run:{name}": name for name in runs}}
-        report, kept = bench_once(work, replayed, names, agree, runs if first else {}, queries)
-        for row in report.rows:
-            text, name = row.method.text, names[row.method.text]
-            changed[name] = len(queries) if text.startswith("run:") else row.reformulated or 0
-            values |= {f"{name} | {one}": report.values[text][one] for one in MEASURES}
-            values[f"{name} | {TOP10}"] = kept[text]
-    return values, changed
-
-
-def bench_once(
-    work: Path, replayed: Path, names: dict[str, str], agree: float, runs: dict[str, Any], queries: list[str]
-) -> tuple[Any, dict[str, Any]]:
-    """One bench, and the share of the original top 10 that each method keeps for each query."""
-    from askew import BenchSettings, bench
-    from askew.study.bench.bench import run_names
-
-    out = work / f"bench-{len(queries)}-{agree:g}"
-    methods = [text for text in names if text.startswith(REPLAY)]
-    settings = BenchSettings(
-        base=BASE,
-        agree=agree,
-        method_settings={text: {"file": str(replayed)} for text in methods},
-        out=out,
-        store=work / f"store-{TESTED}",
-    )
-    source = str(work / TESTED / TESTED)
-    report = bench(source, methods, list(MEASURES), runs=runs or None, queries=queries, settings=settings)
-    files = run_names([row.method for row in report.rows])
-    tops = {text: top10(out / "runs" / f"{file}.run") for text, file in files.items()}
-    kept = {
-        text: np.array([len(tops[BASE][query] & top.get(query, set())) / len(tops[BASE][query])
-                        for query in report.query_ids])
-        for text, top in tops.items()
-    }  # fmt: skip
-    assert list(report.query_ids) == queries
-    return report, kept
-
-
-def top10(run: Path) -> dict[str, set[str]]:
-    """The top documents of each query of a TREC run."""
-    found: dict[str, set[str]] = {}
-    for line in run.read_text(encoding="utf-8").splitlines():
-        query, _, doc, rank, *_ = line.split()
-        if int(rank) <= 10:
-            found.setdefault(query, set()).add(doc)
-    return found
-
-
-def told_apart(built: Any, model: Path, queries: list[str]) -> dict[str, float]:
-    """How well the cross-encoder tells chosen candidates of these queries from negative ones, beside guessing."""
-    from askew.measures.statistics.curves import average_precision
-    from askew.train.crossencoder import CrossEncoder
-    from askew.train.selector import NEITHER, POSITIVE, SelectorSettings, labels_for, read_rule, score_candidates
-
-    settings = SelectorSettings(**{**read_rule(model)["settings"], "model": str(model)})
-    labels = labels_for(built, settings.learns)
-    rows = np.flatnonzero((labels != NEITHER) & built.table["query_id"].is_in(queries).to_numpy())
-    encoder = CrossEncoder.load(settings.ranker())
-    scores = score_candidates(encoder, built.texts(settings.passages != "none"), settings, rows)
-    truth = (labels[rows] == POSITIVE).astype(np.int64)
-    found = average_precision(scores, truth, built.table["query_id"].gather(rows).to_list())
-    return {"value": found.value, "low": found.low, "high": found.high, "guessing": float(truth.mean())}
-
-
-def evaluate(_: argparse.Namespace) -> None:
+def evaluate() -> None:
     """The tables of both trainings, from the kept values."""
     for name, title in TRAINED_ON.items():
         about, values = read_kept(name)
@@ -328,16 +159,9 @@ def print_against(values: dict[str, dict[str, Any]], selector: str, rule: str) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = parser.add_subparsers(required=True)
-    for do in (build, train, measure):
-        one = parts.add_parser(do.__name__)
-        one.add_argument("--work", type=Path, required=True, help="folder for collections, stores and models")
-        if do is build:
-            one.add_argument("--data", type=Path, required=True, help="folder of the collections")
-        one.set_defaults(do=do)
-    parts.add_parser("evaluate").set_defaults(do=evaluate)
-    options = parser.parse_args()
-    options.do(options)
+    parser.add_argument("do", choices=["evaluate"])
+    parser.parse_args()
+    evaluate()
 
 
 if __name__ == "__main__":

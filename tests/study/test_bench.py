@@ -1,7 +1,6 @@
 """askew bench: the same queries for all methods, a choice that reads no judgement, tests corrected together."""
 
 import csv
-import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,7 +20,7 @@ from askew.measures.statistics.significance import holm
 from askew.study.bench.bench import LIST, BenchSettings, bench
 from askew.study.bench.methods import MitigationMethod, read_method, read_methods
 from askew.study.bench.results import Cell, compared, pareto_optimal
-from askew.study.bench.runs import Variants, choose_by_judgements, choose_by_results, choose_by_selector, kept_share
+from askew.study.bench.runs import Variants, choose_by_judgements, choose_by_results, choose_by_selector
 from askew.study.bench.settings import DEFAULT_METHODS
 
 LEAN, EFFECT = "ARaB(tf)@10", "RR@10"
@@ -137,12 +136,6 @@ def test_the_oracle_takes_the_least_lean_that_loses_no_effectiveness():
     assert choose_by_judgements(variants(CHOICES), EFFECT, LEAN, WAYS).tolist() == [2, 4]
 
 
-def test_the_share_kept_is_of_what_the_original_found():
-    old = np.array([[1, 2, 3, -1], [1, 2, 3, 4], [-1, -1, -1, -1]])
-    new = np.array([[3, 9, 1, -1], [5, 6, -1, -1], [1, 2, -1, -1]])
-    assert kept_share(old, new).tolist() == pytest.approx([2 / 3, 0.0, 0.0])
-
-
 some_list = st.lists(st.integers(0, 12), max_size=10, unique=True)
 some_score = st.sampled_from([-0.5, -0.2, 0.0, 0.1, 0.2, 0.5])
 some_variant = st.tuples(some_list.filter(len), some_score, st.sampled_from([0.0, 0.5, 1.0]))
@@ -173,25 +166,23 @@ def test_the_oracle_never_loses_on_either_side(queries):
 
 
 def test_a_trained_selector_sees_candidates_and_results_and_chooses_among_them(tmp_path, monkeypatch):
-    (tmp_path / "selector.json").write_text(json.dumps({"settings": {}, "lean-aware": {"threshold": 0.5}}))
     seen = {}
 
-    def choose(folder, built, rule):
-        seen.update(folder=folder, built=built, rule=rule)
+    def choose(folder, built):
+        seen.update(folder=folder, built=built)
         return np.array([1, -1])
 
     monkeypatch.setattr("askew.train.selector.choose", choose)
     queries = [*CHOICES, [(TEN, 0.5, 1.0)]]
     assert choose_by_selector(variants(queries), tmp_path, tmp_path).tolist() == [2, 4, 7]
     built = seen["built"]
-    assert (seen["rule"], seen["folder"]) == ("lean-aware", tmp_path)
+    assert seen["folder"] == tmp_path
     assert built.query.tolist() == [0, 0, 0, 1, 1]
     assert built.query_ids == ["q0", "q1"]
     assert built.originals == ["text v0", "text v4"]
-    assert built.new(LEAN).tolist() == [-0.1, 0.0, 0.3, -0.3, 0.1]
-    assert built.old(LEAN).tolist() == [0.8, 0.2]
-    assert built.found[0].docs[0].tolist() == TEN
-    assert built.found[1].docs[4].tolist() == [50, *[-1] * 9]
+    assert built.table["text"].to_list() == [f"text v{row}" for row in (1, 2, 3, 5, 6)]
+    assert built.found[0][0].tolist() == TEN
+    assert built.found[1][4].tolist() == [50, *[-1] * 9]
 
 
 # ---- comparing

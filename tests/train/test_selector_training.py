@@ -9,29 +9,24 @@ import pytest
 from toy_encoder import make_encoder
 
 from askew.core.errors import ConfigError, DataError, StoreError
-from askew.core.measure import pair_columns
 from askew.train.common import Schedule
 from askew.train.selector import (
     CROSS_ENCODER,
     EFFECTIVENESS,
     KEEP_ORIGINAL,
     LEAN,
-    LEAN_AWARE,
     NEGATIVE,
     NEITHER,
     POSITIVE,
+    SIMPLE_RULE,
     Built,
-    QuerySubset,
     SelectorSettings,
     choose,
-    choose_lean_aware,
     effects,
     labels_for,
-    learn_chance,
     pair_tokens,
     read_built,
     train_selector,
-    usual_choices,
 )
 from askew.ui.cli.main import run as askew
 
@@ -66,7 +61,7 @@ def dataset(store):
 
 def job_for(tiny, **more):
     pace = Schedule(epochs=1.0, batch_size=8, learning_rate=1e-3, warmup=0.0, save_every=1000, seed=3)
-    return SelectorSettings(model=tiny, text_tokens=12, passage_tokens=12, pace=pace, similar=tiny, **more)
+    return SelectorSettings(model=tiny, text_tokens=12, passage_tokens=12, pace=pace, **more)
 
 
 @pytest.fixture(scope="module")
@@ -84,19 +79,18 @@ def toy(scored=(), **columns):
 
 def test_the_store_of_a_build_has_every_candidate_with_what_it_finds(built):
     assert built.whole and built.found is not None
-    assert built.found[0].docs.shape == (len(built.query_ids), 10)
-    assert len(built.found[1].docs) == len(built.query) == built.table.height
+    assert built.found[0].shape == (len(built.query_ids), 10)
+    assert len(built.found[1]) == len(built.query) == built.table.height
     again = built.old(EFFECTIVENESS)[built.query] + built.gain(EFFECTIVENESS)
     assert again == pytest.approx(built.new(EFFECTIVENESS))
 
 
 def test_the_first_passages_are_those_that_were_found_first(built):
-    texts = built.texts()
-    assert len(texts.first) == len(built.query_ids) and len(texts.candidate_first) == len(built.query)
-    same = texts.candidate_first == texts.first[built.query]
-    first = built.found[1].docs[:, 0] == built.found[0].docs[built.query, 0]
-    assert (same == first).all()
-    assert built.texts(with_passages=False).passages is None
+    passages, first, candidate_first = built.passages
+    assert len(first) == len(built.query_ids) and len(candidate_first) == len(built.query)
+    same = candidate_first == first[built.query]
+    assert (same == (built.found[1][:, 0] == built.found[0][built.query, 0])).all()
+    assert len(set(passages)) == len(passages) == max(first.max(), candidate_first.max()) + 1
 
 
 def test_a_published_dataset_keeps_its_own_split(dataset):
@@ -141,100 +135,70 @@ def test_what_choices_do_is_measured_query_by_query():
         "gain_ARaB_tf_10": [0.3, 0.4, 0.2, -0.1],
     }  # fmt: skip
     found = toy((EFFECTIVENESS, LEAN), **columns)
-    part = QuerySubset.of(found, np.array(["test", "test"]), "test")
-    done = effects(found, part, np.array([0, 2]), 0.01)
+    queries = np.arange(2)
+    done = effects(found, queries, np.array([0, 2]))
     assert (done["RR@10"].old, done["RR@10"].new, done["RR@10"].improved, done["RR@10"].worsened) == (0.75, 0.75, 1, 1)
     # Without their signs the leans are 0.4 and 0.2 before, 0.1 and 0.0 after.
     assert done[LEAN].old == pytest.approx(0.3) and done[LEAN].new == pytest.approx(0.05)
-    kept = effects(found, part, np.array([KEEP_ORIGINAL, KEEP_ORIGINAL]), 0.01)
+    kept = effects(found, queries, np.array([KEEP_ORIGINAL, KEEP_ORIGINAL]))
     assert kept["RR@10"].gain == kept[LEAN].gain == 0
-    usual = usual_choices(found, part)
-    assert usual["original"].tolist() == [KEEP_ORIGINAL, KEEP_ORIGINAL]
-    # The oracle: the first candidate of a gains on both sides; both of b lose on one.
-    assert usual["oracle"].tolist() == [0, KEEP_ORIGINAL]
+    only = effects(found, np.array([1]), np.array([3]))
+    assert (only["RR@10"].old, only["RR@10"].new) == (1.0, 1.0) and only[LEAN].new == pytest.approx(0.3)
 
 
-def test_parts_number_their_queries_and_rows():
-    part = QuerySubset.of(toy(), np.array(["train", "test"]), "test")
-    assert part.queries.tolist() == [1] and part.rows.tolist() == [2, 3] and part.query.tolist() == [0, 0]
-    assert part.best(np.array([1.0, 2.0])).tolist() == [3]
-    with pytest.raises(DataError, match=r"2 queries .*'dev'"):
-        QuerySubset.of(toy(), np.array(["train", "test"]), "dev")
-
-
-def test_no_judgement_is_read_where_a_candidate_is_chosen(built):
-    """Effectiveness of the test part is spoiled, and the choices stay as they are."""
-    parts = built.parts()
-    held = np.flatnonzero(parts[built.query] != "train")
-    test = QuerySubset.of(built, parts, "test")
-    of_test = pl.Series(parts[built.query] == "test")
-    names = pair_columns(EFFECTIVENESS)
-    spoiled = built.table.with_columns(
-        pl.when(of_test).then(-pl.col(name) - 7.0).otherwise(pl.col(name)).alias(name) for name in names
-    )
-    chosen = []
-    for one in (built, replace(built, table=spoiled)):
-        chances, rule = learn_chance(one, parts, held, {}, None, 0.0)
-        chosen.append(choose_lean_aware(one, test, chances, rule["threshold"]).tolist())
-    assert chosen[0] == chosen[1] and max(chosen[0]) >= 0
+def test_a_dataset_without_held_out_queries_is_refused(tiny, tmp_path):
+    found = toy(split=["train"] * 4, fair=[True, False] * 2, negative=[False, True] * 2)
+    with pytest.raises(DataError, match=r"none of the 2 queries .*'test'"):
+        train_selector(found, tmp_path, job_for(tiny), "cpu")
 
 
 def test_a_selector_is_trained_measured_and_written_down(model, store):
     choices = model.measured["choices"]
-    assert list(choices) == ["original", "random", CROSS_ENCODER, "most similar", LEAN_AWARE, "oracle"]
+    assert list(choices) == ["original", CROSS_ENCODER, SIMPLE_RULE, "oracle"]
     assert choices["original"]["changed"] == 0
     assert choices["oracle"][EFFECTIVENESS]["worsened"] == 0 and choices["oracle"][LEAN]["gain"] > 0
-    lean_aware = choices[LEAN_AWARE][LEAN]
-    assert lean_aware["worsened"] == 0 and lean_aware["new"] <= lean_aware["old"]
+    simple = choices[SIMPLE_RULE][LEAN]
+    assert simple["worsened"] == 0 and simple["improved"] == choices[SIMPLE_RULE]["changed"] > 0
+    assert choices[CROSS_ENCODER]["changed"] == choices["original"][EFFECTIVENESS]["n"]
     card = (model.folder / "README.md").read_text(encoding="utf-8")
-    assert LEAN_AWARE in card and "selector STORE" in card
+    assert SIMPLE_RULE in card and "selector STORE" in card
     facts = json.loads((model.folder / "measured.json").read_text(encoding="utf-8"))
     assert facts["measured"]["queries"] == {
-        name: int((read_built(store).parts() == name).sum()) for name in ("train", "fit", "dev", "test")
+        name: int((read_built(store).parts() == name).sum()) for name in ("train", "test")
     }
     assert not (model.folder / "checkpoints").exists()
 
 
 def test_a_trained_selector_chooses_again_what_it_chose(model, built):
-    parts = built.parts()
-    test = QuerySubset.of(built, parts, "test")
-    for rule in (LEAN_AWARE, CROSS_ENCODER):
-        chosen = choose(model.folder, built, rule, "cpu")[test.queries]
-        again = effects(built, test, chosen, 0.01)
-        assert again[EFFECTIVENESS].new == pytest.approx(model.measured["choices"][rule][EFFECTIVENESS]["new"])
-        assert again[LEAN].new == pytest.approx(model.measured["choices"][rule][LEAN]["new"])
+    test = np.flatnonzero(built.parts() == "test")
+    # The texts are enough: no judgement is read where a candidate is chosen.
+    texts = replace(built, table=built.table.select("text"))
+    again = effects(built, test, choose(model.folder, texts, "cpu")[test])
+    for measure in (EFFECTIVENESS, LEAN):
+        assert again[measure].new == pytest.approx(model.measured["choices"][CROSS_ENCODER][measure]["new"])
 
 
-def test_a_selector_from_python_takes_by_results_where_a_store_has_them(model, built, store):
+def test_a_selector_from_python_selects_the_candidates_with_the_highest_scores(model, built, store):
     from askew.train.facade import Selector
 
-    selector = Selector.load(model.folder)
-    for rule in (LEAN_AWARE, CROSS_ENCODER):
-        found = selector.predict(store, None if rule == LEAN_AWARE else rule, "cpu")
-        chosen = choose(model.folder, built, rule, "cpu")
-        assert found["query_id"].to_list() == list(built.query_ids)
-        assert found["is_reformulated"].to_list() == (chosen != KEEP_ORIGINAL).tolist()
-        texts = built.table["text"].to_list()
-        expected = [
-            texts[row] if row != KEEP_ORIGINAL else was for row, was in zip(chosen, built.originals, strict=True)
-        ]
-        assert found["text"].to_list() == expected
+    found = Selector.load(model.folder).predict(store, "cpu")
+    chosen = choose(model.folder, built, "cpu")
+    assert found["query_id"].to_list() == list(built.query_ids)
+    assert found["is_reformulated"].all() and (built.query[chosen] == np.arange(len(chosen))).all()
+    assert found["text"].to_list() == built.table["text"].gather(chosen).to_list()
 
 
 def test_the_same_training_is_not_done_again_and_another_is_refused(model, store, tiny):
     again = train_selector(store, model.folder, job_for(tiny), "cpu")
     assert not again.new and again.measured == model.measured
     with pytest.raises(StoreError, match="another training"):
-        train_selector(store, model.folder, replace(job_for(tiny), margin=0.02), "cpu")
+        train_selector(store, model.folder, replace(job_for(tiny), most_each=2), "cpu")
 
 
 def test_a_published_dataset_trains_the_cross_encoder_alone(dataset, tiny, tmp_path):
     done = train_selector(dataset, tmp_path / "model", job_for(tiny), "cpu")
     assert "choices" not in done.measured and 0 < done.measured["told apart"]["value"] <= 1
-    with pytest.raises(ConfigError, match="cross-encoder"):
-        choose(tmp_path / "model", read_built(dataset), LEAN_AWARE, "cpu")
-    with pytest.raises(DataError, match="a published dataset"):
-        train_selector(dataset, tmp_path / "other", replace(job_for(tiny), lean_aware=True), "cpu")
+    assert (choose(tmp_path / "model", read_built(dataset), "cpu") != KEEP_ORIGINAL).all()
     with pytest.raises(ConfigError, match="passages="):
         train_selector(dataset, tmp_path / "third", job_for(tiny, passages="separator"), "cpu")
 
@@ -244,40 +208,35 @@ def test_a_folder_without_a_selector_is_told(built, tmp_path):
         choose(tmp_path, built)
 
 
-@pytest.mark.parametrize("wrong", [{"margin": 0.0}, {"slack": -0.1}])
-def test_a_margin_must_be_a_share(wrong):
-    with pytest.raises(ConfigError, match="margin"):
-        SelectorSettings(**wrong)
-
-
 def test_passages_follow_the_separator_of_the_tokenizer(built, tiny):
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(tiny)
-    texts = built.texts()
+    passages, _, candidate_first = built.passages
     rows = np.array([0, 5])
     settings = SelectorSettings(passages="separator", text_tokens=6, passage_tokens=4)
-    left, right = pair_tokens(tokenizer, texts, settings, rows)
-    known = tokenizer(texts.candidates[5], add_special_tokens=False)["input_ids"][:6]
-    passage = tokenizer(texts.passages[texts.candidate_first[5]], add_special_tokens=False)["input_ids"][:4]
+    left, right = pair_tokens(tokenizer, built, settings, rows)
+    known = tokenizer(built.table["text"][5], add_special_tokens=False)["input_ids"][:6]
+    passage = tokenizer(passages[candidate_first[5]], add_special_tokens=False)["input_ids"][:4]
     assert right.ids[right.offsets[1] : right.offsets[2]].tolist() == [*known, tokenizer.sep_token_id, *passage]
     assert len(left.lengths) == len(built.originals)
 
 
 def test_a_candidate_that_wins_in_training_is_scored_higher(tiny, tmp_path):
     """Candidates with the word book are positive, those with cars negative: the encoder learns it."""
-    from askew.train.selector import PairTexts, score_candidates
+    from askew.train.selector import built_of, score_candidates
     from askew.train.selector import fit_selector as on_pairs
 
-    query = np.repeat(np.arange(8), 2)
-    texts = PairTexts(["who wrote"] * 8, ["the book", "fast cars"] * 8, query)
+    ids = [str(query) for query in range(8) for _ in range(2)]
+    table = {"query_id": ids, "text": ["the book", "fast cars"] * 8, "original_text": ["who wrote"] * 16}
+    built = built_of(pl.DataFrame(table), (), whole=False)
     pace = Schedule(epochs=15.0, batch_size=8, learning_rate=5e-3, warmup=0.0, save_every=0, seed=1)
     settings = SelectorSettings(model=tiny, text_tokens=8, pace=pace)
-    encoder = on_pairs(texts, np.tile([POSITIVE, NEGATIVE], 8), settings, tmp_path, "cpu")
-    scores = score_candidates(encoder, texts, settings, np.arange(2))
+    encoder = on_pairs(built, np.tile([POSITIVE, NEGATIVE], 8), settings, tmp_path, "cpu")
+    scores = score_candidates(encoder, built, settings, np.arange(2))
     assert scores[0] > scores[1] + 0.2
     with pytest.raises(DataError, match="has the label 'negative'"):
-        on_pairs(texts, np.full(16, POSITIVE), settings, tmp_path, "cpu")
+        on_pairs(built, np.full(16, POSITIVE), settings, tmp_path, "cpu")
 
 
 def test_a_checkpoint_of_another_architecture_is_refused(store, tiny, tmp_path):

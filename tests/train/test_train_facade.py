@@ -147,8 +147,6 @@ def test_a_selector_is_fitted_on_pairs_and_takes_what_they_teach(tiny, tmp_path)
     again = Selector.load(tmp_path / "kept")
     assert again.predict(asked, device="cpu").equals(found)
     assert set(again.predict(PAIRS, device="cpu")["text"].to_list()) == {"the book"}
-    with pytest.raises(ConfigError, match="cross-encoder"):
-        again.predict(asked, rule="lean-aware", device="cpu")
 
 
 def test_a_selector_that_is_not_trained_or_not_there_is_told(tmp_path):

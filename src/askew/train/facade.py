@@ -24,18 +24,7 @@ from askew.core.protocols import ClassifierPlugin
 from askew.pairs.recipe import Recipe, groups_of
 from askew.rewrite.classifiers import make_classifier, named_classifier
 from askew.train.common import Progress, Trained, by_name, from_names
-from askew.train.selector import (
-    CROSS_ENCODER,
-    EFFECTIVENESS,
-    KEEP_ORIGINAL,
-    LEAN,
-    LEAN_AWARE,
-    Built,
-    built_of,
-    choose,
-    read_built,
-    read_rule,
-)
+from askew.train.selector import EFFECTIVENESS, KEEP_ORIGINAL, LEAN, Built, built_of, choose, read_built, read_settings
 
 WHERE = "askew train"
 _ABOUT = "classifier.json"
@@ -214,13 +203,8 @@ class Selector:
     """Select one of the reformulations of each query: ``Selector().fit(store).predict(candidates)``.
 
     ``predict`` needs no judgements. The argument ``candidates`` of ``predict`` has the reformulations of each query.
-    ``settings`` are the settings of ``askew train selector``. A trained selector has one or two rules:
-
-    - ``cross-encoder`` reads only the texts of the query and of its candidates, and selects the candidate with the
-      highest score.
-    - ``lean-aware`` also reads the documents that each candidate retrieves. Among the candidates that are unlikely to
-      lose effectiveness, it selects the candidate whose results lean least, or keeps the original query. This rule is
-      learned only if the training data is a store (a folder that ``askew run`` writes).
+    ``settings`` are the settings of ``askew train selector``. A cross-encoder reads the texts of the query and of each
+    candidate, and the candidate with the highest score is selected.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -241,28 +225,26 @@ class Selector:
         self._folder = folder
         return self
 
-    def predict(self, candidates: object, rule: str | None = None, device: str | None = None) -> pl.DataFrame:
+    def predict(self, candidates: object, device: str | None = None) -> pl.DataFrame:
         """The selected text for each query: columns query_id, original_text, text and is_reformulated.
 
         ``candidates`` are ``{query: [reformulation, ...]}``, a table with query_id, original_text and text, or the
-        store of a build. ``rule`` is cross-encoder or lean-aware. The default is lean-aware if it was learned and the
-        candidates have results (a store), otherwise cross-encoder. A query without candidates keeps its text.
+        store of a build. A query without candidates keeps its text.
         """
-        place = self._trained_folder()
+        folder = self._trained_folder()
         if isinstance(candidates, Mapping):
             pairs = [
                 (str(at), str(query), text) for at, (query, texts) in enumerate(candidates.items()) for text in texts
             ]
             table = pl.DataFrame(pairs, schema=dict.fromkeys(list(_SELECTED)[:3], pl.String), orient="row")
-            found = self.predict(table, rule, device) if pairs else pl.DataFrame(schema=_SELECTED)
+            found = self.predict(table, device) if pairs else pl.DataFrame(schema=_SELECTED)
             ids = [str(at) for at in range(len(candidates))]
             queries = pl.DataFrame({"query_id": ids, "original_text": list(map(str, candidates))})
             joined = queries.join(found.drop("original_text"), on="query_id", how="left", maintain_order="left")
             text = pl.col("text").fill_null(pl.col("original_text"))
             return joined.with_columns(text, pl.col("is_reformulated").fill_null(False))
         built = read_built(Path(candidates)) if isinstance(candidates, str | Path) else _table_of(candidates)
-        able = built.found is not None and read_rule(place)[LEAN_AWARE]
-        rows = choose(place, built, rule or (LEAN_AWARE if able else CROSS_ENCODER), device)
+        rows = choose(folder, built, device)
         texts = built.table["text"].to_list()
         chosen = zip(built.originals, rows.tolist(), strict=True)
         columns = {
@@ -282,7 +264,7 @@ class Selector:
         """Load a selector from a folder written by ``save`` or ``askew train selector``."""
         made = cls()
         made._folder = Path(folder)
-        read_rule(made._folder)
+        read_settings(made._folder)
         return made
 
     def _trained_folder(self) -> Path:
@@ -295,10 +277,8 @@ class Selector:
 
 
 def _table_of(pairs: Any) -> Built:
-    """Candidates from a table in memory. Without a column variant_id, each row gets a unique one."""
+    """Candidates from a table in memory."""
     frame = pl.DataFrame(pairs)
-    if "variant_id" not in frame.columns:
-        frame = frame.with_columns(variant_id=pl.format("row {}", pl.int_range(pl.len())))
     scored = [text for text in (EFFECTIVENESS, LEAN) if new_column(text) in frame.columns]
     return built_of(frame, scored, whole=False)
 

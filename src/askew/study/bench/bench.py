@@ -34,13 +34,12 @@ from askew.study.bench.runs import (
     MethodRunner,
     ask_measures,
     effectiveness_of,
-    kept_share,
     leans_of,
     top_documents,
 )
 from askew.study.bench.settings import DEFAULT_METHODS, BenchSettings
 from askew.train.common import HELD_OUT, seen_by
-from askew.train.selector import LEAN
+from askew.train.selector import kept_share
 
 # Write the runs of a bench to a folder; other files in this folder are never overwritten.
 
@@ -147,10 +146,7 @@ def bench(
     wanted = _queries(source.resources.collection, queries, notes)
     notes += _seen(others, wanted["text"].to_pylist())
     asked = [one.text for one in requests]
-    # A trained selector needs the measure ``LEAN`` even if it is not requested.
-    trained = any(part.trained for method in others for part in method.parts)
-    scored = [*asked, *([LEAN] if trained and LEAN not in asked else [])]
-    scorer = BenchScorer(scored, source.resources, wanted["query_id"].to_pylist(), source.groups)
+    scorer = BenchScorer(asked, source.resources, wanted["query_id"].to_pylist(), source.groups)
     effect, lean = effectiveness_of(requests)[0].text, leans_of(requests)[0].text
     criteria = Criteria(effect, lean, given.agree, given.equivalence)
     runner = MethodRunner(source, wanted, scorer, criteria, base, given.k, held, plugins)
@@ -245,10 +241,10 @@ def _report(
     runner: MethodRunner, scorer: BenchScorer, texts: Sequence[str], criteria: Criteria,
     found: Mapping[MitigationMethod, MethodRun], notes: list[str], given: BenchSettings, groups: Groups | None,
 ) -> BenchReport:  # fmt: skip
-    base_top, _ = top_documents(runner.base.hits)
+    base_top = top_documents(runner.base.hits)
     scored = []
     for method, one in found.items():
-        kept = kept_share(base_top, top_documents(one.hits)[0])
+        kept = kept_share(base_top, top_documents(one.hits))
         empty = int((np.diff(one.hits.offsets) == 0).sum())
         costs = Costs(one.searches, one.model_calls, one.seconds, float(kept.mean()), empty, one.reformulated)
         scored.append(Scored(method, scorer.score(one.hits, only=texts), costs))

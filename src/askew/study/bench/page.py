@@ -34,7 +34,6 @@ from askew.report.table import CODE, NAME, WORDS, Column, Estimate, Group, Table
 from askew.report.table import Cell as TableCell
 from askew.study.bench.methods import REFORMULATE, REORDER, MitigationMethod
 from askew.study.bench.results import BOUND, PARETO, BenchReport, Row, write_scores
-from askew.train.selector import LEAN
 
 # Labels of the measures in tables of mitigation methods, and the legend of their marks.
 
@@ -44,7 +43,6 @@ def labels_of(report: BenchReport) -> dict[str, str]:
     parts = [part for row in report.rows for part in row.method.parts]
     by_first = any(part.by_results or part.bound or part.kind == REORDER for part in parts)
     chosen = {report.leans[0]} if by_first else set()
-    chosen |= {LEAN} if any(part.trained for part in parts) else set()
     return {one.text: measure_label(one.text, one.direction, "*" if one.text in chosen else "") for one in report.asked}
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from askew.core.costs import counting_model_calls
 from askew.core.errors import ConfigError, DataError, Note, UnknownName
 from askew.core.groups import Groups
-from askew.core.measure import Direction, new_column, old_column
+from askew.core.measure import Direction
 from askew.core.plugins import build, names
 from askew.core.protocols import MitigationPlugin, MitigationTask, RankerPlugin, check_lists
 from askew.core.ranking import Floats, Hits, Ints, Rankings
@@ -51,7 +51,7 @@ from askew.study.bench.methods import (
     make_plugin,
 )
 from askew.study.bench.settings import FILTER_OFF
-from askew.train.selector import KEEP_ORIGINAL, LEAN, Built, TopDocuments, least_leaning
+from askew.train.selector import DEPTH, KEEP_ORIGINAL, NO_DOCUMENT, Built, kept_share, least_leaning
 
 # Score ranked lists of any method, by the judgements of the query and by the words of the texts.
 
@@ -121,9 +121,6 @@ class BenchScorer(Evaluate):
 
 # Select a reformulation of a query at query time, by its results.
 
-TOP = 10
-_NONE = -1
-
 
 @dataclass(frozen=True)
 class Variants:
@@ -152,21 +149,13 @@ class Variants:
         return rows
 
 
-def top_documents(hits: Hits, depth: int = TOP) -> tuple[Ints, Floats]:
-    """Return the top documents of each list, one row per list, and their scores; -1 after the end of a list."""
-    lengths = np.minimum(np.diff(hits.offsets), depth)
-    there = np.arange(depth) < lengths[:, None]
-    docs, scores = np.full(there.shape, _NONE, np.int64), np.zeros(there.shape)
-    at = (hits.offsets[:-1, None] + np.arange(depth))[there]
-    docs[there], scores[there] = hits.docs[at], hits.scores[at]
-    return docs, scores
-
-
-def kept_share(old: Ints, new: Ints) -> Floats:
-    """Return for each row the share of the documents in ``old`` that are also in ``new``; 0 if ``old`` has none."""
-    there = old != _NONE
-    kept = (old[:, :, None] == new[:, None, :]).any(axis=2) & there
-    return np.asarray(kept.sum(axis=1) / np.maximum(there.sum(axis=1), 1), np.float64)
+def top_documents(hits: Hits) -> Ints:
+    """Return the top documents of each list, one row per list; NO_DOCUMENT after the end of a list."""
+    lengths = np.minimum(np.diff(hits.offsets), DEPTH)
+    there = np.arange(DEPTH) < lengths[:, None]
+    docs = np.full(there.shape, NO_DOCUMENT, np.int64)
+    docs[there] = hits.docs[(hits.offsets[:-1, None] + np.arange(DEPTH))[there]]
+    return docs
 
 
 def choose_by_results(variants: Variants, lean: str, direction: Direction, agree: float) -> Ints:
@@ -179,7 +168,7 @@ def choose_by_results(variants: Variants, lean: str, direction: Direction, agree
     query = variants.query[rows]
     # Lower is better: absolute values if zero is best, negated if higher is better.
     size = direction.gain(variants.scores[lean], np.zeros(len(variants.query)))
-    docs, _ = top_documents(variants.hits)
+    docs = top_documents(variants.hits)
     keeps = kept_share(docs[variants.original][query], docs[rows])
     chosen = least_leaning(query, len(variants.original), size[rows], size[variants.original], keeps, agree)
     return variants.rows_of(chosen)
@@ -209,28 +198,20 @@ def choose_by_judgements(
 
 def choose_by_selector(variants: Variants, folder: Path, index: Path) -> Ints:
     """Select a candidate of each query with a trained selector, which reads texts and results, but no judgements."""
-    from askew.train.selector import CROSS_ENCODER, LEAN_AWARE, choose, read_rule
+    from askew.train.selector import choose
 
     rows = variants.candidates
     # Queries without candidates are not passed to the selector.
     present, query = np.unique(variants.query[rows], return_inverse=True)
     if not len(query):
         return variants.original
-    originals, lean = variants.original[present], variants.scores[LEAN]
-    texts = variants.table["text"].to_pylist()
-    table = pl.DataFrame({
-        "query_id": pl.from_arrow(variants.table["query_id"].take(pa.array(rows))),
-        "variant_id": pl.from_arrow(variants.table["variant_id"].take(pa.array(rows))),
-        "text": [texts[row] for row in rows.tolist()],
-        "original_text": [texts[row] for row in originals[query].tolist()],
-        old_column(LEAN): lean[originals][query], new_column(LEAN): lean[rows],
-    })  # fmt: skip
-    docs, scores = top_documents(variants.hits)
-    found = TopDocuments(docs[originals], scores[originals]), TopDocuments(docs[rows], scores[rows])
-    ids = variants.table["query_id"].take(pa.array(originals)).to_pylist()
-    built = Built(table, query, ids, [texts[row] for row in originals.tolist()], True, found, index, scored=(LEAN,))
+    originals, docs = variants.original[present], top_documents(variants.hits)
+    texts, ids = variants.table["text"], variants.table["query_id"].take(pa.array(originals)).to_pylist()
+    table = pl.DataFrame({"text": pl.from_arrow(texts.take(pa.array(rows)))})
+    original_texts = texts.take(pa.array(originals)).to_pylist()
+    built = Built(table, query, ids, original_texts, True, (docs[originals], docs[rows]), index)
     chosen = np.full(len(variants.original), KEEP_ORIGINAL, np.int64)
-    chosen[present] = choose(folder, built, LEAN_AWARE if read_rule(folder)[LEAN_AWARE] else CROSS_ENCODER)
+    chosen[present] = choose(folder, built)
     return variants.rows_of(chosen)
 
 
@@ -582,7 +563,7 @@ class MethodRunner:
         hits = self._search(table["text"].combine_chunks())
         criteria, directions = self._criteria, self._scorer.directions
         wanted = [criteria.lean, *([criteria.effectiveness] if method.bound else [])]
-        scores = self._scorer.score(hits, query + before, [LEAN] if method.trained else wanted)
+        scores = {} if method.trained else self._scorer.score(hits, query + before, wanted)
         variants = Variants(table, query, start[:-1], hits, scores)
         if method.bound:
             rows = choose_by_judgements(variants, criteria.effectiveness, criteria.lean, directions)

@@ -285,34 +285,19 @@ SOURCE: The folder of a store that 'askew run' wrote, or of a published dataset.
     'effectiveness' and 'no-loss', the negative examples are reformulations that worsen effectiveness.
 --passages: How to append the top-ranked passage to the text that retrieved it: 'none' (no passage), 'separator' (after
     the separator token of the tokenizer) or 'literal' (after the characters [SEP]).
---lean-aware/--no-lean-aware: Also learn the rule 'lean-aware': among the reformulations with a low risk of losing
-    effectiveness, select the one whose results lean least. By default, the rule is learned if the source is a store
-    with the results of all reformulations.
---similar: The sentence encoder that measures how similar retrieved documents are to the query; '' for no encoder.
---margin: The acceptable loss of mean RR@10, compared with the original queries. A test on held-out queries checks
-    whether the actual loss is smaller than this value.
---slack: Set the largest mean loss of effectiveness that the rule 'lean-aware' may have on the dev queries, by the upper
-    end of its 95% interval. To stay below it, askew raises the probability of no loss that a reformulation must reach.
 --model: The pretrained encoder to train further: a name, a folder or a hub id.
-**options: preset learns passages model lean_aware:bool similar margin:float slack:float settings:texts device
-    seed:int
+**options: preset learns passages model settings:texts device seed:int
 """)
 def selector_command(source: Path, out: Path, as_json: bool = False, **options: Any) -> None:
     """Train a selector: a model that chooses among reformulations of a query, without judgements at query time.
 
-    A cross-encoder is trained on the pairs of a build. If the source is a store, a lean-aware rule is trained too. On
-    held-out queries, their choices are compared with the original query, a random candidate, the most similar
-    candidate, and the choice of an oracle. If stopped, the same command resumes from the last checkpoint.
+    A cross-encoder is trained on the pairs of a build. It selects the reformulation with the highest score. If the
+    source is a store, its choices are compared on held-out queries with the original query, with a simple rule that
+    needs no training, and with an oracle. If stopped, the same command resumes from the last checkpoint.
     """
     from askew.train.common import HELD_OUT
-    from askew.train.selector import EFFECTIVENESS
 
     done = fit("selector", (source,), out, as_json, **options)
-    if "choices" in done.measured:
-        say_wrapped(
-            f"Null hypothesis of the column 'p': the mean gain in {EFFECTIVENESS} over the original queries is 0. Null "
-            f"hypothesis of the column 'p (non-inferiority)': the mean loss is {done.measured['margin']:g} or more."
-        )
     say_wrapped(
         "A pair is positive if its reformulation is one that the cross-encoder learns to prefer (see --learns)."
     )
