@@ -6,9 +6,10 @@
 
 ``run`` calls askew.bench with METHODS and keeps what it writes to ``tables/scores.parquet`` under ``benchmarks/arena``.
 The queries are those of negatives.py, and its rankers take part as runs, three seeds each: they were trained on SQuAD,
-which shares no document with these collections. The selectors are those of selector.py, trained on SQuAD as well. No
-model of askew was trained on the queries. The base is BM25 with 100 documents per query; with ``--base dense`` the
-methods that need no training are built on a dense ranker (all-MiniLM-L6-v2) instead.
+which shares no document with these collections. The kept scores of selectors are of those of selector.py, also trained
+on SQuAD; their lean-aware rule has left askew. No model of askew was trained on the queries. The base is BM25 with 100
+documents per query; with ``--base dense`` the methods that need no training are built on a dense ranker
+(all-MiniLM-L6-v2) instead.
 
 ``show`` is ``askew bench --from benchmarks/arena/boolq.parquet --from ... --out PAGE``.
 """

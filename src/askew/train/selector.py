@@ -248,10 +248,7 @@ class Built:
 
     @cached_property
     def passages(self) -> tuple[list[str], Ints, Ints] | None:
-        """Return the texts of the top-ranked documents, and the position of that of each query and of each candidate.
-
-        None if the store has no runs or no index with texts.
-        """
+        """Return the top-ranked passages, and the position of that of each query and candidate; None without texts."""
         if self.found is None or self.index is None:
             return None
         kept = StoredTexts(self.index, read_header(self.index)["documents"])
@@ -426,7 +423,8 @@ def train_selector(
         "told apart": apart, **choices,
     }  # fmt: skip
     encoder.save(out)
-    write_held_out(out, [built.query_ids[query] for query in test], [built.originals[query] for query in test])
+    tested = test.tolist()
+    write_held_out(out, [built.query_ids[query] for query in tested], [built.originals[query] for query in tested])
     write_whole(out / ABOUT, json.dumps({"settings": public(given.of_encoder())}, indent=1) + "\n")
     card = Card(
         title="A selector of query reformulations",
