@@ -400,7 +400,9 @@ def train_selector(
     test = np.flatnonzero(parts == "test")
     if not len(test):
         raise DataError(
-            f"selector: none of the {len(parts)} queries is in the split 'test'; build a dataset with more queries"
+            f"selector: none of the {len(parts)} queries is in the split 'test'; build a dataset with more queries",
+            code="no-test-queries",
+            queries=len(parts),
         )
     labels = np.where(parts[built.query] == "train", labels_for(built, given.learns), NEITHER)
     data_of = [list(built.originals), built.table["text"].to_list(), built.query.tolist(), labels.tolist()]
