@@ -39,13 +39,13 @@ from training.data import (
     write_training,
 )
 from training.low_rank import Pace, fit_epochs
-from training.negatives import Mix, Pair, soft_pairs
+from training.negatives import Mix, MixSettings, Pair, soft_pairs
 from training.options import add_reformulations, make_parser, settings_of
 from training.pair_learners import Judge, MinilmLearner, PairLearner, SmollmLearner, by_length
 
 
-@dataclass
-class Settings:
+@dataclass(frozen=True)
+class Settings(MixSettings):
     """How the judge on SmolLM2 is trained: the values of the adapter that askew ships."""
 
     rank: int = 16

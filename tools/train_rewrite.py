@@ -47,9 +47,9 @@ from training.data import (
 )
 from training.low_rank import read_peft_tensors, save_peft_adapter
 from training.options import add_reformulations, make_parser, settings_of
-from training.preferences import Sample, limit, make_pairs
-from training.rewriting import Base, base_name, open_base, train_preferences, train_supervised
-from training.sampling import sample_texts
+from training.preferences import PairSettings, Sample, limit, make_pairs
+from training.rewriting import Base, RewriteSettings, base_name, open_base, train_preferences, train_supervised
+from training.sampling import SamplingSettings, sample_texts
 from training.teacher import Candidate, Evidence, Teacher, open_judges, teacher_rows
 
 from askew.models.find import MINILM
@@ -62,8 +62,8 @@ LENGTHS = range(3, 21)
 POOL_KINDS = ("keywords", "explicit", "vocabulary")
 
 
-@dataclass
-class Settings:
+@dataclass(frozen=True)
+class Settings(PairSettings, RewriteSettings, SamplingSettings):
     """How the model is trained: the values of the adapter that askew ships."""
 
     rank: int = 16
