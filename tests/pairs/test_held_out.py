@@ -15,11 +15,11 @@ from askew.core.measure import Direction, column_of, held_out_gain_column, new_c
 from askew.core.ranking import Rankings
 from askew.core.store.store import Store
 from askew.measures.lists import JudgedQueries
+from askew.pairs.boxes import Boxes
 from askew.pairs.build import Pairs
 from askew.pairs.build import build as build_pairs
 from askew.pairs.dataset.facts import read_facts
 from askew.pairs.held_out import PartValues, choices_of, document_halves, judged_places
-from askew.pairs.pareto import Epsilon
 from askew.pairs.plan import prepare
 from askew.pairs.recipe import Recipe, read_recipe, with_settings
 from askew.pairs.refairmulate import Refairmulate
@@ -170,8 +170,10 @@ def in_sample(select, scored, part):
     return pl.from_arrow(select.run(table.to_arrow())[0])
 
 
+# The candidate with the least lean.
+LEAST = {"measure": LEAN, "boxes": "least: refined < 99"}
 SELECTORS = [
-    (Epsilon(EFFECTIVENESS, LEAN), "is_best"),
+    (Boxes(**LEAST), "least"),
     (Refairmulate(EFFECTIVENESS, LEAN, theta_bias=0.1, agreeing=1), "fair"),
 ]
 
@@ -193,7 +195,7 @@ def test_what_is_chosen_by_noise_gains_in_sample_and_nothing_held_out(selector, 
 @settings(max_examples=10)
 @given(seed=st.integers(0, 10**6))
 def test_each_part_chooses_as_the_selector_does_and_the_other_part_reports(seed):
-    select = Select(Epsilon(EFFECTIVENESS, LEAN), DIRECTIONS)
+    select = Select(Boxes(**LEAST), DIRECTIONS)
     scored, parts = noise(12, 4, seed)
     found = choices_of(select, scored, 0, *parts)
     rows = {variant: row for row, variant in enumerate(scored["variant_id"])}
@@ -263,7 +265,7 @@ def toy(folder, qrels, words=None):
         "collection": {"source": str(folder)},
         "reformulate": [{"method": "replay", "file": str(folder / "candidates.tsv")}],
         "retrieve": {"ranker": "bm25", "k": 6}, "evaluate": {"measures": [EFFECTIVENESS, LEAN]},
-        "select": {"selector": "epsilon", "epsilon": 1.0},
+        "select": {"selector": "boxes", **LEAST},
     }  # fmt: skip
     return Recipe("toy", sections | ({"groups": {"words": words}} if words else {}))
 

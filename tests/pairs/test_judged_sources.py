@@ -21,8 +21,6 @@ SELECTORS = [
     {"selector": "refairmulate-repo", "effectiveness": "RR@10", "bias": "ARaB(tf)@10", "valid_bias": "ARaB(tf)@10"},
     {"selector": "boxes", "measure": "RR@10", "bias": "ARaB(tf)@10"},
     {"selector": "boxes", "measure": "RR@10", "every": True},
-    {"selector": "pareto"},
-    {"selector": "epsilon"},
 ]
 # The second candidate is the best by far and was made from a judged document; the last one has its words.
 ROWS = [

@@ -5,13 +5,11 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from askew.core.measure import Direction
-from askew.pairs.report import front_of
 from askew.report import markup as n
 from askew.report.markup import Markup, escape, join, number, quoted, shown, tag
 from askew.report.page import (
@@ -218,9 +216,3 @@ def test_names_of_files_are_made_of_measures_and_kept_apart():
     assert slug("ARaB(tf)@10", before="help-hurt") == "help-hurt-arab-tf-10"
     assert slug("../..", before="x") == "x"
     assert slug("a b", {"x-a-b": 1}) == "x-a-b-2"
-
-
-def test_points_that_another_beats_on_both_sides_are_not_on_the_front():
-    x, y = np.array([1.0, 2.0, 3.0, 3.0]), np.array([0.2, 0.9, 0.9, 1.0])
-    assert front_of(x, y, Direction.ZERO, Direction.UP) == [0, 1, 3]
-    assert front_of(x, y, Direction.UP, Direction.UP) == [3]

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_choices import boxed_facts, boxed_pairs, front_facts, front_pairs, repair_tables
+from toy_choices import boxed_facts, boxed_pairs, own_facts, own_pairs, repair_tables
 from toy_release import contents, facts, toy_pairs
 
 from askew.core.errors import DataError
@@ -20,7 +20,7 @@ SCHEMES = {
     "refairmulate": (toy_pairs, facts, lambda: None),
     "without texts": (toy_pairs, lambda: {**facts(), "query_text": False}, lambda: None),
     "boxes": (boxed_pairs, boxed_facts, repair_tables),
-    "plain": (front_pairs, front_facts, lambda: None),
+    "plain": (own_pairs, own_facts, lambda: None),
 }
 
 

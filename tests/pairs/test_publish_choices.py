@@ -8,10 +8,8 @@ import pytest
 from toy_choices import (
     boxed_facts,
     boxed_pairs,
-    epsilon_facts,
-    epsilon_pairs,
-    front_facts,
-    front_pairs,
+    own_facts,
+    own_pairs,
 )
 from toy_release import contents, facts, publish_unchecked, resign, row, toy_pairs
 
@@ -25,8 +23,7 @@ from askew.pairs.dataset.release import publish
 @pytest.mark.parametrize(
     ("pairs", "stated", "subsets"),
     [
-        (front_pairs(), front_facts(), {"front": 3}),
-        (epsilon_pairs(), epsilon_facts(), {"is_best": 2}),
+        (own_pairs(), own_facts(), {"own": 3}),
         (boxed_pairs(), boxed_facts(), {"gold": 3, "diamond": 1, "far": 1}),
     ],
 )
@@ -42,33 +39,16 @@ def test_the_subsets_of_any_selection_are_published_and_verify(tmp_path, pairs, 
 
 
 def test_no_pairs_of_such_a_selection_are_published_and_verify(tmp_path):
-    for number, (pairs, stated) in enumerate(
-        [(front_pairs(), front_facts()), (epsilon_pairs(), epsilon_facts()), (boxed_pairs(), boxed_facts())]
-    ):
+    for number, (pairs, stated) in enumerate([(own_pairs(), own_facts()), (boxed_pairs(), boxed_facts())]):
         publish(pairs.clear(), stated, tmp_path / str(number))
         assert verify(tmp_path / str(number)).ok
 
 
-def test_a_front_is_compared_among_its_chosen_pairs_and_says_so(tmp_path):
-    publish(front_pairs(), front_facts(), tmp_path / "out")
-    (note,) = verify(tmp_path / "out").notes
-    assert note.startswith("front: ")
-
-
 def test_a_subset_of_which_nothing_is_stated_is_told_as_not_checked(tmp_path):
-    publish(front_pairs(), facts(subsets=["front"], selection={}), tmp_path / "out")
+    publish(own_pairs(), facts(subsets=["own"], selection={}), tmp_path / "out")
     report = verify(tmp_path / "out")
     assert report.ok
     assert any("names no selector" in note for note in report.notes)
-
-
-def test_the_selector_of_an_earlier_release_is_that_of_its_recipe(tmp_path):
-    recipe = '[select]\nselector = "pareto"\neffectiveness = "RR@10"\nbias = "ARaB(tf)@10"\nheld_out = true\n'
-    old = facts(subsets=["front"], recipe=recipe, selection={"outcomes": {}})
-    publish(front_pairs(), old, tmp_path / "out")
-    assert [note.partition(":")[0] for note in verify(tmp_path / "out").notes] == ["front"]
-    with pytest.raises(DataError, match="column 'front'"):
-        publish(at(front_pairs(), 1, new_ARaB_tf_10=0.5), old, tmp_path / "other")
 
 
 def at(table, place, **values):
@@ -95,16 +75,7 @@ BROKEN = {
     "far": (lambda: (at(boxed_pairs(), 2, far=True), boxed_facts()), "far", "1 of 3"),
     "not far": (lambda: (at(boxed_pairs(), 0, far=False), boxed_facts()), "far", "1 of 3"),
     "two gold": (lambda: (at(boxed_pairs(), 1, query_id="q1", variant_id="v9"), boxed_facts()), "gold", "1 of 3"),
-    "dominated": (lambda: (at(front_pairs(), 1, new_ARaB_tf_10=0.5), front_facts()), "front", "1 of 3"),
-    "worse than the original": (lambda: (at(front_pairs(), 2, new_ARaB_tf_10=0.5), front_facts()), "front", "1 of 3"),
-    "loses too much": (lambda: (at(epsilon_pairs(), 0, new_RR_10=0.2), epsilon_facts()), "is_best", "1 of 2"),
-    "leans more": (lambda: (at(epsilon_pairs(), 1, new_ARaB_tf_10=-0.75), epsilon_facts()), "is_best", "1 of 2"),
-    "two best": (
-        lambda: (at(epsilon_pairs(), 1, query_id="q1", variant_id="v1"), epsilon_facts()),
-        "is_best",
-        "1 of 2",
-    ),
-    "outcome": (lambda: (at(front_pairs(), 0, outcome="worse-more"), front_facts()), "outcome", "1 of 3"),
+    "outcome": (lambda: (at(boxed_pairs(), 0, outcome="worse-more"), boxed_facts()), "outcome", "1 of 3"),
     "too small an effect": (lambda: (less_lean(0.25), less_lean_facts(0.75)), "effective", "1 of 1"),
 }
 
@@ -129,12 +100,6 @@ def test_a_broken_promise_is_refused_by_publish_and_found_by_verify(tmp_path, wh
     publish_unchecked(pairs, stated, tmp_path / "out")
     (line,) = [line for line in verify(tmp_path / "out").wrong if f"column {column!r}" in line]
     assert f"by {count}" in line
-
-
-def test_without_the_original_a_front_may_be_worse_than_it(tmp_path):
-    beaten = at(front_pairs(), 2, **{"new_ARaB_tf_10": 0.5, "outcome": "worse-same"})
-    publish(beaten, front_facts(original=False), tmp_path / "out")
-    assert verify(tmp_path / "out").ok
 
 
 def test_where_every_pair_is_tested_a_query_may_have_several_in_a_box(tmp_path):
@@ -164,9 +129,7 @@ BOXED = {"selector": "boxes", "measure": "RR@10", "boxes": {"gold": "refined > o
         ({"selection": {**BOXED, "every": "yes"}}, "every"),
         ({"selection": {**BOXED, "measure": "AP@9"}}, "AP@9"),
         ({"selection": BOXED}, "subsets: expected"),
-        ({"selection": {"selector": "pareto", "bias": "AP@9"}}, "AP@9"),
-        ({"selection": {"selector": "epsilon", "epsilon": "much"}}, "epsilon"),
-        ({"selection": {"selector": "epsilon", "single": "best"}}, "single"),
+        ({"selection": {**BOXED, "single": "best"}}, "single"),
         ({"robust_rankers": ["bm25"]}, "robust_rankers: expected a list of two"),
         ({"robust_rankers": ["bm25", "qld"]}, "robust_measures: expected one of the measures"),
         ({"held_out_gains": ["AP@9"]}, "held_out_gains: expected one of the measures"),
@@ -215,8 +178,8 @@ def test_labels_by_several_measures_need_them_to_agree(tmp_path, share, label, r
 
 def test_a_pair_whose_lean_is_not_known_has_no_outcome(tmp_path):
     unknown = {"new_ARaB_tf_10": None, "gain_ARaB_tf_10": None}
-    pairs = front_pairs().head(1).with_columns(pl.lit(v, pl.Float64).alias(k) for k, v in unknown.items())
-    pairs = pairs.rename({"front": "gold"})
+    pairs = own_pairs().head(1).with_columns(pl.lit(v, pl.Float64).alias(k) for k, v in unknown.items())
+    pairs = pairs.rename({"own": "gold"})
     boxes = {"selector": "boxes", "measure": "RR@10", "boxes": {"gold": "refined > original"}, "bias": ["ARaB(tf)@10"]}
     stated = facts(subsets=["gold"], selection=boxes)
     with pytest.raises(DataError, match="column 'outcome'"):
@@ -230,15 +193,15 @@ ROBUST = {"robust_rankers": ["bm25", "qld"], "robust_measures": ["RR@10", "ARaB(
 
 
 def robust_release(tmp_path, flags, **more):
-    pairs = front_pairs().with_columns(robust=pl.Series(flags, dtype=pl.Boolean))
-    publish(pairs, {**front_facts(), **ROBUST, **more}, tmp_path / "out")
+    pairs = own_pairs().with_columns(robust=pl.Series(flags, dtype=pl.Boolean))
+    publish(pairs, {**own_facts(), **ROBUST, **more}, tmp_path / "out")
     return tmp_path / "out"
 
 
 def test_robust_pairs_are_counted_with_n_share_and_interval(tmp_path):
     out = robust_release(tmp_path, [True, False, None])
     # Wilson of 1 in 2: (0.5 + z2/4 -+ z * sqrt(0.125 + z2/16)) / (1 + z2/2) with z2 = 3.8415, by hand 9.5% and 90.5%.
-    assert "| front | 3 | 2 | 1 | 50.0% | 9.5% | 90.5% |" in (out / "README.md").read_text()
+    assert "| own | 3 | 2 | 1 | 50.0% | 9.5% | 90.5% |" in (out / "README.md").read_text()
     assert verify(out).ok
     assert pl.read_parquet(out / "data" / "*.parquet").sort("query_id", "variant_id")["robust"].to_list() == [
         True, False, None,
@@ -252,7 +215,7 @@ def test_a_robust_pair_that_is_worse_under_the_ranker_of_the_release_is_refused(
 
 def test_robust_needs_its_column_and_its_table_in_the_card_is_checked(tmp_path):
     with pytest.raises(DataError, match="expected the column 'robust'"):
-        publish(front_pairs(), {**front_facts(), **ROBUST}, tmp_path / "other")
+        publish(own_pairs(), {**own_facts(), **ROBUST}, tmp_path / "other")
     out = robust_release(tmp_path, [True, False, None])
     text = (out / "README.md").read_text()
     (out / "README.md").write_text(text.replace("| 50.0% | 9.5%", "| 90.0% | 9.5%"))
@@ -263,20 +226,20 @@ def test_robust_needs_its_column_and_its_table_in_the_card_is_checked(tmp_path):
 
 def test_who_asked_and_when_travels_along_and_is_told_as_personal(tmp_path):
     said = pl.Series("context", ["u1 2006-03-01", "u1 2006-03-01", None])
-    publish(front_pairs().with_columns(said), front_facts(), tmp_path / "out")
+    publish(own_pairs().with_columns(said), own_facts(), tmp_path / "out")
     assert verify(tmp_path / "out").ok
     told = json.loads(contents(tmp_path / "out")["croissant.json"])["rai:personalSensitiveInformation"]
     (said,) = [line for line in told if "'context'" in line]
     assert re.findall(r"\d+", said) == ["2", "1"]
     assert "| `context` | string | who sent" in (tmp_path / "out" / "README.md").read_text()
     with pytest.raises(DataError, match="same context: broken by 1"):
-        other = front_pairs().with_columns(pl.Series("context", ["u1", "u2", None]))
-        publish(other, front_facts(), tmp_path / "other")
+        other = own_pairs().with_columns(pl.Series("context", ["u1", "u2", None]))
+        publish(other, own_facts(), tmp_path / "other")
 
 
 def gains_release(tmp_path, values, **more):
-    pairs = front_pairs().with_columns(held_out_gain_RR_10=pl.Series(values, dtype=pl.Float64))
-    publish(pairs, {**front_facts(), "held_out_gains": ["RR@10"], **more}, tmp_path / "out")
+    pairs = own_pairs().with_columns(held_out_gain_RR_10=pl.Series(values, dtype=pl.Float64))
+    publish(pairs, {**own_facts(), "held_out_gains": ["RR@10"], **more}, tmp_path / "out")
     return tmp_path / "out"
 
 

@@ -5,7 +5,7 @@ import logging
 
 import polars as pl
 import pytest
-from toy_choices import boxed_facts, boxed_pairs, front_facts, front_pairs, repair_tables
+from toy_choices import boxed_facts, boxed_pairs, own_facts, own_pairs, repair_tables
 from toy_release import facts, frame, row, toy_pairs
 
 from askew.pairs.dataset.release import publish
@@ -35,7 +35,7 @@ def test_load_dataset_reads_the_folder_offline(tmp_path, offline, queries):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["boxes", "front"])
+@pytest.mark.parametrize("kind", ["boxes", "own"])
 def test_load_dataset_reads_other_selections_too(tmp_path, offline, kind):
     datasets = pytest.importorskip("datasets", reason="the package datasets is not installed")
     robust = pl.Series("robust", [True, None, False])
@@ -44,8 +44,8 @@ def test_load_dataset_reads_other_selections_too(tmp_path, offline, kind):
         pairs = boxed_pairs().with_columns(robust)
         publish(pairs, {**boxed_facts(), **stated}, tmp_path / "out", repair=repair_tables())
     else:
-        pairs = front_pairs().with_columns(robust)
-        publish(pairs, {**front_facts(), **stated}, tmp_path / "out")
+        pairs = own_pairs().with_columns(robust)
+        publish(pairs, {**own_facts(), **stated}, tmp_path / "out")
     loaded = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(offline))
     rows = [one for part in loaded.values() for one in part.to_list()]
     assert sorted(rows, key=lambda one: (one["query_id"], one["variant_id"])) == pairs.to_dicts()

@@ -4,7 +4,7 @@ import json
 
 import polars as pl
 import pytest
-from toy_choices import aggregated, boxed_facts, boxed_pairs, front_facts, front_pairs, gold_of, repair_tables
+from toy_choices import aggregated, boxed_facts, boxed_pairs, gold_of, own_facts, own_pairs, repair_tables
 from toy_release import contents, facts, resign, toy_pairs
 
 from askew.core.errors import ConfigError, DataError
@@ -31,12 +31,12 @@ def with_text(pairs, row, text):
     return pairs.with_columns(text=pl.when(pl.int_range(pl.len()) == row).then(pl.lit(text)).otherwise("text"))
 
 
-@pytest.mark.parametrize("scheme", ["refairmulate", "boxes", "front"])
+@pytest.mark.parametrize("scheme", ["refairmulate", "boxes", "own"])
 def test_no_file_has_the_text_of_an_original_query(tmp_path, scheme):
     pairs, stated, more = {
         "refairmulate": (toy_pairs(), facts(), {}),
         "boxes": (boxed_pairs(), boxed_facts(), {"repair": repair_tables()}),
-        "front": (front_pairs(), front_facts(), {}),
+        "own": (own_pairs(), own_facts(), {}),
     }[scheme]
     published(tmp_path, pairs, stated, **more)
     for name, data in contents(tmp_path / "out").items():

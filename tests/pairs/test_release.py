@@ -118,17 +118,6 @@ def test_where_every_candidate_is_tested_a_query_has_several(askew_cli, store, t
     assert verified(askew_cli) == []
 
 
-@pytest.mark.parametrize(("selector", "subset"), [("pareto", "front"), ("epsilon", "is_best")])
-def test_choices_without_weights_are_published_with_their_promises(askew_cli, tmp_path, selector, subset):
-    sections = dict(read_recipe("demo").sections)
-    sections["select"] = {"selector": selector, "effectiveness": "RR@10", "bias": "ARaB(tf)@10"}
-    (tmp_path / "mine.toml").write_text(recipe_text(sections))
-    facts = json.loads(published(askew_cli, tmp_path / "store", "--json", recipe="mine.toml").out)
-    assert list(facts["subsets"]) == [subset]
-    assert rows_of(tmp_path / "ds").height == facts["subsets"][subset] > 0
-    assert len(verified(askew_cli)) == (1 if selector == "pareto" else 0)
-
-
 def crossed(name, store, **select):
     sections = dict(read_recipe(name).sections)
     sections["select"] = {**sections["select"], **select}

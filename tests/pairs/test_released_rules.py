@@ -9,7 +9,6 @@ from selection_toys import MEASURES, SIGNED, tables
 from askew.pairs.boxes import Boxes
 from askew.pairs.dataset.facts import read_facts
 from askew.pairs.dataset.rules import Problems
-from askew.pairs.pareto import Epsilon, Pareto
 from askew.pairs.refairmulate import Refairmulate, RefairmulatePaper, RefairmulateRepo
 from askew.pairs.stages import Select
 
@@ -21,9 +20,6 @@ SELECTORS = {
     "repo": RefairmulateRepo("RR@10", BIAS, "ARaB(tf)@10"),
     "boxes": Boxes(bias=BIAS),
     "every box": Boxes(boxes="low: refined < 1; gold", every=True, keep_same=True),
-    "pareto": Pareto(),
-    "front without the original": Pareto(against_original=False),
-    "epsilon": Epsilon(epsilon=0.5),
 }
 VALUES = [(0.0, 0.5, 1.0)] * 2 + [(0.0, 0.25, -0.5)] * 4
 

@@ -39,8 +39,6 @@ SELECTIONS = {
     "refairmulate": {"selector": "refairmulate-paper", "bias": "ARaB(tf)@10"},
     "boxes": {"selector": "boxes", "measure": "RR@10", "bias": "ARaB(tf)@10"},
     "plain boxes": {"selector": "boxes", "measure": "RR@10", "boxes": "close: refined >= 0.5 * original"},
-    "pareto": {"selector": "pareto", "effectiveness": "RR@10", "bias": "NFaiRR@10"},
-    "epsilon": {"selector": "epsilon"},
 }
 
 SVG = "http://www.w3.org/2000/svg"

@@ -31,8 +31,8 @@ k = 10
 [evaluate]
 measures = ["RR@10", "ARaB(tf)@10"]
 [select]
-selector = "pareto"
-effectiveness = "RR@10"
+selector = "boxes"
+measure = "RR@10"
 bias = "ARaB(tf)@10"
 """
 

@@ -1,4 +1,4 @@
-"""Small releases of other selections, that keep every rule: RePair's boxes, a Pareto front, an epsilon-constraint."""
+"""Small releases of other selections, that keep every rule: RePair's boxes, and a selector of a user."""
 
 import polars as pl
 from toy_release import MEASURES, facts, frame, row
@@ -75,27 +75,15 @@ def repair_tables():
     return Tables({"all": aggregated(), "gold": gold_of(aggregated())}, judged)
 
 
-def front_pairs():
-    """Two pairs of q1 of which neither beats the other, one of q2."""
+def own_pairs():
+    """Pairs of a selector that is not part of askew: two of q1, one of q2."""
     rows = [
         row("q1", "v0", (0.5, 0.5, 1.0), (1.0, 0.5, 1.0)),
         row("q1", "v1", (0.5, 0.5, 1.0), (0.5, 0.25, 1.0)),
         row("q2", "v0", (0.5, 0.5, 1.0), (0.25, 0.0, 1.0)),
     ]
-    return plain(rows, front=[True] * 3)
+    return plain(rows, own=[True] * 3)
 
 
-def front_facts(original=True):
-    return facts(subsets=["front"], selection={"selector": "pareto", **SIDES, "against_original": original})
-
-
-def epsilon_pairs():
-    rows = [
-        row("q1", "v0", (0.5, 0.5, 1.0), (0.25, 0.0, 1.0)),
-        row("q2", "v0", (0.5, 0.5, 1.0), (0.5, 0.25, 1.0)),
-    ]
-    return plain(rows, is_best=[True] * 2)
-
-
-def epsilon_facts():
-    return facts(subsets=["is_best"], selection={"selector": "epsilon", **SIDES, "epsilon": 0.25})
+def own_facts():
+    return facts(subsets=["own"], selection={"selector": "own", **SIDES})

@@ -85,16 +85,6 @@ def test_a_query_without_judgements_is_placed_by_agreement_and_says_so(explorer)
         assert 0 <= one.values[AGREEMENT] <= 1 and one.gains[AGREEMENT] == one.values[AGREEMENT] - 1
 
 
-def test_no_candidate_of_the_front_is_beaten_by_another(explorer):
-    found = explorer.reformulate("how to become a software engineer")
-    front = [one for one in found.candidates if one.front]
-    gains = [(one.gains[found.effectiveness], one.gains[found.lean]) for one in found.candidates]
-    assert front
-    for one in front:
-        mine = one.gains[found.effectiveness], one.gains[found.lean]
-        assert not any(a >= mine[0] and b >= mine[1] and (a, b) != mine for a, b in gains)
-
-
 def test_every_candidate_that_was_made_is_kept_or_counted_by_reason(writing):
     query = JUDGED
     rows = pa.table({"query_id": ["q"], "text": [query]})

@@ -104,7 +104,7 @@ def two(made):
 
 @pytest.fixture(scope="module")
 def three(made):
-    return made("three", THREE, ["RR@5", "NFaiRR@5"], 'selector = "pareto"\neffectiveness = "RR@5"\nbias = "NFaiRR@5"')
+    return made("three", THREE, ["RR@5", "NFaiRR@5"], 'selector = "boxes"\nmeasure = "RR@5"\nbias = "NFaiRR@5"')
 
 
 @pytest.fixture(scope="module")

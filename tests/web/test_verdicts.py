@@ -14,7 +14,6 @@ from askew.core.outcome import Outcome, Verdict, outcome_of, verdict
 from askew.data.runs import Run
 from askew.measures.statistics.significance import paired
 from askew.pairs.gains import make_pairs
-from askew.pairs.pareto import Pareto
 from askew.pairs.summary import summarize
 from askew.pairs.tables import query_gains, shares_of
 from askew.ui.explorer.answers import Sides
@@ -69,7 +68,7 @@ def sides(first, second):
 @given(quadruples)
 def test_explorer_selector_and_report_agree_on_every_pair(explorer, four):
     old, new = sides(*four[:2]), sides(*four[2:])
-    pairs = Pareto(EFFECT, LEAN).select(scored(old, new), WAYS).with_columns(every=pl.lit(True))
+    pairs = make_pairs(scored(old, new), WAYS, [EFFECT], [LEAN]).table.with_columns(every=pl.lit(True))
     outcome = pairs["outcome"][0]
     assert compared(explorer, JUDGED, old, new).outcome == outcome
     summary = {row["measure"]: row for row in summarize(pairs, WAYS, ["every"]).to_dicts()}
@@ -104,8 +103,7 @@ def test_explorer_and_selection_agree_where_several_measures_decide(six, toleran
 @given(quadruples, st.sampled_from([0.0, 0.25, 0.5, 0.1]))
 def test_selector_and_report_agree_under_a_tolerance(four, tolerance):
     old, new = sides(*four[:2]), sides(*four[2:])
-    selector = Pareto(EFFECT, LEAN, tolerance=tolerance)
-    pairs = selector.select(scored(old, new), WAYS).with_columns(every=pl.lit(True))
+    pairs = make_pairs(scored(old, new), WAYS, [EFFECT], [LEAN], tolerance).table.with_columns(every=pl.lit(True))
     told = [verdict(old[name], new[name], way, tolerance) for name, way in WAYS.items()]
     assert pairs["outcome"][0] == f"{told[0].value}-{told[1].lean}"
     for row in summarize(pairs, WAYS, ["every"], tolerance=tolerance).to_dicts():

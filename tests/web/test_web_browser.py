@@ -52,7 +52,7 @@ def test_a_query_is_asked_and_its_words_are_marked_in_two_ways(open_page):
 def test_a_point_leads_to_both_lists_side_by_side_with_lines_between_the_same_documents(open_page):
     page = open_page("/?q=how+to+become+a+software+engineer")
     page.locator(".reformulations").get_by_text("Details", exact=True).click()
-    point = page.locator(".points-front a.point").first
+    point = page.locator(".points-rest a.point").first
     key = point.get_attribute("data-key")
     point.hover()
     assert "lit" in (page.locator(f'tr:has([data-key="{key}"])').get_attribute("class") or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from askew.core.address import local_paths, public, public_settings
 from askew.core.errors import ConfigError, DataError
-from askew.core.measure import column_of, held_out_gain_column, new_column, old_column, pair_columns
+from askew.core.measure import column_of, gain_column, held_out_gain_column, new_column, old_column, pair_columns
+from askew.core.outcome import UNKNOWN_SIGN, joint_signs
 from askew.core.store.manifest import Manifest
 from askew.core.version import __version__
 from askew.pairs.boxes import agg_all, agg_box
@@ -27,7 +28,6 @@ from askew.pairs.dataset.release import Published, publish
 from askew.pairs.figures import CROSS, Results, counted_groups, held_out_gains
 from askew.pairs.gains import COLUMNS, find_measures, make_pairs
 from askew.pairs.held_out import STEP as HELD_OUT_STEP
-from askew.pairs.pareto import robust
 from askew.pairs.resources import frames_of, query_parts, step_parts
 from askew.pairs.stages import SOURCE_JUDGED, Evaluate, judged_note, with_originals
 
@@ -232,7 +232,7 @@ class Release:
         """Yield the gains of pairs in the half of the documents that did not choose them."""
         directions = {name: self.build.evaluate.directions[name] for name in self.chosen_by}
         sides = [side(name) for name in directions for side in (old_column, new_column)]
-        columns = ["query_id", "variant_id", "scheme", *sides]
+        columns = ["query_id", "variant_id", *sides]
         for part in frames_of(self.store, self.manifest(HELD_OUT_STEP), columns):
             yield held_out_gains(part, directions)
 
@@ -271,9 +271,7 @@ class Release:
                 else chosen.clear()
             )
         found = robust(rankers, measures, tolerance=float(self.selector.settings().get("tolerance", 0.0)))
-        known = pl.when(pl.col("rankers") == len(rankers)).then("robust").alias("robust")
-        keys = ["query_id", "variant_id"]
-        return chosen.join(found.select(*keys, known), on=keys, how="left", maintain_order="left")
+        return chosen.join(found, on=["query_id", "variant_id"], how="left", maintain_order="left")
 
     def contexts(self, queries: pl.Series) -> pl.DataFrame | None:
         """Return the context of some queries from the collection or the step ``neutral``; None if there is none."""
@@ -285,6 +283,23 @@ class Release:
         said = next((table.select("query_id", "context") for table in tables if "context" in table.columns), None)
         known = None if said is None else said.filter(pl.col("query_id").is_in(queries.implode()))
         return known if known is not None and known["context"].count() else None
+
+
+def robust(rankers: Mapping[str, pl.DataFrame], measures: Sequence[str], tolerance: float = 0.0) -> pl.DataFrame:
+    """Return for each variant whether it is not worse with any ranker, and better with at least one (``robust``).
+
+    ``rankers`` has the pairs of each ranker. With a ranker, a variant is better when one of the measures is better and
+    none is worse. ``robust`` is null if a ranker has no value of the variant.
+    """
+    names = [gain_column(measure) for measure in measures]
+    signs = []
+    for pairs in rankers.values():
+        sign = joint_signs([pairs.get_column(name).to_numpy() for name in names], tolerance)
+        signs.append(pairs.select("query_id", "variant_id", pl.Series("sign", sign)))
+    known, sign = pl.concat(signs).filter(pl.col("sign") != UNKNOWN_SIGN), pl.col("sign")
+    better = (sign >= 0).all() & (sign > 0).any()
+    is_robust = pl.when(pl.len() == len(rankers)).then(better).alias("robust")
+    return known.group_by("query_id", "variant_id", maintain_order=True).agg(is_robust)
 
 
 def recipe_text(sections: Mapping[str, Any]) -> str:

@@ -147,7 +147,7 @@ class RefairmulatePaper(Selector):
             if directions[name] not in (Direction.ZERO, Direction.DOWN):
                 raise ConfigError(
                     f"refairmulate: expected a bias measure that is best at zero, found {name}; "
-                    "the selectors 'pareto' and 'epsilon' accept any measure"
+                    "the selector 'boxes' accepts any measure of bias"
                 )
         return effectiveness, bias
 

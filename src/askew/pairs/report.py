@@ -43,7 +43,6 @@ from askew.pairs.figures import (
     sides_of,
 )
 from askew.pairs.gains import COLUMNS, ORIGINAL, PairParts, find_measures
-from askew.pairs.pareto import pareto_front
 from askew.pairs.resources import query_parts
 from askew.pairs.stages import NEGATIVE, Evaluate, Select, judged_note, lists_of, with_originals
 from askew.pairs.summary import buckets_of, summarize
@@ -339,13 +338,6 @@ def _shares(row: Row, name: str) -> list[str]:
 def _means(row: Row, queries: str = "queries") -> list[str]:
     """The means before and after, their change and its interval; ``queries`` names the column of their number."""
     return [n.mean(row["old_mean"]), n.mean(row["new_mean"]), n.change(row["change"]), n.interval_of(row, queries)]
-
-
-def front_of(x: Floats, y: Floats, x_better: Direction, y_better: Direction) -> list[int]:
-    """The Pareto-optimal points, from left to right. Means of a measure best at zero are distances from zero."""
-    a, b = (values if better is Direction.UP else -values for values, better in ((x, x_better), (y, y_better)))
-    front = np.flatnonzero(pareto_front(np.zeros(len(a), np.int64), a, b))
-    return sorted(front.tolist(), key=lambda i: (x[i], y[i]))
 
 
 _ROWS = {"better": "retrieves better", "same": "retrieves the same", "worse": "retrieves worse"}
@@ -751,23 +743,20 @@ class _Report:
         old_x, new_x, old_y, new_y = (column.to_numpy() for column in both.drop("method").iter_columns())
         rows = both.drop("method").rows()
         moves = [Line("", np.array([row[0], row[1]]), np.array([row[2], row[3]]), 4, 1) for row in rows]
-        front = front_of(new_x, new_y, self.directions[sides[1]], self.directions[sides[0]])
         # The names without the settings in parentheses, if they are still distinct.
         names = both["method"].to_list()
         short = [name.partition(" (")[0] for name in names]
         names = short if len(set(short)) == len(short) else names
         groups = [Points("after", new_x, new_y, names), Points("before", old_x, old_y)]
-        lines = [*moves, *([Line("Pareto front", new_x[front], new_y[front], 2)] if len(both) > 1 else [])]
         told = (
             f"For each method, the chart shows the means of {labels[0]} and {labels[1]} before (original "
             "queries) and after (all candidate reformulations of the method)."
         )
         about = About("methods", f"Means of {labels[0]} and {labels[1]} before and after, by method", told)
-        drawn = scatter(about, groups, f"mean of {labels[1]}", f"mean of {labels[0]}", lines, size=5)
+        drawn = scatter(about, groups, f"mean of {labels[1]}", f"mean of {labels[0]}", moves, size=5)
         words = (
             "The means of a method are over all its candidates, including those that were not selected. Thin lines "
-            "connect the mean of the original queries (before) with the mean of their candidates (after). The thick "
-            "line is the Pareto front."
+            "connect the mean of the original queries (before) with the mean of their candidates (after)."
         )
         return self.files.chart(about, drawn, words)
 

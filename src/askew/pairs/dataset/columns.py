@@ -20,7 +20,6 @@ from askew.core.errors import ConfigError, DataError
 from askew.core.measure import held_out_gain_column, pair_columns
 from askew.pairs.boxes import Boxes
 from askew.pairs.dataset.facts import GROUPS, REFAIRMULATE, Facts
-from askew.pairs.pareto import Pareto
 
 TEXTS = ("query_id", "variant_id", "original_text", "text", "method", "outcome")
 # In the order of ``pair_columns``.
@@ -134,9 +133,6 @@ def _about_subset(subset: str, facts: Facts) -> str:
     if isinstance(selector, Boxes):
         criterion = selector.settings()["boxes"][subset]
         return f"whether the pair meets the criterion of the subset {subset}: {criterion}"
-    if type(selector) is Pareto:
-        compared = " and ".join((*facts.selection.effectiveness, *facts.selection.bias))
-        return f"whether the pair is Pareto-optimal by {compared}, among the pairs of the same original query"
     return _FURTHER.get(subset, f"whether the pair is in the subset {subset}")
 
 

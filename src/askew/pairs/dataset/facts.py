@@ -41,7 +41,6 @@ from askew.core.measure import Direction, Measure, check_columns
 from askew.core.plugins import check
 from askew.pairs.boxes import Boxes
 from askew.pairs.gains import Selector
-from askew.pairs.pareto import Epsilon, Pareto
 from askew.pairs.refairmulate import Refairmulate, RefairmulatePaper, RefairmulateRepo
 
 _SHOWN = 80
@@ -96,7 +95,7 @@ def truth(value: Any, where: str) -> bool:
 GROUPS = (1, 2, 3, 4)
 # Only shipped selectors are run again; a name in a release never loads other code.
 SELECTORS: dict[str, type[Selector]] = {
-    one.name: one for one in (Refairmulate, RefairmulatePaper, RefairmulateRepo, Boxes, Pareto, Epsilon)
+    one.name: one for one in (Refairmulate, RefairmulatePaper, RefairmulateRepo, Boxes)
 }
 
 

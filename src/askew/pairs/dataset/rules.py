@@ -17,7 +17,6 @@ from askew.core.outcome import joint_signs
 from askew.core.ranking import Flags, Floats
 from askew.pairs.dataset.facts import Facts
 from askew.pairs.gains import PairTable, Selector, outcomes
-from askew.pairs.pareto import Pareto
 
 # Gains and scores are sums of two or three numbers; a difference larger than the rounding error breaks a rule.
 CLOSE = 1e-9
@@ -88,10 +87,6 @@ def unchecked(facts: Facts) -> list[str]:
         notes.append(
             "askew.json names no selector that is part of askew, so it was not checked whether the outcomes and the "
             "subsets follow from the values of the pairs"
-        )
-    if type(facts.selection.selector) is Pareto:
-        notes.append(
-            "front: candidates that were not chosen are not in the release, so only chosen pairs were compared"
         )
     return notes
 

@@ -19,7 +19,6 @@ from askew.core.measure import Bounds, Direction
 from askew.core.ranking import Floats
 from askew.measures.statistics.intervals import change_interval, size_bounds
 from askew.measures.statistics.significance import MEAN, NULLS, Paired, holm, paired
-from askew.pairs.pareto import pareto_front
 from askew.report.table import CODE, Column, Table, TableView, measure_label, table
 from askew.study.bench.methods import MitigationMethod
 
@@ -356,7 +355,11 @@ def pareto_optimal(
         for name in (effectiveness, lean):
             means = np.round([cells[method][name].mean for method in systems], _DIGITS)
             gains.append(means if directions[name] is Direction.UP else -means)
-        on = pareto_front(np.zeros(len(systems), np.int64), *gains)
+        effect, less = gains
+        # Place i, j: whether system i is at least as good as system j in both gains, and better in one of them.
+        as_good = (effect[:, None] >= effect) & (less[:, None] >= less)
+        dominates = as_good & ((effect[:, None] > effect) | (less[:, None] > less))
+        on = ~dominates.any(axis=0)
         for method, is_on in zip(systems, on.tolist(), strict=True):
             found[method] |= {lean} if is_on else set()
     return {method: frozenset(mine) for method, mine in found.items()}

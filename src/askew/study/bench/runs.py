@@ -28,8 +28,7 @@ from askew.measures.lists import RunLike, as_run
 from askew.measures.requested import key_of
 from askew.models.relevance import FILE as HEAD
 from askew.models.relevance import read_head
-from askew.pairs.gains import ORIGINAL
-from askew.pairs.pareto import epsilon_best
+from askew.pairs.gains import ORIGINAL, best_rows
 from askew.pairs.plan import reformulate_stage, retrieve_stage
 from askew.pairs.recipe import Recipe, read_recipe
 from askew.pairs.resources import Resources
@@ -190,7 +189,7 @@ def choose_by_judgements(
     )
     with np.errstate(invalid="ignore"):
         improves = (less > 0) | ((less == 0) & (better > 0))
-    best = epsilon_best(query, len(variants.original), better, less, 0.0, improves)
+    best = best_rows(query, len(variants.original), [less, better], (better >= 0) & improves)
     chosen = np.full(len(variants.original), KEEP_ORIGINAL, np.int64)
     chosen[query[best]] = np.flatnonzero(best)
     return variants.rows_of(chosen)

@@ -384,7 +384,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Variant:
-    """A reformulation, or the query itself. ``front`` is true if it is Pareto-optimal in effectiveness and lean.
+    """A reformulation, or the query itself.
 
     ``groups`` are the groups that its words name. ``outcome`` is null if the query has no judgements; ``lean_verdict``
     (less, same, more) needs none. ``same`` is the probability that it asks for the same thing as the query, and
@@ -400,7 +400,6 @@ class Variant:
     gains: Mapping[str, float | None]
     outcome: str | None
     lean_verdict: str | None
-    front: bool
     groups: tuple[str, ...]
     same: float | None = None
     natural: float | None = None

@@ -25,8 +25,7 @@ from askew.measures.catalogue import MeasureRequest
 from askew.measures.decompose import has_parts
 from askew.measures.mentions import Mark, Marker, can_mark
 from askew.measures.requested import BETTER, CountKey, is_signed, key_of, sign_of
-from askew.pairs.gains import ORIGINAL, PairTable
-from askew.pairs.pareto import Pareto
+from askew.pairs.gains import ORIGINAL, PairTable, make_pairs
 from askew.search.bm25.ranker import Bm25Ranker
 from askew.ui.explorer.answers import (
     EFFECTIVENESS,
@@ -322,8 +321,8 @@ class Explorer:
         answered = table.filter(pl.Series(found & np.repeat(found[starts], sizes)))
         effectiveness, proxy = self._placed(judged)
         directions = {**self.scorer.directions(judged), AGREEMENT: Direction.UP}
-        chosen = Pareto(effectiveness, self.lean).select_counted(answered, directions)
-        variants = iter(self._variants(chosen, directions, proxy))
+        pairs = make_pairs(answered, directions, (effectiveness,), (self.lean,))
+        variants = iter(self._variants(pairs, directions, proxy))
         originals = table[starts.tolist()].rows(named=True)
         sides = self.counting.sides
         deciding = (*(() if proxy else sides.effectiveness), *(sides.lean or (self.lean,)))
@@ -371,12 +370,12 @@ class Explorer:
         groups = self._rules.groups(row["text"])
         if row["method"] == ORIGINAL:
             values = {name: number(row[column_of(name)]) for name in directions}
-            return Variant(row["variant_id"], row["text"], ORIGINAL, None, values, {}, None, None, False, groups)
+            return Variant(row["variant_id"], row["text"], ORIGINAL, None, values, {}, None, None, groups)
         values = {name: number(row[new_column(name)]) for name in directions}
         gains = {name: number(row[gain_column(name)]) for name in directions}
         return Variant(
-            row["variant_id"], row["text"], row["method"], row["doc_id"], values, gains, outcome, lean,
-            bool(row["front"]), groups, row["p_same"], row["p_natural"], values[AGREEMENT], bool(row["stored"]),
+            row["variant_id"], row["text"], row["method"], row["doc_id"], values, gains, outcome, lean, groups,
+            row["p_same"], row["p_natural"], values[AGREEMENT], bool(row["stored"]),
         )  # fmt: skip
 
     def compare(self, query: str, other: str, k: int = TOP, query_id: str | None = None) -> Comparison:

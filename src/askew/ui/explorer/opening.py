@@ -242,9 +242,9 @@ def demo_recipe(groups: Groups | None) -> Recipe:
     measures, select = comparable(recipe.table("evaluate")["measures"], groups), recipe.table("select")
     if bias := [text for text in split_measures(select["bias"]) if text in measures]:
         select["bias"] = " ".join(bias)
-    else:  # not two groups: the Pareto front uses any measure of lean
+    else:  # not two groups: the selector boxes accepts any measure of lean
         counting = counting_of(groups, measures)
-        select = {"selector": "pareto", "effectiveness": select["effectiveness"], "bias": counting.lean}
+        select = {"selector": "boxes", "measure": select["effectiveness"], "bias": counting.lean}
     changed = {"evaluate": {"measures": measures}, "select": select}
     return with_groups(Recipe(DEMO, {**recipe.sections, **changed}), groups)
 

@@ -64,7 +64,7 @@ class StoredPairs:
         rows = self._pairs.filter(pl.col("query_id") == query_id).collect()
         if not rows.height:
             return None
-        chosen = [name for name in ("optimal", "effective", "fair", "is_best", "front") if name in rows.columns]
+        chosen = [name for name in ("optimal", "effective", "fair", "is_best") if name in rows.columns]
         first = pl.any_horizontal(chosen) if chosen else pl.lit(False)
         missing = [pl.lit(None, pl.Float64).alias(name) for name in COLUMNS[-2:] if name not in rows.columns]
         return rows.with_columns(*missing).sort(first, descending=True, maintain_order=True).select(COLUMNS).to_arrow()

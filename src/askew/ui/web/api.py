@@ -76,7 +76,7 @@ async def search_batch(site: Here, body: s.SearchBatch) -> Response:
 
 @router.get("/reformulate", responses=_documented(Alternatives), summary="Reformulations of a query")
 async def reformulate(site: Here, q: s.Asked) -> Response:
-    """Reformulations with their measures, their gains over the original query, and which are Pareto-optimal.
+    """Reformulations with their measures, and their gains over the original query.
 
     For a query without judgements, the proxy Agreement@10 replaces effectiveness, and ``proxy`` is true. Its
     reformulations have no ``outcome``, only a ``lean_verdict``.

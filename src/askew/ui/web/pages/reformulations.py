@@ -17,7 +17,7 @@ from askew.ui.web.pages import parts as p
 # A scatter plot of the reformulations of a query: lean on the x axis, effectiveness on the y axis.
 
 # The shape, size and label of points. Group colors are not used for points.
-_KINDS = {"asked": (3, 7.0, "original query"), "front": (2, 6.0, "Pareto-optimal"), "rest": (0, 5.0, "others")}
+_KINDS = {"asked": (3, 7.0, "original query"), "rest": (0, 5.0, "reformulations")}
 _HEIGHT, _LEGEND = 250, 22.0
 Link = Callable[[Variant], str]
 Spots = Mapping[str, tuple[float, float]]
@@ -34,11 +34,9 @@ def scatter(found: Alternatives, link: Link, label: str) -> Markup:
     across = axis(sides, [-widest, widest]) if signed else axis(plain, [x for x, _ in spots.values()], zero=True)
     upright = axis(label, [y for _, y in spots.values()], zero=True, most=5)
     plot = numeric_plot(across, upright, _HEIGHT, _LEGEND)
-    rest, front = ([one for one in found.candidates if one.front is wanted] for wanted in (False, True))
     drawn = [
         *([line(plot.x(0), plot.top, plot.x(0), plot.bottom, faint=False)] if signed else []),
-        _points(plot, found, spots, "rest", rest, link),
-        _points(plot, found, spots, "front", front, link),
+        _points(plot, found, spots, "rest", found.candidates, link),
         _points(plot, found, spots, "asked", [found.original], None),
     ]
     about = About("candidates", "Reformulations by effectiveness and lean", _told(found))
@@ -79,9 +77,8 @@ def _legend() -> Markup:
 
 
 def _told(found: Alternatives) -> str:
-    front = sum(one.front for one in found.candidates)
     return (
-        f"{len(found.candidates)} reformulations, {front} of them Pareto-optimal. Across: {found.lean}. "
+        f"{len(found.candidates)} reformulations. Across: {found.lean}. "
         f"Up: {found.effectiveness}. {found.setting.sign} The table has the same values."
     )
 
@@ -216,8 +213,7 @@ def _table(found: Alternatives, k: int, sort: str) -> Markup:
     head = {"query": "quote", first: "number", found.lean: "number", "outcome": "words"}
     rows = [_row(found, found.original, tag("span", p.quote(found.query), tag("span", "original", class_="chip")))]
     for one in found.ordered(sort):
-        front = tag("span", "Pareto-optimal", class_="chip front") if one.front else ""
-        rows.append(_row(found, one, tag("span", _link(found, one, k), tag("span", one.method, class_="chip"), front)))
+        rows.append(_row(found, one, tag("span", _link(found, one, k), tag("span", one.method, class_="chip"))))
     caption = "Measured values of each query, and gains over the original query; a positive gain is an improvement"
     return p.data_table(caption, head, rows, "candidates")
 
