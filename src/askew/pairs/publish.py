@@ -292,11 +292,11 @@ def robust(rankers: Mapping[str, pl.DataFrame], measures: Sequence[str], toleran
     none is worse. ``robust`` is null if a ranker has no value of the variant.
     """
     names = [gain_column(measure) for measure in measures]
-    signs = []
+    parts, sign = [], pl.col("sign")
     for pairs in rankers.values():
-        sign = joint_signs([pairs.get_column(name).to_numpy() for name in names], tolerance)
-        signs.append(pairs.select("query_id", "variant_id", pl.Series("sign", sign)))
-    known, sign = pl.concat(signs).filter(pl.col("sign") != UNKNOWN_SIGN), pl.col("sign")
+        signs = joint_signs([pairs.get_column(name).to_numpy() for name in names], tolerance)
+        parts.append(pairs.select("query_id", "variant_id", pl.Series("sign", signs)))
+    known = pl.concat(parts).filter(sign != UNKNOWN_SIGN)
     better = (sign >= 0).all() & (sign > 0).any()
     is_robust = pl.when(pl.len() == len(rankers)).then(better).alias("robust")
     return known.group_by("query_id", "variant_id", maintain_order=True).agg(is_robust)

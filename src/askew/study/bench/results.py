@@ -351,7 +351,7 @@ def pareto_optimal(
     """
     found: dict[str, set[str]] = {method: set() for method in cells}
     for lean in leans:
-        gains = []
+        gains = list[Floats]()
         for name in (effectiveness, lean):
             means = np.round([cells[method][name].mean for method in systems], _DIGITS)
             gains.append(means if directions[name] is Direction.UP else -means)
@@ -359,7 +359,7 @@ def pareto_optimal(
         # Place i, j: whether system i is at least as good as system j in both gains, and better in one of them.
         as_good = (effect[:, None] >= effect) & (less[:, None] >= less)
         dominates = as_good & ((effect[:, None] > effect) | (less[:, None] > less))
-        on = ~dominates.any(axis=0)
+        on = np.logical_not(dominates.any(axis=0))
         for method, is_on in zip(systems, on.tolist(), strict=True):
             found[method] |= {lean} if is_on else set()
     return {method: frozenset(mine) for method, mine in found.items()}
