@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import resource
 import subprocess
 import sys
@@ -21,6 +22,7 @@ print(outcome.manifest.rows_out, resource.getrusage(resource.RUSAGE_SELF).ru_max
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     block = [f"{text}\n" for text in passages(None, 100_000)]
     for times in (1, 4, 16):
         with tempfile.TemporaryDirectory() as folder:

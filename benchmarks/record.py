@@ -6,6 +6,7 @@ python benchmarks/record.py "annotate.py --docs DOCS" bm25.py "retrieval.py --da
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import os
 import platform
@@ -49,7 +50,9 @@ def run(command: str) -> tuple[str, str]:
 
 
 def main() -> None:
-    for command in sys.argv[1:]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("commands", nargs="+", help="a program with its arguments")
+    for command in parser.parse_args().commands:
         title, text = run(command)
         # Read only now: another one may have written meanwhile.
         found = sections() | {title: text}

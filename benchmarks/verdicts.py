@@ -8,6 +8,7 @@ a pattern. No figure of askew is written there. ``verdict`` is the rule, and RUL
 
 from __future__ import annotations
 
+import argparse
 import csv
 import re
 import textwrap
@@ -155,6 +156,7 @@ def comparable_row(table: Mapping[str, Any], line: Compared) -> str:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     blocks = sections()
     print(RULE)
     print(f"\n    {'measure':<36}{'published':>10}{'ours [95%]':>28}  verdict")

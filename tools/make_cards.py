@@ -9,6 +9,7 @@ the program that measured the model. A test checks that the cards are up to date
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 import textwrap
@@ -123,6 +124,7 @@ def cards() -> dict[Path, str]:
 
 def main() -> None:
     """Write the cards that changed."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     for file, text in cards().items():
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")

@@ -8,6 +8,7 @@ tests on texts show real agreement. In Lucene the colon counts as MidLetter, and
 
 from __future__ import annotations
 
+import argparse
 import sys
 import unicodedata
 from itertools import groupby
@@ -98,6 +99,7 @@ def corrected(classes: list[str]) -> tuple[list[str], int, int]:
 
 def main() -> None:
     """Write the table."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     classes, changed, left = corrected(by_database())
     target = Path(__file__).resolve().parent.parent / "src" / "askew" / "shipped" / "wordbreak.csv"
     with target.open("w", encoding="ascii") as file:

@@ -12,6 +12,7 @@ test checks that they are up to date. So no number in them is typed by hand.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import os
@@ -143,6 +144,7 @@ def _output(command: str) -> str:
 
 def main() -> None:
     """Refresh every page."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         new = refreshed(text)

@@ -6,6 +6,7 @@ output of a cell is the printed text, then the value of its last expression as t
 
 from __future__ import annotations
 
+import argparse
 import ast
 import contextlib
 import io
@@ -67,6 +68,7 @@ def written(notebook: dict[str, Any]) -> str:
 
 def main() -> None:
     """Refresh every notebook."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     for path in NOTEBOOKS:
         text = path.read_text(encoding="utf-8")
         new = written(executed(json.loads(text)))

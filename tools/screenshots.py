@@ -7,6 +7,7 @@ the demo, in a separate cache. If pages are named, it takes only screenshots of 
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import shutil
@@ -97,8 +98,11 @@ def smaller(picture: Image.Image) -> Image.Image:
 
 
 def main() -> None:
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else SHOTS
-    wanted = sys.argv[2:] or list(PAGES)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", default=SHOTS, help="where the screenshots are written")
+    parser.add_argument("pages", nargs="*", help="all pages by default")
+    given = parser.parse_args()
+    target, wanted = given.folder, given.pages or list(PAGES)
     target.mkdir(parents=True, exist_ok=True)
     chromium = os.environ.get("ASKEW_CHROMIUM") or shutil.which("chromium")
     with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as url, sync_playwright() as playwright:

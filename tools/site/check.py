@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections.abc import Iterator
@@ -97,7 +98,9 @@ def _dead(link: str, path: Path, pages: dict[Path, _Page]) -> str | None:
 
 def main() -> None:
     """Check the site in the folder that is given."""
-    found = list(problems(Path(sys.argv[1])))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("site", type=Path, help="the folder of the site")
+    found = list(problems(parser.parse_args().site))
     for one in found:
         print(one)
     if found:
