@@ -1,12 +1,9 @@
 """The card of a dataset with few pairs promises nothing that it does not have."""
 
-import polars as pl
 import pytest
-from toy_release import MEASURES, choose, facts, frame, resign, row
+from toy_release import MEASURES, choose, facts, frame, row
 
-from askew.pairs.dataset import numbers
 from askew.pairs.dataset.checking import verify
-from askew.pairs.dataset.facts import read_facts
 from askew.pairs.dataset.release import publish
 
 
@@ -35,25 +32,6 @@ def test_a_subset_without_pairs_has_a_line_of_counts_and_no_means(tmp_path):
     card = card_of(tmp_path, [held_out("optimal", 9), held_out("effective", 9)])
     assert "| optimal | 0 | 0 |" in card
     assert "| optimal | `RR@10` |" not in card and "| effective | `RR@10` | held-out |" in card
-
-
-def test_a_card_with_all_rows_as_earlier_versions_wrote_it_still_verifies(tmp_path):
-    stated = [held_out("optimal", 1), held_out("effective", 1)]
-    card_of(tmp_path, stated)
-    folder = tmp_path / "out"
-    assert verify(folder).ok
-    table = pl.concat([pl.read_parquet(path) for path in sorted((folder / "data").iterdir())])
-    pairs = numbers.PairNumbers.of(
-        table.with_columns(split=pl.lit("train")), read_facts(facts(held_out=stated)), ["train", "dev", "test"]
-    )
-    text = (folder / "README.md").read_text()
-    for made in (numbers.means_table, numbers.held_out_table):
-        new, old = "\n".join(made(pairs)), "\n".join(made(pairs, whole=True))
-        assert new in text and new != old
-        text = text.replace(new, old)
-    (folder / "README.md").write_text(text)
-    resign(folder)
-    assert verify(folder).ok
 
 
 def test_an_interval_of_fewer_than_five_queries_is_not_given_and_not_promised(tmp_path):

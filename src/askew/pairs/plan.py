@@ -31,7 +31,15 @@ from askew.measures.measure import note_on_grades
 from askew.measures.requested import PUBLISHED, is_doubtful, is_signed, note_on_resolver, sign_of
 from askew.pairs import held_out as crossfit
 from askew.pairs.gains import ORIGINAL
-from askew.pairs.recipe import LISTS, Recipe, check_publish, groups_of, only_known, refuse_other_than_names
+from askew.pairs.recipe import (
+    LISTS,
+    Recipe,
+    check_publish,
+    flat_settings,
+    groups_of,
+    only_known,
+    refuse_other_than_names,
+)
 from askew.pairs.resources import Resources
 from askew.pairs.stages import (
     ALLOW,
@@ -213,7 +221,10 @@ def origin_of(name: str, sections: Mapping[str, Any], groups: Groups | None) -> 
 def other_settings(sections: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
     """The settings that differ between a recipe and an earlier build, such as ``retrieve.k (100 in that build)``."""
     know_secrets(before)
-    now, then = _settings(sections), _settings(before)
+    now, then = (
+        flat_settings({name: value for name, value in each.items() if name not in _NOT_BUILT})
+        for each in (sections, before)
+    )
     names = [name for name in {**now, **then} if now.get(name) != then.get(name)]
     if any(name.startswith("groups.") for name in names):
         # Other groups change the words and the measures too, so only the groups are named.
@@ -226,19 +237,6 @@ def other_settings(sections: Mapping[str, Any], before: Mapping[str, Any]) -> li
         text = json.dumps(then[name], ensure_ascii=False, default=str) if name in then else "not set"
         found.append(f"{name} ({text if len(text) <= _LONGEST else f'{text[:_LONGEST]}...'} in that build)")
     return [*found, *([f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else [])]
-
-
-def _settings(value: Any, name: str = "") -> dict[str, Any]:
-    """The settings of a recipe by names as in ``--set``, such as ``reformulate.0.count``."""
-    if isinstance(value, Mapping):
-        inner = {str(key): one for key, one in value.items() if name or key not in _NOT_BUILT}
-    elif isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
-        inner = {str(number): one for number, one in enumerate(value)}
-    else:
-        return {name: value}
-    return {
-        key: one for part, below in inner.items() for key, one in _settings(below, f"{name}.{part}".lstrip(".")).items()
-    }
 
 
 def remembered_groups(section: Mapping[str, Any] | None) -> Groups | None:

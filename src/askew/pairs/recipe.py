@@ -196,3 +196,15 @@ def refuse_other_than_names(what: str, value: Any) -> None:
     """Refuse a value that is not a list of names."""
     if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
         raise ConfigError(f"recipe: {what} should be a list of names, found {value!r}")
+
+
+def flat_settings(value: Any, name: str = "") -> dict[str, Any]:
+    """Return nested settings by names as in ``--set``, such as ``reformulate.0.count``."""
+    if isinstance(value, Mapping):
+        inner = {str(key): one for key, one in value.items()}
+    elif isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
+        inner = {str(number): one for number, one in enumerate(value)}
+    else:
+        return {name: value}
+    parts = (flat_settings(below, f"{name}.{part}".lstrip(".")) for part, below in inner.items())
+    return {key: one for part in parts for key, one in part.items()}

@@ -43,6 +43,7 @@ from askew.pairs.figures import (
     sides_of,
 )
 from askew.pairs.gains import COLUMNS, ORIGINAL, PairParts, find_measures
+from askew.pairs.recipe import flat_settings
 from askew.pairs.resources import query_parts
 from askew.pairs.stages import NEGATIVE, Evaluate, Select, judged_note, lists_of, with_originals
 from askew.pairs.summary import buckets_of, summarize
@@ -61,8 +62,8 @@ from askew.pairs.tables import (
     shares_of,
 )
 from askew.report import markup as n
-from askew.report.charts import About, Interval, Line, Points, bars, dots, scatter, sorted_gains
-from askew.report.markup import Markup, tag
+from askew.report.charts import About, Interval, Points, dots, scatter, sorted_gains
+from askew.report.markup import Markup
 from askew.report.page import (
     PageParts,
     Section,
@@ -315,17 +316,6 @@ def report_of(
     return Reported(written[0], written)
 
 
-def _said(settings: Mapping[str, Any], but: Sequence[str] = ()) -> list[str]:
-    """Return settings as "name value" texts; nested settings are flattened."""
-    found = []
-    for name, value in sorted(settings.items()):
-        if isinstance(value, Mapping):
-            found += _said(value, but)
-        elif name not in but:
-            found.append(f"{name} {value if isinstance(value, str) else json.dumps(value)}")
-    return found
-
-
 Row = dict[str, Any]
 
 
@@ -470,9 +460,15 @@ class _Report:
         about = public(about, local_paths(recipe.sections))
         groups = counted_groups(self.build.evaluate)
         chosen = ", ".join(f"{name} {self.sizes[name]:,}" for name in self.choice.subsets)
+        named = [(name.rpartition(".")[2], value) for name, value in sorted(flat_settings(settings).items())]
+        searched = [
+            f"{name} {value if isinstance(value, str) else json.dumps(value)}"
+            for name, value in named
+            if name != "ranker"
+        ]
         rows: list[tuple[str, object]] = [
             ("recipe", code(recipe.name)), ("collection", code(public_text(self.build.resources.collection.id))),
-            ("ranker", ", ".join([self.ranker, *_said(settings, but=("ranker",))])),
+            ("ranker", ", ".join([self.ranker, *searched])),
             ("pairs", f"{self.pairs.height:,} of {self.pairs.queries:,} queries"), ("subsets", chosen),
             ("groups", "; ".join(f"{', '.join(names)} (lexicon {one.id})" for one, names in groups) or "none"),
         ]  # fmt: skip
@@ -522,7 +518,7 @@ class _Report:
         return Section("run", "How these results were computed", body)
 
     def _subsets(self) -> Section:
-        """Table 1 of Refairmulate: means before and after for each subset; the chart has the chosen subsets."""
+        """Table 1 of Refairmulate: means before and after for each subset."""
         given = self.stage.selector.settings().get("boxes", {})
         named = {name: given.get(name) or _SUBSETS.get(name) for name in self.choice.subsets}
         about = {name: words for name, words in named.items() if words}
@@ -531,10 +527,7 @@ class _Report:
         caption = "In-sample means of each measure for original queries (before) and reformulations (after), by subset"
         means = Table("subsets", caption, _BEFORE_AFTER, groups, notes)
         what = [listed([f"{name}: {words}" for name, words in about.items()])] if about else []
-        series = {subset: self._intervals(self.summary.filter(subset=subset)) for subset in self.chosen}
-        title = "In-sample change of the means from original queries to reformulations"
-        drawn = self._change_figure("subsets-change", title, series)
-        body = [*what, self.files.table(means, self.summary), figures(drawn)]
+        body = [*what, self.files.table(means, self.summary)]
         return Section("subsets", "In-sample means before and after reformulation", body)
 
     def _held_out(self, headline: pl.DataFrame) -> Section:
@@ -716,7 +709,7 @@ class _Report:
         return self.files.chart(about, sorted_gains(about, gains, "gain", [improved, worsened]), words)
 
     def _tradeoff(self) -> Section:
-        """Effectiveness against lean: pairs as points, and the means of each method; or effectiveness alone."""
+        """Effectiveness against lean: pairs as points, and tables of the methods; or effectiveness alone."""
         sides = [name for name in dict.fromkeys([self.choice.effectiveness, self.choice.lean]) if name is not None]
         methods = method_table(self.pairs, self.main, {name: self.directions[name] for name in sides}, self.bounds)
         if len(sides) == 1:
@@ -729,36 +722,8 @@ class _Report:
         )
         about = About("tradeoff", "Gains in effectiveness and in lean (a gain in lean is less lean)", told)
         drawn = scatter(about, clouds, f"gain on {lean}", f"gain on {effectiveness}", size=3, opacity=0.55, zero=True)
-        charts = figures(self.files.chart(about, drawn, words), self._method_figure(methods, sides))
-        return Section("trade-off", "Effectiveness and lean", [charts, *self._method_tables(methods, sides)])
-
-    def _method_figure(self, methods: pl.DataFrame, sides: Sequence[str]) -> Markup:
-        """A chart of the means of each method: of all its candidates, and of their original queries."""
-        labels = [self.labels[side] for side in sides]
-        every = methods.unique(["method", "measure"], keep="first", maintain_order=True)
-        y, x = (every.filter(measure=side).select("method", "old_mean", "new_mean") for side in sides)
-        both = x.join(y, on="method", suffix="_y", maintain_order="left").drop_nulls()
-        if not len(both):
-            return Markup()
-        old_x, new_x, old_y, new_y = (column.to_numpy() for column in both.drop("method").iter_columns())
-        rows = both.drop("method").rows()
-        moves = [Line("", np.array([row[0], row[1]]), np.array([row[2], row[3]]), 4, 1) for row in rows]
-        # The names without the settings in parentheses, if they are still distinct.
-        names = both["method"].to_list()
-        short = [name.partition(" (")[0] for name in names]
-        names = short if len(set(short)) == len(short) else names
-        groups = [Points("after", new_x, new_y, names), Points("before", old_x, old_y)]
-        told = (
-            f"For each method, the chart shows the means of {labels[0]} and {labels[1]} before (original "
-            "queries) and after (all candidate reformulations of the method)."
-        )
-        about = About("methods", f"Means of {labels[0]} and {labels[1]} before and after, by method", told)
-        drawn = scatter(about, groups, f"mean of {labels[1]}", f"mean of {labels[0]}", moves, size=5)
-        words = (
-            "The means of a method are over all its candidates, including those that were not selected. Thin lines "
-            "connect the mean of the original queries (before) with the mean of their candidates (after)."
-        )
-        return self.files.chart(about, drawn, words)
+        chart = figures(self.files.chart(about, drawn, words))
+        return Section("trade-off", "Effectiveness and lean", [chart, *self._method_tables(methods, sides)])
 
     def _method_tables(self, methods: pl.DataFrame, sides: Sequence[str]) -> list[Markup]:
         """How often each method is chosen, and the effect of its candidates (all, and chosen) on each measure."""
@@ -894,17 +859,7 @@ class _Report:
             f"selected or not. The column 'best candidates' has the mean {measure} of the best candidates."
         )
         given = table("buckets", caption, columns("bucket", "queries", "originals", "best candidates"), rows, note)
-        told = (
-            f"Each bucket contains original queries with similar {measure}. For each bucket, the bars show the mean "
-            f"{measure} of the original queries and the mean {measure} of their best candidates."
-        )
-        about = About("buckets", f"Mean {measure} of original queries and best candidates, by bucket", told)
-        series = {"originals": found["old_mean"].to_list(), "best candidates": found["new_mean"].to_list()}
-        drawn = bars(about, [f"bucket {row[0]}" for row in rows], series, f"mean {measure}")
-        return figures(
-            tag("div", self.files.table(given, found)),
-            self.files.chart(about, drawn, f"Bucket 1 contains the original queries with the lowest {measure}."),
-        )
+        return self.files.table(given, found)
 
     def _hard(self, found: pl.DataFrame, measure: str) -> Markup:
         ranker = self.ranker

@@ -25,6 +25,7 @@ from askew.core.outcome import OUTCOMES, UNKNOWN_SIGN, signs, verdicts
 from askew.core.ranking import Floats, Ints
 from askew.measures.statistics.intervals import change_interval, size_bounds, sums_interval, wilson
 from askew.pairs.gains import ORIGINAL, QUERY, PairParts, best_rows, parts_of
+from askew.pairs.recipe import flat_settings
 from askew.pairs.summary import summarize
 
 SIDES = ("improved_queries", "unchanged_queries", "worsened_queries")
@@ -239,9 +240,8 @@ def _settings(text: str | None) -> dict[str, str]:
         found = text
     if not isinstance(found, dict):
         return {"settings": str(found)}
-    inner = {key: value for one in found.values() if isinstance(one, dict) for key, value in one.items()}
-    flat = {key: value for key, value in found.items() if not isinstance(value, dict)} | inner
-    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in flat.items()}
+    flat = {name.rpartition(".")[2]: value for name, value in flat_settings(found).items()}
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in flat.items()}
 
 
 def method_table(

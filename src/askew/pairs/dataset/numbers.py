@@ -191,15 +191,12 @@ def counts_table(found: PairNumbers) -> list[str]:
     return table(["subset", "pairs", "queries", *found.splits, *(f"group {group}" for group in groups)], rows)
 
 
-def means_table(found: PairNumbers, whole: bool = False) -> list[str]:
-    """A table of the mean old value, new value and gain of each measure in each subset; n counts pairs.
-
-    Subsets without pairs are left out, unless the table is ``whole``, as in cards of earlier versions.
-    """
+def means_table(found: PairNumbers) -> list[str]:
+    """A table of the mean old value, new value and gain of each measure in each subset with pairs; n counts pairs."""
     rows = [
         [name, code(measure), sums[2].n, *(shown(one.mean) for one in sums)]
         for name, subset in found.subsets.items()
-        if subset.pairs or whole
+        if subset.pairs
         for measure, sums in subset.sums.items()
     ]
     return table(["subset", "measure", "n", "mean old", "mean new", "mean gain"], rows)
@@ -216,20 +213,16 @@ def held_out_rows(found: PairNumbers) -> list[dict[str, Any]]:
     return rows
 
 
-def held_out_table(found: PairNumbers, whole: bool = False) -> list[str]:
-    """A table of the held-out and in-sample change of each measure in each subset; empty without figures.
-
-    A ``whole`` table has all stated figures, as in cards of earlier versions.
-    """
-    facts, rows = found.facts, list[list[Any]]()
-    stated = facts.rows("held_out") if whole else held_out_rows(found)
+def held_out_table(found: PairNumbers) -> list[str]:
+    """A table of the held-out and in-sample change of each measure in each subset; empty without figures."""
+    stated, rows = held_out_rows(found), list[list[Any]]()
     for row in stated:
         means = ("-" if row.get(name) is None else shown(row[name]) for name in ("old_mean", "new_mean"))
         named = row["subset"], code(row["measure"]), row["figures"]
         changes = change_text(row.get("change")), ends_text(row), change_text(row.get("in_sample_change"))
         rows.append([*named, *means, *changes])
     head = ["subset", "measure", "figures", "mean old", "mean new", "change", "95% interval"]
-    if not (whole or has_intervals(stated)):
+    if not has_intervals(stated):
         head, rows = head[:-1], [[*row[:6], *row[7:]] for row in rows]
     return table([*head, "in-sample change"], rows) if rows else []
 
