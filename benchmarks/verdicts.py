@@ -156,7 +156,6 @@ def comparable_row(table: Mapping[str, Any], line: Compared) -> str:
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     blocks = sections()
     print(RULE)
     print(f"\n    {'measure':<36}{'published':>10}{'ours [95%]':>28}  verdict")
@@ -174,4 +173,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()
