@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
 
 from askew.models import load_model
-from askew.search.engines.databases import library
 
 
 def load_tantivy(folder: Path, docs: Mapping[str, str]) -> dict[str, Any]:
     """Make a tantivy index with the fields id and text."""
-    tantivy = library("tantivy", "tantivy")
+    tantivy = import_module("tantivy")
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("id", stored=True, tokenizer_name="raw")
     builder.add_text_field("text", stored=True)
@@ -32,7 +32,7 @@ def load_tantivy(folder: Path, docs: Mapping[str, str]) -> dict[str, Any]:
         writer.add_document(tantivy.Document(id=doc, text=text))
     writer.commit()
     writer.wait_merging_threads()
-    return {"folder": str(folder)}
+    return {"place": str(folder)}
 
 
 def load_lancedb(folder: Path, docs: Mapping[str, str], model: str | None = None) -> dict[str, Any]:
@@ -41,42 +41,14 @@ def load_lancedb(folder: Path, docs: Mapping[str, str], model: str | None = None
     if model is not None:
         vectors = _vectors(docs, model)
         columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-    table = library("lancedb", "lancedb").connect(str(folder)).create_table("docs", pa.table(columns))
-    table.create_index("text", config=library("lancedb.index", "lancedb").FTS())
-    searched = {} if model is None else {"search": "vector", "model": model}
-    return {"place": str(folder), "table": "docs", **searched}
-
-
-def load_qdrant(folder: Path, docs: Mapping[str, str], model: str, kind: str = "dense") -> dict[str, Any]:
-    """Make a collection in Qdrant's local mode with one vector, which is named after its kind."""
-    models = library("qdrant_client.models", "qdrant")
-    client = library("qdrant_client", "qdrant").QdrantClient(path=str(folder))
-    if kind == "dense":
-        found = _vectors(docs, model)
-        vectors = found.tolist()
-        size = models.VectorParams(size=found.shape[1], distance=models.Distance.COSINE)
-        client.create_collection("docs", vectors_config={kind: size})
-    else:
-        rows = load_model("sparse", model).encode_document(list(docs.values()), convert_to_sparse_tensor=False).tolist()
-        terms = [[(i, weight) for i, weight in enumerate(row) if weight] for row in rows]
-        vectors = [models.SparseVector(indices=[i for i, _ in row], values=[w for _, w in row]) for row in terms]
-        client.create_collection("docs", vectors_config={}, sparse_vectors_config={kind: models.SparseVectorParams()})
-    payloads = [{"key": doc, "text": text} for doc, text in docs.items()]
-    points = [
-        models.PointStruct(id=i, vector={kind: vector}, payload=payload)
-        for i, (vector, payload) in enumerate(zip(vectors, payloads, strict=True))
-    ]
-    client.upsert("docs", points)
-    client.close()
-    return {
-        "place": str(folder), "collection": "docs", "model": model, "kind": kind, "vector_name": kind,
-        "id_field": "key",
-    }  # fmt: skip
+    table = import_module("lancedb").connect(str(folder)).create_table("docs", pa.table(columns))
+    table.create_index("text", config=import_module("lancedb.index").FTS())
+    return {"place": str(folder), "table": "docs", "model": model}
 
 
 def load_milvus(file: Path, docs: Mapping[str, str], model: str, metric: str = "COSINE") -> dict[str, Any]:
     """Make a collection in Milvus Lite, with the document ids as keys."""
-    milvus, vectors = library("pymilvus", "milvus"), _vectors(docs, model)
+    milvus, vectors = import_module("pymilvus"), _vectors(docs, model)
     client = milvus.MilvusClient(str(file.with_suffix(".db")))
     schema = client.create_schema()
     schema.add_field("id", milvus.DataType.VARCHAR, is_primary=True, max_length=200)
@@ -89,7 +61,7 @@ def load_milvus(file: Path, docs: Mapping[str, str], model: str, metric: str = "
     client.insert("docs", [{"id": doc, "text": text, "vector": vector} for (doc, text), vector in rows])
     client.close()
     # Milvus Lite is a server in this process, and only one process can open its file.
-    library("milvus_lite.server_manager", "milvus").server_manager_instance.release_server(str(file.with_suffix(".db")))
+    import_module("milvus_lite.server_manager").server_manager_instance.release_server(str(file.with_suffix(".db")))
     return {"place": str(file.with_suffix(".db")), "collection": "docs", "model": model}
 
 
@@ -106,7 +78,7 @@ class PostgresServer:
         with warnings.catch_warnings():
             # pgserver warns if the environment has no folder for sockets, and uses another one.
             warnings.simplefilter("ignore")
-            pgserver = library("pgserver", "postgres")
+            pgserver = import_module("pgserver")
         self._server = pgserver.get_server(self.folder, cleanup_mode="stop")
         self.url = self._server.get_uri()
 
@@ -118,13 +90,13 @@ class PostgresServer:
 
     def run(self, *statements: Any) -> None:
         """Run statements as the owner of the database."""
-        with library("psycopg", "postgres").connect(self.url, autocommit=True) as connection:
+        with import_module("psycopg").connect(self.url, autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement)
 
     def load(self, docs: Mapping[str, str], model: str | None = None) -> dict[str, Any]:
         """Replace the table docs; with a model it has vectors, and these are searched."""
-        psycopg, rows = library("psycopg", "postgres"), [[doc, text, None] for doc, text in docs.items()]
+        psycopg, rows = import_module("psycopg"), [[doc, text, None] for doc, text in docs.items()]
         width = 1
         if model is not None:
             vectors = _vectors(docs, model).tolist()
@@ -137,10 +109,8 @@ class PostgresServer:
         )  # fmt: skip
         with psycopg.connect(self.url) as connection, connection.cursor() as cursor:
             cursor.executemany("INSERT INTO docs VALUES (%s, %s, %s)", rows)
-        searched = (
-            {"query_form": "any", "tsvector_column": "words"} if model is None else {"search": "vector", "model": model}
-        )
-        return {"url": self.url, "table": "docs", **searched}
+        searched = {"tsvector_column": "words"} if model is None else {"model": model, "vector_field": "embedding"}
+        return {"place": self.url, "table": "docs", **searched}
 
     def __enter__(self) -> Self:
         self.start()

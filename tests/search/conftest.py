@@ -1,5 +1,6 @@
 """Tiny models, built here: where real weights cannot be had offline, the loading code is still the real one."""
 
+import json
 import re
 import tempfile
 from importlib.util import find_spec
@@ -25,6 +26,29 @@ def search_server():
 @pytest.fixture
 def opensearch_server():
     with OpenSearchServer(TOY_DOCS) as server:
+        yield server
+
+
+class QdrantServer(SearchServer):
+    """Answers as the documentation of Qdrant says, with all documents in their order; a vector is not looked at."""
+
+    def __init__(self):
+        super().__init__(TOY_DOCS)
+        self.bodies = []
+
+    def reply(self, method, path, body):
+        if path.partition("?")[0] != "/collections/docs/points/query":
+            return 404, {"status": {"error": f"{path} {body!r}"}}
+        self.bodies.append(json.loads(body))
+        points = [{"id": i, "version": 0, "score": 1 - i / 10, "payload": {"key": doc, "text": text}}
+                  for i, (doc, text) in enumerate(TOY_DOCS.items())]  # fmt: skip
+        return 200, {"time": 0.0, "status": "ok", "result": {"points": points[: self.bodies[-1]["limit"]]}}
+
+
+@pytest.fixture
+def qdrant_server():
+    pytest.importorskip("qdrant_client", reason="the extra 'qdrant' is not installed")
+    with QdrantServer() as server:
         yield server
 
 
@@ -97,8 +121,6 @@ LOCAL_WAYS = {
     "tantivy": ("tantivy", ("tantivy",), None),
     "lancedb": ("lancedb", ("lancedb",), None),
     "lancedb-vector": ("lancedb", ("lancedb",), "tiny_words"),
-    "qdrant": ("qdrant", ("qdrant_client",), "tiny_words"),
-    "qdrant-sparse": ("qdrant", ("qdrant_client",), "tiny_splade"),
     "milvus": ("milvus", ("pymilvus", "milvus_lite"), "tiny_words"),
     "postgres": ("postgres", ("psycopg", "pgserver"), None),
     "postgres-vector": ("postgres", ("psycopg", "pgserver"), "tiny_words"),
@@ -121,7 +143,6 @@ class LocalEngines:
         given = {} if encoder is None else {"model": self._request.getfixturevalue(encoder)}
         if ranker == "postgres":
             return self._request.getfixturevalue("postgres_server").load(docs, **given)
-        given |= {"kind": "sparse"} if way == "qdrant-sparse" else {}
         return getattr(local_engines, f"load_{ranker}")(self._folder / way, docs, **given)
 
 

@@ -35,7 +35,10 @@ def rankers(name, tmp_path, request):  # noqa: PLR0911 - one return for each ran
     if name == "opensearch":
         server = request.getfixturevalue("opensearch_server")
         return build("ranker", name, {"url": server.url, "index_name": "docs", "fields": "text"})
-    if name in ("tantivy", "lancedb", "qdrant", "milvus", "postgres"):
+    if name == "qdrant":
+        model, server = request.getfixturevalue("tiny_words"), request.getfixturevalue("qdrant_server")
+        return build("ranker", name, {"place": server.url, "collection": "docs", "model": model, "id_field": "key"})
+    if name in ("tantivy", "lancedb", "milvus", "postgres"):
         return build("ranker", name, request.getfixturevalue("local_engines_here").load(name, TOY_DOCS))
     bm25 = build("ranker", "bm25", {"index": made("bm25", tmp_path / "b")})
     if name == "fusion":

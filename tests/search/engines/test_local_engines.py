@@ -16,12 +16,11 @@ from askew.core.plugins import build, load
 from askew.data.collection import open_collection
 from askew.testing.contracts import TOY_DOCS, check_ranker
 
-WAYS = ["tantivy", "lancedb", "lancedb-vector", "qdrant", "qdrant-sparse", "milvus", "postgres", "postgres-vector"]
+WAYS = ["tantivy", "lancedb", "lancedb-vector", "milvus", "postgres", "postgres-vector"]
 # One way of each engine is enough where the way to search makes no difference.
 ENGINES = {
     "tantivy": "tantivy",
     "lancedb": "lancedb",
-    "qdrant": "qdrant_client",
     "milvus": "pymilvus",
     "postgres": "psycopg",
 }
@@ -54,8 +53,7 @@ def test_no_query_is_a_syntax_error_for_an_engine_of_this_machine(way, place):
     hits = ranker.search(NASTY, 3)
     assert len(hits) == len(NASTY)
     best = ranker.doc_ids[hits.docs[hits.offsets[-2]]].as_py()
-    # The sparse model of the tests has random weights.
-    assert best == "d6" or way == "qdrant-sparse"
+    assert best == "d6"
     ranker.close()
 
 

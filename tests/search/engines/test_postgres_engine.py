@@ -27,7 +27,7 @@ def make(server):
     made = []
 
     def make(**settings):
-        made.append(postgres(**{"url": server.url, "table": "docs", "backoff_s": 0.001, **settings}))
+        made.append(postgres(**{"place": server.url, "table": "docs", "backoff_s": 0.001, **settings}))
         return made[-1]
 
     yield make
@@ -41,27 +41,22 @@ def order(ranker, query, k=10):
 
 
 @pytest.mark.parametrize(
-    ("form", "query", "found"),
+    ("query", "found"),
     [
-        ("websearch", "mother or station", {"d2", "d3"}),
-        ("websearch", '"her mother" -station', {"d2"}),
-        ("websearch", "mother station", set()),
-        ("plain", "mother or station", set()),
-        ("plain", "a mother, a sister!", {"d2"}),
-        ("any", "mother station & brother", {"d1", "d2", "d3"}),
-        ("any", "the and of", set()),
+        ("mother station & brother", {"d1", "d2", "d3"}),
+        ("the and of", set()),
     ],
 )
-def test_the_form_of_a_query_says_which_words_a_document_needs(make, form, query, found):
-    assert set(order(make(query_form=form), query)) == found
+def test_a_document_needs_one_word_of_the_query(make, query, found):
+    assert set(order(make(), query)) == found
 
 
 def test_words_are_those_of_the_text_columns_or_of_a_column_of_words(make, server):
     server.run("ALTER TABLE docs ADD COLUMN title text DEFAULT 'lighthouse'")
-    assert len(order(make(text_columns="title,text"), "lighthouse")) == len(TOY_DOCS)
+    assert len(order(make(text_fields="title,text"), "lighthouse")) == len(TOY_DOCS)
     assert order(make(tsvector_column="words"), "lighthouse") == []
     assert order(make(language="simple"), "stations") == []
-    check_ranker(make(query_form="any", rank="ts_rank", normalization=1))
+    check_ranker(make())
 
 
 def test_names_are_quoted_and_queries_are_parameters(make, server):
@@ -71,7 +66,7 @@ def test_names_are_quoted_and_queries_are_parameters(make, server):
         f"DROP TABLE IF EXISTS {quoted[0]}", f"CREATE TABLE {quoted[0]} (id int, {quoted[1]} text)",
         f"INSERT INTO {quoted[0]} VALUES (7, 'a station')",
     )  # fmt: skip
-    ranker = make(table=table, text_columns=column)
+    ranker = make(table=table, text_fields=column)
     assert order(ranker, "station") == ["7"] and ranker.texts == {"7": "a station"}
     assert order(ranker, "'); DROP TABLE docs; --") == []
     assert order(make(table="public.docs"), "station") == ["d3"]
@@ -85,15 +80,16 @@ def test_a_search_cannot_write(make, server):
         "CREATE VIEW marking AS SELECT id, leave_mark() AS text FROM docs",
         "CREATE VIEW modes AS SELECT current_setting('transaction_read_only') AS id, text FROM docs",
     )  # fmt: skip
-    with pytest.raises(EngineError, match="SQLSTATE 25006"):
+    with pytest.raises(EngineError, match="25006"):
         make(table="marking").search(["station"], 3)
     assert order(make(table="modes"), "station") == ["on"]
 
 
 def test_a_query_that_takes_too_long_is_ended(make, server):
     server.run("CREATE VIEW slow AS SELECT id, text || coalesce(pg_sleep(5)::text, '') AS text FROM docs")
-    with pytest.raises(EngineError, match=r"0.2 seconds \(timeout_s=\)"):
+    with pytest.raises(EngineError) as caught:
         make(table="slow", timeout_s=0.2, attempts=1).search(["station"], 3)
+    assert caught.value.code == "no-connection"
 
 
 def test_vectors_are_ranked_as_the_model_says(make, server, tiny_words):
@@ -104,7 +100,7 @@ def test_vectors_are_ranked_as_the_model_says(make, server, tiny_words):
     # Of the blank document the cosine is not defined.
     wanted = {"dot": dots, "l2": -np.linalg.norm(docs - query, axis=1)}
     with np.errstate(invalid="ignore"):
-        wanted["cosine"] = dots / np.linalg.norm(docs, axis=1) / np.linalg.norm(query)
+        wanted["cosine"] = dots / np.linalg.norm(docs, axis=1) / np.linalg.norm(query) - 1
     for distance, scores in wanted.items():
         ranker = make(**settings, distance=distance)
         hits = ranker.search(["mother and sister"], 5)
@@ -132,21 +128,21 @@ def test_an_index_of_vectors_finds_as_many_as_are_asked_for(make, server, tiny_w
     [
         ({"table": "dogs"}, "UndefinedTable"),
         ({"table": "dogs.docs"}, "UndefinedTable"),
-        ({"id_column": "key"}, "UndefinedColumn"),
+        ({"id_field": "key"}, "UndefinedColumn"),
         ({"language": "klingon"}, "UndefinedObject"),
         ({"tsvector_column": "id"}, "UndefinedFunction"),
-        ({"search": "vector", "vector_column": "text"}, "UndefinedFunction"),
-        ({"search": "vector"}, "DataException"),
+        ({"vector_field": "text"}, "UndefinedFunction"),
+        ({"vector_field": "embedding"}, "DataException"),
     ],
 )
 def test_what_is_not_there_is_one_clear_line_without_the_query(make, server, request, caplog, settings, words):
-    if settings.get("search") == "vector":
+    if "vector_field" in settings:
         settings = {**settings, "model": request.getfixturevalue("tiny_words")}
         server.run("UPDATE docs SET embedding = '[1]'")
     with caplog.at_level(logging.DEBUG), pytest.raises(EngineError) as caught:
         make(**settings).search([QUERY], 3)
     said = str(caught.value)
-    assert words in said and "check table=" in said and "\n" not in said
+    assert words in said and "table" in said and "\n" not in said
     for secret in ("marple", "opens at nine"):
         assert secret not in said + caplog.text
 
@@ -189,14 +185,14 @@ def test_a_password_is_read_when_it_is_used_and_kept_nowhere(make, secured, monk
     (tmp_path / "secret").write_text("pass-314159265\n")
     with caplog.at_level(logging.DEBUG):
         for auth in ({"auth_env": "READER"}, {"auth_file": str(tmp_path / "secret")}):
-            ranker = make(url=secured, **auth)
+            ranker = make(place=secured, **auth)
             assert order(ranker, "station") == ["d3"]
             assert "pass-314159265" not in repr(vars(ranker.engine)) + repr(ranker.settings()) + caplog.text
     monkeypatch.setenv("READER", "pass-of-another")
-    for auth, advice in (({"auth_env": "READER"}, "the secret"), ({}, "auth_env=")):
-        with pytest.raises(EngineError, match="refused the connection") as caught:
-            make(url=secured, **auth).search(["station"], 3)
-        assert advice in str(caught.value) and "pass-of-another" not in str(caught.value)
+    for auth in ({"auth_env": "READER"}, {}):
+        with pytest.raises(EngineError, match="the secret") as caught:
+            make(place=secured, **auth).search(["station"], 3)
+        assert caught.value.code == "no-connection" and "pass-of-another" not in str(caught.value)
 
 
 def test_a_search_writes_neither_password_nor_query_nor_text(secured, monkeypatch, tmp_path, capfd, caplog):
@@ -204,7 +200,7 @@ def test_a_search_writes_neither_password_nor_query_nor_text(secured, monkeypatc
     monkeypatch.setenv("READER", "pass-314159265")
     monkeypatch.setenv("CACHE_SECRET", "a long enough secret of ours")
     (tmp_path / "queries.tsv").write_text(f"1\t{QUERY}\n")
-    own = {"url": secured, "table": "docs", "query_form": "any", "auth_env": "READER", "cache_key_env": "CACHE_SECRET"}
+    own = {"place": secured, "table": "docs", "auth_env": "READER", "cache_key_env": "CACHE_SECRET"}
     settings = [f"--set={name}={value}" for name, value in own.items()]
     with caplog.at_level(logging.DEBUG):
         assert run(["search", "queries.tsv", "--ranker", "postgres", *settings, "--out", "a.run"]) == 0
@@ -217,18 +213,15 @@ def test_a_search_writes_neither_password_nor_query_nor_text(secured, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("place", "code"),
     [
-        ({"url": "postgresql://me:pass-1234@host/db"}, "no password"),
-        ({"url": "postgresql://me@host/db?password=pass-1234"}, "no password"),
-        ({"url": "host=localhost password=pass-1234"}, "postgresql://host"),
-        ({"url": "mysql://host/db"}, "postgresql://"),
-        ({"url": "postgresql://host:port/db"}, "postgresql://"),
-        ({"search": "vector"}, "model="),
-        ({"text_columns": " "}, "tsvector_column="),
+        ("postgresql://me:pass-1234@host/db", "secret-in-place"),
+        ("postgresql://me@host/db?password=pass-1234", "secret-in-place"),
+        ("host=localhost password=pass-1234", "no-place"),
+        ("postgresql://host:port/db", "no-place"),
     ],
 )
-def test_settings_that_cannot_work_are_refused_before_anything_is_opened(settings, words):
+def test_addresses_that_cannot_work_are_refused_and_not_shown(place, code):
     with pytest.raises(ConfigError) as caught:
-        PostgresEngine(**{"url": "postgresql://host/db", "table": "docs", **settings})
-    assert words in str(caught.value) and "pass-1234" not in str(caught.value)
+        PostgresEngine(place, "docs")
+    assert caught.value.code == code and "pass-1234" not in str(caught.value)

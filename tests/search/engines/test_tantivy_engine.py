@@ -1,4 +1,4 @@
-"""An index of tantivy as a ranker: fields, boosts, its query language, and what is wrong with settings."""
+"""An index of tantivy as a ranker: fields, boosts, and what is wrong with settings."""
 
 import pytest
 
@@ -49,38 +49,25 @@ def test_scores_are_those_of_tantivy(folder):
     assert found.scores.tolist() == pytest.approx([score for score, _ in hits], abs=1e-5)
 
 
-def test_the_query_language_of_tantivy_is_used_where_it_is_wanted(folder):
-    ranker = tantivy(folder, fields="title,text", id_field="key", syntax="tantivy")
-    assert order(ranker, "+nurse -title:station") == ["d1"]
-    with pytest.raises(EngineError, match="not valid") as caught:
-        ranker.search(["(marple"], 3)
-    assert "marple" not in str(caught.value)
-    kind = tantivy(folder, fields="title,text", id_field="key", syntax="tantivy", refused="empty")
-    assert len(kind.search(["(marple"], 3).docs) == 0
-
-
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "code"),
     [
-        ({"fields": "body"}, "fields="),
-        ({"id_field": "id"}, "no value in 'id'"),
+        ({"fields": "body"}, "request-failed"),
+        ({"fields": "title^x"}, "request-failed"),
+        ({"id_field": "id"}, "no-id"),
     ],
 )
-def test_fields_that_are_not_there_are_named(folder, settings, words):
-    with pytest.raises(EngineError, match=words):
+def test_fields_that_are_not_there_are_errors(folder, settings, code):
+    with pytest.raises(EngineError) as caught:
         tantivy(folder, **{"fields": "text", "id_field": "key", **settings}).search(["nurse"], 3)
+    assert caught.value.code == code
 
 
 def test_a_folder_without_an_index_is_one_clear_line(tmp_path):
     pytest.importorskip("tantivy", reason="the extra 'tantivy' is not installed")
-    with pytest.raises(ConfigError, match=r"folder= .*no does not exist"):
+    with pytest.raises(ConfigError) as caught:
         TantivyEngine(str(tmp_path / "no"))
-    with pytest.raises(EngineError, match="folder=") as caught:
+    assert caught.value.code == "no-place"
+    with pytest.raises(EngineError) as caught:
         tantivy(str(tmp_path)).search(["nurse"], 3)
-    assert "\n" not in str(caught.value) and list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("fields", ["", "title^x"])
-def test_settings_that_cannot_work_are_refused_before_anything_is_opened(tmp_path, fields):
-    with pytest.raises(ConfigError, match="fields="):
-        TantivyEngine(str(tmp_path), fields=fields)
+    assert caught.value.code == "request-failed" and "\n" not in str(caught.value) and list(tmp_path.iterdir()) == []

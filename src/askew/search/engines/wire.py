@@ -291,9 +291,9 @@ def checked_url(url: str) -> SplitResult:
 
 
 def close_all(connections: deque[Any]) -> None:
-    """Close and remove all connections."""
+    """Close and remove all connections. Some clients of databases have nothing to close."""
     while connections:
-        connections.pop().close()
+        getattr(connections.pop(), "close", lambda: None)()
 
 
 def _proxy_header(proxy: SplitResult) -> dict[str, str]:
