@@ -65,7 +65,7 @@ class _Database:
 
     def settings(self) -> Mapping[str, Any]:
         values = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in self.how_asked}
-        return values | ({"model": identify(values["model"])} if values.get("model") else {})
+        return values | ({"model": identify(values["model"], values["revision"])} if values.get("model") else {})
 
     def find(self, queries: Sequence[str], k: int) -> Sequence[Answer]:
         # No database accepts null characters and lone surrogates.
@@ -135,6 +135,7 @@ class _VectorDatabase(_Database):
 
     vector_field: str = "vector"
     model: str | None = None
+    revision: str | None = None
     query_prompt: str = ""
     auth_env: str | None = None
     auth_file: str | None = None
@@ -154,7 +155,7 @@ class _VectorDatabase(_Database):
         prompt = {"prompt": self.query_prompt} if self.query_prompt else {}
         # Several threads use the encoder, but parallel calls are no faster.
         with self._lock:
-            encoder = load_model("dense", str(self.model))
+            encoder = load_model("dense", str(self.model), self.revision)
             return np.asarray(encoder.encode_query(queries, show_progress_bar=False, **prompt), np.float32).tolist()
 
 
