@@ -17,9 +17,8 @@ from askew.logs import reading, sources
 from askew.logs.analyze import logs
 from askew.logs.delimited import DelimitedLog
 from askew.logs.reading import Parts
-from askew.logs.scan import new_key
 from askew.logs.settings import LogSettings
-from askew.logs.tables import NOT_A_RANK
+from askew.logs.tables import NOT_A_RANK, new_key
 
 PLAIN = {"user": ["u", "u"], "time": [1, 9], "query": ["boots", "boots men"]}
 

@@ -2,23 +2,25 @@
 
 import gzip
 import json
+import re
+from collections import Counter
 from datetime import datetime
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from askew.core.errors import ConfigError, DataError, UnknownName
-from askew.logs import scan
 from askew.logs.analyze import logs
-from askew.logs.delimited import _REASONS
+from askew.logs.definition import terms
+from askew.logs.delimited import WRONG_WIDTH, DelimitedLog
 from askew.logs.formats import _NOT_JSON
-from askew.logs.scan import hash_all, siphash
 from askew.logs.settings import LogSettings
-from askew.logs.tables import NO_TERM, NOT_A_RANK, shape
+from askew.logs.tables import NO_TERM, NOT_A_RANK, NOT_UTF8, NUL, hashed, new_key, parse_times, shape
 
 AOL = """AnonID\tQuery\tQueryTime\tItemRank\tClickURL
 7\tboots\t2006-03-01 10:00:00\t\t
@@ -85,7 +87,7 @@ def test_bad_rows_are_counted_by_reason_with_their_places(tmp_path):
     report = analyze(written(tmp_path, rows), "aol")
     assert report.rejected == {
         "NUL byte": 1, NOT_A_RANK: 1, "header line again": 1, "no user": 1, "not UTF-8": 1, NO_TERM: 1,
-        "unparseable time": 2, _REASONS[scan.COLUMNS]: 2,
+        "unparseable time": 2, WRONG_WIDTH: 2,
     }  # fmt: skip
     assert report.counts["rows_read"] == report.counts["rows"] + sum(report.rejected.values()) == 17
     places = report.examples["unparseable time"]
@@ -124,6 +126,16 @@ def test_a_tsv_names_its_columns_in_the_first_line(tmp_path):
     assert report.tables["gaps"].filter(group="male", entry="all")["median"][0] == pytest.approx(19.75)
     assert report.tables["entries"].filter(group="all", entry="recommended")["share"][0] == 1.0
     assert report.settings["topics"].startswith("a column")
+
+
+def test_an_empty_field_of_results_is_no_page(tmp_path):
+    rows = [
+        ("u", "1", "boots", ""),
+        ("u", "1", "boots", "http://a.example"),
+        ("u", "9", "boots men", "http://a.example"),
+    ]
+    report = analyze(written(tmp_path, tsv(rows, "user\ttime\tquery\tresults")), "tsv")
+    assert report.tables["sites"].select("n", "before", "after").rows() == [(1, 1.0, 1.0)]
 
 
 def test_columns_may_have_other_names(tmp_path):
@@ -287,57 +299,63 @@ NOT_TIMES = (
     ],
 )
 def test_times_are_read_in_all_their_forms(text, expected):
-    data = np.frombuffer(text.encode() + b"#", np.uint8)
-    times, good = np.zeros(1, np.int64), np.zeros(1, np.bool_)
-    scan.parse_times(data, np.array([0]), np.array([len(text)]), times, good)
-    assert (int(times[0]) if good[0] else None) == expected
+    # Beside a text of another form, so that each is read by its own form.
+    assert parse_times(pl.Series([text, "5", "x"])).to_list() == [expected, 5000, None]
 
 
 @given(st.datetimes(min_value=datetime(1600, 1, 1)))
 def test_every_date_is_read_as_python_reads_it(moment):
-    text = moment.replace(microsecond=0).isoformat(" ")
-    data = np.frombuffer(text.encode(), np.uint8)
-    times, good = np.zeros(1, np.int64), np.zeros(1, np.bool_)
-    scan.parse_times(data, np.array([0]), np.array([len(text)]), times, good)
-    epoch = datetime(1970, 1, 1)
-    assert good[0]
-    assert int(times[0]) == round((moment.replace(microsecond=0) - epoch).total_seconds()) * 1000
+    moment = moment.replace(microsecond=0)
+    texts = pl.Series([moment.isoformat(" "), moment.isoformat() + ".5"])
+    expected = round((moment - datetime(1970, 1, 1)).total_seconds()) * 1000
+    assert parse_times(texts).to_list() == [expected, expected + 500]
 
 
-@given(st.binary(max_size=12))
-def test_utf8_is_told_from_other_bytes_as_python_does(data):
+FIELDS = st.sampled_from(
+    [b"", b"u", b"7", b" 9", b"x y", b"\r", b"\xc3\xa9", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"-", b"\0"]
+)
+LINES = st.lists(FIELDS, min_size=1, max_size=4).map(b"\t".join)
+
+
+@given(st.lists(st.binary(max_size=12) | LINES), st.booleans())
+def test_lines_are_cut_and_told_from_noise_as_python_does(lines, windows):
+    lines = [line.replace(b"\n", b"") for line in lines]
+    header, end = b"user\ttime\tquery\n", b"\r\n" if windows else b"\n"
+    log = DelimitedLog([(1, header + b"".join(line + end for line in lines))], "log.tsv")
+    expected = Counter(why for line in lines if (why := reason(line if windows else line.removesuffix(b"\r"))))
+    batches = [log.parse(block, new_key()) for block in log.blocks()]
+    assert sum(batch.rows for batch in batches) == sum(expected.values())
+    found = Counter()
+    for batch in batches:
+        found.update(batch.rejected.counts)
+        found["row"] += batch.table.num_rows
+    assert +found == expected
+
+
+def reason(line):
+    """Why a line of user, time and query is left out; "row" for a good line, "" for a blank one."""
+    if b"\0" in line:
+        return NUL
     try:
-        data.decode("utf-8")
-        expected = True
+        fields = line.decode().split("\t")
     except UnicodeDecodeError:
-        expected = False
-    assert scan.is_utf8(np.frombuffer(data + b"#", np.uint8), 0, len(data)) == expected
+        return NOT_UTF8
+    if len(fields) == 1 and not line.strip(bytes(range(33))):
+        return ""
+    if len(fields) != 3:
+        return WRONG_WIDTH
+    user, time, query = fields
+    if not re.fullmatch("[0-9]+", time.strip(" ")):
+        return "unparseable time"
+    return "no user" if not user else "row" if terms(query) else NO_TERM
 
 
-@given(st.lists(st.text("ab\té", max_size=5), max_size=40), st.booleans())
-def test_columns_are_cut_where_the_tabs_are(lines, windows):
-    end = "\r\n" if windows else "\n"
-    text = "".join(line + end for line in lines).encode()
-    data = np.zeros(len(text) + scan.READ_AHEAD, np.uint8)
-    data[: len(text)] = np.frombuffer(text, np.uint8)
-    starts, ends = np.zeros((2, 2, len(lines)), np.int64)
-    why = np.zeros(len(lines), np.uint8)
-    assert scan.split_lines(data, len(text), 1, 2, np.array([0, 1]), starts, ends, why) == len(lines)
-    for row, line in enumerate(lines):
-        if why[row] == scan.GOOD:
-            fields = [*line.split("\t"), ""][:2]
-            assert [text[starts[i, row] : ends[i, row]].decode() for i in (0, 1)] == fields
-        else:
-            assert line.count("\t") > 1 or not line.strip()
-
-
-def test_ids_are_hashed_by_siphash_with_the_key():
-    # The test vector of the authors: key 00 01 ... 0f, input 00 01 ... 0e.
-    key = np.frombuffer(bytes(range(16)), np.uint64)
-    data = np.arange(15, dtype=np.uint8)
-    assert int(siphash(data, 0, 15, key)) == 0xA129CA6149BE45E5
-    assert hash_all(data, np.array([0, 1]), np.array([15, 15]), key).tolist()[0] == 0xA129CA6149BE45E5
-    assert int(siphash(data, 0, 15, key + np.uint64(1))) != 0xA129CA6149BE45E5
+def test_ids_are_hashed_with_the_key():
+    ids = pa.array(["u", None, "v", "u", "", b"\xff".decode("latin-1")])
+    one, two = (hashed(ids, key).to_pylist() for key in (b"1" * 16, b"2" * 16))
+    assert not set(one) & set(two)
+    for hashes in (one, two):
+        assert (hashes[0], hashes[1], len(set(hashes))) == (hashes[3], hashes[4], 4)
 
 
 def test_the_shape_of_a_value_tells_nothing_of_it():

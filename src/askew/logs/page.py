@@ -18,7 +18,7 @@ from askew.logs.definition import ALL, SEVERAL
 from askew.logs.effect import MOVES_SHOWN
 from askew.logs.report import SYNTHETIC, LogReport
 from askew.report import markup as n
-from askew.report.charts import About, Interval, Points, bars, dots, scatter
+from askew.report.charts import About, Interval, Points, dots, scatter
 from askew.report.markup import Markup, tag
 from askew.report.page import Section, document, facts, figure, listed, paragraph
 from askew.report.table import NAME, NUMBER, QUOTE, WORDS, Column, Table, html_table, table
@@ -423,22 +423,8 @@ def _patterns(report: LogReport) -> list[Markup]:
 def _effect(report: LogReport) -> list[Markup]:
     body = _shown(report, "clicks")
     if "ranks" in report.tables:
-        body += [*_shown(report, "ranks"), _rank_chart(report), _moves(report.tables["moves"])]
+        body += [*_shown(report, "ranks"), _moves(report.tables["moves"])]
     return [*body, *_shown(report, "sites")]
-
-
-def _rank_chart(report: LogReport) -> Markup:
-    ranks = report.tables["ranks"]
-    told = (
-        "Each bar is a share of the clicked results. Absent: the clicked result was not in the results of the original "
-        "query. Lower: the clicked result was further down in the results of the original query than in the results of "
-        "the reformulation. Same: the clicked result had the same rank in both. Higher: the clicked result was further "
-        "up in the results of the original query."
-    )
-    about = About("rank-change", "Rank of the clicked result in the results of the original query", told)
-    changes = ranks.filter(group="all")["change"].to_list()
-    series = {name: ranks.filter(group=name)["share"].fill_null(0.0).to_list() for name in ("all", *report.groups)}
-    return figure(bars(about, changes, series, "share of events", room=[0.0, 1.0]), about.title)
 
 
 def _moves(moves: pl.DataFrame) -> Markup:

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from askew.core.compiled import compiled, sort_rows
 from askew.logs.definition import MOST_WORDS, LogVocabulary
-from askew.logs.scan import gather
 from askew.logs.tables import bytes_of, list_sizes, text_array
 
 # Hash tables of terms for the compiled loops. A term of any number of words is looked up by its bytes.
@@ -393,7 +392,7 @@ def walk(rows: pa.Table, how: Walk, table: TermTable) -> Walked:
     named |= {
         "original": columns["query"].take(pa.array(one)),
         "reformulated": columns["query"].take(pa.array(two)),
-        "block": text_array(*gather(data, offsets[two] + begin[at], offsets[two] + end[at])),
+        "block": text_array(*_gather(data, offsets[two] + begin[at], offsets[two] + end[at])),
         "mask": pa.array(mask[at]),
         "terms": pa.array(terms[at], pa.int32()),
         "gap": pa.array(time[two] - time[one]),
@@ -452,14 +451,28 @@ def _templates(
     at = np.flatnonzero((kind == SPECIALIZING) | (kind == FOR_GROUP))
     data, offsets = bytes_of(columns["query"])
     start, stop = offsets[row[at]], offsets[row[at] + 1]
-    before = text_array(*gather(data, start, start + begin[at]))
-    block = text_array(*gather(data, start + begin[at], start + end[at]))
-    after = text_array(*gather(data, start + end[at], stop))
+    before = text_array(*_gather(data, start, start + begin[at]))
+    block = text_array(*_gather(data, start + begin[at], start + end[at]))
+    after = text_array(*_gather(data, start + end[at], stop))
     lead, phrase, trail = split_keyphrases(block, vocabulary)
     template = pc.binary_join_element_wise(before, lead, KEYPHRASE, trail, after, "")
     user, line = (columns[name].take(pa.array(row[at])) for name in ("user", "line"))
     whole = pa.table({"user": user, "template": template, "keyphrase": phrase, "line": line})
     return whole.filter(pc.not_equal(phrase, ""))
+
+
+@compiled
+def _gather(data: Any, starts: Any, ends: Any) -> Any:
+    """Copy the pieces ``data[start:end]`` one after the other; return the bytes and the offset of each piece."""
+    offsets = np.zeros(len(starts) + 1, np.int32)
+    for row in range(len(starts)):
+        offsets[row + 1] = offsets[row] + ends[row] - starts[row]
+    out = np.empty(offsets[-1], np.uint8)
+    for row in range(len(starts)):
+        at = offsets[row]
+        for i in range(ends[row] - starts[row]):
+            out[at + i] = data[starts[row] + i]
+    return out, offsets
 
 
 def split_keyphrases(blocks: pa.Array, vocabulary: LogVocabulary) -> tuple[pa.Array, pa.Array, pa.Array]:

@@ -23,9 +23,8 @@ from askew.data.files import Meter
 from askew.logs.association import part_counts, phrase_users
 from askew.logs.effect import CountMentions, add_sites, empty_sites, reduce_events
 from askew.logs.pairs import Walk, Walked, group_rows, walk
-from askew.logs.scan import new_key
 from askew.logs.sources import LogSource
-from askew.logs.tables import to_batch
+from askew.logs.tables import new_key, to_batch
 
 _PART_BYTES = 48 << 20
 _MOST_PARTS = 512

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,20 +12,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from askew.core.compiled import compiled
 from askew.core.errors import ConfigError, DataError, check_name, place
 from askew.core.protocols import LogBatch, Rejected
 from askew.logs.definition import APOSTROPHES, BLANKS, QUOTES, STRIPPED
-from askew.logs.scan import (
-    NOT_UTF8,
-    NUL,
-    TOO_LATE,
-    beyond_ascii,
-    gather,
-    hash_all,
-    parse_times,
-    texts_fault,
-    write_terms,
-)
 
 # Values of a log: the entry point of a query, and the masked form of a value for error messages.
 
@@ -70,33 +62,76 @@ def shape(text: str) -> str:
 
 # Build the columns of a log from its bytes: queries as canonical terms, ids as hashes, clicks as lists.
 
+_BLANK_BYTE = 32
 _STRIPPED = np.zeros(256, np.bool_)
 _STRIPPED[np.frombuffer(STRIPPED.encode(), np.uint8)] = True
-
-
-def canonical_queries(data: Any, starts: Any, ends: Any) -> pa.Array:
-    """The canonical query of each piece ``data[start:end]``, as a column of texts."""
-    high = np.flatnonzero(beyond_ascii(data, starts, ends))
-    if len(high):
-        # Lower-cased copies of the pieces with non-ASCII characters are appended to the bytes.
-        column = pl.Series(text_array(*gather(data, starts[high], ends[high])))
-        lowered = (
-            column.str.to_lowercase()
-            .str.replace_all(f"[{APOSTROPHES}]", "'")
-            .str.replace_all(f"[{QUOTES}]", '"')
-            .str.replace_all(f"[{BLANKS}]", " ")
-        )
-        added, offsets = bytes_of(lowered.to_arrow())
-        starts, ends = starts.copy(), ends.copy()
-        starts[high], ends[high] = offsets[:-1] + len(data), offsets[1:] + len(data)
-        data = np.concatenate([data, added])
-    return text_array(*write_terms(data, starts, ends, _STRIPPED))
 
 
 def canonical_column(texts: pa.Array) -> pa.Array:
     """The canonical query of each text of a column. A null gives an empty query."""
     data, offsets = bytes_of(texts)
-    return canonical_queries(data, offsets[:-1], offsets[1:])
+    if (data >= 128).any():
+        column = pl.Series(texts).fill_null("")
+        high = column.str.len_bytes() != column.str.len_chars()
+        lowered = (
+            column.filter(high)
+            .str.to_lowercase()
+            .str.replace_all(f"[{APOSTROPHES}]", "'")
+            .str.replace_all(f"[{QUOTES}]", '"')
+            .str.replace_all(f"[{BLANKS}]", " ")
+        )
+        data, offsets = bytes_of(column.scatter(high.arg_true(), lowered).to_arrow())
+    return text_array(*_write_terms(data, offsets[:-1], offsets[1:], _STRIPPED))
+
+
+@compiled
+def _write_terms(data: Any, starts: Any, ends: Any, stripped: Any) -> Any:
+    """Write the terms of each piece with single spaces between them (see ``definition.terms``), and the offsets.
+
+    Pieces with non-ASCII characters must already be in lower case. ``stripped`` marks the bytes to strip from the ends.
+    """
+    offsets = np.zeros(len(starts) + 1, np.int32)
+    room = 0
+    for row in range(len(starts)):
+        room += ends[row] - starts[row]
+    out = np.empty(room, np.uint8)
+    at = 0
+    for row in range(len(starts)):
+        begin, here, stop = at, starts[row], ends[row]
+        while here < stop:
+            # Skip marks at the beginning, copy the term, then remove marks from its end.
+            while here < stop and (stripped[data[here]] or data[here] <= _BLANK_BYTE or data[here] == 127):
+                here += 1
+            mark, said = at, False
+            if at > begin:
+                out[at] = _BLANK_BYTE
+                at += 1
+            first = at
+            while here < stop and data[here] > _BLANK_BYTE and data[here] != 127:
+                byte = data[here]
+                byte += 32 if 65 <= byte <= 90 else 0
+                said |= 97 <= byte <= 122 or 48 <= byte <= 57 or byte >= 128
+                out[at] = byte
+                at += 1
+                here += 1
+            while at > first and stripped[out[at - 1]]:
+                at -= 1
+            at = at if said else mark
+        offsets[row + 1] = at
+    return out[:at], offsets
+
+
+def new_key() -> bytes:
+    """A random key for ids, kept in memory only."""
+    return secrets.token_bytes(16)
+
+
+def hashed(ids: pa.Array, key: bytes) -> pa.Array:
+    """The 64-bit hash of each id: BLAKE2 with a secret key."""
+    encoded = ids.fill_null("").dictionary_encode()
+    distinct = encoded.dictionary.view(pa.binary()).to_pylist()
+    hashes = b"".join(hashlib.blake2b(one, digest_size=8, key=key).digest() for one in distinct)
+    return pa.array(np.frombuffer(hashes, np.uint64)).take(encoded.indices)
 
 
 def text_array(data: Any, offsets: Any) -> pa.Array:
@@ -143,11 +178,14 @@ def list_sizes(lists: pa.Array) -> Any:
 
 # Arrow supports fewer operations on views.
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
-_FAULTS = {NUL: "NUL byte", NOT_UTF8: "not UTF-8"}
+NUL, NOT_UTF8 = "NUL byte", "not UTF-8"
 _TEXTS = ("query", "topic", "click_doc", "results", "texts")
 NO_TERM = "query without a term"
 NOT_A_RANK = "click rank is not a whole number of 1 or more"
+# A whole number of at least this size is milliseconds, a smaller one seconds (up to the year 5138).
 _MILLISECONDS_FROM = 100_000_000_000
+# The year 10000 in milliseconds. A larger number is in microseconds or finer, or is not a time.
+_TOO_LATE = 253_402_300_800_000
 _LARGEST_RANK = 2**31 - 1
 
 
@@ -177,48 +215,51 @@ def to_batch(raw: pa.Table, key: Any, where: str, unit: str = "row") -> LogBatch
     good = np.ones(raw.num_rows, np.bool_)
     lines = columns["line"].to_numpy(zero_copy_only=False)
 
-    def reject(reason: str, rows: Any, shown: pa.Array | None = None) -> None:
+    in_lines = unit == "line"
+
+    def reject(reason: str, rows: Any, name: str = "") -> None:
+        shown = columns[name] if name and _is_text(columns[name].type) else None
         bad = np.flatnonzero(rows & good)
         examples = []
         for row in bad[:3].tolist():
-            at = place(where, int(lines[row])) if unit == "line" else f"{where}, {unit} {lines[row]}"
+            at = place(where, int(lines[row])) if in_lines else f"{where}, {unit} {lines[row]}"
             if shown is not None:
                 # The text may not be valid UTF-8.
                 value = (
                     shown[row].as_buffer().to_pybytes().decode("utf-8", "replace") if shown[row].is_valid else "None"
                 )
-                at += f": {shape(value)}"
+                at += f": {name + ' ' if in_lines else ''}{shape(value)}"
             examples.append(at)
         rejected.add(reason, len(bad), examples)
         good[bad] = False
 
-    faults = np.zeros(raw.num_rows, np.uint8)
-    for name in _TEXTS:
-        if name in columns:
-            columns[name] = _as_texts(columns[name], name, where)
-            np.maximum(faults, _faults(columns[name]), out=faults)
-    for code, reason in _FAULTS.items():
-        reject(reason, faults == code)
+    columns |= {name: _as_texts(columns[name], name, where) for name in _TEXTS if name in columns}
+    faults = [_faults(columns[name]) for name in _TEXTS if name in columns]
+    for number, reason in enumerate((NUL, NOT_UTF8)):
+        reject(reason, np.any([masks[number] for masks in faults], axis=0))
     times, is_time = _times(columns["time"], where)
-    reject("unparseable time", ~is_time, columns["time"] if _is_text(columns["time"].type) else None)
+    reject("unparseable time", ~is_time, "time")
+    if "click_rank" in columns:
+        ranks, odd = _ranks(columns["click_rank"], where)
+        reject(NOT_A_RANK, odd, "click_rank")
+        columns["click_rank"] = ranks
     for name in ("user", "session"):
         if name in columns:
             columns[name] = _plain(columns[name], name, where)
-            reject(f"no {name}", pc.equal(pc.binary_length(columns[name].fill_null("")), 0).to_numpy(False))
-    if "click_rank" in columns:
-        columns["click_rank"], odd = _ranks(columns["click_rank"], where)
-        reject(NOT_A_RANK, odd)
+            # In a text file, the sessions of a user may have no name.
+            if name == "user" or "user" not in columns or not in_lines:
+                reject(f"no {name}", pc.equal(pc.binary_length(columns[name].fill_null("")), 0).to_numpy(False))
     if "entry" in columns:
         encoded = _plain(columns["entry"], "entry", where).fill_null("").dictionary_encode()
         texts = [text.decode("utf-8", "replace") for text in encoded.dictionary.view(pa.binary()).to_pylist()]
         columns["entry"] = pa.array(map(entry_code, texts), pa.uint8()).take(encoded.indices)
-    keep = pa.array(np.flatnonzero(good))
-    columns = {name: column.take(keep) for name, column in columns.items()}
+    if not good.all():
+        keep = pa.array(np.flatnonzero(good))
+        columns = {name: column.take(keep) for name, column in columns.items()}
     named: dict[str, Any] = {"time": pa.array(times[good]), "line": columns["line"].cast(pa.int64())}
     for name in ("user", "session"):
         if name in columns:
-            data, offsets = bytes_of(columns[name])
-            named[name] = pa.array(hash_all(data, offsets[:-1], offsets[1:], key))
+            named[name] = hashed(columns[name], key)
     named.setdefault("user", named.get("session"))
     named["query"] = canonical_column(columns["query"])
     others = ("entry", "click_rank", "click_doc", "results", "texts", "topic")
@@ -289,40 +330,109 @@ def _cast(column: pa.Array, kind: pa.DataType, name: str, where: str) -> pa.Arra
         raise DataError(f"{where}: expected the {name} as text in each row, found {column.type}") from None
 
 
-def _faults(column: pa.Array) -> Any:
-    """For each row: 0, or the code of a fault of its texts (NUL byte, not UTF-8)."""
-    data, offsets = bytes_of(column.flatten() if _is_list(column.type) else column)
-    faults = np.zeros(len(offsets) - 1, np.uint8)
-    texts_fault(data, offsets, faults)
+def _faults(column: pa.Array) -> list[Any]:
+    """Which rows have a text with a NUL byte, and which have one that is not UTF-8."""
+    raw = _series(column.flatten() if _is_list(column.type) else column)
+    masks = [raw.bin.contains(b"\0").fill_null(False), decoded(raw).is_null() & raw.is_not_null()]
+    if not any(mask.any() for mask in masks):
+        return [np.zeros(len(column), np.bool_)] * 2
     if not _is_list(column.type):
-        return faults
-    rows = np.zeros(len(column), np.uint8)
-    np.maximum.at(rows, pc.list_parent_indices(column).to_numpy(zero_copy_only=False), faults)
-    return rows
+        return [mask.to_numpy() for mask in masks]
+    rows = pc.list_parent_indices(column).to_numpy(zero_copy_only=False)
+    return [np.bincount(rows[mask.to_numpy()], minlength=len(column)) > 0 for mask in masks]
+
+
+def _series(texts: pa.Array) -> pl.Series:
+    """A column of texts as bytes, because the texts of a file may not be UTF-8."""
+    return pl.Series(texts.view(pa.large_binary() if texts.type == pa.large_string() else pa.binary()))
+
+
+def decoded(raw: pl.Series) -> pl.Series:
+    """Bytes as texts; null where they are not UTF-8."""
+
+    def decode(text: bytes | None) -> str | None:
+        try:
+            return None if text is None else text.decode()
+        except UnicodeDecodeError:
+            return None
+
+    try:
+        return raw.cast(pl.String)
+    except pl.exceptions.ComputeError:
+        return pl.Series(map(decode, raw), dtype=pl.String)
+
+
+_DATE_AND_CLOCK = r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}$".replace(r"\d", "[0-9]")
+_MOMENT = (
+    r"^(?P<date>\d{4}-\d{2}-\d{2})[ T](?P<hour>\d{2}):(?P<minute>\d{2}):(?P<second>\d{2})(?:\.(?P<part>\d+))?"
+    r"(?:[zZ]|(?P<sign>[+-])(?P<hours>\d{2})(?::?(?P<minutes>\d{2}))?)?$"
+).replace(r"\d", "[0-9]")
+_NUMBER = r"^(?P<whole>[0-9]{1,16})(?:\.(?P<part>[0-9]+))?$"
+
+
+def parse_times(texts: pl.Series) -> pl.Series:
+    """The milliseconds since 1970 of each text; null if it is not a time. Surrounding spaces are ignored."""
+    plain = texts.str.contains(_DATE_AND_CLOCK).fill_null(False)
+    frame = pl.DataFrame({"text": texts, "plain": plain})
+    found = frame.select(
+        pl.when("plain").then("text").str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="ms")
+    )
+    times = found.to_series().cast(pl.Int64)
+    return times if plain.all() else times.scatter((~plain).arg_true(), _other_times(texts.filter(~plain)))
+
+
+def _other_times(texts: pl.Series) -> pl.Series:
+    """Times as numbers of seconds or milliseconds, or with a fraction of a second or a time zone."""
+    text = pl.col("text").str.strip_chars(" ")
+    part = pl.col("part").str.slice(0, 3).str.pad_end(3, "0").cast(pl.Int64)
+    frame = texts.to_frame("text")
+    whole = pl.col("whole").cast(pl.Int64)
+    is_large = whole >= _MILLISECONDS_FROM
+    numbers = frame.select(text.str.extract_groups(_NUMBER)).unnest("text").select(
+        pl.when(pl.col("part").is_null() & is_large & (whole < _TOO_LATE)).then(whole)
+        .when(~is_large).then(whole * 1000 + part.fill_null(0))
+    ).to_series()  # fmt: skip
+    if not numbers.has_nulls():
+        return numbers
+    moments = frame.select(text.str.extract_groups(_MOMENT)).unnest("text")
+    hour, minute, second, hours, minutes = (
+        pl.col(name).cast(pl.Int64).fill_null(0) for name in ("hour", "minute", "second", "hours", "minutes")
+    )
+    date = pl.col("date").str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("ms")).cast(pl.Int64)
+    offset = (hours * 60 + minutes) * pl.when(pl.col("sign") == "-").then(-60_000).otherwise(60_000)
+    valid = (hour <= 23) & (minute <= 59) & (second <= 60) & (hours <= 15) & (minutes <= 59)
+    clock = ((hour * 60 + minute) * 60 + second) * 1000 + part.fill_null(0)
+    return numbers.fill_null(moments.select(pl.when(valid).then(date + clock - offset)).to_series())
 
 
 def _times(column: pa.Array, where: str) -> tuple[Any, Any]:
     """The times in milliseconds, and whether each row has a valid time."""
     kind = column.type
     if _is_text(kind):
-        data, offsets = bytes_of(column)
-        times, good = np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_)
-        parse_times(data, offsets[:-1], offsets[1:], times, good)
-        return times, good
+        read = parse_times(decoded(_series(column)))
+        return read.fill_null(0).to_numpy(), read.is_not_null().to_numpy()
     there = column.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_timestamp(kind):
         times = column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64()).fill_null(0).to_numpy()
-        return times, there & (np.abs(times) < TOO_LATE)
+        return times, there & (np.abs(times) < _TOO_LATE)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise DataError(f"{where}: expected times as timestamps, texts or numbers, found {kind}")
     values = column.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy(zero_copy_only=False)
-    there = there & np.isfinite(values) & (np.abs(values) < TOO_LATE)
+    there = there & np.isfinite(values) & (np.abs(values) < _TOO_LATE)
     values = np.where(there, values, 0.0)
     return np.where(np.abs(values) >= _MILLISECONDS_FROM, values, values * 1000).astype(np.int64), there
 
 
 def _ranks(column: pa.Array, where: str) -> tuple[pa.Array, Any]:
     """Lists of ranks, and which rows have an invalid rank."""
+    if _is_text(column.type):
+        # An empty text is no click; 0 is not a rank.
+        texts = decoded(_series(column))
+        ranks = texts.to_frame("text").select(
+            pl.when(pl.col("text").str.contains("^[0-9]{1,9}$")).then(pl.col("text").cast(pl.Int64, strict=False))
+            .when(pl.col("text") != "").then(0)
+        )  # fmt: skip
+        column = ranks.to_series().to_arrow()
     if not _is_list(column.type):
         there = column.is_valid()
         column = short_lists(there.to_numpy(zero_copy_only=False), column.filter(there))
