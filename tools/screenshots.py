@@ -36,7 +36,6 @@ PAGES = {
     "audit": "audit",
     "logs": "logs",
     "plan": "plan",
-    "api": "api",
     "error": "pairs?subset=nothing",
 }
 SIZES = [(width, theme) for width in (1280, 390) for theme in ("light", "dark")]

@@ -27,7 +27,6 @@ PATHS = [
     "/audit",
     "/logs",
     "/plan",
-    "/api",
     "/nothing-here",
 ]
 

@@ -25,7 +25,6 @@ PAGES = [
     "/runs?run=demo:bm25.run&run=demo:minilm.run",
     "/plan",
     "/logs",
-    "/api",
 ]
 
 

@@ -10,7 +10,6 @@ from askew.core.measure import gain_column, held_out_gain_column
 from askew.ui.explorer.pairs import PairFilter, open_pairs
 from askew.ui.explorer.runs import SIGNIFICANT
 from askew.ui.web.pages.parts import gain_cell, outcome_beside, outcome_words
-from askew.ui.web.pages.plan import base_of
 from conftest import DECIDING, JUDGED
 
 RUN = "care-q02 Q0 care-07 1 2.0 t\ncare-q02 Q0 care-17 2 1.0 t\nlaw-q08 Q0 law-08 1 1.0 t\nlaw-q08 Q0 law-01 2 .5 t\n"
@@ -72,28 +71,6 @@ def test_only_losses_are_listed_as_losses_and_none_are_told(client):
     assert 'id="table-worst-0"' in none and 'id="table-worst-1"' not in none
 
 
-def test_the_examples_of_the_reference_name_the_address_asked_and_stand_under_their_method(client):
-    text = client.get("/api", headers={"host": "localhost:9001"}).text
-    assert text.count("http://localhost:9001/api/") == 3 and "8642" not in text
-    for part in re.split("<h3>", text)[1:]:
-        method, _, path = re.match(r"<code>(\w+)( )([^<]*)</code>", part).groups()
-        for example in re.findall("<pre>(.*?)</pre>", part):
-            assert path in example and (" -d " in example) == (method == "POST")
-
-
-@pytest.mark.parametrize(
-    ("host", "base"),
-    [
-        ("localhost:9001", "http://localhost:9001"),
-        ("[::1]:9001", "http://[::1]:9001"),
-        ("evil'; rm -r ~ #", "http://127.0.0.1:8642"),
-        ("", "http://127.0.0.1:8642"),
-    ],
-)
-def test_a_host_that_is_more_than_a_host_does_not_come_into_an_example(host, base):
-    assert base_of("http", host, "127.0.0.1:8642") == base
-
-
 PAGES = {
     "start": ("/", {}),
     "results": ("/", {"q": JUDGED, "reformulations": "now"}),
@@ -111,7 +88,6 @@ PAGES = {
     "no audit": ("/audit", {}),
     "no log": ("/logs", {}),
     "steps": ("/plan", {}),
-    "reference": ("/api", {}),
     "nothing": ("/nothing-here", {}),
 }
 

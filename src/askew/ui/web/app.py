@@ -38,7 +38,7 @@ def create_app(settings: Settings | None = None, failed: Callable[[BaseException
         yield
         site.close()
 
-    # FastAPI's own documentation pages load scripts from other sites, so /api has a page of its own.
+    # FastAPI's own documentation pages load scripts from other sites, so there are none.
     app = FastAPI(
         title="askew", version=__version__, description=_ABOUT, lifespan=living, docs_url=None, redoc_url=None,
         openapi_url="/openapi.json",

@@ -16,7 +16,6 @@ STATIC = Path(__file__).parent.parent / "static"
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _PAGES = {
     "/": "Search", "/pairs": "Dataset", "/runs": "Runs", "/audit": "Audit", "/logs": "Logs", "/plan": "Plan",
-    "/api": "API",
 }  # fmt: skip
 _STYLES, _SCRIPTS = ("style.css", "search.css"), ("app.js", "search.js")
 
@@ -72,11 +71,12 @@ def render(page: Page) -> bytes:
         for path, name in _PAGES.items()
     ]
     brand = element("a", "askew", href="/", class_="brand")
+    rest = tag("p", element("a", "REST interface (OpenAPI)", href="/openapi.json"))
     body = [
         element("a", "Skip to content", href="#main", class_="skip"),
         tag("header", brand, tag("nav", tag("ul", *links), aria_label="Pages"), class_="top"),
         tag("main", *page.body, id="main", tabindex="-1"),
-        tag("footer", *([tag("p", page.note)] if page.note else []), tag("p", NOT_BIAS)),
+        tag("footer", *([tag("p", page.note)] if page.note else []), tag("p", NOT_BIAS), rest),
     ]
     html = tag("html", tag("head", *head), "\n", tag("body", *body), lang="en")
     return f"<!DOCTYPE html>\n{html}\n".encode("utf-8", "replace")

@@ -1,8 +1,7 @@
-"""Routes of the pages Dataset, Runs, Audit, Plan, Logs and API."""
+"""Routes of the pages Dataset, Runs, Audit, Plan and Logs."""
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -253,13 +252,3 @@ async def logs_page(site: Here) -> Response:
     if folder is None:
         return html(empty_page("Logs", "/logs", "No analysis of a log is open.", note, _LOG_COMMANDS))
     return html(await site.work.run(lambda: audit.logs_page(read_log_report(folder))))
-
-
-@router.get("/api")
-async def api_page(site: Here, request: Request) -> Response:
-    """API."""
-    document = request.app.openapi()
-    note = note_of(await site.opened())
-    own = f"{site.settings.host}:{site.settings.port}"
-    base = plan.base_of(request.url.scheme, request.headers.get("host", ""), own)
-    return html(plan.reference_page(json.loads(json.dumps(document)), note, base))
