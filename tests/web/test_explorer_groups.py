@@ -131,7 +131,7 @@ def everything(client):
         **{path: client.get(path, params=asked) for path in (
             "/", "/compare", "/api/search", "/api/reformulate", "/api/compare", "/api/measure")},
         **{path: client.get(path) for path in (
-            "/", "/pairs", "/runs", "/audit", "/plan", "/logs", "/api", "/api/pairs", "/openapi.json")},
+            "/", "/pairs", "/runs", "/audit", "/plan", "/logs", "/api/pairs", "/openapi.json")},
         "search": client.get("/", params={"q": QUERY, "reformulations": "now"}),
         "reformulations": client.get("/reformulations", params={"q": QUERY}),
         "verdict": client.get("/verdict", params=asked),

@@ -302,7 +302,7 @@ def test_an_upload_that_is_not_kept_any_more_is_told_and_works_again_after_uploa
     assert client.get(other).status_code == 200
 
 
-def test_the_plan_shows_counts_on_wires_and_what_was_dropped(client, store):
+def test_the_plan_shows_counts_and_what_was_dropped(client, store):
     found = page(client, "/plan")
     text = " ".join(found.text)
     kept = next(one for one in store.steps() if one.step == "kept")

@@ -166,11 +166,11 @@ def test_the_openapi_document_tells_errors_examples_and_the_token(client, servic
                 one["responses"]["422"]
             )
     assert JUDGED in json.dumps(found["paths"]["/api/search"]["get"]["parameters"])
-    assert "security" not in found
-    secured = service(token=TOKEN)
-    assert secured.get("/openapi.json", headers={"authorization": f"Bearer {TOKEN}"}).json()["security"] == [
-        {"token": []}
-    ]
+    assert "security" not in found["paths"]["/api/search"]["get"]
+    secured = service(token=TOKEN).get("/openapi.json", headers={"authorization": f"Bearer {TOKEN}"}).json()
+    assert secured["components"]["securitySchemes"]["token"] == {"type": "http", "scheme": "bearer"}
+    every = [one for path in secured["paths"].values() for one in path.values()]
+    assert all(one["security"] == [{"token": []}] for one in every)
 
 
 def test_every_answer_has_the_headers_that_keep_a_browser_safe(client):

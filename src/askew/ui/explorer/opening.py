@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from askew.core.errors import DataError, Note, StoreError
 from askew.core.files import fingerprint
@@ -129,19 +128,10 @@ class Opening:
         return self.explorer is not None and dataset == (self.dataset or dataset)
 
 
-class _Read(NamedTuple):
-    """What is known of the sources before anything slow is opened."""
-
-    runs: dict[str, Path]
-    audits: Mapping[str, Path]
-    plan: RecordedPlan | None
-    counting: ExplorerCounts
-
-
 def check_sources(sources: Sources) -> None:
     """Refuse missing or invalid sources, without opening anything slow."""
-    found = _read(sources)
-    reformulate_methods(suggesting_recipe(sources.recipe, found.plan), found.counting.named)
+    *_, plan, counting = _read(sources)
+    reformulate_methods(suggesting_recipe(sources.recipe, plan), counting.named)
     if sources.index is not None:
         read_header(sources.index)
     if sources.collection is not None:
@@ -153,7 +143,7 @@ def check_sources(sources: Sources) -> None:
         )  # fmt: skip
 
 
-def _read(sources: Sources) -> _Read:
+def _read(sources: Sources) -> tuple[dict[str, Path], Mapping[str, Path], RecordedPlan | None, ExplorerCounts]:
     """Read the lists of runs and audits, the plan recorded in the store (or that of the demo), and what to count."""
     if sources.runs is not None and not sources.runs.is_dir():
         raise DataError(f"runs= {sources.runs}: there is no such folder; expected a folder of TREC runs")
@@ -177,7 +167,7 @@ def _read(sources: Sources) -> _Read:
         if groups is None and sources.recipe is not None:
             groups = groups_of(read_recipe(sources.recipe))
         counting = counting_of(groups, sources.measures)
-    return _Read(runs, audits, plan, counting)
+    return runs, audits, plan, counting
 
 
 def open_sources(sources: Sources) -> Opening:

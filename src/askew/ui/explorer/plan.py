@@ -21,7 +21,7 @@ from askew.pairs.recipe import Recipe, groups_of
 
 @dataclass(frozen=True)
 class StepNode:
-    """A finished step; ``reads`` is the step before it, None for a source, and ``depth`` its level of indentation."""
+    """A finished step; ``reads`` is the step before it, None for a source."""
 
     name: str
     step: str
@@ -30,7 +30,6 @@ class StepNode:
     rows_out: int
     dropped: Mapping[str, int]
     reads: str | None
-    depth: int
 
 
 def name_of(manifest: Manifest) -> str:
@@ -48,22 +47,17 @@ def plan_of(store: Store) -> list[StepNode]:
         readers.setdefault(source, []).append(one)
     nodes: list[StepNode] = []
 
-    def follow(one: Manifest, reads: str | None, depth: int) -> None:
-        nodes.append(StepNode(name_of(one), one.step, one.stage, one.rows_in, one.rows_out, one.dropped, reads, depth))
-        for number, reader in enumerate(_longest_first(readers.get(one.key, []), readers)):
-            # The longest chain stays at the same depth; other chains are indented.
-            follow(reader, name_of(one), depth + min(number, 1))
-
-    for root in _longest_first(readers.get(None, []), readers):
-        follow(root, None, 0)
-    return nodes
-
-
-def _longest_first(found: list[Manifest], readers: Mapping[str | None, list[Manifest]]) -> list[Manifest]:
     def length(one: Manifest) -> int:
-        return 1 + max((length(reader) for reader in readers.get(one.key, [])), default=0)
+        return 1 + max(map(length, readers.get(one.key, [])), default=0)
 
-    return sorted(found, key=lambda one: (-length(one), name_of(one)))
+    def follow(key: str | None, reads: str | None) -> None:
+        # The longest chain comes first.
+        for one in sorted(readers.get(key, []), key=lambda one: (-length(one), name_of(one))):
+            nodes.append(StepNode(name_of(one), one.step, one.stage, one.rows_in, one.rows_out, one.dropped, reads))
+            follow(one.key, name_of(one))
+
+    follow(None, None)
+    return nodes
 
 
 def made_at(store: Store, manifest: Manifest) -> float:

@@ -12,7 +12,6 @@ from askew.data.judgements import QrelsFile
 from askew.data.memory import judgements_in_memory, run_in_memory
 from askew.ui.explorer.answers import Alternatives, Answer, Comparison
 from askew.ui.explorer.explorer import TOP, Explorer, MeasuredText, measure_text
-from askew.ui.explorer.opening import Opening
 from askew.ui.explorer.pairs import PairFilter, PairPage
 from askew.ui.explorer.plan import plan_of
 from askew.ui.explorer.runs import audit
@@ -96,17 +95,14 @@ async def reformulate_batch(site: Here, body: s.ReformulateBatch) -> Response:
     explorer = await site.explorer()
 
     def make() -> bytes:
-        found = zip(body.queries, explorer.reformulate_many(body.queries), strict=True)
-        return as_json(s.Answers[s.AlternativesOrError], s.Answers([_one(query, one) for query, one in found]))
+        answers = []
+        for query, one in zip(body.queries, explorer.reformulate_many(body.queries), strict=True):
+            problem = problem_of(one) if isinstance(one, AskewError) else None
+            error = None if problem is None else ErrorFacts(problem.code, problem.message)
+            answers.append(s.AlternativesOrError(query, None if isinstance(one, AskewError) else one, error))
+        return as_json(s.Answers[s.AlternativesOrError], s.Answers(answers))
 
     return json_reply(await site.writing.run(make, len(body.queries)))
-
-
-def _one(query: str, found: Alternatives | AskewError) -> s.AlternativesOrError:
-    if isinstance(found, AskewError):
-        problem = problem_of(found)
-        return s.AlternativesOrError(query, None, ErrorFacts(problem.code, problem.message))
-    return s.AlternativesOrError(query, found, None)
 
 
 @router.get("/compare", responses=_documented(Comparison), summary="A query and a reformulation, side by side")
@@ -184,7 +180,7 @@ def _measured(opened: Opened, body: s.MeasureBatch) -> bytes:
 async def pairs(site: Here, asked: Annotated[PairFilter, Query()]) -> Response:
     """Pairs of an original query and a reformulation with their gains, filtered, sorted, one page at a time."""
     opened = await site.opened()
-    return json_reply(await site.work.run(lambda: as_json(PairPage, _page(site, opened, asked))))
+    return json_reply(await site.work.run(lambda: as_json(PairPage, site.pairs(opened, asked.dataset).page(asked))))
 
 
 @router.post(
@@ -197,10 +193,7 @@ async def pairs_batch(site: Here, body: s.PairBatch) -> Response:
     opened = await site.opened()
 
     def make() -> bytes:
-        return as_json(s.Answers[PairPage], s.Answers([_page(site, opened, one) for one in body.requests]))
+        found = [site.pairs(opened, one.dataset).page(one) for one in body.requests]
+        return as_json(s.Answers[PairPage], s.Answers(found))
 
     return json_reply(await site.work.run(make, len(body.requests)))
-
-
-def _page(site: Site, opened: Opening, asked: PairFilter) -> PairPage:
-    return site.pairs(opened, asked.dataset).page(asked)

@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from askew.core.errors import AskewError
@@ -44,7 +45,9 @@ def create_app(settings: Settings | None = None, failed: Callable[[BaseException
         openapi_url="/openapi.json",
     )  # fmt: skip
     app.state.site = site
-    app.include_router(api.router)
+    # The guard checks the token; this says in the OpenAPI document that one is needed.
+    token = [] if chosen.token is None else [Depends(HTTPBearer(scheme_name="token", auto_error=False))]
+    app.include_router(api.router, dependencies=token)
     app.include_router(routes.router)
     app.include_router(store_routes.router)
     kinds = {
@@ -64,17 +67,6 @@ def create_app(settings: Settings | None = None, failed: Callable[[BaseException
 
         app.add_exception_handler(kind, handle)
     app.add_middleware(cast(Any, Guard), settings=chosen, access=site.access, rate=site.rate, show=show_problem)
-    plain = app.openapi
-
-    def described() -> dict[str, Any]:
-        """Say in the OpenAPI document that a token is needed."""
-        found = plain()
-        found.setdefault("components", {})["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{"token": []}]
-        return found
-
-    if chosen.token is not None:
-        app.openapi = described  # type: ignore[method-assign]
     return app
 
 

@@ -21,7 +21,7 @@ _ATTRIBUTE = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
 _ADDRESSES = frozenset(["href", "src", "action", "formaction"])
 _LOCAL = re.compile(r"(/(?!/)|#|\?)[^\\\x00-\x20]*")
 
-__all__ = ["Markup", "address", "below", "element", "escape", "hidden", "is_local", "join", "shown", "tag"]
+__all__ = ["Markup", "address", "below", "element", "escape", "is_local", "join", "shown", "tag"]
 
 
 def element(name: str, /, *children: object, **attributes: Value) -> Markup:
@@ -68,8 +68,3 @@ def below(path: str, name: str, rest: str = "") -> str:
 def is_local(place: str) -> bool:
     """Whether an address is a path of this service that no browser reads as another site."""
     return place.startswith("/") and _LOCAL.fullmatch(place) is not None
-
-
-def hidden(text: object) -> Markup:
-    """Make text for screen readers only."""
-    return tag("span", text, class_="hidden")

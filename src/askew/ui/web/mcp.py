@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from threading import Lock
 from typing import Annotated, Any, TypeVar
@@ -14,7 +14,7 @@ from pydantic import Field
 
 from askew.core.errors import AskewError, DataError
 from askew.core.version import __version__
-from askew.ui.explorer.answers import Answer, Variant
+from askew.ui.explorer.answers import Answer
 from askew.ui.explorer.explorer import LONGEST, Explorer, measure_text
 from askew.ui.explorer.opening import Sources, open_sources
 from askew.ui.explorer.pairs import whole_text
@@ -32,32 +32,20 @@ _MOST_WORDS = 40
 def _head(answer: Answer) -> Reply:
     """The query, whether it has judgements, how to read the sign, and the value of every measure."""
     lean = "nothing was found" if answer.lean is None else answer.lean.meaning
-    values = _rounded({one.measure: one.value for one in answer.values})
-    return {"query": answer.query, "judged": answer.judged, "sign": answer.setting.sign, "lean": lean, "values": values}
+    values = {one.measure: one.value for one in answer.values}
+    return _reply(query=answer.query, judged=answer.judged, sign=answer.setting.sign, lean=lean, values=values)
 
 
-def _rounded(values: Mapping[str, float | None]) -> dict[str, float | None]:
-    return {name: _short(value) for name, value in values.items()}
+def _reply(**values: Any) -> Reply:
+    return {name: _rounded(value) for name, value in values.items()}
 
 
-def _short(value: float | None) -> float | None:
-    return None if value is None else round(value, _DIGITS)
-
-
-def _results(answer: Answer, characters: int) -> list[Reply]:
-    """The results; ``mentions`` counts the words of each group in the whole text."""
-    replies = []
-    for one in answer.results:
-        text = one.text if len(one.text) <= characters else one.text[:characters].rstrip() + "…"
-        replies.append({"rank": one.rank, "doc_id": one.doc_id, "relevance": one.relevance,
-                        "mentions": dict(one.mentions), "text": text})  # fmt: skip
-    return replies
-
-
-def _variant(one: Variant, deciding: Sequence[str]) -> Reply:
-    gains = _rounded({name: one.gains.get(name) for name in deciding})
-    return {"text": one.text, "outcome": one.outcome, "lean": one.lean_verdict, "same_meaning": _short(one.same),
-            "kept_of_top_10": _short(one.kept), "gains": gains}  # fmt: skip
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(one) for one in value]
+    return round(value, _DIGITS) if isinstance(value, float) else value
 
 
 INSTRUCTIONS = (
@@ -109,9 +97,14 @@ class Tools:
     def search(self, query: Query, k: Results = 5, characters: Characters = 160) -> Reply:
         """Search: the results with the number of words that name each group, and the value of every measure."""
         found = self._ask(lambda explorer: explorer.search(query, k))
+        results = []
+        for one in found.results:
+            text = one.text if len(one.text) <= characters else one.text[:characters].rstrip() + "…"
+            results.append({"rank": one.rank, "doc_id": one.doc_id, "relevance": one.relevance,
+                            "mentions": one.mentions, "text": text})  # fmt: skip
         parts = {one.part: round(one.share, 2) for one in found.parts}
-        return {**_head(found), "results": _results(found, characters), "parts": parts,
-                "warrant": found.warrant.status, "notes": list(found.notes)}  # fmt: skip
+        more = _reply(results=results, parts=parts, warrant=found.warrant.status, notes=found.notes)
+        return {**_head(found), **more}
 
     def reformulate(self, query: Query, count: Count = 3) -> Reply:
         """Find reformulations of a query that lean less; those without a loss come first. May take a few seconds.
@@ -120,11 +113,16 @@ class Tools:
         if the query has no judgements. `more` is the number of further reformulations.
         """
         found = self._ask(lambda explorer: explorer.reformulate(query))
-        best = [_variant(one, found.deciding) for one in found.ordered()[:count]]
-        original = _rounded({name: found.original.values.get(name) for name in found.deciding})
-        return {"query": found.query, "judged": found.judged, "sign": found.setting.sign, "leans": found.leans,
-                "original": original, "best": best, "more": len(found.candidates) - len(best),
-                "notes": list(found.notes)}  # fmt: skip
+        best = [
+            {"text": one.text, "outcome": one.outcome, "lean": one.lean_verdict, "same_meaning": one.same,
+             "kept_of_top_10": one.kept, "gains": {name: one.gains.get(name) for name in found.deciding}}
+            for one in found.ordered()[:count]
+        ]  # fmt: skip
+        original = {name: found.original.values.get(name) for name in found.deciding}
+        return _reply(
+            query=found.query, judged=found.judged, sign=found.setting.sign, leans=found.leans, original=original,
+            best=best, more=len(found.candidates) - len(best), notes=found.notes,
+        )  # fmt: skip
 
     def compare(
         self, query: Query, reformulation: Annotated[QueryText, Field(description="The reformulated query.")]
@@ -136,12 +134,14 @@ class Tools:
         """
         found = self._ask(lambda explorer: explorer.compare(query, reformulation, 1))
         old, new = _head(found.old), _head(found.new)
-        gains = _rounded(found.gains)
-        measures = {name: [value, new["values"].get(name), gains.get(name)] for name, value in old["values"].items()}
-        return {"query": old["query"], "reformulation": new["query"], "judged": old["judged"], "sign": old["sign"],
-                "outcome": found.outcome, "lean": found.lean_verdict, "same_meaning": _short(found.same),
-                "kept_of_top_10": found.agreement, "original": old["lean"], "reformulated": new["lean"],
-                "measures": measures}  # fmt: skip
+        measures = {
+            name: [value, new["values"].get(name), found.gains.get(name)] for name, value in old["values"].items()
+        }
+        return _reply(
+            query=old["query"], reformulation=new["query"], judged=old["judged"], sign=old["sign"],
+            outcome=found.outcome, lean=found.lean_verdict, same_meaning=found.same, kept_of_top_10=found.agreement,
+            original=old["lean"], reformulated=new["lean"], measures=measures,
+        )  # fmt: skip
 
     def measure(
         self, query: Query,
@@ -166,8 +166,7 @@ class Tools:
         found = self._ask(lambda explorer: measure_text(explorer, text, query))
         marked = list(zip(found.words, found.marks, strict=True))[:_MOST_WORDS]
         words = [f"{word}: {', '.join([*mark.groups, *([mark.who] if mark.who else [])])}" for word, mark in marked]
-        return {"sign": found.sign, "mentions": dict(found.mentions), "words": words, "values": _rounded(found.values),
-                "notes": list(found.notes)}  # fmt: skip
+        return _reply(sign=found.sign, mentions=found.mentions, words=words, values=found.values, notes=found.notes)
 
 
 def make_server(sources: Sources) -> MCPServer[None]:

@@ -83,13 +83,14 @@ class Work:
         if flying is None:
             flying = asyncio.ensure_future(start())
             self._flying[key] = flying
-            flying.add_done_callback(lambda done: self._landed(key, done))
-        return await asyncio.shield(flying)
 
-    def _landed(self, key: Hashable, done: asyncio.Future[bytes]) -> None:
-        del self._flying[key]
-        if not done.cancelled() and done.exception() is None:
-            self._kept.put(key, done.result())
+            def landed(done: asyncio.Future[bytes]) -> None:
+                del self._flying[key]
+                if not done.cancelled() and done.exception() is None:
+                    self._kept.put(key, done.result())
+
+            flying.add_done_callback(landed)
+        return await asyncio.shield(flying)
 
     def close(self) -> None:
         """Finish running functions, and cancel those that wait."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -133,28 +134,27 @@ _MORE = 6
 
 def facets(counts: Mapping[str, Mapping[str, int]], asked: PairFilter, given: dict[str, Any]) -> Markup:
     """Make a list for each facet. Its values are links with the number of pairs that each would show."""
-    shown = [name for name in _LABELS if any(counts.get(name, {}).values()) or getattr(asked, name)]
-    lists = [_facet(name, counts[name], getattr(asked, name), given) for name in shown]
+    lists = []
+    for name, label in _LABELS.items():
+        chosen, items = getattr(asked, name), []
+        for value, count in counts.get(name, {}).items():
+            here = value == chosen
+            if not count and not here:
+                continue
+            # The link of a chosen value removes it. For subsets, one value is always chosen.
+            wanted = EVERY if here and name == "subset" else None if here else value
+            href = address("/pairs", {**given, name: wanted, "page": None})
+            words = tag("span", "✓ " if here else "", value_words(name, value))
+            number = tag("span", n.count(count), class_="count")
+            current = "true" if here else None
+            link = element("a", words, number, href=href, class_="value", title=f"{name}={value}", aria_current=current)
+            items.append(tag("li", link))
+        first, more = items[:_MORE], items[_MORE:]
+        if items:
+            folded = [tag("details", tag("summary", f"{len(more)} more"), tag("ul", *more))] if more else []
+            title = tag("h2", label, id=f"facet-{name}", title=name)
+            lists.append(tag("section", title, tag("ul", *first), *folded, aria_labelledby=f"facet-{name}"))
     return tag("nav", *lists, class_="facets", aria_label="Filters")
-
-
-def _facet(name: str, counts: Mapping[str, int], chosen: str, given: dict[str, Any]) -> Markup:
-    there = {value: count for value, count in counts.items() if count or value == chosen}
-    items = [_value(name, value, count, chosen, given) for value, count in there.items()]
-    first, rest = items[:_MORE], items[_MORE:]
-    more = [tag("details", tag("summary", f"{len(rest)} more"), tag("ul", *rest))] if rest else []
-    title = tag("h2", _LABELS[name], id=f"facet-{name}", title=name)
-    return tag("section", title, tag("ul", *first), *more, aria_labelledby=f"facet-{name}")
-
-
-def _value(name: str, value: str, count: int, chosen: str, given: dict[str, Any]) -> Markup:
-    here = value == chosen
-    words = [tag("span", "✓ " if here else "", value_words(name, value)), tag("span", n.count(count), class_="count")]
-    # The link of a chosen value removes it. For subsets, one value is always chosen.
-    to = EVERY if here and name == "subset" else None if here else value
-    link = address("/pairs", {**given, name: to, "page": None})
-    current = "true" if here else None
-    return tag("li", element("a", *words, href=link, class_="value", title=f"{name}={value}", aria_current=current))
 
 
 def value_words(name: str, value: str) -> str:
@@ -176,7 +176,15 @@ def search_form(table: ShownPairs, asked: PairFilter, given: Mapping[str, Any]) 
         bounds = [_bounds("lean", "Gain in lean", asked), _bounds("effectiveness", "Gain in effectiveness", asked)]
     clear = element("a", "Clear all", href=address("/pairs", {"dataset": asked.dataset}))
     show = element("button", "Show", type="submit")
-    return element("form", *kept, words, *bounds, size, show, clear, _more(table, asked), action="/pairs", method="get",
+    options = [("", "none"), *((one, one) for one in table.measures)]
+    label = "Minimum gain in the measure that is selected in the field 'Another measure'"
+    more = tag(
+        "div", p.choice("measure", "Another measure", options, asked.measure),
+        p.text_input("least", label, _number(asked.least), "short", inputmode="decimal"), class_="filters",
+    )  # fmt: skip
+    opened = "" if asked.measure or asked.least is not None else None
+    folded = tag("details", tag("summary", "More filters"), more, open=opened)
+    return element("form", *kept, words, *bounds, size, show, clear, folded, action="/pairs", method="get",
                    class_="ask filters", id="pairs-form", aria_label="Search pairs")  # fmt: skip
 
 
@@ -190,16 +198,6 @@ def _bounds(side: str, label: str, asked: PairFilter) -> Markup:
     title = tag("span", label, class_="label", aria_hidden="true")
     both = tag("span", fields[0], tag("span", "to", aria_hidden="true"), fields[1], class_="span")
     return tag("div", title, both, class_="field")
-
-
-def _more(table: ShownPairs, asked: PairFilter) -> Markup:
-    options = [("", "none"), *((one, one) for one in table.measures)]
-    measure = p.choice("measure", "Another measure", options, asked.measure)
-    label = "Minimum gain in the measure that is selected in the field 'Another measure'"
-    least = p.text_input("least", label, _number(asked.least), "short", inputmode="decimal")
-    opened = "" if asked.measure or asked.least is not None else None
-    parts = tag("summary", "More filters"), tag("div", measure, least, class_="filters")
-    return tag("details", *parts, open=opened)
 
 
 def _number(value: float | None) -> str:
@@ -228,16 +226,27 @@ def pairs_page(view: PairsView, asked: PairFilter, note: str) -> Page:
     """Show one page of the pairs that match."""
     given, table, found = asked.model_dump(exclude_defaults=True), view.table, view.found
     body: list[Markup] = [tag("h1", "Dataset"), tag("p", _LEAD, class_="lead"), _choose(table, view.known)]
-    body += [_figures(table), search_form(table, asked, given), _overview(view, asked, given)]
+    parts = [facets(view.counts, asked, given)]
+    if view.cells is not None:
+        free = {key: value for key, value in given.items() if key not in (*BOUNDS, "page")}
+        parts.append(gain_chart(view.cells, asked, address("/pairs", free)))
+    body += [_figures(table), search_form(table, asked, given), tag("div", *parts, class_="faceted")]
     told = tag("strong", f"{n.count(found.total)} of {n.count(table.manifest.rows_out)} pairs")
-    body.append(tag("p", tag("span", told), _downloads(given), class_="downloads", role="status", id="pairs"))
+    chosen = {key: value for key, value in given.items() if key not in ("page", "size")}
+    files = [(kind, address(f"/pairs/selection.{kind.lower()}", chosen)) for kind in ("Parquet", "TSV")]
+    saved = tag("span", "Download these pairs: ", join(p.link_list(files, "", download=True), " or "))
+    body.append(tag("p", tag("span", told), saved, class_="downloads", role="status", id="pairs"))
     if found.rows:
         words = (
             "The outcome compares a reformulation with its original query, by the measures that selected the pairs. "
             "Effectiveness counts as better only if no measure of effectiveness is worse. Lean counts as "
             "better only if no measure of lean is worse."
         )
-        body += [_table(view, asked, given), tag("p", words, class_="note")]
+        heads, cells = zip(*_columns(view, asked, given), strict=True)
+        rows = [[cell(row) for cell in cells] for row in found.rows]
+        first = (found.page - 1) * found.size + 1
+        caption = f"Pairs {first:,} to {first + len(rows) - 1:,}"
+        body += [p.data_table(caption, heads, rows, "pairs"), tag("p", words, class_="note")]
         body.append(p.pager("/pairs", given, found.page, found.pages))
     else:
         words = "No pair matches these filters. Remove a filter to see pairs. "
@@ -288,75 +297,87 @@ def _subset_figures(table: ShownPairs, subset: str, every: Sequence[Mapping[str,
     names = {lean: "lean", effectiveness: "effectiveness"}
     rows = sorted((row for row in every if row["subset"] == subset), key=lambda row: row["measure"] != lean)
     head = {"mean of": "words", **dict.fromkeys(("change, held out", "95% interval", "in-sample"), "number")}
-    pairs = n.count(rows[0]["pairs"])
     caption = (
-        f"Subset {value_words('subset', subset)}, {pairs} pairs: change of the means from original queries to "
-        "reformulations"
+        f"Subset {value_words('subset', subset)}, {n.count(rows[0]['pairs'])} pairs: change of the means from original "
+        "queries to reformulations"
     )
-    drawn = [_figure(row, names.get(row["measure"], "")) for row in rows]
+    drawn = []
+    for row in rows:
+        measure = tag("span", names.get(row["measure"], ""), " ", tag("code", row["measure"]))
+        held: list[object] = [n.NONE, n.NONE]
+        if row["figures"] == HELD_OUT:
+            held = [p.change_cell(row["change"], row["verdict"]), n.interval_of(row, "held_out_queries")]
+        drawn.append([measure, *held, n.change(row["in_sample_change"])])
     slug = "".join(char if char.isascii() and char.isalnum() else "-" for char in subset)
     return p.data_table(caption, head, drawn, f"figures-{slug}")
 
 
-def _figure(row: Mapping[str, Any], side: str) -> list[object]:
-    measure = tag("span", side, " ", tag("code", row["measure"]))
-    held = row["figures"] == HELD_OUT
-    ends = n.interval_of(row, "held_out_queries") if held else n.NONE
-    change = p.change_cell(row["change"], row["verdict"]) if held else n.NONE
-    return [measure, change, ends, n.change(row["in_sample_change"])]
+Row = Mapping[str, Any]
+Column = tuple[p.Head, Callable[[Row], object]]
 
 
-def _overview(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Markup:
-    parts = [facets(view.counts, asked, given)]
-    if view.cells is not None:
-        free = {key: value for key, value in given.items() if key not in (*BOUNDS, "page")}
-        parts.append(gain_chart(view.cells, asked, address("/pairs", free)))
-    return tag("div", *parts, class_="faceted")
+def _columns(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Iterator[Column]:
+    """Make columns with plain names. The tooltip has the name of the column in the file; a click sorts."""
+    table = view.table
 
+    def text(row: Row) -> Markup:
+        words = tag("bdi", shown(row.get("text", "")), dir="auto")
+        if not view.can_open:
+            return words
+        named = {"q": row.get("original_text", ""), "to": row.get("text", ""), "query_id": row.get("query_id", "")}
+        return element("a", words, href=address("/compare", named), aria_label=f"Compare {shown(row.get('text', ''))}")
 
-def _downloads(given: Mapping[str, Any]) -> Markup:
-    chosen = {key: value for key, value in given.items() if key not in ("page", "size")}
-    files = [(kind, address(f"/pairs/selection.{kind.lower()}", chosen)) for kind in ("Parquet", "TSV")]
-    return tag("span", "Download these pairs: ", join(p.link_list(files, "", download=True), " or "))
+    def outcome(row: Row) -> str:
+        first, lean = ((name, row["measures"][name]["gain"] if name else None) for name in table.sides)
+        tolerance = float(table.manifest.settings.get("tolerance", 0.0))
+        return p.outcome_beside(row.get("outcome"), first, lean, tolerance)
 
+    def subsets(row: Row) -> Markup:
+        marks = [name for name in row["subsets"] if name in (*table.chosen, "negative")]
+        return tag(
+            "span", *(tag("span", value_words("subset", name), class_="chip") for name in marks), class_="marked"
+        )
 
-def _table(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Markup:
-    table, found = view.table, view.found
-    others = [asked.measure] if asked.measure and asked.measure not in table.sides else []
-    head = _heads(table, others, asked, given)
-    rows = [_row(row, view, others) for row in found.rows]
-    first = (found.page - 1) * found.size + 1
-    return p.data_table(f"Pairs {first:,} to {first + len(rows) - 1:,}", head, rows, "pairs")
-
-
-def _heads(table: ShownPairs, others: Sequence[str], asked: PairFilter, given: dict[str, Any]) -> list[p.Head]:
-    """Make column heads with plain names. The tooltip has the name of the column in the file; a click sorts."""
-    heads = [
-        _sorted("Reformulation", "quote", "text", "text", asked, given),
-        _sorted("Original query", "quote", "original", "original_text", asked, given),
-    ]
-    for side in reversed(SIDES):
-        measure = table.sides[SIDES.index(side)]
+    sorting = partial(_sorted, asked=asked, given=given)
+    yield sorting("Reformulation", "quote", "text", "text"), text
+    original = sorting("Original query", "quote", "original", "original_text")
+    yield original, lambda row: tag("bdi", shown(row.get("original_text", "")), dir="auto")
+    for side, measure in zip(reversed(SIDES), reversed(table.sides), strict=True):
         if measure is not None:
-            names = f"{held_out_gain_column(measure)}, {gain_column(measure)}"
-            heads.append(_sorted(f"Gain in {side}", "gains", f"-{side}", f"{measure}: {names}", asked, given))
-    heads += [p.Head(tag("span", name, title=gain_column(name)), "gains") for name in others]
-    for label, sort, column in (("P(same)", "-same", "p_same"), ("P(natural)", "-natural", "p_natural")):
+            names = f"{measure}: {held_out_gain_column(measure)}, {gain_column(measure)}"
+            yield sorting(f"Gain in {side}", "gains", f"-{side}", names), partial(_values, measure)
+    if asked.measure and asked.measure not in table.sides:
+        title = tag("span", asked.measure, title=gain_column(asked.measure))
+        yield p.Head(title, "gains"), partial(_values, asked.measure)
+    for label, sort, column, means in _CHANCES:
         if column in table.columns:
-            heads.append(_sorted(label, "number", sort, f"{column}: {_MEANS[column]}", asked, given))
-    for label, sort in (("Kind", "kind"), ("Method", "method"), ("Outcome", "outcome")):
-        if sort in table.columns and (sort != "kind" or table.counts.get("kind")):
-            heads.append(_sorted(label, "words" if sort == "outcome" else "name", sort, sort, asked, given))
-    return [*heads, p.Head("Subsets", "words")]
+            yield sorting(label, "number", sort, f"{column}: {means}"), lambda row, name=column: n.share(row[name], 0)
+    if "kind" in table.columns and table.counts.get("kind"):
+        yield sorting("Kind", "name", "kind", "kind"), lambda row: shown(row.get("kind") or n.NONE)
+    if "method" in table.columns:
+        yield sorting("Method", "name", "method", "method"), lambda row: shown(row["method"] or n.NONE)
+    if "outcome" in table.columns:
+        yield sorting("Outcome", "words", "outcome", "outcome"), outcome
+    yield p.Head("Subsets", "words"), subsets
 
 
-_MEANS = {
-    "p_same": "the probability that the reformulation has the same meaning as the original query",
-    "p_natural": "the probability that a person could type the reformulation as a query",
-}
+_CHANCES = (
+    ("P(same)", "-same", "p_same",
+     "the probability that the reformulation has the same meaning as the original query"),
+    ("P(natural)", "-natural", "p_natural",
+     "the probability that a person could type the reformulation as a query"),
+)  # fmt: skip
 
 
-def _sorted(label: str, kind: str, sort: str, title: str, asked: PairFilter, given: dict[str, Any]) -> p.Head:
+def _values(measure: str, row: Row) -> Markup:
+    """Show the held-out gain, if there is one, then the in-sample gain with the values before and after."""
+    values, told = row["measures"][measure], row["held_out_gains"].get(measure)
+    held = [tag("span", "held out ", p.gain_cell(told)), tag("br")] if told is not None else []
+    both = tag("br"), f"{n.mean(values['old'], 3)} → {n.mean(values['new'], 3)}"
+    return tag("span", *held, tag("span", "in-sample ", p.gain_cell(values["gain"]), *both, class_="in-sample"))
+
+
+def _sorted(label: str, kind: str, sort: str, title: str, *, asked: PairFilter, given: dict[str, Any]) -> p.Head:
     """Make a head that sorts. A second click reverses the order."""
     name = sort.removeprefix("-")
     turned = name if sort.startswith("-") else f"-{name}"
@@ -365,33 +386,3 @@ def _sorted(label: str, kind: str, sort: str, title: str, asked: PairFilter, giv
     link = address("/pairs", {**given, "sort": turned if asked.sort == sort else sort, "page": None}, "pairs")
     words = tag("span", f" {arrow}" if here else "", aria_hidden="true")
     return p.Head(element("a", label, words, href=link), kind, title, way if here else None)
-
-
-def _row(row: Mapping[str, Any], view: PairsView, others: Sequence[str]) -> list[object]:
-    table = view.table
-    text, original = (tag("bdi", shown(row.get(name, "")), dir="auto") for name in ("text", "original_text"))
-    if view.can_open:
-        named = {"q": row.get("original_text", ""), "to": row.get("text", ""), "query_id": row.get("query_id", "")}
-        link = address("/compare", named)
-        text = element("a", text, href=link, aria_label=f"Compare {shown(row.get('text', ''))}")
-    measures = [name for name in (*reversed(table.sides), *others) if name is not None]
-    cells: list[object] = [_values(row, name) for name in measures]
-    cells += [n.share(row[name], 0) for name in ("p_same", "p_natural") if name in table.columns]
-    if table.counts.get("kind"):
-        cells.append(shown(row.get("kind") or n.NONE))
-    cells += [shown(row[name] or n.NONE) for name in ("method",) if name in table.columns]
-    if "outcome" in table.columns:
-        first, lean = ((name, row["measures"][name]["gain"] if name else None) for name in table.sides)
-        tolerance = float(table.manifest.settings.get("tolerance", 0.0))
-        cells.append(p.outcome_beside(row.get("outcome"), first, lean, tolerance))
-    marks = [name for name in row["subsets"] if name in (*table.chosen, "negative")]
-    marked = [tag("span", value_words("subset", name), class_="chip") for name in marks]
-    return [text, original, *cells, tag("span", *marked, class_="marked")]
-
-
-def _values(row: Mapping[str, Any], measure: str) -> Markup:
-    """Show the held-out gain, if there is one, then the in-sample gain with the values before and after."""
-    values, told = row["measures"][measure], row["held_out_gains"].get(measure)
-    held = [tag("span", "held out ", p.gain_cell(told)), tag("br")] if told is not None else []
-    both = tag("br"), f"{n.mean(values['old'], 3)} → {n.mean(values['new'], 3)}"
-    return tag("span", *held, tag("span", "in-sample ", p.gain_cell(values["gain"]), *both, class_="in-sample"))

@@ -8,22 +8,10 @@ from typing import NamedTuple
 from askew.core.measure import Direction
 from askew.core.outcome import Verdict, verdict
 from askew.report import markup as n
-from askew.report.charts import (
-    LINE,
-    UNDER,
-    WIDTH,
-    About,
-    Axis,
-    Plot,
-    Scale,
-    below,
-    line,
-    picture,
-    text,
-    tick_step,
-    tick_text,
-)
+from askew.report.charts import LINE, UNDER, WIDTH, About, Axis, Plot, Scale, line, picture, tick_step, tick_text
+from askew.report.charts import below as axis_below
 from askew.report.charts import mark as shape
+from askew.report.charts import text as label_at
 from askew.report.markup import Value
 from askew.ui.explorer.answers import CountedPart, Setting, ShownMark, ShownResult
 from askew.ui.explorer.explorer import TOP
@@ -219,36 +207,38 @@ def lean_picture(one: LeanPicture, setting: Setting, name: str = "lean") -> Mark
     top = LINE * 1.7
     bottom = top + _STEP * (len(one.running) + 1)
     plot = Plot(_LEFT, top, _RIGHT, bottom, Scale(*one.scale, _LEFT, _RIGHT), Scale(0, 1, bottom, top))
+    typical = []
+    if one.typical is not None:
+        # The range of nine in ten queries, the range of the middle half, and the median.
+        low, lower, median, upper, high = (_at(plot, value) for value in one.typical.quantiles)
+        for start, end, part in ((low, high, "most"), (lower, upper, "half")):
+            size = {"width": max(end - start, 1), "height": bottom - top}
+            typical.append(tag("rect", x=start, y=top, **size, class_=f"typical-{part}"))
+        typical.append(tag("line", x1=median, y1=top, x2=median, y2=bottom, class_="typical-middle"))
     ranks = [
-        text(2, _row(plot, rank) + 4, str(rank), size=10.0)
+        label_at(2, _row(plot, rank) + 4, str(rank), size=10.0)
         for rank in range(1, len(one.running) + 1)
         if rank in (1, len(one.running)) or rank % 5 == 0
     ]
-    drawn = [*_typical(one, plot), *ranks, line(plot.x(one.best), top, plot.x(one.best), bottom, False)]
+    drawn = [*typical, *ranks, line(plot.x(one.best), top, plot.x(one.best), bottom, False)]
     low, high = one.scale
     step = tick_step(low, high)
     values = [low + place * step for place in range(round((high - low) / step) + 1)]
     axis = Axis(one.measure, low, high, tuple((value, tick_text(value, step)) for value in values))
-    drawn += [*_steps(one, setting, plot), _marker(one, plot)]
+    drawn += _steps(one, setting, plot)
+    if one.value is not None:
+        x = _at(plot, one.value)
+        side, anchor = (-10, "end") if x > (plot.left + plot.right) / 2 else (10, "start")
+        label = label_at(x + side, bottom - 5, n.mean(one.value, 3), anchor)
+        drawn.append(tag("g", shape(_DIAMOND, x, bottom, 6.5), label, class_="lean-marker"))
     if setting.signed:
         y = top - LINE * 0.6
-        groups = setting.groups[0], setting.groups[-1]
-        drawn.append(tag("g", text(_LEFT, y, f"← {groups[0]}"), text(_RIGHT, y, f"{groups[1]} →", "end")))
+        first, last = setting.groups[0], setting.groups[-1]
+        drawn.append(tag("g", label_at(_LEFT, y, f"← {first}"), label_at(_RIGHT, y, f"{last} →", "end")))
     about = About(name, f"{one.measure}, result by result", _described(one))
-    return tag("div", picture(about, WIDTH, bottom + UNDER, *drawn, below(plot, axis)), class_="chart lean-picture")
-
-
-def _typical(one: LeanPicture, plot: Plot) -> list[Markup]:
-    """Draw the range of nine in ten queries, the range of the middle half, and the median."""
-    if one.typical is None:
-        return []
-    low, lower, median, upper, high = (_at(plot, value) for value in one.typical.quantiles)
-    tall = plot.bottom - plot.top
-    return [
-        tag("rect", x=low, y=plot.top, width=max(high - low, 1), height=tall, class_="typical-most"),
-        tag("rect", x=lower, y=plot.top, width=max(upper - lower, 1), height=tall, class_="typical-half"),
-        tag("line", x1=median, y1=plot.top, x2=median, y2=plot.bottom, class_="typical-middle"),
-    ]
+    return tag(
+        "div", picture(about, WIDTH, bottom + UNDER, *drawn, axis_below(plot, axis)), class_="chart lean-picture"
+    )
 
 
 def _at(plot: Plot, value: float) -> float:
@@ -275,15 +265,6 @@ def _steps(one: LeanPicture, setting: Setting, plot: Plot) -> list[Markup]:
         drawn.append(tag("g", tag("title", told), tag("circle", cx=to[0], cy=to[1], r=2.6, class_="step-dot")))
         x, y, before = *to, value
     return drawn
-
-
-def _marker(one: LeanPicture, plot: Plot) -> Markup:
-    if one.value is None:
-        return Markup()
-    x = _at(plot, one.value)
-    side, anchor = (-10, "end") if x > (plot.left + plot.right) / 2 else (10, "start")
-    label = text(x + side, plot.bottom - 5, n.mean(one.value, 3), anchor)
-    return tag("g", shape(_DIAMOND, x, plot.bottom, 6.5), label, class_="lean-marker")
 
 
 def _described(one: LeanPicture) -> str:

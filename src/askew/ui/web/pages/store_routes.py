@@ -30,7 +30,7 @@ from askew.ui.web.pages import dataset as pairs
 from askew.ui.web.pages import runs as runs_form
 from askew.ui.web.pages.routes import html, note_of
 from askew.ui.web.pages.shell import Page, empty_page, render
-from askew.ui.web.site import Site, Upload
+from askew.ui.web.site import Upload
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _UPLOAD = "upload:"
@@ -49,18 +49,17 @@ _WRITERS: dict[str, Callable[[pl.LazyFrame, Path], object]] = {"parquet": pl.Laz
 async def pairs_page(site: Here, asked: Filter) -> Response:
     """Dataset."""
     opened = await site.opened()
-    return html(await site.work.run(lambda: _pairs(site, opened, asked)))
 
+    def make() -> Page:
+        note, known = note_of(opened), datasets(site.store_of(opened))
+        if not known:
+            return empty_page("Dataset", "/pairs", "There are no pairs in this store.", note)
+        table = site.pairs(opened, asked.dataset)
+        can_open = opened.can_compare(table.name)
+        view = pairs.PairsView(table, table.page(asked), table.facets(asked), gain_cells(table, asked), known, can_open)
+        return pairs.pairs_page(view, asked, note)
 
-def _pairs(site: Site, opened: Opening, asked: s.ChosenFilter) -> Page:
-    note = note_of(opened)
-    known = datasets(site.store_of(opened))
-    if not known:
-        return empty_page("Dataset", "/pairs", "There are no pairs in this store.", note)
-    table = site.pairs(opened, asked.dataset)
-    can_open = opened.can_compare(table.name)
-    view = pairs.PairsView(table, table.page(asked), table.facets(asked), gain_cells(table, asked), known, can_open)
-    return pairs.pairs_page(view, asked, note)
+    return html(await site.work.run(make))
 
 
 @router.get("/pairs/selection.{ending}")
@@ -103,16 +102,12 @@ async def runs_page(
         return page
 
     try:
-        key = ("runs", chosen, await site.work.run(lambda: _changed(opened, chosen)))
-        return HTMLResponse(await site.work.once(key, make))
+        # The times at which the chosen files were last changed are a part of the key.
+        files = [opened.runs[name] for name in chosen.runs if name in opened.runs]
+        changed = await site.work.run(lambda: tuple(file.stat().st_ctime_ns for file in files if file.exists()))
+        return HTMLResponse(await site.work.once(("runs", chosen, changed), make))
     except _NotMeasured as found:
         return HTMLResponse(found.page, 400)
-
-
-def _changed(opened: Opening, chosen: runs_form.RunsForm) -> tuple[int, ...]:
-    """Return when the chosen files were last changed, as a part of the cache key."""
-    files = [opened.runs[name] for name in chosen.runs if name in opened.runs]
-    return tuple(file.stat().st_ctime_ns for file in files if file.exists())
 
 
 class _NotMeasured(Exception):
@@ -218,15 +213,15 @@ async def audit_page(site: Here, request: Request, name: ShortText = "") -> Resp
 async def plan_page(site: Here) -> Response:
     """Plan."""
     opened = await site.opened()
-    return html(await site.work.run(lambda: _plan(site, opened)))
 
+    def make() -> Page:
+        store, note = site.store_of(opened), note_of(opened)
+        nodes = plan_of(store)
+        if not nodes:
+            return empty_page("Plan", "/plan", "This store has no finished steps.", note)
+        return plan.plan_page(nodes, store.unfinished(), note)
 
-def _plan(site: Site, opened: Opening) -> Page:
-    store, note = site.store_of(opened), note_of(opened)
-    nodes = plan_of(store)
-    if not nodes:
-        return empty_page("Plan", "/plan", "This store has no finished steps.", note)
-    return plan.plan_page(nodes, store.unfinished(), note)
+    return html(await site.work.run(make))
 
 
 @router.get("/plan/{name}")
