@@ -351,7 +351,7 @@ def _columns(view: PairsView, asked: PairFilter, given: dict[str, Any]) -> Itera
         yield p.Head(title, "gains"), partial(_values, asked.measure)
     for label, sort, column, means in _CHANCES:
         if column in table.columns:
-            yield sorting(label, "number", sort, f"{column}: {means}"), lambda row, name=column: n.share(row[name], 0)
+            yield sorting(label, "number", sort, f"{column}: {means}"), partial(_share, column)
     if "kind" in table.columns and table.counts.get("kind"):
         yield sorting("Kind", "name", "kind", "kind"), lambda row: shown(row.get("kind") or n.NONE)
     if "method" in table.columns:
@@ -367,6 +367,10 @@ _CHANCES = (
     ("P(natural)", "-natural", "p_natural",
      "the probability that a person could type the reformulation as a query"),
 )  # fmt: skip
+
+
+def _share(column: str, row: Row) -> str:
+    return n.share(row[column], 0)
 
 
 def _values(measure: str, row: Row) -> Markup:
