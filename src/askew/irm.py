@@ -213,7 +213,7 @@ def _score_judged(
 def _default_documents() -> object:
     if "default" not in _documents:
         raise DataError(
-            "measures of lean need the document texts: call askew.irm.use_documents(docs) first, or give docs=..."
+            "measures of lean need the document texts: call askew.irm.use_documents(docs) first, or give ⟨docs⟩..."
         )
     return _documents["default"]
 

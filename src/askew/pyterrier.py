@@ -83,7 +83,7 @@ class Reformulate(pt.Transformer):  # type: ignore[misc]
         **settings: Any,
     ) -> None:
         if candidates not in CANDIDATES:
-            raise ConfigError(f"candidates=: expected one of {', '.join(CANDIDATES)}; found {candidates!r}")
+            raise ConfigError(f"⟨candidates⟩: expected one of {', '.join(CANDIDATES)}; found {candidates!r}")
         self.name, self.ranker, self.candidates, self.settings = name, ranker, candidates, settings
         self.reformulator = Reformulator(name, groups=groups, **settings)
 
@@ -94,7 +94,7 @@ class Reformulate(pt.Transformer):  # type: ignore[misc]
         if self.candidates == "all":
             if "qid_0" in queries.columns:
                 raise ConfigError(
-                    "candidates='all': an earlier step already made several reformulations of each query (the input "
+                    "⟨candidates=all⟩: an earlier step already made several reformulations of each query (the input "
                     "has the column 'qid_0'); fuse their results with Fuse before this step"
                 )
             queries = queries.assign(qid_0=queries["qid"])
@@ -130,7 +130,7 @@ class Fuse(pt.Transformer):  # type: ignore[misc]
 
     def __init__(self, constant: float = 60.0) -> None:
         if not constant > 0:
-            raise ConfigError(f"constant=: expected a number above 0, found {constant}")
+            raise ConfigError(f"⟨constant⟩: expected a number above 0, found {constant}")
         self.constant = constant
 
     def transform(self, inp: Frame) -> Frame:

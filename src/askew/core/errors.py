@@ -8,23 +8,43 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Self
 
 from askew.core.address import without_secrets
+
+_PARAMETER = re.compile("⟨([a-z_]+)(?:=([^⟩]*))?⟩")
+
+
+def worded(template: str, options: Mapping[str, str] = {}) -> str:
+    """Word a message. It names parameters as ⟨docs⟩, and as ⟨missing=zero⟩ with a value.
+
+    Python callers read ``docs=`` and ``missing='zero'``. A parameter that is among the ``options`` of a command is
+    named as there: ``--docs`` and ``--missing zero``.
+    """
+
+    def named(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if name in options:
+            return options[name] if value is None else f"{options[name]} {value}"
+        return f"{name}=" if value is None else f"{name}={value!r}"
+
+    return _PARAMETER.sub(named, template)
 
 
 class AskewError(Exception):
     """An error that a user can correct. It is shown as one message, never as a traceback.
 
-    ``code`` names the error for programs (by default the class: ``data-error``), and ``values`` holds what the message
-    is about. Credentials are removed from both, because a message may quote the error of a library with a URL.
+    ``template`` is the message for ``worded``. ``code`` names the error for programs (by default the class:
+    ``data-error``), and ``values`` holds what the message is about. Credentials are removed from all of them, because a
+    message may quote the error of a library with a URL.
     """
 
     exit_code = 1
 
     def __init__(self, message: str = "", /, *, code: str = "", **values: object) -> None:
-        super().__init__(without_secrets(message))
+        self.template = without_secrets(message)
+        super().__init__(worded(self.template))
         self.code = code or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type(self).__name__).lower()
         self.values = {
             key: without_secrets(value) if isinstance(value, str) else value for key, value in values.items()
@@ -32,21 +52,25 @@ class AskewError(Exception):
 
 
 class Note(str):
-    """A remark on a result: a sentence for people, with a ``code`` and ``values`` for programs."""
+    """A remark on a result: a sentence for people, with a ``code`` and ``values`` for programs.
 
-    __slots__ = ("code", "values")
+    ``template`` is the sentence for ``worded``.
+    """
+
+    __slots__ = ("code", "template", "values")
+    template: str
     code: str
     values: dict[str, object]
 
     def __new__(cls, text: str, /, *, code: str, **values: object) -> Self:
         """Word the note."""
-        note = super().__new__(cls, text)
-        note.code, note.values = code, values
+        note = super().__new__(cls, worded(text))
+        note.template, note.code, note.values = text, code, values
         return note
 
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, object]]:
         """Pickle the code and the values too."""
-        return (str(self),), {"code": self.code, **self.values}
+        return (self.template,), {"code": self.code, **self.values}
 
 
 class ConfigError(AskewError):
@@ -58,14 +82,17 @@ class ConfigError(AskewError):
 class UnknownName(ConfigError):
     """A name is unknown. The message lists the known names and suggests the closest one."""
 
-    def __init__(self, what: str, name: str, known: Iterable[str], where: str = "") -> None:
+    def __init__(self, what: str, name: str, known: Iterable[str], where: str = "", more: str = "") -> None:
+        """``more`` is said after the known names."""
         names = sorted(known)
         near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.6)
         meant = next((n for n in names if near and n.lower() == near[0]), None)
         at = f" in {where}" if where else ""
         hint = f"did you mean {meant!r}? " if meant else ""
         listing = ", ".join(names) if names else "none"
-        super().__init__(f"unknown {what} {name!r}{at}: {hint}known: {listing}", what=what, name=name, meant=meant)
+        super().__init__(
+            f"unknown {what} {name!r}{at}: {hint}known: {listing}{more}", what=what, name=name, meant=meant
+        )
 
 
 class DataError(AskewError):

@@ -148,7 +148,7 @@ class Groups:
         elif isinstance(groups, str):
             found = cls(load_lexicon(lexicon), [name.strip() for name in groups.split(",")])
         else:
-            raise ConfigError("groups=: beside lexicon=, expected names of its groups as a text, as in 'old,young'")
+            raise ConfigError("⟨groups⟩: beside ⟨lexicon⟩, expected names of its groups as a text, as in 'old,young'")
         return found if tokens is None else found.with_tokens(tokens)
 
     def with_tokens(self, tokens: str) -> Groups:

@@ -441,14 +441,14 @@ class Inputs:
         Without a resolver, documents that are not judged count as not relevant.
         """
         if self.find_relevance is None:
-            raise ConfigError("on=: needs the relevance of documents; measure a run with qrels=", code="no-relevance")
+            raise ConfigError("⟨on⟩: needs the relevance of documents; measure a run with ⟨qrels⟩", code="no-relevance")
         return self.find_relevance(rankings, level, resolver)
 
     def mentions(self, lexicon: str, tokens: str, overlap: str = "all", *who: str) -> DocMentions:
         """Mentions counted with a lexicon and a tokenizer; ``who`` are classes of mentions and the resolver's id."""
         if self.find_mentions is None:
             raise ConfigError(
-                "measures of lean need the document texts: give the documents with docs=", code="no-texts"
+                "measures of lean need the document texts: give the documents with ⟨docs⟩", code="no-texts"
             )
         return self.find_mentions(lexicon, tokens, overlap, *who)
 

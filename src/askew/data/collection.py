@@ -192,7 +192,7 @@ def open_collection(source: object, fields: Sequence[str] = (), split: str | Non
         return replace(source, fields=named or source.fields)
     if not isinstance(source, str | os.PathLike):
         _refuse_split("in memory", split, "leave it out")
-        hint = "it has only documents in memory; give queries= and qrels=, or a folder with queries.* and qrels.*"
+        hint = "it has only documents in memory; give ⟨queries⟩ and ⟨qrels⟩, or a folder with queries.* and qrels.*"
         return Collection("in memory", partial(_read_memory, held_in_memory(source)), fields=named, hint=hint)
     if source == "demo":
         _refuse_split("demo", split, "leave it out")

@@ -115,7 +115,7 @@ def _read_file(path: Path, fields: tuple[str, ...], published: bool, meter: Mete
     if form != "tsv":
         return (_read_parquet if form == "parquet" else _read_jsonl)(path, fields, meter, titled)
     if fields:
-        raise ConfigError(f"documents {path}: a TSV file has no named fields; fields= is for JSON Lines and Parquet")
+        raise ConfigError(f"documents {path}: a TSV file has no named fields; ⟨fields⟩ is for JSON Lines and Parquet")
     return _read_published(path, meter) if published else _read_tsv(path, meter)
 
 

@@ -125,7 +125,7 @@ def find_layout(folder: Path, split: str | None = None) -> Layout:
         if split is not None:
             named = [name for name in _splits(one for files in found.values() for one in files) if name]
             if not named:
-                raise ConfigError(f"collection {folder}: found no splits, not even {split!r}; leave out split=")
+                raise ConfigError(f"collection {folder}: found no splits, not even {split!r}; leave out ⟨split⟩")
             check_name("split", split, named, str(folder))
         documents = _documents(folder, found, split)
     except OSError as error:

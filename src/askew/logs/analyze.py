@@ -70,7 +70,7 @@ def topic_source(spec: str, has_column: bool, groups: Groups | None = None) -> t
         spec = COLUMN if has_column else WORDS
     if spec == COLUMN:
         if not has_column:
-            words = "topics='column': the log has no column for the topic; name the column with columns="
+            words = "⟨topics=column⟩: the log has no column for the topic; name the column with ⟨columns⟩"
             raise ConfigError(words, code="no-topic-column")
         return None, "a column of the log"
     if spec == WORDS or spec.lower().endswith(".toml"):
@@ -152,7 +152,9 @@ def analyze_sample(settings: LogSettings | None = None, progress: Progress | Non
     asked = settings or LogSettings()
     names = Groups.of(asked.groups).names
     if not {"female", "male"} <= set(names):
-        raise ConfigError(f"demo=: the sample log has words for the groups female and male, not for {', '.join(names)}")
+        raise ConfigError(
+            f"⟨demo⟩: the sample log has words for the groups female and male, not for {', '.join(names)}"
+        )
     asked = replace(asked, vectors=asked.vectors or _SAMPLE / "vectors.npy")
     report = logs(_SAMPLE / "log.parquet", format="parquet", settings=asked, progress=progress)
     report.settings[SYNTHETIC] = "the sample log of askew, which a program made up"
@@ -171,8 +173,8 @@ def _vectors(asked: LogSettings, lexicon: Lexicon) -> association.Association | 
     lost = [group for group in pairs.groups if group not in lexicon.groups]
     if lost and asked.pairs is None:
         raise ConfigError(
-            f"vectors=: the default word pairs are not for the groups {', '.join(lexicon.groups)}; give word pairs for "
-            "these groups with pairs=",
+            f"⟨vectors⟩: the default word pairs are not for the groups {', '.join(lexicon.groups)}; give word pairs "
+            "for these groups with ⟨pairs⟩",
             code="no-pairs",
             groups=lexicon.group_names,
         )
@@ -192,8 +194,8 @@ def _counter(asked: LogSettings, groups: Groups, lexicon: Lexicon) -> effect.Cou
     lost = [group for group in lexicon.group_names if group not in chosen.groups]
     if lost:
         raise ConfigError(
-            f"page_lexicon=: {chosen.name!r} has no group {lost[0]!r}, which {lexicon.name!r} has; give a lexicon with "
-            "the same groups"
+            f"⟨page_lexicon⟩: {chosen.name!r} has no group {lost[0]!r}, which {lexicon.name!r} has; give a lexicon "
+            "with the same groups"
         )
     # One thread: the parts of the log are already processed in parallel.
     counter = MentionCounter(chosen, (other or groups).tokenizer, threads=1)
@@ -223,7 +225,7 @@ def _notes(kept: LogCounts, sources: list[LogSource], privacy: Privacy) -> list[
         which = (
             "each session without a user id" if "user" in kept.columns else "every session (the log has no user ids)"
         )
-        words = "a person with several such sessions is counted several times, also for min_users="
+        words = "a person with several such sessions is counted several times, also for ⟨min_users⟩"
         notes.append(Note(f"{which} counts as a separate user; {words}", code="sessions-as-users"))
     if not privacy.guesses:
         words = (

@@ -187,7 +187,7 @@ class Association:
     """The association of queries with two groups, along a direction in a space of word vectors."""
 
     def __init__(self, words: Sequence[str], vectors: Matrix, pairs: WordPairs, method: str = "pca") -> None:
-        check_name("direction", method, METHODS, "direction=")
+        check_name("direction", method, METHODS, "⟨direction⟩")
         self.groups, self.method = pairs.groups, method
         self._vectors = vectors
         self._places = pl.DataFrame({"word": list(words), "place": np.arange(len(words))})

@@ -148,16 +148,16 @@ def _lines_of(text: bytes) -> pl.Series:
 
 
 def _places(wanted: Mapping[str, str], names: list[str], asked: Mapping[str, str], where: str) -> dict[str, int]:
-    check_names("column of a log", asked, ROLES, "columns=")
+    check_names("column of a log", asked, ROLES, "⟨columns⟩")
     found = {role: names.index(name) for role, name in wanted.items() if name in names}
     lost = [name for role, name in wanted.items() if role not in found and (role in NEEDED or role in asked)]
     lost += [role for role in NEEDED if role not in wanted]
     if lost or not ({"user", "session"} & set(found)):
         what = ", ".join(lost) or "user or session"
         raise DataError(
-            f"{place(where, 1)}: expected a column {what}, found {len(names)} columns; name the columns with columns=, "
-            "as in user=UID,time=TS,query=Q"
+            f"{place(where, 1)}: expected a column {what}, found {len(names)} columns; name the columns with "
+            "⟨columns⟩, as in user=UID,time=TS,query=Q"
         )
     if len(set(found.values())) < len(found):
-        raise ConfigError("columns=: one column is used for two fields of the log; give each field its own column")
+        raise ConfigError("⟨columns⟩: one column is used for two fields of the log; give each field its own column")
     return found

@@ -200,14 +200,14 @@ def read_log(
             meter.next_file()
         kept.spilled = parts.spilled
         if not kept.counts["rows read"]:
-            raise DataError(f"log {sources[0].where}: expected rows of a log, found none; check the file and format=")
+            raise DataError(f"log {sources[0].where}: expected rows of a log, found none; check the file and ⟨format⟩")
         _walk_parts(pool, parts, how, kept, count, workers)
     if kept.rejected.total and not kept.counts["rows"]:
         reasons = sorted(kept.rejected.counts.items())
         told = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
         examples = [one for reason, _ in reasons for one in kept.rejected.examples.get(reason, [])]
         example = f" (for example {examples[0]})" if examples else ""
-        words = f"all rows were left out: {told}{example}; check format= and columns="
+        words = f"all rows were left out: {told}{example}; check ⟨format⟩ and ⟨columns⟩"
         raise DataError(f"log {sources[0].where}: {words}", code="all-left-out", rejected=dict(reasons))
     return kept
 
@@ -290,7 +290,7 @@ def _walk_parts(
         if len(kept.topics) > _MOST_TOPICS:
             raise DataError(
                 f"log: the column 'topic' has more than {_MOST_TOPICS:,} different values, which is too many for "
-                "topics; name another column with columns=, or set topics='none'"
+                "topics; name another column with ⟨columns⟩, or set ⟨topics=none⟩"
             )
         kept.late = sorted([*kept.late, *walked.late])[:3]
         kept.sites = add_sites(kept.sites, sites)

@@ -58,17 +58,17 @@ class LogSettings:
 
     def __post_init__(self) -> None:
         if not 0 < self.gap < 1e6:
-            raise ConfigError(f"gap=: expected a number of minutes above 0, found {self.gap}")
+            raise ConfigError(f"⟨gap⟩: expected a number of minutes above 0, found {self.gap}")
         if not 0 <= self.margin < 1:
-            raise ConfigError(f"margin=: expected a number from 0 to below 1, found {self.margin}")
+            raise ConfigError(f"⟨margin⟩: expected a number from 0 to below 1, found {self.margin}")
         for name in ("min_users", "min_events", "threads"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise ConfigError(f"{name}=: expected 1 or more, found {value}")
+                raise ConfigError(f"⟨{name}⟩: expected 1 or more, found {value}")
         for name in ("vectors", "vocabulary", "pairs", "review", "folder"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, Path(value))
         if self.review is not None and not self.review.parent.is_dir():
             raise ConfigError(
-                f"review=: there is no folder {self.review.parent} for {self.review}; create the folder first"
+                f"⟨review⟩: there is no folder {self.review.parent} for {self.review}; create the folder first"
             )

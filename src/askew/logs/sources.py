@@ -66,7 +66,7 @@ def log_sources(log: object, name: str, columns: Mapping[str, str] | None = None
         log = [log]
     if not isinstance(log, Sequence) or any(not isinstance(one, str | Path) for one in log):
         return [_table_source(_in_memory(log), columns)]
-    check_name("format", name, registry.names("log_format"), "format=")
+    check_name("format", name, registry.names("log_format"), "⟨format⟩")
     form: LogFormat = registry.build("log_format", name, {})
     files: list[Path] = []
     for path in map(Path, log):

@@ -193,15 +193,15 @@ def wanted_columns(names: list[str], asked: Mapping[str, str] | None, where: str
     """The column for each part of a log: the one given in ``columns=``, or the column with the name of the part."""
     roles = [role for role in LOG_COLUMNS if role != "line"]
     for role, name in (asked or {}).items():
-        check_name("column of a log", role, roles, "columns=")
+        check_name("column of a log", role, roles, "⟨columns⟩")
         if name not in names:
-            raise DataError(f"{where}: columns= names {name!r} as the {role}, but there is no such column")
+            raise DataError(f"{where}: ⟨columns⟩ names {name!r} as the {role}, but there is no such column")
     found = {role: (asked or {}).get(role, role) for role in roles if role in (asked or {}) or role in names}
     lost = [role for role in ("time", "query") if role not in found]
     if lost or not ({"user", "session"} & set(found)):
         what = ", ".join(lost) or "user or session"
         raise DataError(
-            f"{where}: expected a column {what}, found {len(names)} columns; name the columns with columns=, as in "
+            f"{where}: expected a column {what}, found {len(names)} columns; name the columns with ⟨columns⟩, as in "
             "user=UID,time=TS,query=Q"
         )
     return found
@@ -274,7 +274,7 @@ def refuse_columns(columns: Mapping[str, str] | None, what: str) -> None:
     """Raise an error if ``columns`` is given for a format with fixed fields."""
     if columns:
         raise ConfigError(
-            f"columns=: the columns of {what} are fixed; use columns= only for data frames and for the formats 'tsv' "
+            f"⟨columns⟩: the columns of {what} are fixed; use ⟨columns⟩ only for data frames and for the formats 'tsv' "
             "and 'parquet'",
             code="fixed-columns",
         )

@@ -180,7 +180,9 @@ class Catalogue:
         """Each measure with all its parameters."""
         asked = [self._complete(measure) for measure in measures]
         if not asked:
-            raise ConfigError("no measure requested: give one or more with measures=, for instance 'RR@10 ARaB(tf)@10'")
+            raise ConfigError(
+                "no measure requested: give one or more with ⟨measures⟩, for instance 'RR@10 ARaB(tf)@10'"
+            )
         return asked
 
     def _complete(self, requested: str | Measure) -> MeasureRequest:
@@ -251,8 +253,8 @@ class Catalogue:
         elif _LEXICON_ID.fullmatch(requested) and requested.partition("@")[0] not in shipped_lexicons():
             given = "is not set" if self.groups is None else f"is {self.groups.lexicon.id!r}"
             raise DataError(
-                f"a measure needs the lexicon {requested!r}, which askew does not ship, but lexicon= {given}; "
-                "set lexicon= to the file of the needed lexicon"
+                f"a measure needs the lexicon {requested!r}, which askew does not ship, but ⟨lexicon⟩ {given}; "
+                "set ⟨lexicon⟩ to the file of the needed lexicon"
             )
         else:
             lexicon = load_lexicon(requested)
@@ -277,8 +279,8 @@ class UnknownMeasure(UnknownName):
     def __init__(self, name: str) -> None:
         names = {known.lower(): known for known in family_names()}
         near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.6)
-        super().__init__("measure", name, {*registry.names("measure"), *(names[found] for found in near)})
-        self.args = (f"{self.args[0]}, and all others that 'askew list measures' shows",)
+        listed = {*registry.names("measure"), *(names[found] for found in near)}
+        super().__init__("measure", name, listed, more=", and all others that 'askew list measures' shows")
 
 
 def find_family(name: str) -> MeasureFamily:

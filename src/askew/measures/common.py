@@ -172,7 +172,7 @@ def with_texts(
         raise DataError(
             f"{inputs.run_name}: {share} ranked documents that {measure.name} reads have no text, the first is "
             f"document {doc!r} at rank {rank} of query {cut.query_ids[row].as_py()!r}; "
-            "give the missing documents, or set missing= to 'zero', 'drop' or 'skip'"
+            "give the missing documents, or set ⟨missing⟩ to 'zero', 'drop' or 'skip'"
         )
     return cut
 

@@ -108,7 +108,7 @@ def decomposable(asked: Sequence[MeasureRequest], named: bool) -> list[MeasureRe
     found = [one for one in asked if has_parts(one)]
     if not found:
         raise ConfigError(
-            "decompose=: expected a measure ARaB or RaB with sign=signed and without the parameters 'who' and 'on', "
+            "⟨decompose⟩: expected a measure ARaB or RaB with sign=signed and without the parameters 'who' and 'on', "
             f"such as {defaults.DECOMPOSED}; found {', '.join(one.text for one in asked)}",
             code="no-parts",
         )

@@ -289,14 +289,14 @@ class Effectiveness:
     def score(self, measure: Measure, inputs: Inputs) -> Floats:
         """One value per query; NaN for a query that the parameters leave out."""
         if inputs.judgements is None:
-            raise ConfigError(f"{self.name} needs judgements: give them with qrels=")
+            raise ConfigError(f"{self.name} needs judgements: give them with ⟨qrels⟩")
         rankings = inputs.ranked(text(measure, "order"))
         without = np.flatnonzero(~inputs.judgements.judged)
         if text(measure, "unjudged") == "error" and len(without):
             raise DataError(
                 f"{inputs.run_name}: {len(without)} of {len(rankings)} queries have no judgement, the first is "
-                f"{rankings.query_ids[int(without[0])].as_py()!r}; leave them out with unjudged='absent', or count "
-                "them as zero with unjudged='zero'"
+                f"{rankings.query_ids[int(without[0])].as_py()!r}; leave them out with ⟨unjudged=absent⟩, or count "
+                "them as zero with ⟨unjudged=zero⟩"
             )
         if self.name in COLUMNAR:
             values = columnar(measure, rankings, inputs.judgements)

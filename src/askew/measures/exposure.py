@@ -71,8 +71,8 @@ def compared(measure: Measure, groups: tuple[str, ...] | None = None) -> tuple[s
         return chosen
     if NEUTRAL in chosen:
         raise ConfigError(
-            f"measure {measure.name}: neutral='group' adds a group named '{NEUTRAL}', but the lexicon already has a "
-            "group of this name; use neutral='drop'"
+            f"measure {measure.name}: ⟨neutral=group⟩ adds a group named '{NEUTRAL}', but the lexicon already has a "
+            "group of this name; use ⟨neutral=drop⟩"
         )
     return (*chosen, NEUTRAL)
 
@@ -125,8 +125,8 @@ class GroupShares:
         self.targets(measure)
         if measure.param("neutral") == "group" and measure.param("member") == "mentions":
             raise ConfigError(
-                f"measure {measure.name}: neutral='group' makes a group of the documents that name no group, but "
-                "member='mentions' counts mentions, which these documents do not have; use member='share'"
+                f"measure {measure.name}: ⟨neutral=group⟩ makes a group of the documents that name no group, but "
+                "⟨member=mentions⟩ counts mentions, which these documents do not have; use ⟨member=share⟩"
             )
 
     def score(self, measure: Measure, inputs: Inputs) -> Floats:

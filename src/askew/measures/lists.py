@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import ConfigError, DataError, Note
 from askew.core.protocols import Judgements
 from askew.core.ranking import Ints, Rankings
 from askew.data.judgements import QrelsFile, read_judgements
@@ -155,7 +155,7 @@ def only_queries(run: Run, wanted: list[str]) -> Run:
     if kept.height == 0:
         raise DataError(
             f"run {run.name}: expected results for some of the {len(wanted)} requested queries, found none; check "
-            "queries="
+            "⟨queries⟩"
         )
     notes = list(run.notes)
     if absent:
@@ -182,7 +182,8 @@ def note_on_ranks(run: Run) -> list[str]:
     wrong = ranked.filter((score > score.shift(1)).over("query_id"))["query_id"].n_unique()
     if wrong == 0:
         return []
-    return [
+    words = (
         f"{run.name}: in {wrong} queries the rank column disagrees with the scores; "
-        "ordered by score, as trec_eval does (order='file' keeps the order of the lines)"
-    ]
+        "ordered by score, as trec_eval does (⟨order=file⟩ keeps the order of the lines)"
+    )
+    return [Note(words, code="ranks-disagree", run=run.name, queries=wrong)]

@@ -76,7 +76,7 @@ def parts_of(collection: object, docs: object, qrels: QrelsLike | None) -> tuple
     if collection is None:
         return docs, qrels
     if docs is not None:
-        raise ConfigError("docs: the documents are given twice, as a collection and as docs=; give only one of them")
+        raise ConfigError("docs: the documents are given twice, as a collection and as ⟨docs⟩; give only one of them")
     opened = open_collection(collection) if _is_whole(collection) else collection
     if not isinstance(opened, Collection):
         return opened, qrels
@@ -226,16 +226,17 @@ def choose_measures(
     texts = [one.text for one in asked]
     if len(set(texts)) < len(texts):
         raise ConfigError(f"the measure {next(t for t in texts if texts.count(t) > 1)!r} is requested twice")
-    notes = []
+    notes: list[str] = []
     lacks = {one.text: _lacks(one, docs, qrels, catalogue.has_background) for one in asked}
     if measures is None:
         if any(lacks.values()):
             texts = [text for text, lack in lacks.items() if lack]
-            notes.append(f"measures left out, because qrels=, docs= or background= is not given: {', '.join(texts)}")
+            words = f"measures left out, because ⟨qrels⟩, ⟨docs⟩ or ⟨background⟩ is not given: {', '.join(texts)}"
+            notes.append(Note(words, code="not-given", measures=texts))
         asked = [one for one in asked if not lacks[one.text]]
         if not asked:
             raise ConfigError(
-                "nothing can be measured; give docs= for measures of lean, or qrels= for measures of effectiveness"
+                "nothing can be measured; give ⟨docs⟩ for measures of lean, or ⟨qrels⟩ for measures of effectiveness"
             )
     for one in asked:
         one.check()
@@ -249,12 +250,12 @@ def choose_measures(
 def _lacks(one: MeasureRequest, docs: bool, qrels: bool, background: bool) -> str:
     """The error message for an input that a measure needs and does not have; empty if nothing is missing."""
     if one.judged and not qrels:
-        return f"the measure {one.text} needs judgements: give them with qrels="
+        return f"the measure {one.text} needs judgements: give them with ⟨qrels⟩"
     if "mentions" in one.family.reads and not docs:
-        return f"the measure {one.text} needs the texts of the documents: give them with docs="
+        return f"the measure {one.text} needs the texts of the documents: give them with ⟨docs⟩"
     if one.measure.param("background") == "run" and not background:
         instead = f"{one.family.name}(background=self)"
-        return f"the measure {one.text} needs a background run: give background=, or request {instead}"
+        return f"the measure {one.text} needs a background run: give ⟨background⟩, or request {instead}"
     return ""
 
 
@@ -349,11 +350,13 @@ def _unanswered_note(name: str, asked: Sequence[MeasureRequest], unanswered: Seq
         return []
     what = f"{name}: no document for {len(unanswered)} of {judged} judged queries, such as {unanswered[0]!r}"
     if "zero" in ways:
-        return [
-            f"{what}: their effectiveness is 0 and their lean is missing. If they were not searched, leave them out: "
-            "name the searched queries with queries=, or set unanswered='absent'"
-        ]
-    return [f"{what}: left out (unanswered='zero': their effectiveness is 0)"]
+        what += (
+            ": their effectiveness is 0 and their lean is missing. If they were not searched, leave them out: "
+            "name the searched queries with ⟨queries⟩, or set ⟨unanswered=absent⟩"
+        )
+    else:
+        what += ": left out (⟨unanswered=zero⟩: their effectiveness is 0)"
+    return [Note(what, code="unanswered", run=name, queries=len(unanswered))]
 
 
 @dataclass(frozen=True)
@@ -434,7 +437,7 @@ def score_runs(
             found = given.scorer.values(whole if one.judged else lean, [one])[one.text]
             if np.isnan(found).all() and one.text not in undefined:
                 bare = 0 if whole.judgements is None else without_relevant(one, whole.judgements)
-                why = f"; {bare} have no relevant document (no_relevant='zero' counts them as 0)" if bare else ""
+                why = f"; {bare} have no relevant document (⟨no_relevant=zero⟩ counts them as 0)" if bare else ""
                 undefined[one.text] = f"{run.name}: {one.text} is not defined for any of the {len(found)} queries{why}"
                 if not drop_undefined or len(undefined) == len(asked):
                     raise DataError(undefined[one.text])
@@ -452,7 +455,7 @@ def score_runs(
             notes += _missing_notes(scores.name, defined, lean)
         if judged is not None:
             notes += _judgement_notes(scores.name, defined, judged, answered)
-    left_out = [f"left out: {why}" for why in undefined.values()]
+    left_out: list[str] = [Note(f"left out: {why}", code="undefined") for why in undefined.values()]
     return MeasureReport(defined, runs, [*notes, *left_out], mean_digits, left_out=left_out)
 
 
@@ -470,7 +473,7 @@ def _bare(asked: MeasureRequest, judged: Judgements) -> Flags:
 
 def _judgement_notes(name: str, asked: Sequence[MeasureRequest], judged: Judgements, answered: int) -> list[str]:
     """Notes on queries without a relevant document and on queries of the run without a judgement."""
-    notes = []
+    notes: list[str] = []
     counted: dict[tuple[int, str], list[str]] = {}
     for one in asked:
         key = without_relevant(one, judged), str(one.measure.param("no_relevant"))
@@ -479,11 +482,12 @@ def _judgement_notes(name: str, asked: Sequence[MeasureRequest], judged: Judgeme
         if count:
             bare = f"{name}: {count} of {int(judged.judged.sum())} judged queries have no relevant document"
             measures = ", ".join(texts)
-            notes.append(
-                f"{bare}; these queries are left out of {measures} (no_relevant='zero' counts them as 0)"
+            words = (
+                f"{bare}; these queries are left out of {measures} (⟨no_relevant=zero⟩ counts them as 0)"
                 if way == "absent"
-                else f"{bare}; these queries count as 0 in {measures} (no_relevant='absent' leaves them out)"
+                else f"{bare}; these queries count as 0 in {measures} (⟨no_relevant=absent⟩ leaves them out)"
             )
+            notes.append(Note(words, code="no-relevant", run=name, queries=count))
     if unjudged := int((~judged.judged).sum()):
         ways = {str(one.measure.param("unjudged")) for one in asked if one.measure.param("unjudged")}
         bare = f"{name}: {unjudged} of {answered} queries of the run have no judgement"
@@ -527,13 +531,14 @@ def _missing_notes(name: str, asked: Sequence[MeasureRequest], inputs: Inputs) -
         if unknown:
             most, policies = max(most, unknown), {*policies, policy}
     what = ", ".join(sorted(policies))
-    return [f"{name}: up to {most} ranked documents have no text (missing={what})"] if most else []
+    words = f"{name}: up to {most} ranked documents have no text (missing={what})"
+    return [Note(words, code="missing-texts", run=name, documents=most)] if most else []
 
 
 def _wanted_queries(queries: str | Path | Sequence[str] | None, label: str | None) -> list[str] | None:
     if queries is None:
         if label is not None:
-            raise ConfigError("label= selects queries of a file by their label; give the file with queries=")
+            raise ConfigError("⟨label⟩ selects queries of a file by their label; give the file with ⟨queries⟩")
         return None
     if not isinstance(queries, str | Path):
         return list(queries)
@@ -666,7 +671,7 @@ def measure(
     # An invalid option is an error even if no measure uses it.
     for key, allowed in _ALLOWED.items():
         if (value := {**options, "undefined": undefined}.get(key, allowed[0])) not in allowed:
-            raise ConfigError(f"{key}=: expected one of {', '.join(allowed)}; found {value!r}")
+            raise ConfigError(f"⟨{key}⟩: expected one of {', '.join(allowed)}; found {value!r}")
     check_name("tokenizer", options.get("tokens", defaults.TOKENIZER), registry.names("tokenizer"))
     if fields:
         options["fields"] = "+".join(fields)
@@ -726,24 +731,26 @@ def _note_on_own_backgrounds(asked: Sequence[MeasureRequest], preset: Preset | N
     ]
     advice = (
         f"to use the same background for all runs, request the measure {fixed[0].family.name}(background=run) and set "
-        "the option background= to a run"
+        "the option ⟨background⟩ to a run"
         if fixed
-        else "to use the same background for all runs, set the option background= to a run"
+        else "to use the same background for all runs, set the option ⟨background⟩ to a run"
     )
     texts = ", ".join(one.text for one in own)
-    return [f"{texts}: the background of each run is the documents that it retrieved itself; {advice}"]
+    words = f"{texts}: the background of each run is the documents that it retrieved itself; {advice}"
+    return [Note(words, code="own-backgrounds")]
 
 
 def _note_on_liwc(asked: Sequence[MeasureRequest]) -> list[str]:
     """A note if a shipped lexicon is used in place of LIWC, which is not part of askew."""
     named = [one for one in asked if Measure.parse(one.text).name == "LIWC"]
-    notes = []
+    notes: list[str] = []
     for lexicon in dict.fromkeys(str(one.measure.param("lexicon")) for one in named):
         name = lexicon.partition("@")[0]
         if name in shipped_lexicons() and load_lexicon(name).id == lexicon:
             texts = ", ".join(one.text for one in named if one.measure.param("lexicon") == lexicon)
-            notes.append(
+            words = (
                 f"{texts}: the open lexicon {name} is used in place of LIWC; "
-                "give the LIWC dictionary, a .dic file, with lexicon="
+                "give the LIWC dictionary, a .dic file, with ⟨lexicon⟩"
             )
+            notes.append(Note(words, code="no-liwc"))
     return notes

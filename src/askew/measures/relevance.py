@@ -301,7 +301,7 @@ class RelevanceSource:
         if not self.queries:
             raise ConfigError(
                 "the texts of the queries are missing; they are needed to estimate the relevance of documents without "
-                "a judgement. Give queries= (a file with lines of query id, TAB, text), or a collection that has them"
+                "a judgement. Give ⟨queries⟩ (a file with lines of query id, TAB, text), or a collection that has them"
             )
         if name not in self.queries:
             raise DataError(

@@ -243,8 +243,8 @@ class ResolvedCounter:
     def __init__(self, lexicon: Lexicon, tokens: str, overlap: str, resolver: str, **how: Any) -> None:
         if not can_mark(tokens):
             raise ConfigError(
-                f"who=: the tokenizer {tokens!r} does not give the positions of its words in the text; "
-                "set tokens= to 'unclipped', 'word' or 'blank', or leave out who=",
+                f"⟨who⟩: the tokenizer {tokens!r} does not give the positions of its words in the text; "
+                "set ⟨tokens⟩ to 'unclipped', 'word' or 'blank', or leave out ⟨who⟩",
                 code="no-positions",
                 tokens=tokens,
             )

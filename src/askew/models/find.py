@@ -57,7 +57,7 @@ def _refuse_other(error: RuntimeError, size: int) -> None:
         raise error
     if size <= 1:
         raise StageError(
-            "out of memory with a batch of one text; use a smaller model, fewer workers on each GPU, or device='cpu'",
+            "out of memory with a batch of one text; use a smaller model, fewer workers on each GPU, or ⟨device=cpu⟩",
             code="out-of-memory",
         ) from error
     if torch.cuda.is_available():

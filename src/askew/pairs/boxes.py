@@ -73,7 +73,7 @@ def read_boxes(text: str) -> dict[str, Criterion]:
             raise ConfigError(f"boxes: expected a box name of letters, digits and underscores, found {name!r}")
         if not written and name not in CRITERIA:
             raise UnknownName(
-                "box", name, CRITERIA, "boxes= (define your own box as in 'close: refined >= 0.9 * original')"
+                "box", name, CRITERIA, "⟨boxes⟩ (define your own box as in 'close: refined >= 0.9 * original')"
             )
         found[name] = Criterion.parse(written or CRITERIA[name])
     return found

@@ -187,9 +187,9 @@ def build(
     check_name("engine", engine, ENGINES)
     for name, value in (("address", address), ("gpus", gpus)):
         if engine == "local" and value is not None:
-            raise ConfigError(f"{name}= is only for engine='ray'; leave it out")
+            raise ConfigError(f"⟨{name}⟩ is only for ⟨engine=ray⟩; leave it out")
     if workers is not None and workers < 1:
-        raise ConfigError(f"workers=: expected 1 or more, found {workers}", code="out-of-range", workers=workers)
+        raise ConfigError(f"⟨workers⟩: expected 1 or more, found {workers}", code="out-of-range", workers=workers)
     ready, held = plan(recipe, collection, groups=groups, settings=settings, store=store, until=until)
     with _executor(engine, workers, address, gpus) as executor:
         ready.resources.executor, ready.resources.progress = executor, progress

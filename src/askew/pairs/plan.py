@@ -231,7 +231,7 @@ def other_settings(sections: Mapping[str, Any], before: Mapping[str, Any]) -> li
         given = before.get("groups", {})
         counted = given.get("names") or list(given.get("words", {})) or [given.get("lexicon")]
         groups = ", ".join(map(str, counted)) if given else "none given"
-        return [f"the groups, which groups= and lexicon= set (groups in that build: {groups})"]
+        return [f"the groups, which ⟨groups⟩ and ⟨lexicon⟩ set (groups in that build: {groups})"]
     found = []
     for name in names[:_SHOWN]:
         text = json.dumps(then[name], ensure_ascii=False, default=str) if name in then else "not set"
@@ -326,14 +326,15 @@ class Build:
             first = Measure.parse(self.without_who[0])
             named = replace(first, params=(*first.params, ("resolver", "light"))).text
             said = (
-                f"{', '.join(self.without_who)}: the parameter who= is left out, because the model that estimates it "
+                f"{', '.join(self.without_who)}: the parameter ⟨who⟩ is left out, because the model that estimates it "
                 f"was not trained on words of these groups; to use this model, name it, as in {named}"
             )
             notes.append(Note(said, code="without-who", measures=self.without_who))
         resolved = note_on_resolver(asked)
         chosen_by = () if self.select is None else self.select.selector.measures()
         if note_on_resolver([one for one in asked if one.text in chosen_by]):
-            resolved[0] += "; to select pairs without this model, name measures without who= in select.bias"
+            words = f"{resolved[0]}; to select pairs without this model, name measures without who= in select.bias"
+            resolved[0] = Note(words, code="selected-by-resolver")
         return [*notes, *resolved]
 
     @property

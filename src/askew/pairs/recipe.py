@@ -100,7 +100,7 @@ def with_settings(recipe: Recipe, changes: Mapping[str, Mapping[str, Any]]) -> R
         if isinstance(target, list):
             if not number.isdigit() or int(number) > len(target):
                 raise ConfigError(
-                    f"settings= {owner}: {name} is a list of {len(target)} tables; add the number of a table, as in "
+                    f"⟨settings⟩ {owner}: {name} is a list of {len(target)} tables; add the number of a table, as in "
                     f"{name}.0"
                 )
             if int(number) == len(target):

@@ -34,7 +34,7 @@ class BertQe:
     ) -> None:  # fmt: skip
         if not 0 <= overlap < chunk_words:
             raise ConfigError(
-                f"bertqe: expected overlap= to be at least 0 and below chunk_words={chunk_words}, found {overlap}"
+                f"bertqe: expected ⟨overlap⟩ to be at least 0 and below chunk_words={chunk_words}, found {overlap}"
             )
         self._documents, self._chunks = documents, chunks
         self._chunk_words, self._overlap = chunk_words, overlap

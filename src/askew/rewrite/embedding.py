@@ -82,7 +82,7 @@ def vocabulary_of(path: Path, vocabulary: Path | None = None) -> Path | None:
         return vocabulary or path.parent / "vocab.txt"
     if vocabulary is not None:
         raise ConfigError(
-            f"vectors {path}: vocabulary= is only for vectors in an .npy file; leave out vocabulary={vocabulary}",
+            f"vectors {path}: ⟨vocabulary⟩ is only for vectors in an .npy file; leave out vocabulary={vocabulary}",
             code="no-matrix",
         )
     return None

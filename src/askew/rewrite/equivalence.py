@@ -163,7 +163,7 @@ OUTPUTS = ("same", "natural")
 def chosen_model(model: str) -> str:
     """Return the name of a model; ``auto`` is the best model with installed libraries and weights."""
     if model not in MODELS:
-        raise ConfigError(f"equivalence: expected model= to be one of {', '.join(MODELS)}, found {model!r}")
+        raise ConfigError(f"equivalence: expected ⟨model⟩ to be one of {', '.join(MODELS)}, found {model!r}")
     if model != "auto":
         return model
     return "light" if not has_minilm() else "neural" if has_smollm() else "minilm"

@@ -110,7 +110,7 @@ class ExtractReformulator:
         """Return up to ``count`` candidates for each query; the passages take turns in rank order."""
         if asked.statistics is None or asked.passages is None:
             raise ConfigError(
-                "extract: expected the top-ranked passages of each query, found none; give the collection (docs=)",
+                "extract: expected the top-ranked passages of each query, found none; give the collection (⟨docs⟩)",
                 code="no-passages",
             )
         found, weights = Candidates(), self._weights

@@ -78,7 +78,7 @@ def synonym_mode(who: str, replace: bool, each: bool) -> str:
     """How synonyms are used: ``expand``, ``replace`` or ``each``."""
     if replace and each:
         raise ConfigError(
-            f"{who}: expected either replace= or each=, found both; each= already replaces words by synonyms"
+            f"{who}: expected either ⟨replace⟩ or ⟨each⟩, found both; ⟨each⟩ already replaces words by synonyms"
         )
     return "each" if each else "replace" if replace else "expand"
 

@@ -173,7 +173,7 @@ class Asker:
         if self._strict:
             raise DataError(
                 f"llm: no answer for the query {request.query_id!r}: {trouble.reason} (attempts allowed: "
-                f"{self._endpoint.attempts}). To count queries without an answer and continue, set on_failure='count'"
+                f"{self._endpoint.attempts}). To count queries without an answer and continue, set ⟨on_failure=count⟩"
             )
         with self._lock:
             self._failed_in_a_row = self._failed_in_a_row + 1 if trouble.again else 0
@@ -228,7 +228,7 @@ class LlmReformulator:
             )
         if samples > 1 and temperature == 0:
             raise ConfigError(
-                "llm: expected temperature= above 0 because samples= is above 1, found temperature=0; all samples "
+                "llm: expected ⟨temperature⟩ above 0 because ⟨samples⟩ is above 1, found temperature=0; all samples "
                 "would be the same"
             )
         self._prompt = load_prompt(prompt)

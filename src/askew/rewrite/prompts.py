@@ -72,7 +72,7 @@ def load_prompt(spec: str) -> Prompt:
     if spec in shipped_prompts():
         return _read(_SHIPPED / f"{spec}.toml")
     if not spec.endswith(".toml"):
-        raise UnknownName("prompt", spec, shipped_prompts(), "prompt= (a shipped prompt, or a file ending in '.toml')")
+        raise UnknownName("prompt", spec, shipped_prompts(), "⟨prompt⟩ (a shipped prompt, or a file ending in '.toml')")
     return _read(Path(spec))
 
 

@@ -133,7 +133,7 @@ def reformulate(
     for method in methods:
         if method.reads and first_pass is None:
             raise ConfigError(
-                f"the reformulator {method.method!r} reads {' and '.join(sorted(method.reads))}: give docs= or index="
+                f"the reformulator {method.method!r} reads {' and '.join(sorted(method.reads))}: give ⟨docs⟩ or ⟨index⟩"
             )
     tallies = [Tally(method.method) for method in methods]
     parts = []
@@ -223,10 +223,10 @@ def candidates_of(
 ) -> tuple[pl.DataFrame, list[Tally]]:
     """The candidates of every query. ``settings`` has the settings of methods and filters by name."""
     if docs is not None and index is not None:
-        raise ConfigError("docs= and index= are both given; give only one of them")
+        raise ConfigError("⟨docs⟩ and ⟨index⟩ are both given; give only one of them")
     unknown = [name for name in settings if name not in {*methods, *filters}]
     if unknown:
-        raise ConfigError(f"{unknown[0]!r} in settings= is neither a requested method nor a requested filter")
+        raise ConfigError(f"{unknown[0]!r} in ⟨settings⟩ is neither a requested method nor a requested filter")
     made = [make_reformulator({"method": name, **settings.get(name, {})}, groups) for name in methods]
     kept = [make_filter({"filter": name, **settings.get(name, {})}, groups) for name in filters]
     table = queries_of(queries)
@@ -242,7 +242,7 @@ def check_place(out: Path) -> None:
     """Raise an error if a table cannot be written to this path. Call this before the work starts."""
     refuse_no_parent(out)
     if out.suffix not in _ENDINGS:
-        raise ConfigError(f"out= {out}: expected the ending .tsv, .jsonl or .parquet, found {out.suffix or 'none'!r}")
+        raise ConfigError(f"⟨out⟩ {out}: expected the ending .tsv, .jsonl or .parquet, found {out.suffix or 'none'!r}")
 
 
 def write_candidates(table: pl.DataFrame, out: Path) -> None:
@@ -297,15 +297,15 @@ def suggest(
     ``settings`` has the settings of methods by name. The default method is the first default one that is installed.
     """
     if not query.strip():
-        raise ConfigError("query=: expected words, found none")
+        raise ConfigError("⟨query⟩: expected words, found none")
     if count < 1:
-        raise ConfigError(f"count=: expected 1 or more, found {count}")
+        raise ConfigError(f"⟨count⟩: expected 1 or more, found {count}")
     name = method or default_methods()[0]
     writer = make_reformulator({"method": name, **(settings or {}).get(name, {})})
     if writer.reads:
         needed = " and ".join(sorted(writer.reads))
         raise ConfigError(
-            f"the reformulator {name!r} reads {needed} of a collection; give queries= and docs= instead of query="
+            f"the reformulator {name!r} reads {needed} of a collection; give ⟨queries⟩ and ⟨docs⟩ instead of ⟨query⟩"
         )
     found = writer.reformulate(QueryBatch(("query",), (query,)))
     rejected = Counter(found.rejected)

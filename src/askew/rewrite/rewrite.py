@@ -55,7 +55,7 @@ class RewriteReformulator:
         self._kinds = tuple(kind.strip() for kind in kinds.split(","))
         check_names("kind", self._kinds, KINDS, "rewrite")
         if len(set(self._kinds)) < len(self._kinds):
-            raise ConfigError(f"rewrite: expected each of kinds= once, found {kinds}")
+            raise ConfigError(f"rewrite: expected each of ⟨kinds⟩ once, found {kinds}")
         self._samples, self._count, self._seed = samples, count, seed
         self._model, self._revision, self._device = model, revision, device
         self._adapter = adapter if adapter != "none" and model == SMOLLM else None

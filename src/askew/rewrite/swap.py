@@ -60,7 +60,7 @@ def load_swaps(spec: str) -> SwapLexicon:
     if spec in shipped_swaps():
         return _from_toml(_SHIPPED / f"{spec}.toml")
     if Path(spec).suffix.lower() != ".toml":
-        raise UnknownName("list of pairs", spec, shipped_swaps(), "pairs= (a shipped list, or a '.toml' file)")
+        raise UnknownName("list of pairs", spec, shipped_swaps(), "⟨pairs⟩ (a shipped list, or a '.toml' file)")
     return _from_toml(Path(spec))
 
 

@@ -147,7 +147,7 @@ class _ByShares:
         """The group of each entry, and the target shares of each list."""
         if len(task.groups) < 2:
             said = f"method {type(self).__name__.lower()}: expected two groups or more, found {', '.join(task.groups)}"
-            raise ConfigError(f"{said}; name the groups with groups=", code="too-few-groups", groups=task.groups)
+            raise ConfigError(f"{said}; name the groups with ⟨groups⟩", code="too-few-groups", groups=task.groups)
         names = (NO_GROUP, *task.groups)
         groups, lists = document_groups(task.counts)[task.first.docs], len(task.first)
         counted = np.bincount(task.first.rows() * len(names) + groups, minlength=lists * len(names))

@@ -92,7 +92,7 @@ class CrossEncoderRanker:
         device: str | None = None,
     ) -> None:
         if (index is None) == (texts is None):
-            raise ConfigError("crossencoder: give either index= (an index with stored texts) or texts=")
+            raise ConfigError("crossencoder: give either ⟨index⟩ (an index with stored texts) or ⟨texts⟩")
         self._first, self._depth, self._batch = first, depth, batch_size
         self.doc_ids = first.doc_ids
         if texts is not None:
@@ -413,7 +413,7 @@ def _make_faiss(vectors: Any, factory: str, path: Path) -> None:
 
 def _open_faiss(folder: Path, header: dict[str, Any], nprobe: int) -> Any:
     if not header["faiss"]:
-        raise ConfigError(f"index {folder}: built without FAISS; build it again with faiss='HNSW32', or search exactly")
+        raise ConfigError(f"index {folder}: built without FAISS; build it again with ⟨faiss=HNSW32⟩, or search exactly")
     index = _faiss_library().read_index(str(folder / _FAISS))
     if hasattr(index, "nprobe"):
         index.nprobe = nprobe

@@ -58,7 +58,7 @@ class RerankSettings:
     def __post_init__(self) -> None:
         check_name("method", self.method, [CROSS_ENCODER, *names("mitigation")])
         if self.k < 1 or self.depth < 1:
-            raise ConfigError(f"rerank: k= and depth= must be 1 or more, found {self.k} and {self.depth}")
+            raise ConfigError(f"rerank: ⟨k⟩ and ⟨depth⟩ must be 1 or more, found {self.k} and {self.depth}")
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def rerank(
         lines = write_run([_lines(made, _falling(made), ranked.universe, how.k)], out, tag)
         return Reranked(len(made), lines, _moved(ranked.rankings, made), tag, out, ranked.notes)
     if how.model is None or queries is None:
-        raise ConfigError("rerank: a cross-encoder needs both model= and queries=; give them")
+        raise ConfigError("rerank: a cross-encoder needs both ⟨model⟩ and ⟨queries⟩; give them")
     return _by_model(run, docs, out, queries, how, progress)
 
 

@@ -63,7 +63,7 @@ def _replayed(settings: Spec, queries: pa.Table | None) -> dict[str, Any]:
         return {}
     table = read_queries(Path(settings["queries"])) if "queries" in settings else queries
     if table is None:
-        raise ConfigError(f"replay {path}: a run has no texts of queries; give a file of queries (queries=)")
+        raise ConfigError(f"replay {path}: a run has no texts of queries; give a file of queries (⟨queries⟩)")
     run: dict[str, dict[str, float]] = {}
     for query, doc, score in read_run(Path(path)).lines.select("query_id", "doc_id", "score").iter_rows():
         run.setdefault(query, {})[doc] = score
@@ -79,18 +79,18 @@ def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], s
     """
     if ranker is not None and is_engine(ranker):
         if indexes or runs:
-            raise ConfigError(f"the ranker {ranker!r} searches a live engine: leave out index= and run=")
+            raise ConfigError(f"the ranker {ranker!r} searches a live engine: leave out ⟨index⟩ and ⟨run⟩")
         return {"ranker": ranker, **settings}
     own = [{"ranker": read_header(index)["kind"], "index": str(index)} for index in indexes]
     given = [*own, *({"ranker": "replay", "run": str(run)} for run in runs)]
     if not given:
-        raise ConfigError("a ranker needs an index or a run: give index= or run=")
+        raise ConfigError("a ranker needs an index or a run: give ⟨index⟩ or ⟨run⟩")
     name = ranker or ("fusion" if len(given) > 1 else given[0]["ranker"])
     if name == "fusion":
         return {"ranker": name, "rankers": given, **settings}
     if name == "crossencoder":
         if not own:
-            raise ConfigError("the ranker 'crossencoder' reads texts; give an index with stored texts (index=)")
+            raise ConfigError("the ranker 'crossencoder' reads texts; give an index with stored texts (⟨index⟩)")
         return {"ranker": name, "first": (given[len(own) :] or own)[0], "index": own[0]["index"], **settings}
     if name == "replay":
         needs, chosen = "exactly one run", [given[len(own) :]]
@@ -101,7 +101,7 @@ def compose(ranker: str | None, indexes: Sequence[Path], runs: Sequence[Path], s
         needs, chosen = "exactly one index and no run", [own if len(own) == len(given) else []]
     if any(len(specs) != 1 for specs in chosen):
         raise ConfigError(
-            f"the ranker {name!r} needs {needs}; found {len(own)} indexes (index=), {len(runs)} runs (run=)"
+            f"the ranker {name!r} needs {needs}; found {len(own)} indexes (⟨index⟩), {len(runs)} runs (⟨run⟩)"
         )
     first = {"first": chosen[1][0]} if len(chosen) == 2 else {}
     return {**chosen[0][0], "ranker": name, **first, **settings}
@@ -167,7 +167,7 @@ def queries_of(source: str | Path) -> pa.Table:
     if not _is_named(source) and Path(source).is_file():
         return read_queries(Path(source))
     if Path(source).suffix in _QUERY_FILES and not Path(source).exists():
-        raise DataError(f"queries {source}: there is no such file; check queries=")
+        raise DataError(f"queries {source}: there is no such file; check ⟨queries⟩")
     return open_collection(source).queries
 
 

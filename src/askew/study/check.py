@@ -181,7 +181,7 @@ def check(
     """
     if words < 1 or sample < 1:
         raise ConfigError(
-            f"check: expected words= and sample= to be 1 or more, found words={words}, sample={sample}",
+            f"check: expected ⟨words⟩ and ⟨sample⟩ to be 1 or more, found words={words}, sample={sample}",
             code="out-of-range",
             words=words,
             sample=sample,

@@ -218,21 +218,21 @@ def _with_margins(conditions: Sequence[Condition], margin: Margin) -> Margin:
     for one in conditions:
         if one.verb == MAY_LOSE and wanted.setdefault(one.measure, one.amount) != one.amount:
             raise ConfigError(
-                f"fail_if=: two 'may lose' conditions for {one.measure}, with the amounts {wanted[one.measure]:g} and "
+                f"⟨fail_if⟩: two 'may lose' conditions for {one.measure}, with the amounts {wanted[one.measure]:g} and "
                 f"{one.amount:g}; keep only the condition with the smaller amount"
             )
     if not wanted:
         return margin
     if margin is not None and not isinstance(margin, Mapping):
         raise ConfigError(
-            f"a 'may lose' condition of fail_if= already gives a margin for {next(iter(wanted))}, so margin= cannot be "
-            "one number for all measures. Give margin= a number for each measure, as in 'RR@10=0.01'"
+            f"a 'may lose' condition of ⟨fail_if⟩ already gives a margin for {next(iter(wanted))}, so ⟨margin⟩ cannot "
+            "be one number for all measures. Give ⟨margin⟩ a number for each measure, as in 'RR@10=0.01'"
         )
     for name, amount in wanted.items():
         if margin is not None and margin.get(name, amount) != amount:
             raise ConfigError(
-                f"fail_if= and margin= give different margins for {name}: {amount:g} and {margin[name]:g}. Give "
-                "the same margin in both, or leave out margin="
+                f"⟨fail_if⟩ and ⟨margin⟩ give different margins for {name}: {amount:g} and {margin[name]:g}. Give "
+                "the same margin in both, or leave out ⟨margin⟩"
             )
     return {**(margin or {}), **wanted}
 
@@ -349,11 +349,11 @@ def _disagreement(
 
 def _check_settings(test: str, seed: int, unpaired: str) -> None:
     if test not in TESTS:
-        raise ConfigError(f"test=: expected {' or '.join(map(repr, TESTS))}, found {test!r}")
+        raise ConfigError(f"⟨test⟩: expected {' or '.join(map(repr, TESTS))}, found {test!r}")
     if seed < 0:
-        raise ConfigError(f"seed=: expected 0 or a positive whole number, found {seed}")
+        raise ConfigError(f"⟨seed⟩: expected 0 or a positive whole number, found {seed}")
     if unpaired not in ("error", "drop"):
-        raise ConfigError(f"unpaired=: expected 'error' or 'drop', found {unpaired!r}")
+        raise ConfigError(f"⟨unpaired⟩: expected 'error' or 'drop', found {unpaired!r}")
 
 
 def _named(old: RunLike, new: RunLike, names: tuple[str, str] | None) -> dict[str, RunLike]:
@@ -388,7 +388,7 @@ def _pair(report: MeasureReport, unpaired: str) -> tuple[Floats, Floats, list[st
         only = next(query for query in [*a.query_ids, *b.query_ids] if query in single)
         message = f"{alone} queries are in one run only, such as {only!r}"
         if unpaired == "error":
-            raise DataError(f"{message}; compare only the shared queries with unpaired='drop'")
+            raise DataError(f"{message}; compare only the shared queries with ⟨unpaired=drop⟩")
         notes.append(f"{message}; left out")
     rows = np.array(shared)
     return rows[:, 0], rows[:, 1], notes
@@ -404,7 +404,7 @@ def _refuse_meaningless(margin: Margin) -> None:
     values = margin.values() if isinstance(margin, Mapping) else [] if margin is None else [margin]
     for value in values:
         if not (math.isfinite(value) and value > 0):
-            raise ConfigError(f"margin=: expected a number above 0 (the largest acceptable loss), found {value!r}")
+            raise ConfigError(f"⟨margin⟩: expected a number above 0 (the largest acceptable loss), found {value!r}")
 
 
 def _refuse_unused(asked: list[MeasureRequest], margin: Margin, may_lose: Sequence[str]) -> None:
@@ -416,11 +416,11 @@ def _refuse_unused(asked: list[MeasureRequest], margin: Margin, may_lose: Sequen
     for text in margin if isinstance(margin, Mapping) else ():
         if text not in known:
             raise ConfigError(
-                f"margin= names the measure {text!r}, which is not compared; the compared measures are "
+                f"⟨margin⟩ names the measure {text!r}, which is not compared; the compared measures are "
                 f"{', '.join(known)}"
             )
         if not is_bounded(known[text].bounds):
-            where = "a condition 'may lose' of fail_if=" if text in may_lose else "margin="
+            where = "a condition 'may lose' of ⟨fail_if⟩" if text in may_lose else "⟨margin⟩"
             remedy = "Use 'loses' instead of 'may lose'" if text in may_lose else "Leave out this margin"
             raise ConfigError(
                 f"{where} names the measure {text!r}, which has no upper bound. A single query can change the mean of "
@@ -432,11 +432,11 @@ def _refuse_unused(asked: list[MeasureRequest], margin: Margin, may_lose: Sequen
         most = gain_bounds(known[text].bounds, known[text].direction is Direction.ZERO)[1]
         if limit >= most:
             raise ConfigError(
-                f"margin=: {text} cannot lose more than {most:g}, so a margin of {limit:g} is never exceeded; give a "
+                f"⟨margin⟩: {text} cannot lose more than {most:g}, so a margin of {limit:g} is never exceeded; give a "
                 "smaller margin"
             )
     if margin is not None and not limits:
         raise ConfigError(
-            "margin= without the name of a measure applies only to bounded measures of effectiveness, but no such "
+            "⟨margin⟩ without the name of a measure applies only to bounded measures of effectiveness, but no such "
             "measure is compared. For another bounded measure, give the name and the margin, as in 'FaiRR@10=0.05'"
         )

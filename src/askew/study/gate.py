@@ -51,7 +51,7 @@ def read_conditions(texts: str | Sequence[str], forms: dict[str, str]) -> list[C
         verb = "" if match is None else " ".join((match["sign"] or match["verb"] or match["worse"]).split())
         amount = float(match["amount"] or 0) if match is not None else 0.0
         if match is None or verb not in forms or (verb in OF_COMPARE and amount <= 0):
-            raise ConfigError(f"fail_if=: expected {', '.join(forms.values())}; found {text!r}")
+            raise ConfigError(f"⟨fail_if⟩: expected {', '.join(forms.values())}; found {text!r}")
         conditions.append(Condition(match["measure"].strip(), verb, amount, bool(match["percent"])))
     return conditions
 
@@ -60,4 +60,4 @@ def check_measures(conditions: Sequence[Condition], measures: Sequence[str]) -> 
     """Raise an error for a condition on a measure that is not measured, because it could never fail."""
     for one in conditions:
         if one.measure not in measures:
-            raise ConfigError(f"fail_if=: {one.measure!r} is not measured; the measures are {', '.join(measures)}")
+            raise ConfigError(f"⟨fail_if⟩: {one.measure!r} is not measured; the measures are {', '.join(measures)}")

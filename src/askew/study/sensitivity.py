@@ -596,7 +596,7 @@ def axes_of(
         if "mentions" not in find_family(base.name).reads:
             raise ConfigError(
                 f"sensitivity: {base.name} is not a measure of lean, because it counts no words of a lexicon; leave "
-                f"{base.name} out of measures="
+                f"{base.name} out of ⟨measures⟩"
             )
     usual = {
         "tokens": defaults.SENSITIVITY_TOKENS, "sign": defaults.SENSITIVITY_SIGNS,
@@ -617,7 +617,7 @@ def _split(given: Listed, name: str) -> tuple[str, ...]:
     parts = given.split(",") if isinstance(given, str) else given
     found = tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
     if not found:
-        raise ConfigError(f"{name}=: expected one value or more, found none")
+        raise ConfigError(f"⟨{name}⟩: expected one value or more, found none")
     return found
 
 
@@ -631,8 +631,8 @@ def _check(axis: str, values: Sequence[str], bases: Sequence[Measure]) -> None:
             known = sorted({str(choice) for parameter in taken for choice in parameter.choices})
             name = _NAMES[axis]
             if not known:
-                raise ConfigError(f"{name}=: no requested measure has this parameter; leave out {name}=")
-            raise ConfigError(f"{name}=: expected one or more of {', '.join(known)}; found {value!r}")
+                raise ConfigError(f"⟨{name}⟩: no requested measure has this parameter; leave out ⟨{name}⟩")
+            raise ConfigError(f"⟨{name}⟩: expected one or more of {', '.join(known)}; found {value!r}")
 
 
 def _lexicons(groups: Groups, given: Sequence[LexiconLike] | str | None) -> dict[str, Lexicon]:
@@ -643,7 +643,7 @@ def _lexicons(groups: Groups, given: Sequence[LexiconLike] | str | None) -> dict
     else:
         found = [load_lexicon(one) for one in (_split(given, "lexicons") if isinstance(given, str) else given)]
         if not found:
-            raise ConfigError("lexicons=: expected one lexicon or more, found none")
+            raise ConfigError("⟨lexicons⟩: expected one lexicon or more, found none")
     for one in found:
         check_names("group", groups.names, one.group_names, f"lexicon {one.name}")
     distinct = list({one.id: one for one in found}.values())
@@ -657,7 +657,7 @@ def _cutoffs(given: str | Sequence[int] | None) -> tuple[int, ...]:
     texts = given.split(",") if isinstance(given, str) else [str(one) for one in given]
     found = tuple(dict.fromkeys(text.strip() for text in texts if text.strip()))
     if not found or not all(text.isascii() and text.isdigit() and int(text[:_DIGITS]) > 0 for text in found):
-        raise ConfigError(f"cutoffs=: expected whole numbers of 1 or more, as in 5,10,20; found {', '.join(texts)!r}")
+        raise ConfigError(f"⟨cutoffs⟩: expected whole numbers of 1 or more, as in 5,10,20; found {', '.join(texts)!r}")
     return tuple((Measure("cutoffs") @ int(text[:_DIGITS])).cutoff or 0 for text in found)
 
 
@@ -717,7 +717,7 @@ def sensitivity(
       ``store`` and ``progress``: as in ``measure``.
     """
     if html is not None and Path(html).is_dir():
-        raise ConfigError(f"html= {html}: expected a file, found a folder; give a name such as sensitivity.html")
+        raise ConfigError(f"⟨html⟩ {html}: expected a file, found a folder; give a name such as sensitivity.html")
     if out is not None:
         check_out(Path(out))
     counted = Groups.of(defaults.SENSITIVITY_GROUPS if groups is None else groups)
@@ -755,7 +755,7 @@ def sensitivity(
         rules = dict.fromkeys(str(one.measure.param("missing")) for one in compared)
         words = (
             f"{absent:,} ranked documents have no text; the report compares these ways to treat such documents "
-            f"(values of missing=): {', '.join(map(repr, rules))}"
+            f"(values of ⟨missing⟩): {', '.join(map(repr, rules))}"
         )
         notes.append(Note(words, code="missing-texts", documents=absent, rules=[*rules]))
     else:
@@ -771,7 +771,7 @@ def sensitivity(
     ]  # fmt: skip
     if len(axes.lexicons) == 1:
         words = (
-            f"because no other shipped lexicon has the groups {', '.join(counted.names)}; add lexicons with lexicons="
+            f"because no other shipped lexicon has the groups {', '.join(counted.names)}; add lexicons with ⟨lexicons⟩"
         )
         notes.append(Note(f"only one lexicon is compared, {words}", code="one-lexicon"))
     left = sum(any(np.isnan(run.values[one.text]).any() for run in scored.runs) for one in scored.asked)
@@ -791,7 +791,7 @@ def _choices(axes: Axes) -> dict[str, dict[str, Value]]:
         if len(found) > defaults.MOST_COMBINATIONS:
             raise ConfigError(
                 f"sensitivity: more than {defaults.MOST_COMBINATIONS:,} combinations; give fewer values with "
-                "measures=, lexicons=, tokens=, signs= or cutoffs="
+                "⟨measures⟩, ⟨lexicons⟩, ⟨tokens⟩, ⟨signs⟩ or ⟨cutoffs⟩"
             )
     return found
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from askew.core.defaults import pages
+from askew.core.errors import Note
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.decompose import Decomposition
 from askew.measures.measure import MeasureReport
@@ -79,7 +80,8 @@ def measure_notes(asked: Sequence[MeasureRequest]) -> list[str]:
     notes = [f"{', '.join(texts)}: {about}" for about, texts in directions.items()]
     if len(lexicons) > 1:
         named = "; ".join(f"{lexicon} for {', '.join(texts)}" for lexicon, texts in lexicons.items())
-        notes.append(f"lexicons: {named}. To use one lexicon for all measures, give lexicon=.")
+        words = f"lexicons: {named}. To use one lexicon for all measures, give ⟨lexicon⟩."
+        notes.append(Note(words, code="lexicons"))
     return [*notes, *(f"{', '.join(texts)}: {changed}" for changed, texts in changes.items())]
 
 

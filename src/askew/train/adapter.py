@@ -155,13 +155,13 @@ class HeadSettings:
     seed: int = 7
 
     def __post_init__(self) -> None:
-        one_of(self.pairs, PAIR_SETS, "adapter, pairs=")
-        one_of(self.start, STARTS, "adapter, start=")
+        one_of(self.pairs, PAIR_SETS, "adapter, ⟨pairs⟩")
+        one_of(self.start, STARTS, "adapter, ⟨start⟩")
         fine = self.epochs >= 1 and self.batch_size >= 0 and self.learning_rate > 0
         if not fine or min(self.weight_decay, self.ridge) < 0:
             raise ConfigError(
-                "adapter: expected epochs= and learning_rate= to be above 0, and batch_size=, weight_decay= and ridge= "
-                f"to be 0 or more; found {self}"
+                "adapter: expected ⟨epochs⟩ and ⟨learning_rate⟩ to be above 0, and ⟨batch_size⟩, ⟨weight_decay⟩ and "
+                f"⟨ridge⟩ to be 0 or more; found {self}"
             )
 
 
@@ -411,10 +411,10 @@ class FinetuneSettings:
     rank: int = 8
 
     def __post_init__(self) -> None:
-        one_of(self.method, FINETUNE_METHODS, "adapter, method=")
-        one_of(self.pairs, PAIR_SETS, "adapter, pairs=")
+        one_of(self.method, FINETUNE_METHODS, "adapter, ⟨method⟩")
+        one_of(self.pairs, PAIR_SETS, "adapter, ⟨pairs⟩")
         if self.rank < 1:
-            raise ConfigError(f"adapter, rank=: expected 1 or more, found {self.rank}")
+            raise ConfigError(f"adapter, ⟨rank⟩: expected 1 or more, found {self.rank}")
 
     @property
     def alphas(self) -> tuple[float, float, float]:
@@ -662,11 +662,11 @@ class AdapterJob:
     seeds: int = 1
 
     def __post_init__(self) -> None:
-        one_of(self.method, METHODS, "adapter, method=")
-        one_of(self.layout, tuple(LAYOUTS), "adapter, layout=")
+        one_of(self.method, METHODS, "adapter, ⟨method⟩")
+        one_of(self.layout, tuple(LAYOUTS), "adapter, ⟨layout⟩")
         if self.seeds < 1 or self.seed < 0:
             raise ConfigError(
-                "adapter: expected seeds= (the number of seeds) of 1 or more and seed= (the first one) of 0 or more; "
+                "adapter: expected ⟨seeds⟩ (the number of seeds) of 1 or more and ⟨seed⟩ (the first one) of 0 or more; "
                 f"found {self.seeds} and {self.seed}"
             )
 

@@ -96,7 +96,7 @@ def read_measured(folder: Path) -> dict[str, Any] | None:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise StoreError(f"{file}: expected the facts of a model, found something else; give another out=")
+        raise StoreError(f"{file}: expected the facts of a model, found something else; give another ⟨out⟩")
     return found
 
 
@@ -107,18 +107,18 @@ def claim(out: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
     README.md and deletes its checkpoints, and must not overwrite or delete other files.
     """
     if out.exists() and not out.is_dir():
-        raise StoreError(f"{out}: expected a new folder for the model, found a file; give another out=")
+        raise StoreError(f"{out}: expected a new folder for the model, found a file; give another ⟨out⟩")
     found = read_measured(out)
     if found is not None:
         if found.get("extra", {}).get("identity") not in (identity, public(identity)):
-            raise StoreError(f"{out}: found a model of another training; give another out=, or delete this folder")
+            raise StoreError(f"{out}: found a model of another training; give another ⟨out⟩, or delete this folder")
         return found
     begun = out / WORK / BEGUN
     there = [] if begun.is_file() or not out.is_dir() else sorted(one.name for one in out.iterdir())
     if there:
         raise StoreError(
             f"{out}: expected a new or an empty folder, or a training that was stopped; found {there[0]!r} "
-            f"({len(there)} files and folders in all); give another out="
+            f"({len(there)} files and folders in all); give another ⟨out⟩"
         )
     write_whole(begun, json.dumps({"identity": identity}, indent=1, default=str) + "\n")
     return None

@@ -336,8 +336,8 @@ def read_labeled_queries(
         if one is None:
             raise DataError(
                 f"{where}: expected one of the labels {', '.join(settled.classes)}, or the beginning of one of them; "
-                f"found {label!r} for the query {query_id!r}; give other groups= or classes=, or leave such queries "
-                "out with drop="
+                f"found {label!r} for the query {query_id!r}; give other ⟨groups⟩ or ⟨classes⟩, or leave such queries "
+                "out with ⟨drop⟩"
             )
     texts = tuple(text for _, text, _ in rows)
     return LabeledTexts(texts, np.array(meant, np.int64), settled.classes), settled, dict(notes)

@@ -103,11 +103,11 @@ class RankerSettings:
         one_of(self.loss, LOSSES, "loss")
         for name in ("margin", "lean_weight", "adversary"):
             if getattr(self, name) < 0:
-                raise ConfigError(f"{name}=: expected a number of 0 or more, found {getattr(self, name)}")
+                raise ConfigError(f"⟨{name}⟩: expected a number of 0 or more, found {getattr(self, name)}")
         if not 8 <= self.most_left_tokens <= self.most_tokens - 8:
             raise ConfigError(
-                "most_left_tokens= (the largest number of tokens of the query): expected a number from 8 to "
-                f"{self.most_tokens - 8}, because most_tokens= is {self.most_tokens}; found {self.most_left_tokens}"
+                "⟨most_left_tokens⟩ (the largest number of tokens of the query): expected a number from 8 to "
+                f"{self.most_tokens - 8}, because ⟨most_tokens⟩ is {self.most_tokens}; found {self.most_left_tokens}"
             )
 
 
@@ -274,8 +274,8 @@ class CrossEncoder:
         if places < width:
             raise ConfigError(
                 f"model {self.settings.model!r}: the model reads at most {places} tokens, but an input has {width} "
-                "tokens; use another model, or set a smaller most_tokens= (for a selector: smaller text_tokens= and "
-                "passage_tokens=)"
+                "tokens; use another model, or set a smaller ⟨most_tokens⟩ (for a selector: smaller ⟨text_tokens⟩ and "
+                "⟨passage_tokens⟩)"
             )
         return {name: torch.from_numpy(values) for name, values in made.items()}
 

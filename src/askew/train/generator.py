@@ -257,7 +257,7 @@ def train_generator(
     if not test_read:
         raise DataError(
             "generator: expected held-out pairs of a query and a passage, found none; give a collection with more "
-            "judged queries, or set split='query'"
+            "judged queries, or set ⟨split=query⟩"
         )
     prompts = prompts_for(test_read, kind, given, domain)
     before = TextModel.load(given.text, device).losses(prompts, wanted)

@@ -112,7 +112,7 @@ class NegativeSampling:
                 "negatives: expected count and depth of 1 or more, 0 <= share <= 1 and a seed of 0 or more; "
                 f"found {self}"
             )
-        one_of(self.exclude, EXCLUDE, "negatives, exclude=")
+        one_of(self.exclude, EXCLUDE, "negatives, ⟨exclude⟩")
 
     @property
     def leaning(self) -> int:

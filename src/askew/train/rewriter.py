@@ -210,7 +210,7 @@ def _from_folder(source: Path, box: str) -> pl.DataFrame:
     if missing or table.schema[box] != pl.Boolean:
         boxes = ", ".join(name for name, kind in table.schema.items() if kind == pl.Boolean)
         raise DataError(
-            f"{source}: expected pairs with the box {box!r}; found {boxes or 'no box'}: choose another box with box="
+            f"{source}: expected pairs with the box {box!r}; found {boxes or 'no box'}: choose another box with ⟨box⟩"
         )
     # The order of rows must not depend on how the dataset is split into files.
     return table.filter(box).select(_NEEDED).sort("query_id", maintain_order=True)

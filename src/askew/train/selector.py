@@ -77,7 +77,7 @@ class SelectorSettings:
         one_of(self.learns, LEARNS, "selector, learns")
         one_of(self.passages, PASSAGES, "selector, passages")
         if min(self.most_each, self.text_tokens, self.passage_tokens) < 1:
-            raise ConfigError("selector: expected most_each=, text_tokens= and passage_tokens= to be 1 or more")
+            raise ConfigError("selector: expected ⟨most_each⟩, ⟨text_tokens⟩ and ⟨passage_tokens⟩ to be 1 or more")
 
     def of_encoder(self) -> dict[str, Any]:
         """The settings that determine what the cross-encoder reads and learns."""
@@ -105,7 +105,7 @@ def pair_tokens(tokenizer: Any, built: Built, settings: SelectorSettings, rows: 
         return left, right
     if built.passages is None:
         raise ConfigError(
-            "selector: passages= needs the text of the top-ranked document of each query, but the data has none; "
+            "selector: ⟨passages⟩ needs the text of the top-ranked document of each query, but the data has none; "
             "train on a store that has runs and an index with the texts of the documents"
         )
     passages, first, candidate_first = built.passages

@@ -64,7 +64,7 @@ class RayExecutor(WorkerPool[Remote]):
         if threads < 1 or (workers is not None and workers < 1):
             raise ConfigError(f"expected 1 or more workers and threads, found {workers} workers and {threads} threads")
         if not gpus >= 0 or (gpus > 1 and gpus != int(gpus)):
-            raise ConfigError(f"gpus=: expected a share from 0 to 1, or a whole number of GPUs, found {gpus}")
+            raise ConfigError(f"⟨gpus⟩: expected a share from 0 to 1, or a whole number of GPUs, found {gpus}")
         super().__init__()
         self._address = None if address is None else Address(address)
         self._workers, self._threads, self._gpus = workers, threads, gpus

@@ -189,7 +189,7 @@ def license_note(facts: Facts) -> list[Note]:
     """Notes if a dataset states no license, one that may be misspelled, or another one than its sources."""
     stated = facts.text("license").strip()
     if not stated:
-        said = "the dataset states no license; to state one, set license='CC-BY-4.0' or another SPDX identifier"
+        said = "the dataset states no license; to state one, set ⟨license=CC-BY-4.0⟩ or another SPDX identifier"
         return [Note(said, code="no-license")]
     found = []
     if not _COMMON_LICENSE.fullmatch(stated.lower()):

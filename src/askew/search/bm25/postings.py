@@ -38,7 +38,7 @@ class Bm25:
 
     def __post_init__(self) -> None:
         if not (self.k1 >= 0 and 0 <= self.b <= 1) or self.lengths not in LENGTHS:
-            raise ConfigError(f"bm25: expected k1 >= 0, 0 <= b <= 1 and lengths= of {LENGTHS}; found {self}")
+            raise ConfigError(f"bm25: expected k1 >= 0, 0 <= b <= 1 and ⟨lengths⟩ of {LENGTHS}; found {self}")
 
     @property
     def id(self) -> str:
@@ -55,7 +55,7 @@ class Qld:
 
     def __post_init__(self) -> None:
         if not self.mu > 0 or self.lengths not in LENGTHS:
-            raise ConfigError(f"qld: expected mu > 0 and lengths= of {LENGTHS}; found {self}")
+            raise ConfigError(f"qld: expected mu > 0 and ⟨lengths⟩ of {LENGTHS}; found {self}")
 
     @property
     def id(self) -> str:

@@ -144,7 +144,7 @@ class AnswerFile:
 
     def _open(self) -> tuple[sqlite3.Connection, bytes, AESGCM | None]:
         if not self.path.parent.is_dir():
-            raise ConfigError(f"cache= {self.path}: the folder {self.path.parent} does not exist; create it first")
+            raise ConfigError(f"⟨cache⟩ {self.path}: the folder {self.path.parent} does not exist; create it first")
         try:
             # Only the owner may read the file. SQLite gives its other files the same mode.
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -163,7 +163,7 @@ class AnswerFile:
         """The facts about the file: format, encryption and salt. A new file is set up first."""
         tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables - {"about", "answers", "texts"}:
-            raise StoreError(f"cache= {self.path}: the file is not a cache of answers; name another file")
+            raise StoreError(f"⟨cache⟩ {self.path}: the file is not a cache of answers; name another file")
         file.execute("PRAGMA journal_mode=WAL")
         file.execute("PRAGMA synchronous=NORMAL")
         about = {"format": _FORMAT, "encrypted": b"1" if self._secret else b"0", "salt": secrets.token_bytes(32)}
@@ -178,10 +178,10 @@ class AnswerFile:
 
     def _keys(self, facts: Mapping[str, bytes], file: sqlite3.Connection) -> tuple[bytes, AESGCM | None]:
         if facts.get("format") != _FORMAT:
-            raise StoreError(f"cache= {self.path}: this version of askew cannot read its format; name another file")
+            raise StoreError(f"⟨cache⟩ {self.path}: this version of askew cannot read its format; name another file")
         if (facts["encrypted"] == b"1") != bool(self._secret):
             is_so, do = ("not encrypted", "leave out") if self._secret else ("encrypted", "give")
-            said = f"cache= {self.path}: the cache is {is_so}; {do} cache_key_env= or cache_key_file="
+            said = f"⟨cache⟩ {self.path}: the cache is {is_so}; {do} ⟨cache_key_env⟩ or ⟨cache_key_file⟩"
             raise ConfigError(said, code=is_so.replace(" ", "-"))
         if not self._secret:
             return facts["salt"], None
@@ -191,13 +191,13 @@ class AnswerFile:
             with file:
                 file.execute("INSERT OR IGNORE INTO about VALUES ('check', ?)", (check,))
         elif not secrets.compare_digest(facts["check"], check):
-            said = f"cache= {self.path}: encrypted with another secret; give it, or delete the file"
+            said = f"⟨cache⟩ {self.path}: encrypted with another secret; give it, or delete the file"
             raise ConfigError(said, code="other-secret")
         return lookup, cipher
 
     def _unusable(self, error: Exception) -> StoreError:
         why = getattr(error, "strerror", None) or type(error).__name__
-        said = f"cache= {self.path}: the file cannot be used ({why}); delete it, or name another file"
+        said = f"⟨cache⟩ {self.path}: the file cannot be used ({why}); delete it, or name another file"
         return StoreError(said, code="unusable", kind=type(error).__name__)
 
 

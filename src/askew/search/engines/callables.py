@@ -98,7 +98,7 @@ def _id(found: Any, text: str | None, id_field: str | None, where: str) -> str:
     if found is not None:
         return str(found)
     if id_field or text is None:
-        raise EngineError(f"{where}: a document has no {id_field or 'id'}; give the field of the id in id_field=")
+        raise EngineError(f"{where}: a document has no {id_field or 'id'}; give the field of the id in ⟨id_field⟩")
     return f"text-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:20]}"
 
 
@@ -116,7 +116,7 @@ def _as_search(target: Any) -> Callable[[str, int], Any]:
         return lambda query, _: method(query)
     if not callable(target):
         raise ConfigError(
-            "callable: function= should be a function of a query (and k), or an object with 'invoke' or 'retrieve'; "
+            "callable: ⟨function⟩ should be a function of a query (and k), or an object with 'invoke' or 'retrieve'; "
             f"found {type(target).__name__}"
         )
     search: Callable[[str, int], Any] = target
@@ -133,17 +133,17 @@ def load_object(path: str) -> Any:
     """The object at ``module:name`` or ``file.py:name``."""
     place, colon, name = path.rpartition(":")
     if not colon or not place or not name:
-        raise ConfigError(f"callable: function= should be like 'module:name' or 'file.py:name', found {path!r}")
+        raise ConfigError(f"callable: ⟨function⟩ should be like 'module:name' or 'file.py:name', found {path!r}")
     first, *parts = name.split(".")
     try:
         if place.endswith(".py"):
-            value = load_from_file(f"{Path(place).expanduser()}:{first}", "callable: function=")
+            value = load_from_file(f"{Path(place).expanduser()}:{first}", "callable: ⟨function⟩")
         else:
             value = getattr(importlib.import_module(place), first)
         for part in parts:
             value = getattr(value, part)
     except (ImportError, AttributeError, OSError, DataError) as error:
-        raise ConfigError(f"callable: function= {path}: cannot be loaded ({error})") from None
+        raise ConfigError(f"callable: ⟨function⟩ {path}: cannot be loaded ({error})") from None
     return value
 
 

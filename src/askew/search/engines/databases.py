@@ -54,9 +54,9 @@ class _Database:
         parts = parse_url(self.place, [self.place.partition("://")[0]])
         # The libraries would create a path that does not exist. The text may be a secret, so it is not shown.
         if not (path.exists() if self._is_local else parts):
-            raise ConfigError(f"{self.extra}: place= is neither an address nor a path that exists", code="no-place")
+            raise ConfigError(f"{self.extra}: ⟨place⟩ is neither an address nor a path that exists", code="no-place")
         if parts and (parts.password or any(is_secret_name(name) for name, _ in parse_qsl(parts.query))):
-            said = f"{self.extra}: place= should have no password or key; give a secret with auth_env= or auth_file="
+            said = f"{self.extra}: ⟨place⟩ should have no password or key; give a secret with ⟨auth_env⟩ or ⟨auth_file⟩"
             raise ConfigError(said, code="secret-in-place")
         self._place = str(path) if self._is_local else self.place
         self.id = f"{self.extra}-{getattr(self, 'table', None) or getattr(self, 'collection', None) or path.name}"
@@ -92,7 +92,9 @@ class _Database:
 
     def _found(self, row: Mapping[Any, Any], score: float) -> Found:
         if (doc := row.get(self.id_field)) in (None, ""):
-            raise EngineError(f"engine {self.id}: a document has no value in id_field= {self.id_field!r}", code="no-id")
+            raise EngineError(
+                f"engine {self.id}: a document has no value in ⟨id_field⟩ {self.id_field!r}", code="no-id"
+            )
         return Found(str(doc), score, joined_text(self.text_fields, row.get))
 
     def _explained(self, error: Exception) -> EngineError:

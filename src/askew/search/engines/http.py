@@ -125,12 +125,12 @@ def read_hits(reply: Any, form: Mapping[str, Any], where: str) -> list[Found]:
     if hits is MISSING and form.get("hits_optional"):
         return []
     if not isinstance(hits, list):
-        raise EngineError(f"{where}: no list of hits at {form['hits_at']!r}; {_fields(reply)}; set hits_at=")
+        raise EngineError(f"{where}: no list of hits at {form['hits_at']!r}; {_fields(reply)}; set ⟨hits_at⟩")
     found = []
     for hit in hits:
         doc_id = follow(hit, form["id_at"])
         if isinstance(doc_id, bool) or not isinstance(doc_id, str | int) or doc_id == "":
-            raise EngineError(f"{where}: a hit has no document id at {form['id_at']!r}; {_fields(hit)}; set id_at=")
+            raise EngineError(f"{where}: a hit has no document id at {form['id_at']!r}; {_fields(hit)}; set ⟨id_at⟩")
         score = follow(hit, form["score_at"]) if form.get("score_at") else None
         found.append(Found(str(doc_id), as_number(score), joined_text(form.get("text_at"), partial(follow, hit))))
     return found
@@ -257,14 +257,14 @@ class HttpEngine:
     def _refuse(self, address: str) -> None:
         """Raise an error if the request has no placeholder for the query, or contains a secret."""
         if not has_place([address, self._params, self._body]):
-            raise ConfigError("http: there is no placeholder for the query; put {query} into url=, params= or body=")
+            raise ConfigError("http: there is no placeholder for the query; put {query} into ⟨url⟩, ⟨params⟩ or ⟨body⟩")
         in_url = [unquote_plus(one.partition("=")[0]) for one in address.partition("?")[2].split("&")]
         for name in (*in_url, *self._params, *self._headers, *text_names(self._body)):
             is_header = name.lower() in ("cookie", "x-auth")
             if is_header or is_secret_name(name.removeprefix("X-").removeprefix("x-")):
                 raise ConfigError(
                     f"http: {name!r} looks like a secret, and settings must not contain secrets; give the secret with "
-                    "auth_env= or auth_file= and auth_scheme=, or with headers_env="
+                    "⟨auth_env⟩ or ⟨auth_file⟩ and ⟨auth_scheme⟩, or with ⟨headers_env⟩"
                 )
 
     def __repr__(self) -> str:
@@ -291,11 +291,11 @@ def read_template(name: str | None) -> dict[str, Any]:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(f"template= {path}: cannot be read ({why})") from None
+        raise ConfigError(f"⟨template⟩ {path}: cannot be read ({why})") from None
     known = (*_PATHS, "path", "params", "body", "escape", "join", "hits_optional")
     for key in found:
         if key not in known:
-            raise UnknownName("setting", key, known, f"template= {path}")
+            raise UnknownName("setting", key, known, f"⟨template⟩ {path}")
     return {"hits_at": "hits", "id_at": "id"} | found
 
 

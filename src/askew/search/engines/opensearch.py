@@ -69,15 +69,17 @@ class OpenSearchEngine:
     ) -> None:
         parts = checked_url(url)
         if parts.query:
-            raise ConfigError("opensearch: url= should be the address of the cluster, without ?parameters")
+            raise ConfigError("opensearch: ⟨url⟩ should be the address of the cluster, without ?parameters")
         if (fields is None) == (body is None):
-            raise ConfigError("opensearch: give fields= (the fields to search) or body= (a search body), but not both")
+            raise ConfigError(
+                "opensearch: give ⟨fields⟩ (the fields to search) or ⟨body⟩ (a search body), but not both"
+            )
         self._wire, self._prefix = Wire(f"{parts.scheme}://{parts.netloc}", timeout_s), parts.path.strip("/")
         self._index, self._id_field = index_name, id_field
         multi_match = {"query": {"multi_match": {"query": "{query}", "fields": names_in(fields)}}}
         self._body = read_body(body) or multi_match
         if not has_place(self._body):
-            raise ConfigError("opensearch: body= has no placeholder for the query; put {query} into it")
+            raise ConfigError("opensearch: ⟨body⟩ has no placeholder for the query; put {query} into it")
         # Without boosts; a pattern of names has no text of its own.
         plain = ("" if "*" in name else name.partition("^")[0] for name in names_in(fields))
         self._texts = text_fields or ",".join(plain)
@@ -107,7 +109,7 @@ class OpenSearchEngine:
             raise status_error(self._wire.origin, reply.status, reply.headers, bool(self._auth))
         responses = follow(read_json(reply, self._wire.origin), "responses")
         if not isinstance(responses, list):
-            raise EngineError(f"{self._wire.origin}: the reply is not one of _msearch; check url=")
+            raise EngineError(f"{self._wire.origin}: the reply is not one of _msearch; check ⟨url⟩")
         return [self._answer(response) for response in responses]
 
     def close(self) -> None:
@@ -119,7 +121,7 @@ class OpenSearchEngine:
         if (error := follow(response, "error")) is not MISSING:
             kind, status = follow(error, "type"), follow(response, "status")
             if kind == "index_not_found_exception":
-                raise EngineError(f"{where} does not exist; check index_name=")
+                raise EngineError(f"{where} does not exist; check ⟨index_name⟩")
             is_busy = status in TRANSIENT
             shown = f", {kind}" if isinstance(kind, str) and _KIND.fullmatch(kind) else ""
             status = status if isinstance(status, int) else 400
@@ -135,7 +137,7 @@ class OpenSearchEngine:
     def _found(self, hit: Any) -> Found:
         doc = follow(hit, f"_source.{self._id_field}") if self._id_field else follow(hit, "_id")
         if doc is MISSING or doc is None:
-            raise EngineError(f"{self._wire.origin}: a hit has no {self._id_field or '_id'}; check id_field=")
+            raise EngineError(f"{self._wire.origin}: a hit has no {self._id_field or '_id'}; check ⟨id_field⟩")
 
         def value_of(name: str) -> Any:
             """The value of a field: a path of nested objects, or a name that contains dots."""

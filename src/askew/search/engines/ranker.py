@@ -208,7 +208,7 @@ class EngineRanker:
                 return failed[0] if failed else None
             if len(errors) == len(answers):
                 return errors[0]
-            said = f"{errors[0]} (refused='empty' counts such queries as queries without results)"
+            said = f"{errors[0]} (⟨refused=empty⟩ counts such queries as queries without results)"
             return EngineError(said, code="query-refused")
 
         def take(places: Sequence[int], found: Sequence[Answer]) -> bool:
@@ -262,7 +262,7 @@ class EngineRanker:
         if len(missing) and self._settings.unknown == "error":
             raise EngineError(
                 f"engine {self.id}: {len(missing):,} documents in its answers are not in the collection (the first: "
-                f"{missing[0].as_py()!r}); use the collection that the engine searches, or set unknown='skip'",
+                f"{missing[0].as_py()!r}); use the collection that the engine searches, or set ⟨unknown=skip⟩",
                 code="unknown-documents",
                 n=len(missing),
                 first=missing[0].as_py(),
@@ -341,7 +341,7 @@ class EngineRanker:
     def _rest(self, error: EngineError, attempt: int, batch: Sequence[str], stop: threading.Event) -> None:
         most, wanted = self._settings.max_wait_s, error.retry_after
         if wanted is not None and wanted > most:
-            said = f"{error}; the engine asks to wait {wanted:g} seconds, but max_wait_s= is {most:g}"
+            said = f"{error}; the engine asks to wait {wanted:g} seconds, but ⟨max_wait_s⟩ is {most:g}"
             raise EngineError(said, code="wait-too-long", wanted=wanted, most=most)
         if wanted:
             self._pace.hold(wanted)

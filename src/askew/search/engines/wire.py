@@ -91,11 +91,11 @@ class Authentication:
     def __post_init__(self) -> None:
         """Check the scheme and the header names before any request."""
         if self.scheme.startswith(_HEADER):
-            _check_header(self.scheme.removeprefix(_HEADER), "auth_scheme=")
+            _check_header(self.scheme.removeprefix(_HEADER), "⟨auth_scheme⟩")
         else:
-            one_of(self.scheme, (*SCHEMES, f"{_HEADER}NAME"), "auth_scheme=")
+            one_of(self.scheme, (*SCHEMES, f"{_HEADER}NAME"), "⟨auth_scheme⟩")
         for name, variable in self.variables.items():
-            _check_header(name, "headers_env=")
+            _check_header(name, "⟨headers_env⟩")
             SecretSource("headers", variable)
 
     def __bool__(self) -> bool:
@@ -192,7 +192,7 @@ class Wire:
         while block := response.read1(_BLOCK):
             body += block
             if len(body) > self._most:
-                raise EngineError(f"{self.origin}: the reply has more than {self._most:,} bytes; raise max_bytes=")
+                raise EngineError(f"{self.origin}: the reply has more than {self._most:,} bytes; raise ⟨max_bytes⟩")
             if time.monotonic() > deadline:
                 raise TimeoutError
         if response.length:
@@ -233,7 +233,9 @@ class Wire:
                 "with the certificate of your authority"
             )
         if isinstance(error, TimeoutError):
-            return EngineError(f"{self.origin}: no reply within {self._timeout:g} seconds (timeout_s=)", transient=True)
+            return EngineError(
+                f"{self.origin}: no reply within {self._timeout:g} seconds (⟨timeout_s⟩)", transient=True
+            )
         if isinstance(error, http.client.HTTPException) and not isinstance(error, ConnectionError):
             return EngineError(f"{self.origin}: not an HTTP reply ({type(error).__name__})", transient=True)
         why = getattr(error, "strerror", None) or type(error).__name__
@@ -248,7 +250,7 @@ def read_json(reply: Reply, origin: str) -> Any:
     try:
         return json.loads(reply.body)
     except (ValueError, RecursionError):
-        raise EngineError(f"{origin}: the reply is not JSON; check url=") from None
+        raise EngineError(f"{origin}: the reply is not JSON; check ⟨url⟩") from None
 
 
 def status_error(origin: str, status: int, headers: Mapping[str, str], has_secret: bool) -> EngineError:
@@ -260,11 +262,11 @@ def status_error(origin: str, status: int, headers: Mapping[str, str], has_secre
     if 300 <= status < 400:
         to = urlsplit(headers.get("location", ""))
         where = f"{to.scheme}://{to.netloc.rpartition('@')[2]}" if to.netloc else "another path"
-        return EngineError(f"{said}: it redirects to {where}, which is not followed; give that address in url=")
+        return EngineError(f"{said}: it redirects to {where}, which is not followed; give that address in ⟨url⟩")
     if status in (401, 403):
-        advice = "the engine rejected the secret" if has_secret else "give a secret with auth_env= or auth_file="
+        advice = "the engine rejected the secret" if has_secret else "give a secret with ⟨auth_env⟩ or ⟨auth_file⟩"
     elif status == 404:
-        advice = "there is nothing at this path; check url= and the name of the index"
+        advice = "there is nothing at this path; check ⟨url⟩ and the name of the index"
     else:
         advice = "the engine refused the query; if it refuses all queries, check the settings"
     return EngineError(f"{said}: {advice}", code="refused", status=status)
@@ -284,9 +286,9 @@ def checked_url(url: str) -> SplitResult:
     """Check an HTTP or HTTPS address without user information, and return its parts."""
     parts = parse_url(url, ("http", "https"))
     if parts is None or not parts.hostname:
-        raise ConfigError("url= should be an http or https address such as http://localhost:9200, found another text")
+        raise ConfigError("⟨url⟩ should be an http or https address such as http://localhost:9200, found another text")
     if "@" in parts.netloc or parts.fragment:
-        raise ConfigError("url= should have no user name, password or #fragment; give a secret with auth_env=")
+        raise ConfigError("⟨url⟩ should have no user name, password or #fragment; give a secret with ⟨auth_env⟩")
     return parts
 
 

@@ -100,7 +100,7 @@ def audit(
     if not lines.height:
         raise DataError(
             f"engine {ranker.id}: none of the {len(texts):,} queries finds a document. Check the settings of the "
-            "engine: for example, join= may require that a document has every word of the query"
+            "engine: for example, ⟨join⟩ may require that a document has every word of the query"
         )
     run = AuditedRun(ranker.id, lines, opened.texts, texts, chosen, how.missing)
     tell(0, 0, "measuring")

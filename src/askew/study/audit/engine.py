@@ -87,14 +87,14 @@ def choose_measures(
         # The value would differ from that of the full list.
         if one.measure.cutoff is None or one.measure.cutoff > k:
             raise ConfigError(
-                f"measures=: {one.text} reads more than {k} results of each query; give a lower cutoff or a larger k="
+                f"⟨measures⟩: {one.text} reads more than {k} results of each query; give a lower cutoff or a larger ⟨k⟩"
             )
         if one.judged and not judged:
-            raise ConfigError(f"the measure {one.text} needs judgements: give them with qrels=")
+            raise ConfigError(f"the measure {one.text} needs judgements: give them with ⟨qrels⟩")
     lean = next((one for one in asked if key_of(one) is not None), None)
     if lean is None:
         raise ConfigError(
-            f"measures=: expected a measure that counts words of groups, such as ARaB(tf)@{min(k, _CUTOFF)}"
+            f"⟨measures⟩: expected a measure that counts words of groups, such as ARaB(tf)@{min(k, _CUTOFF)}"
         )
     effectiveness = next((one for one in asked if one.judged), None)
     lexicon = catalogue.lexicons[str(lean.measure.param("lexicon"))]
@@ -135,7 +135,7 @@ class AuditedRun:
         )  # fmt: skip
         lean = self.measures.lean.text
         if all(one.text != lean for one in report.asked):
-            raise DataError(f"audit: {lean} is not defined for any query; give another measure in measures=")
+            raise DataError(f"audit: {lean} is not defined for any query; give another measure in ⟨measures⟩")
         return report
 
 
@@ -197,8 +197,8 @@ class AuditedEngine:
         if without and self._missing == "error":
             raise DataError(
                 f"engine {self.ranker.id}: {len(without):,} of {len(wanted):,} retrieved documents have no text, such "
-                f"as {without[0]!r}. Give the texts with docs=, or set the field of the text in the settings of the "
-                "engine (for the engine 'http', the setting 'text_at'). With missing='zero', a document without a "
+                f"as {without[0]!r}. Give the texts with ⟨docs⟩, or set the field of the text in the settings of the "
+                "engine (for the engine 'http', the setting 'text_at'). With ⟨missing=zero⟩, a document without a "
                 "text counts as a document that names no group",
                 code="no-text",
                 missing=len(without),
@@ -233,7 +233,7 @@ def open_engine(
         return make_ranker({**_named(engine), **(settings or {})}, queries)
     if settings:
         raise ConfigError(
-            "engine_settings= is only for an engine that is given by name; change the settings of the given object "
+            "⟨engine_settings⟩ is only for an engine that is given by name; change the settings of the given object "
             "instead"
         )
     if isinstance(engine, Ranker):

@@ -150,13 +150,13 @@ class Reformulating:
         unknown = [name for name in own if name not in {*names, _EQUIVALENCE}]
         if unknown:
             raise ConfigError(
-                f"method_settings=: {unknown[0]!r} is not one of the reformulators of this audit ({', '.join(names)})"
+                f"⟨method_settings⟩: {unknown[0]!r} is not one of the reformulators of this audit ({', '.join(names)})"
             )
         self._methods = [make_reformulator({"method": name, **own.get(name, {})}, groups) for name in names]
         reading = next((one.method for one in self._methods if one.reads), None)
         if reading is not None:
             raise ConfigError(
-                f"methods=: {reading!r} cannot be used in an audit, because it needs an index of a collection; leave "
+                f"⟨methods⟩: {reading!r} cannot be used in an audit, because it needs an index of a collection; leave "
                 "it out"
             )
         self._rules = make_filter({"filter": "rules"}, groups)

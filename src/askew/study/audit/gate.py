@@ -25,7 +25,7 @@ def check_conditions(
 ) -> None:
     """Refuse a condition that cannot be checked, before any query is sent."""
     if baseline is not None and baseline.scores and not set(query_ids) & set(baseline.scores):
-        raise ConfigError("baseline=: it has no query in common with this audit (by query id); audit the same queries")
+        raise ConfigError("⟨baseline⟩: it has no query in common with this audit (by query id); audit the same queries")
     known = {one.text: one for one in asked}
     check_measures(conditions, list(known))
     for one in conditions:
@@ -33,17 +33,17 @@ def check_conditions(
             continue
         if baseline is None:
             raise ConfigError(
-                f"fail_if=: a condition on {one.measure} needs an earlier audit to compare with; give baseline="
+                f"⟨fail_if⟩: a condition on {one.measure} needs an earlier audit to compare with; give ⟨baseline⟩"
             )
         earlier = baseline.measures.get(one.measure)
         if earlier is None:
             raise ConfigError(
-                f"baseline=: it does not have the measure {one.measure}; its measures are "
+                f"⟨baseline⟩: it does not have the measure {one.measure}; its measures are "
                 f"{', '.join(baseline.measures)}"
             )
         if earlier.signature != known[one.measure].signature:
             raise ConfigError(
-                f"baseline=: the earlier audit computed {one.measure} with the parameters {earlier.signature}, and "
+                f"⟨baseline⟩: the earlier audit computed {one.measure} with the parameters {earlier.signature}, and "
                 f"this audit with {known[one.measure].signature}; run both audits with the same settings"
             )
 

@@ -239,11 +239,11 @@ def audits_of(folder: Path) -> dict[str, Path]:
     if (folder / FILE).is_file():
         return {folder.resolve().name: folder}
     if not folder.is_dir():
-        raise DataError(f"audit= {folder}: there is no such folder; expected a folder that askew audit --out wrote")
+        raise DataError(f"⟨audit⟩ {folder}: there is no such folder; expected a folder that askew audit --out wrote")
     found = {path.name: path for path in sorted(folder.iterdir()) if (path / FILE).is_file()}
     if not found:
         raise DataError(
-            f"audit= {folder}: expected a folder that askew audit --out wrote, or a folder of such folders; found no "
+            f"⟨audit⟩ {folder}: expected a folder that askew audit --out wrote, or a folder of such folders; found no "
             f"{FILE}"
         )
     return found

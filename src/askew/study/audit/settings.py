@@ -48,7 +48,7 @@ class AuditSettings:
     def __post_init__(self) -> None:
         for name, value, least in (("k", self.k, 1), ("worst", self.worst, 0), ("tries", self.tries, 0)):
             if value < least:
-                raise ConfigError(f"{name}=: expected {least} or more, found {value}")
+                raise ConfigError(f"⟨{name}⟩: expected {least} or more, found {value}")
         for name, share in (("agree", self.agree), ("reduction", self.reduction)):
             if not 0 <= share <= 1:
-                raise ConfigError(f"{name}=: expected a share from 0 to 1, found {share}")
+                raise ConfigError(f"⟨{name}⟩: expected a share from 0 to 1, found {share}")

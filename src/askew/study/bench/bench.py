@@ -52,12 +52,12 @@ def check_place(out: Path, methods: Sequence[MitigationMethod]) -> None:
     check_out(out)
     folder = out / "runs"
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise ConfigError(f"{folder}: expected a folder or a new name, found another kind of file; give another out=")
+        raise ConfigError(f"{folder}: expected a folder or a new name, found another kind of file; give another ⟨out⟩")
     known = _known(folder)
     for name in run_names(methods).values():
         for path in (folder / f"{name}.run", folder / f"{name}.parquet"):
             if path.exists() and known.get(path.name) != digest_file(path):
-                raise ConfigError(f"{path}: this file exists and is not a run of an earlier bench; give another out=")
+                raise ConfigError(f"{path}: this file exists and is not a run of an earlier bench; give another ⟨out⟩")
 
 
 def _known(folder: Path) -> dict[str, str]:
@@ -175,7 +175,7 @@ def show_bench(scores: Sequence[str | Path], out: str | Path | None = None) -> l
     """
     reports = [read_scores(one) for one in scores]
     if not reports:
-        raise ConfigError("scores=: expected one or more folders that bench wrote, found none")
+        raise ConfigError("⟨scores⟩: expected one or more folders that bench wrote, found none")
     if out is not None:
         check_place(Path(out), [])
         write_page(reports, Path(out))
@@ -196,7 +196,7 @@ def _queries(collection: Collection, wanted: str | Path | Sequence[str] | None, 
     if isinstance(wanted, str | Path):
         ids, name = read_queries(Path(wanted))["query_id"].to_pylist(), f"queries {wanted}"
     else:
-        ids, name = list(wanted), "queries="
+        ids, name = list(wanted), "⟨queries⟩"
     chosen = judged.filter(pc.is_in(judged["query_id"], value_set=pa.array(ids, pa.string())))
     if not chosen.num_rows:
         raise DataError(
@@ -231,7 +231,7 @@ def _seen(methods: Sequence[MitigationMethod], texts: Sequence[str]) -> list[str
         elif seen:
             words = (
                 f"{method.text}: {seen:,} of {len(texts):,} queries were not held out when the model was trained, so "
-                f"its scores are too high; give queries= {folder / HELD_OUT}"
+                f"its scores are too high; give ⟨queries⟩ {folder / HELD_OUT}"
             )
             notes.append(Note(words, code="not-held-out", queries=seen, held_out=folder / HELD_OUT))
     return notes

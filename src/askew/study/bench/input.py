@@ -53,7 +53,7 @@ def _built_recipe(source: object) -> Recipe | None:
         listed = ", ".join(sorted({one.name for one in found}))
         raise ConfigError(
             f"store {source}: its builds ({listed}) have different collections or groups; give a recipe, or a "
-            "collection and groups=",
+            "collection and ⟨groups⟩",
             code="different-builds",
         )
     return next(iter(different.values()), None)
@@ -72,7 +72,7 @@ def check_groups(methods: Sequence[MitigationMethod], lean: MeasureRequest, grou
         if fixed and measured and set(measured) != set(Catalogue().complete([LEAN])[0].groups):
             raise ConfigError(
                 f"method {method.text}: the groups of this method differ from the groups of {lean.text} "
-                f"({', '.join(measured)}); give groups=, so that the method and the measure count the same groups",
+                f"({', '.join(measured)}); give ⟨groups⟩, so that the method and the measure count the same groups",
                 code="other-groups",
                 method=method.text,
                 groups=measured,

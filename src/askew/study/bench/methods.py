@@ -109,13 +109,13 @@ def read_methods(
     memory. With ``sweep``, a method without a given strength is read with several strengths.
     """
     given = dict(settings or {})
-    check_names("method", given, [base, *texts, *(f"{RUN}:{name}" for name in runs)], "method_settings=")
+    check_names("method", given, [base, *texts, *(f"{RUN}:{name}" for name in runs)], "⟨method_settings⟩")
     check_name("base ranker", base, rankers())
     held = [_held(name, given.get(f"{RUN}:{name}")) for name in runs]
     found = [one for text in texts if text != base for one in _expanded(text, given.get(text), sweep)]
     listed = [one.text for one in (*found, *held)]
     if twice := [text for text in listed if listed.count(text) > 1]:
-        raise ConfigError(f"methods= {twice[0]}: this method is given twice; give each method once")
+        raise ConfigError(f"⟨methods⟩ {twice[0]}: this method is given twice; give each method once")
     return MitigationMethod(base, RANKER, base, settings=given.get(base, {})), [*found, *held]
 
 
@@ -186,7 +186,7 @@ def _reorders(text: str, settings: dict[str, Any]) -> MitigationMethod | None:
 
 def _plugin_of(name: str) -> Any:
     """Return the class of a method that reorders results."""
-    return load_from_file(name, "methods=") if IN_FILE.fullmatch(name) else load("mitigation", name)
+    return load_from_file(name, "⟨methods⟩") if IN_FILE.fullmatch(name) else load("mitigation", name)
 
 
 def make_plugin(method: MitigationMethod) -> Any:
@@ -194,7 +194,7 @@ def make_plugin(method: MitigationMethod) -> Any:
     settings = dict(method.settings)
     if method.strength is not None and "strength" not in inspect.signature(_plugin_of(method.name)).parameters:
         raise ConfigError(
-            f"methods= {method.text}: the method {method.name} has no strength; leave out @{method.strength:g}"
+            f"⟨methods⟩ {method.text}: the method {method.name} has no strength; leave out @{method.strength:g}"
         )
     if not IN_FILE.fullmatch(method.name):
         return build("mitigation", method.name, settings, f"method {method.text}")
@@ -221,7 +221,7 @@ def _fusion(rest: str) -> _Read:
     for one in given:
         check_name("ranker", one, rankers())
     if len(set(given)) < 2:
-        raise ConfigError(f"methods= {FUSION}:{rest}: expected two or more different rankers, as in {FUSION}:bm25,qld")
+        raise ConfigError(f"⟨methods⟩ {FUSION}:{rest}: expected two or more different rankers, as in {FUSION}:bm25,qld")
     return rest, "", None
 
 
@@ -231,7 +231,7 @@ def _rerank(model: str) -> _Read:
         return model, "", None
     if model in names("mitigation"):
         raise ConfigError(
-            f"methods= {RERANK}:{model}: {model!r} is a method, not a model; write {model!r} instead of "
+            f"⟨methods⟩ {RERANK}:{model}: {model!r} is a method, not a model; write {model!r} instead of "
             f"'{RERANK}:{model}'"
         )
     raise DataError(

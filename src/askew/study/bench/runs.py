@@ -66,10 +66,10 @@ def ask_measures(measures: Sequence[str] | None, groups: Groups | None = None) -
     signatures = [one.signature for one in asked]
     for one in asked:
         if signatures.count(one.signature) > 1:
-            raise ConfigError(f"measures=: {one.text!r} is given twice; give each measure once")
+            raise ConfigError(f"⟨measures⟩: {one.text!r} is given twice; give each measure once")
     if not effectiveness_of(asked) or not leans_of(asked):
         raise ConfigError(
-            "measures=: expected at least one measure of effectiveness and one of lean, as in 'RR@10 ARaB(tf)@10'; "
+            "⟨measures⟩: expected at least one measure of effectiveness and one of lean, as in 'RR@10 ARaB(tf)@10'; "
             f"found {', '.join(texts)}"
         )
     return asked
@@ -348,7 +348,8 @@ class MethodRunner:
         """Rerank the documents of the base with a head (a small model on an encoder) of ``askew train adapter``."""
         if method.settings:
             raise ConfigError(
-                f"method_settings= {method.text}: this model (from askew train adapter) has no settings; leave them out"
+                f"⟨method_settings⟩ {method.text}: this model (from askew train adapter) has no settings; "
+                "leave them out"
             )
         head, texts = read_head(Path(method.name)), self.queries["text"].to_pylist()
 

@@ -44,9 +44,9 @@ class BenchSettings:
 
     def __post_init__(self) -> None:
         if self.k < 1:
-            raise ConfigError(f"k= (the number of documents per query): expected 1 or more, found {self.k}")
+            raise ConfigError(f"⟨k⟩ (the number of documents per query): expected 1 or more, found {self.k}")
         one_of(self.equivalence, EQUIVALENCE, "equivalence")
         if not 0 <= self.agree <= 1:
             raise ConfigError(
-                f"agree=: expected a share from 0 to 1 (the share of the top 10 that must be kept), found {self.agree}"
+                f"⟨agree⟩: expected a share from 0 to 1 (the share of the top 10 that must be kept), found {self.agree}"
             )

@@ -209,7 +209,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one line for each way a
     try:
         return _unless_full(arguments)
     except AskewError as error:
-        say(f"askew: {as_options(str(error))}", err=True)
+        say(f"askew: {as_options(error)}", err=True)
         return error.exit_code
     except _CannotRead as error:
         return _refuse(error)

@@ -54,7 +54,7 @@ def reformulate_command(
         return
     if queries is None or out is None:
         raise ConfigError(
-            "give both QUERIES and out= to reformulate many queries, or only query= to reformulate one query"
+            "give both QUERIES and ⟨out⟩ to reformulate many queries, or only ⟨query⟩ to reformulate one query"
         )
     check_place(out)
     note(queries_notes(queries))
@@ -91,7 +91,7 @@ def _one_query(
     from askew.rewrite.reformulate import suggest
 
     if method and len(method) > 1:
-        raise ConfigError(f"query=: expected at most one method=, found {len(method)}")
+        raise ConfigError(f"⟨query⟩: expected at most one ⟨method⟩, found {len(method)}")
     found = suggest(query, count, method[0] if method else None, settings)
     note(found.notes)
     if as_json:

@@ -17,22 +17,20 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from askew.core.address import without_secrets
+from askew.core.errors import AskewError, worded
 
 if TYPE_CHECKING:
     import polars as pl
 
     from askew.report.table import Table
 
-# Some 200 messages of the library name parameters, as in ``docs=``, because the same message reaches callers in Python.
-# Only the command line knows the name of the option, as in ``--docs``, so it replaces the names here.
-# Parameters inside a measure do not match: NFaiRR(background='self') stays as it is.
-_PARAMETER = re.compile(r"(?:(?<=^)|(?<=[\s/])|(?<=\s\())([a-z][a-z_]*)=(?:'([^']*)'|(?=[\s,;:.)/]|$))")
-_known: dict[str, str] = {}
+# The options of the called command by the names of the parameters, for messages of the library.
+OPTIONS: dict[str, str] = {}
 
 
 def know_command(command: Any, arguments: Sequence[str]) -> None:
     """Remember the names of the options of the called command."""
-    _known.clear()
+    OPTIONS.clear()
     for word in arguments:
         inner = getattr(command, "commands", None)
         if inner is None or word not in inner:
@@ -40,19 +38,13 @@ def know_command(command: Any, arguments: Sequence[str]) -> None:
         command = inner[word]
     for parameter in command.params:
         shown = next((text for text in parameter.opts if text.startswith("--")), parameter.opts[0].upper())
-        _known[parameter.name] = shown
-        _known[shown.lstrip("-").replace("-", "_").lower()] = shown
+        OPTIONS[parameter.name] = shown
+        OPTIONS[shown.lstrip("-").replace("-", "_").lower()] = shown
 
 
-def as_options(text: str, known: Mapping[str, str] = _known) -> str:
-    """Replace the parameters in a message that are options of the called command."""
-
-    def named(found: re.Match[str]) -> str:
-        if found[1] not in known:
-            return found[0]
-        return known[found[1]] if found[2] is None else f"{known[found[1]]} {found[2]}"
-
-    return _PARAMETER.sub(named, text)
+def as_options(message: str | AskewError) -> str:
+    """Word an error or a note with the options of the called command."""
+    return worded(getattr(message, "template", str(message)), OPTIONS)
 
 
 # Control characters, line and paragraph separators, bidirectional controls, and surrogates.

@@ -232,7 +232,7 @@ def counting_of(
     lean = next(iter((*sides.lean, *reading["mentions"])), None)
     if lean is None:
         raise ConfigError(
-            f"explore: none of the measures {', '.join(chosen)} counts words of groups; use measures= to "
+            f"explore: none of the measures {', '.join(chosen)} counts words of groups; use ⟨measures⟩ to "
             "give a measure that counts words, such as ARaB(tf)@10"
         )
     named = counted or named_groups(next(one for one in asked if one.text == lean), catalogue)

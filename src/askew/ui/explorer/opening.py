@@ -138,7 +138,7 @@ def check_sources(sources: Sources) -> None:
         open_collection(sources.collection)
     if sources.logs is not None and not (sources.logs / "report.json").is_file():
         raise DataError(
-            f"logs= {sources.logs}: expected a folder that 'askew logs --out' wrote, found no report.json",
+            f"⟨logs⟩ {sources.logs}: expected a folder that 'askew logs --out' wrote, found no report.json",
             code="no-report", folder=str(sources.logs),
         )  # fmt: skip
 
@@ -146,7 +146,7 @@ def check_sources(sources: Sources) -> None:
 def _read(sources: Sources) -> tuple[dict[str, Path], Mapping[str, Path], RecordedPlan | None, ExplorerCounts]:
     """Read the lists of runs and audits, the plan recorded in the store (or that of the demo), and what to count."""
     if sources.runs is not None and not sources.runs.is_dir():
-        raise DataError(f"runs= {sources.runs}: there is no such folder; expected a folder of TREC runs")
+        raise DataError(f"⟨runs⟩ {sources.runs}: there is no such folder; expected a folder of TREC runs")
     # A run or an audit is read when it is chosen.
     files = [] if sources.runs is None else sorted(sources.runs.iterdir())
     runs = {f"file:{path.name}": path for path in files if path.is_file() and not path.name.startswith(".")}

@@ -301,7 +301,7 @@ def with_methods(searched: SearchedCollection, recipe: Recipe, groups: Groups | 
     if not methods:
         raise ConfigError(
             f"recipe {recipe.name}: all reformulation methods of this recipe need a BM25 index; give such an index "
-            "with index="
+            "with ⟨index⟩"
         )
     filters = [make_filter(one, groups) for one in recipe.tables("filter")]
     return replace(searched, methods=methods, filters=filters, first_pass=first)
