@@ -17,78 +17,57 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components, shortest_path
 
 from askew.core.plugins import Count, NotNegative, Share
 from askew.core.ranking import Floats
 from askew.rewrite.feedback import Feedback, Reading, Weights, best_first
 
-# Two algorithms that cluster a small graph. Nodes are numbers; ties go to the lowest number.
+# Two algorithms that cluster a small graph, given as a symmetric matrix. Ties go to the lowest node.
 
-Neighbors = list[set[int]]
+Bools = npt.NDArray[np.bool_]
 Clusters = list[list[int]]
 _LEAST_GAIN = 1e-12
 
 
-def components(neighbors: Sequence[set[int]]) -> Clusters:
+def components(edges: Bools) -> Clusters:
     """Return the connected components, each sorted, in the order of their lowest nodes."""
-    seen: set[int] = set()
-    parts = []
-    for node in range(len(neighbors)):
-        if node in seen:
-            continue
-        part, waiting = {node}, [node]
-        while waiting:
-            new = neighbors[waiting.pop()] - part
-            part |= new
-            waiting += new
-        seen |= part
-        parts.append(sorted(part))
-    return parts
+    count, labels = connected_components(edges, directed=False) if len(edges) else (0, np.zeros(0))
+    return sorted(np.flatnonzero(labels == label).tolist() for label in range(count))
 
 
-def edge_betweenness(neighbors: Sequence[set[int]]) -> dict[tuple[int, int], float]:
-    """For each edge (lower node first) the number of shortest paths between two nodes that use it (Brandes 2001)."""
-    flows = {(a, b): 0.0 for a in range(len(neighbors)) for b in sorted(neighbors[a]) if a < b}
-    for source in range(len(neighbors)):
-        # The nodes by distance from the source, the number of shortest paths to each, and its predecessors.
-        order, distance, paths = [source], {source: 0}, {source: 1}
-        before: dict[int, list[int]] = {source: []}
-        for node in order:
-            for other in sorted(neighbors[node]):
-                if other not in distance:
-                    distance[other], paths[other], before[other] = distance[node] + 1, 0, []
-                    order.append(other)
-                if distance[other] == distance[node] + 1:
-                    paths[other] += paths[node]
-                    before[other].append(node)
-        flow = dict.fromkeys(order, 0.0)
-        for node in reversed(order):
-            for previous in before[node]:
-                part = paths[previous] / paths[node] * (1 + flow[node])
-                flow[previous] += part
-                # Each path is counted from both of its ends.
-                flows[min(previous, node), max(previous, node)] += part / 2
-    return flows
+def edge_betweenness(edges: Bools) -> Floats:
+    """For each edge the number of shortest paths between two nodes that use it (Newman and Girvan 2004).
+
+    Between two nodes with several shortest paths, each of these paths has the same part of one.
+    """
+    distance = shortest_path(edges, unweighted=True)
+    paths = np.eye(len(edges))
+    for length in range(1, len(edges)):
+        paths += np.where(distance == length, (paths * (distance == length - 1)) @ edges, 0.0)
+    flows = np.zeros(edges.shape)
+    for start, end in combinations(range(len(edges)), 2):
+        # On a shortest path, the distances from both ends add up to its length.
+        uses = (distance[start][:, None] + 1 + distance[end] == distance[start, end]) & edges
+        flows += uses * np.outer(paths[start], paths[end]) / max(paths[start, end], 1.0)
+    return flows + flows.T
 
 
-def first_split(neighbors: Sequence[set[int]]) -> Clusters:
+def first_split(edges: Bools) -> Clusters:
     """Return the components after the first split of Girvan and Newman; without edges, each node is a component."""
-    left: Neighbors = [set(near) for near in neighbors]
-    whole = len(components(left))
-    while any(left):
-        flows = edge_betweenness(left)
+    edges = edges.copy()
+    whole = len(components(edges))
+    while edges.any() and len(components(edges)) == whole:
         # Rounded, because sums of the same values in another order differ in the last digits.
-        a, b = min(flows, key=lambda edge: (-round(flows[edge], 9), edge))
-        left[a].discard(b)
-        left[b].discard(a)
-        if len(components(left)) > whole:
-            break
-    return components(left)
+        first, second = np.unravel_index(edge_betweenness(edges).round(9).argmax(), edges.shape)
+        edges[first, second] = edges[second, first] = False
+    return components(edges)
 
 
 def louvain(weights: Floats) -> Clusters:
@@ -143,11 +122,11 @@ class DocCluster(Feedback):
         """The words of the clusters of each query, the cluster of the top-ranked passage first."""
         for row in range(len(reading)):
             passages = [reading.tf_idf(bag) for bag in reading.bags(row)]
-            near = cosines(passages) > self.similarity
-            neighbors = [set(np.flatnonzero(others).tolist()) - {i} for i, others in enumerate(near)]
-            clusters = [cluster for cluster in first_split(neighbors) if len(cluster) > 1]
+            edges = (cosines(passages) > self.similarity) & ~np.eye(len(passages), dtype=bool)
             chosen = []
-            for cluster in clusters:
+            for cluster in first_split(edges):
+                if len(cluster) == 1:
+                    continue
                 # The top term of each passage with its tf-idf, or the highest one if it tops several passages.
                 top: Weights = {}
                 for passage in (passages[i] for i in cluster):

@@ -13,6 +13,7 @@ written in lower case.
 
 from __future__ import annotations
 
+import math
 import mmap
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,8 +23,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+import polars as pl
 
 from askew.core.errors import ConfigError, DataError, place
 from askew.core.files import check_file, digest_file
@@ -43,7 +43,7 @@ _NUMPY_MAGIC = b"\x93NUMPY"
 _GZIP_MAGIC = b"\x1f\x8b"
 _HEADER = re.compile(rb"(\d+) (\d+) ?\r?\n")
 _VECTORFILES_BLOCK = 1 << 23
-_LARGEST = float(np.finfo(np.float32).max)
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 # Wider than any file in use. A larger number in a header means a damaged file, and could exhaust the memory.
 _WIDEST = 1 << 16
 _IN_NUMBERS = frozenset(b"0123456789+-.eE naifNAIF")
@@ -52,14 +52,14 @@ _IN_NUMBERS = frozenset(b"0123456789+-.eE naifNAIF")
 def read_vectors(path: Path, vocabulary: Path | None = None) -> tuple[list[str], Floats]:
     """Read the words of a file and their vectors, unchanged."""
     head = _head(path)
-    found = vocabulary_of(path, vocabulary)
-    if found is not None:
-        text = read_text(found, "vocabulary").removesuffix("\n")
+    words_path = vocabulary_of(path, vocabulary)
+    if words_path is not None:
+        text = read_text(words_path, "vocabulary").removesuffix("\n")
         words = text.split("\n") if text else []
-        for i, word in enumerate(words):
+        for number, word in enumerate(words, start=1):
             if not word.strip():
-                raise DataError(f"{place(found, i + 1)}: expected one word in each line, found a blank line")
-        _refuse_repeats(words, lambda i: place(found, i + 1))
+                raise DataError(f"{place(words_path, number)}: expected one word in each line, found a blank line")
+        _refuse_repeats(words, lambda i: place(words_path, i + 1))
         return words, _read_matrix(path, len(words))
     header = _HEADER.match(head)
     if header is None:
@@ -108,8 +108,8 @@ def _read_lines(path: Path, count: int | None, width: int | None) -> tuple[list[
             continue
         if width is None:
             width = max(1, lines[0].rstrip(" ").count(" "))
-        found, numbers = _parse(path, max(first, 1 + skipped), lines, width)
-        words += found
+        new_words, numbers = _parse(path, max(first, 1 + skipped), lines, width)
+        words += new_words
         parts.append(numbers)
     if not words or width is None:
         raise DataError(f"vectors {path}: expected word vectors, found no line with a vector")
@@ -123,38 +123,21 @@ def _read_lines(path: Path, count: int | None, width: int | None) -> tuple[list[
 
 
 def _parse(path: Path, first: int, lines: list[str], width: int) -> tuple[list[str], Floats]:
-    """Parse all lines of a block at once; if that fails, parse each line by itself."""
-    pairs = [line.rstrip(" ").partition(" ") for line in lines]
-    fields = pc.split_pattern(pa.array([rest for _, _, rest in pairs], pa.large_string()), " ")
-    if (pc.list_value_length(fields).to_numpy() == width).all() and all(word for word, _, _ in pairs):
-        try:
-            numbers = pc.cast(fields.flatten(), pa.float32()).to_numpy().reshape(-1, width)
-        except pa.ArrowInvalid:
-            numbers = None
-        if numbers is not None and np.isfinite(numbers).all():
-            return [word for word, _, _ in pairs], numbers
-    found = [_parse_line(place(path, first + i), line, width) for i, line in enumerate(lines)]
-    return [word for word, _ in found], np.array([numbers for _, numbers in found], np.float32)
-
-
-def _parse_line(where: str, line: str, width: int) -> tuple[str, list[float]]:
-    word, *fields = line.rstrip(" ").rsplit(" ", width)
-    has_more = " " in word and _number(word.rpartition(" ")[2]) is not None
-    if len(fields) != width or not word.strip() or has_more:
-        raise DataError(f"{where}: expected a word and {width} numbers, found {len(line.split())} fields")
-    numbers = [_number(field) for field in fields]
-    for field, number in zip(fields, numbers, strict=True):
-        if number is None or not abs(number) <= _LARGEST:
-            raise DataError(f"{where}: expected finite numbers after the word {word!r}, found {field!r}")
-    return word, [float(number) for number in numbers if number is not None]
-
-
-def _number(text: str) -> float | None:
-    # Python reads 1_000 as a number, but vector files have no such numbers.
-    try:
-        return None if "_" in text else float(text)
-    except ValueError:
-        return None
+    rows = [line.rstrip(" ").rsplit(" ", width) for line in lines]
+    for number, (row, line) in enumerate(zip(rows, lines, strict=True), start=first):
+        has_more = " " in row[0] and _NUMBER.fullmatch(row[0].rpartition(" ")[2])
+        if len(row) != width + 1 or not row[0].strip() or has_more:
+            fields = len(line.split())
+            raise DataError(f"{place(path, number)}: expected a word and {width} numbers, found {fields} fields")
+    texts = pl.Series([text for _, *texts in rows for text in texts], dtype=pl.String)
+    numbers = texts.cast(pl.Float32, strict=False).fill_null(math.nan).to_numpy().reshape(-1, width)
+    if len(odd := np.argwhere(~np.isfinite(numbers))):
+        row, column = odd[0].tolist()
+        word, *fields = rows[row]
+        raise DataError(
+            f"{place(path, first + row)}: expected finite numbers after the word {word!r}, found {fields[column]!r}"
+        )
+    return [word for word, *_ in rows], numbers
 
 
 def _read_binary(path: Path, start: int, count: int, width: int) -> tuple[list[str], Floats]:
@@ -229,7 +212,6 @@ SIMILARITIES = ("cosine", "euclidean")
 _AT_A_TIME = 1 << 25
 # The last digits of a matrix product depend on the shapes, so a few more words than requested are scored again.
 _SPARE = 8
-_BLOCK = 128
 
 
 class WordVectors:
@@ -256,8 +238,9 @@ class WordVectors:
         no neighbors. The neighbors of a word do not depend on the other words of the call.
         """
         places = np.array([self._places.get(word, -1) for word in words], np.int64)
-        found: list[list[tuple[str, float]]] = [[] for _ in words]
+        neighbors: list[list[tuple[str, float]]] = [[] for _ in words]
         known = np.flatnonzero(places >= 0)
+        candidates = min(count + _SPARE, len(self))
         step = max(1, _AT_A_TIME // max(1, len(self)))
         for start in range(0, len(known), step):
             rows = known[start : start + step]
@@ -267,51 +250,26 @@ class WordVectors:
                 near *= 2 * self.lengths[places[rows]][:, None] * self.lengths
                 near -= self.lengths**2
             near[np.arange(len(rows)), places[rows]] = -np.inf
-            wanted = count + _SPARE
-            everything = np.broadcast_to(np.arange(len(self)), near.shape)
-            short_lists = everything if wanted >= len(self) else largest(near, wanted)
+            short_lists = np.argpartition(near, -candidates, axis=1)[:, -candidates:]
             for row, short_list in zip(rows.tolist(), short_lists, strict=True):
-                found[row] = self._weigh(int(places[row]), short_list, count, similarity)
-        return found
+                neighbors[row] = self._weigh(int(places[row]), short_list, count, similarity)
+        return neighbors
 
     def _weigh(self, place: int, near: Ints, count: int, similarity: str) -> list[tuple[str, float]]:
         near = np.sort(near[near != place])
-        one, others = self.units[place].astype(np.float64), self.units[near].astype(np.float64)
+        own, others = self.units[place].astype(np.float64), self.units[near].astype(np.float64)
         if similarity == "euclidean":
-            gaps = others * self.lengths[near][:, None] - one * self.lengths[place]
+            gaps = others * self.lengths[near][:, None] - own * self.lengths[place]
             values = 1 / (1 + np.sqrt((gaps * gaps).sum(axis=1)))
         else:
-            values = (others * one).sum(axis=1)
+            values = (others * own).sum(axis=1)
         order = np.lexsort((near, -values))[:count]
         return [(self.words[near[i]], float(values[i])) for i in order.tolist()]
 
 
-def largest(values: Floats, count: int) -> Ints:
-    """Return the columns of the largest values of each row, in any order.
-
-    These values are in the blocks with the largest maxima. A search of these blocks alone is four times faster than a
-    partition of whole rows.
-    """
-    width = values.shape[1]
-    tops = np.maximum.reduceat(values, np.arange(0, width, _BLOCK), axis=1)
-    if tops.shape[1] <= count:
-        return np.argpartition(values, -count, axis=1)[:, -count:]
-    blocks = np.argpartition(tops, -count, axis=1)[:, -count:]
-    columns = (blocks[:, :, None] * _BLOCK + np.arange(_BLOCK)).reshape(len(values), -1)
-    inside = np.take_along_axis(values, np.minimum(columns, width - 1), axis=1)
-    inside[columns >= width] = -np.inf
-    return np.take_along_axis(columns, np.argpartition(inside, -count, axis=1)[:, -count:], axis=1)
-
-
-def load_vectors(path: Path, vocabulary: Path | None = None) -> WordVectors:
-    """Load the vectors of a file; the result is cached as long as the file does not change."""
-    found = [file.stat() for file in files_of(path, vocabulary)]
-    state = tuple((one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for one in found)
-    return _load(path.resolve(), vocabulary, state)
-
-
 @lru_cache(maxsize=2)
-def _load(path: Path, vocabulary: Path | None, state: tuple[tuple[int, ...], ...]) -> WordVectors:
+def load_vectors(path: Path, vocabulary: Path | None, digests: str) -> WordVectors:
+    """Load the vectors of a file; the last two are kept as long as the content of the files is the same."""
     return WordVectors(*read_vectors(path, vocabulary))
 
 
@@ -377,7 +335,7 @@ class Embedding:
 
     @cached_property
     def _vectors(self) -> WordVectors:
-        return load_vectors(self._path, self._words_path)
+        return load_vectors(self._path, self._words_path, self._digests)
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """The query with the neighbors of its words."""

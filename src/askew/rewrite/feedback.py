@@ -69,15 +69,12 @@ class Reading:
         self, asked: QueryBatch, method: str, documents: int, left_out: Callable[[str], bool] | None = None
     ) -> None:
         if asked.statistics is None or asked.passages is None:
-            missing = (
-                "the passages that a search with the original queries retrieved"
+            missing, code = (
+                ("the passages that a search with the original queries retrieved", "no-passages")
                 if asked.passages is None
-                else "the statistics of the collection, such as document frequencies"
+                else ("the statistics of the collection, such as document frequencies", "no-statistics")
             )
-            raise ConfigError(
-                f"{method}: expected {missing}, found none",
-                code="no-passages" if asked.passages is None else "no-statistics",
-            )
+            raise ConfigError(f"{method}: expected {missing}, found none", code=code)
         self.statistics = asked.statistics
         self.passages = [found[:documents] for found in asked.passages]
         self._queries = [_bag(words, None) for words in self.statistics.split_many(asked.texts)]
@@ -253,55 +250,18 @@ _LETTERS_AND_DIGITS = re.compile(r"[a-z0-9]+")
 _MOST_KEPT = 500
 
 
-class _Weighted(Feedback):
-    """Base of RM3 and Rocchio, which weight the terms of the query and of its passages."""
-
-    common: float
-
-    def weigh(self, reading: Reading) -> list[Weights]:
-        """Return the weighted terms of each query: its own terms and those of its passages."""
-        usable = self._usable(reading)
-        return [
-            self._mix(reading, row, [self._counts(bag, usable) for bag in reading.bags(row)])
-            for row in range(len(reading))
-        ]
-
-    def _usable(self, reading: Reading) -> set[str]:
-        """Return the terms of the passages that may be used as feedback terms."""
-        known = reading.document_frequency
-        common = is_common(list(known.values()), reading.statistics.documents, self.common).tolist()
-        return {term for term, often in zip(known, common, strict=True) if not often and has_usable_length(term)}
-
-    def _counts(self, bag: Bag, usable: set[str]) -> Weights:
-        """Return how often each usable term occurs in a passage."""
-        return {term: float(n) for term, n in bag.counts.items() if term in usable}
-
-    def _mix(self, reading: Reading, row: int, documents: Sequence[Weights]) -> Weights:
-        raise NotImplementedError
-
-
-class _Rm3(_Weighted):
-    terms: int
-    original: float
-
-    def weights_of_passages(self, reading: Reading, row: int) -> list[float]:
-        """Return the weight of each passage of a query."""
-        return relevance([passage.score for passage in reading.passages[row]])
-
-    def _usable(self, reading: Reading) -> set[str]:
-        return {term for term in super()._usable(reading) if _LETTERS_AND_DIGITS.fullmatch(term)}
-
-    def _counts(self, bag: Bag, usable: set[str]) -> Weights:
-        return best(super()._counts(bag, usable), self.terms)
-
-    def _mix(self, reading: Reading, row: int, documents: Sequence[Weights]) -> Weights:
-        own = to_sum_one(reading.query(row).counts)
-        model = relevance_model(documents, self.weights_of_passages(reading, row), self.terms)
-        return _weighted_sum(own, self.original, model, 1 - self.original) if model else own
+def _usable_counts(reading: Reading, row: int, common: float) -> list[Weights]:
+    """Return how often each term that may be a feedback term occurs in each passage of a query."""
+    known = reading.document_frequency
+    bags = [bag.counts for bag in reading.bags(row)]
+    terms = [term for term in {term for counts in bags for term in counts} if has_usable_length(term)]
+    too_common = is_common([known[term] for term in terms], reading.statistics.documents, common).tolist()
+    usable = {term for term, often in zip(terms, too_common, strict=True) if not often}
+    return [{term: float(n) for term, n in counts.items() if term in usable} for counts in bags]
 
 
 @dataclass
-class Rm3Reformulator(_Rm3):
+class Rm3Reformulator(Feedback):
     """Appends the best terms of the top-ranked passages, weighted by the passages' scores (RM3)."""
 
     method = "rm3"
@@ -311,9 +271,25 @@ class Rm3Reformulator(_Rm3):
     original: Share = 0.5
     common: Share = 0.1
 
+    def weights_of_passages(self, reading: Reading, row: int) -> list[float]:
+        """Return the weight of each passage of a query."""
+        return relevance([passage.score for passage in reading.passages[row]])
+
+    def weigh(self, reading: Reading) -> list[Weights]:
+        """Return the weighted terms of each query: its own terms and those of its passages."""
+        weighted = []
+        for row in range(len(reading)):
+            counted = _usable_counts(reading, row, self.common)
+            plain = [{t: n for t, n in counts.items() if _LETTERS_AND_DIGITS.fullmatch(t)} for counts in counted]
+            frequent = [best(counts, self.terms) for counts in plain]
+            own = to_sum_one(reading.query(row).counts)
+            model = relevance_model(frequent, self.weights_of_passages(reading, row), self.terms)
+            weighted.append(_weighted_sum(own, self.original, model, 1 - self.original) if model else own)
+        return weighted
+
 
 @dataclass
-class FairFeedback(_Rm3):
+class FairFeedback(Rm3Reformulator):
     """Appends the best terms of the top-ranked passages (RM3), with less weight for passages that lean toward a group.
 
     With ``lambda_=0`` the weights are those of RM3. With ``lambda_=1`` every passage has weight 0, so nothing is
@@ -325,13 +301,9 @@ class FairFeedback(_Rm3):
 
     method = "fairfeedback"
 
-    documents: Count = 10
-    terms: Count = 10
-    original: Share = 0.5
     lambda_: Share = 0.5
     groups: GroupsLike | None = None
     keep_group_terms: bool = False
-    common: Share = 0.1
 
     def __post_init__(self) -> None:
         self._leaning = Leaning(Groups.of("gender:female,male" if self.groups is None else self.groups))
@@ -357,7 +329,7 @@ class FairFeedback(_Rm3):
 
 
 @dataclass
-class RocchioReformulator(_Weighted):
+class RocchioReformulator(Feedback):
     """Appends the best terms of the mean of the top-ranked passages (Rocchio)."""
 
     method = "rocchio"
@@ -368,9 +340,14 @@ class RocchioReformulator(_Weighted):
     beta: NotNegative = 0.75
     common: Share = 0.1
 
-    def _mix(self, reading: Reading, row: int, documents: Sequence[Weights]) -> Weights:
-        mean = to_length_one(best(mean_vector(documents), self.terms))
-        return _weighted_sum(to_length_one(reading.query(row).counts), self.alpha, mean, self.beta)
+    def weigh(self, reading: Reading) -> list[Weights]:
+        """Return the weighted terms of each query: its own terms and those of its passages."""
+        weighted = []
+        for row in range(len(reading)):
+            mean = to_length_one(best(mean_vector(_usable_counts(reading, row, self.common)), self.terms))
+            own = to_length_one(reading.query(row).counts)
+            weighted.append(_weighted_sum(own, self.alpha, mean, self.beta))
+        return weighted
 
 
 @dataclass

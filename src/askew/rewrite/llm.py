@@ -6,17 +6,15 @@ import json
 import os
 import re
 import threading
-import time
-import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 from askew.core.errors import ConfigError, DataError, StoreError
-from askew.core.files import fingerprint
+from askew.core.files import fingerprint, write_whole
 from askew.core.pace import RateLimit
 from askew.core.plugins import Between, Count, NotNegative, OneOf, Positive
 from askew.core.protocols import Candidates, Passage, QueryBatch
@@ -27,11 +25,6 @@ from askew.rewrite.prompts import load_prompt
 # Answers on disk, keyed by the content of the request.
 
 _FORM = 1
-_DAY_S = 86400
-
-
-class Damaged(Exception):
-    """A cache entry that cannot be parsed or fails its checksum."""
 
 
 def request_key(endpoint_name: str, body: Mapping[str, Any], sample: int) -> str:
@@ -46,14 +39,13 @@ class AnswerCache:
         if folder.exists() and not folder.is_dir():
             raise ConfigError(f"llm: expected cache to be a folder, found a file: {folder}", code="not-a-folder")
         self._folder = folder
-        self._swept = False
 
     def path(self, key: str) -> Path:
         """Return the path of the cached answer to a request."""
         return self._folder / key[:2] / f"{key[2:]}.json"
 
     def read(self, key: str) -> Completion | None:
-        """Return the cached answer to a request, or None; raise ``Damaged`` if the entry is corrupt."""
+        """Return the cached answer to a request; None if there is none or if the entry is damaged."""
         try:
             data = self.path(key).read_bytes()
         except FileNotFoundError:
@@ -62,39 +54,20 @@ class AnswerCache:
             raise StoreError(f"llm: the cache cannot be read: {self.path(key)} ({error.strerror})") from None
         try:
             entry = json.loads(data)
-            if entry["key"] != key or entry["checksum"] != _checksum(key, entry["request"], entry["answer"]):
-                raise Damaged(key)
-            return Completion(**entry["answer"])
+            whole = entry["key"] == key and entry["checksum"] == _checksum(key, entry["request"], entry["answer"])
+            return Completion(**entry["answer"]) if whole else None
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise Damaged(key) from None
+            return None
 
-    def write(self, key: str, request: Mapping[str, Any], answer: Completion) -> None:
+    def write(self, key: str, request: Mapping[str, Any], completion: Completion) -> None:
         """Store an answer. The file is renamed when it is complete, so a reader never sees a part of it."""
-        said = asdict(answer)
-        checksum = _checksum(key, request, said)
-        entry = {"form": _FORM, "key": key, "request": request, "answer": said, "checksum": checksum}
-        target, half = self.path(key), self._folder / "tmp" / f"{os.getpid()}-{uuid.uuid4().hex}"
+        answer = asdict(completion)
+        checksum = _checksum(key, request, answer)
+        entry = {"form": _FORM, "key": key, "request": request, "answer": answer, "checksum": checksum}
         try:
-            self._sweep()
-            target.parent.mkdir(parents=True, exist_ok=True)
-            half.write_text(json.dumps(entry, ensure_ascii=False, indent=1), encoding="utf-8")
-            half.replace(target)
+            write_whole(self.path(key), json.dumps(entry, ensure_ascii=False, indent=1))
         except OSError as error:
-            with suppress(OSError):
-                half.unlink(missing_ok=True)
-            raise StoreError(f"llm: the cache cannot be written: {target} ({error.strerror})") from None
-
-    def _sweep(self) -> None:
-        """Create the folder of temporary files, and delete files in it that are more than a day old."""
-        if self._swept:
-            return
-        halves = self._folder / "tmp"
-        halves.mkdir(parents=True, exist_ok=True)
-        for old in halves.iterdir():
-            with suppress(OSError):
-                if time.time() - old.stat().st_mtime > _DAY_S:
-                    old.unlink()
-        self._swept = True
+            raise StoreError(f"llm: the cache cannot be written: {self.path(key)} ({error.strerror})") from None
 
 
 def _checksum(key: str, request: Any, answer: Any) -> str:
@@ -132,7 +105,7 @@ class Asker:
         workers = min(self._endpoint.concurrency, len(requests))
         with ChatClient(self._endpoint, self._pace, stop) as client, ThreadPoolExecutor(workers, "askew-llm") as pool:
             once = {request.key: request for request in requests}
-            asked = {key: pool.submit(self._one, client, stop, request) for key, request in once.items()}
+            asked = {key: pool.submit(self._answer, client, request) for key, request in once.items()}
             try:
                 wait(asked.values(), return_when=FIRST_EXCEPTION)
             finally:
@@ -145,18 +118,9 @@ class Asker:
                 raise error
         return [asked[request.key].result() for request in requests]
 
-    def _one(self, client: ChatClient, stop: threading.Event, request: Request) -> Completion | Trouble:
-        try:
-            return self._answer(client, request)
-        except BaseException:
-            stop.set()
-            raise
-
     def _answer(self, client: ChatClient, request: Request) -> Completion | Trouble:
-        if self._cache is not None:
-            with suppress(Damaged):  # a damaged entry is requested again
-                if (known := self._cache.read(request.key)) is not None:
-                    return known
+        if self._cache is not None and (known := self._cache.read(request.key)) is not None:
+            return known
         try:
             answer = client.ask(request.body, request.key)
         except Trouble as trouble:
@@ -266,29 +230,13 @@ class LlmReformulator:
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """Return the queries, keywords or passages that the model wrote, by query and sample."""
-        found = Candidates()
-        jobs = self._jobs(asked, found)
-        answers = iter(self._asker.answers([request for _, _, requests in jobs for request in requests]))
-        for row, query, requests in jobs:
-            sieve = Sieve(query, self._prompt, self._count)
-            for _ in requests:
-                answer = next(answers)
-                if isinstance(answer, Trouble):
-                    sieve.rejected[f"failed: {answer.reason}"] += 1
-                    continue
-                for text in sieve.take(answer):
-                    found.add(row, text)
-            found.rejected.update(sieve.rejected)
-        return found
-
-    def _jobs(self, asked: QueryBatch, found: Candidates) -> list[tuple[int, str, list[Request]]]:
-        """Return the requests for each query; queries without text or without needed passages are counted."""
         if self.reads and asked.passages is None:
             raise DataError(
                 f"llm: the prompt {self._prompt.name!r} needs the top-ranked passages of each query, but there are no "
                 "documents; give the documents"
             )
-        jobs = []
+        found = Candidates()
+        jobs: list[tuple[int, str, list[Request]]] = []
         for row, text in enumerate(asked.texts):
             query = one_line(mended(text))
             passages = asked.passages[row] if self.reads and asked.passages is not None else ()
@@ -298,7 +246,17 @@ class LlmReformulator:
                 found.reject("no passages")
             else:
                 jobs.append((row, query, self._requests(asked.query_ids[row], query, passages)))
-        return jobs
+        answers = iter(self._asker.answers([request for _, _, requests in jobs for request in requests]))
+        for row, query, requests in jobs:
+            sieve = Sieve(query, self._prompt, self._count)
+            for answer in islice(answers, len(requests)):
+                if isinstance(answer, Trouble):
+                    sieve.rejected[f"failed: {answer.reason}"] += 1
+                    continue
+                for text in sieve.take(answer):
+                    found.add(row, text)
+            found.rejected.update(sieve.rejected)
+        return found
 
     def _requests(self, query_id: str, query: str, passages: tuple[Passage, ...]) -> list[Request]:
         shown = [clip(mended(passage.text), self._passage_chars) for passage in passages[: self.mixes]]
