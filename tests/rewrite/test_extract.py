@@ -4,7 +4,6 @@ import pytest
 
 from askew.core.errors import ConfigError
 from askew.core.protocols import QueryBatch
-from askew.rewrite import extract
 from askew.rewrite.extract import ExtractReformulator
 from askew.testing.contracts import check_reformulator, toy_asked
 
@@ -52,14 +51,9 @@ def test_no_more_candidates_than_asked_for_and_the_same_ones_first():
         assert ours == [t for at, t in zip(many.rows, many.texts, strict=True) if at == row][:2]
 
 
-def test_passages_that_were_read_before_give_the_same_candidates(monkeypatch):
+def test_the_candidates_of_a_query_do_not_depend_on_the_others():
     asked = toy_asked()
     fresh = ExtractReformulator().reformulate(asked)
-    for most in (500, 1, 0):
-        monkeypatch.setattr(extract, "_MOST_KEPT", most)
-        again = ExtractReformulator()
-        assert [again.reformulate(asked).texts for _ in range(2)] == [fresh.texts] * 2
-        assert len(again._weights._kept) <= most
     single = QueryBatch(asked.query_ids[1:2], asked.texts[1:2], asked.passages[1:2], asked.statistics)
     alone = [text for row, text in zip(fresh.rows, fresh.texts, strict=True) if row == 1]
     assert ExtractReformulator().reformulate(single).texts == alone

@@ -77,6 +77,19 @@ def make_head(inputs: int, hidden: int, outputs: int, dropout: float) -> Any:
     )
 
 
+def logits_by_length(
+    lengths: Sequence[int], outputs: int, batch_size: int, logits: Callable[[Sequence[int]], Any]
+) -> npt.NDArray[np.float64]:
+    """A row of logits for each text. Texts of similar length are batched together, to reduce padding."""
+    found = np.zeros((len(lengths), outputs))
+    order = np.argsort(-np.array(lengths, np.int64), kind="stable").tolist()
+    for first in range(0, len(order), batch_size):
+        rows = order[first : first + batch_size]
+        with torch.inference_mode():
+            found[rows] = logits(rows).double().cpu().numpy()
+    return found
+
+
 def mean_over(states: Any, marked: Any) -> Any:
     """The mean of the states of marked tokens; zero if no token is marked."""
     weights = marked.unsqueeze(-1).to(states.dtype)
@@ -146,15 +159,12 @@ def query_batch(network: QueryNetwork, tokenizer: Any, texts: Sequence[str], cou
 def query_logits(
     network: QueryNetwork, tokenizer: Any, texts: Sequence[str], counts: npt.NDArray[np.float32], batch_size: int
 ) -> npt.NDArray[np.float64]:
-    """Logits of each query. Queries of similar length are batched together, to reduce padding."""
-    found = np.zeros((len(texts), len(CLASSES)))
-    order = np.argsort([-len(text) for text in texts], kind="stable")
-    for first in range(0, len(order), batch_size):
-        rows = order[first : first + batch_size]
-        batch = query_batch(network, tokenizer, [texts[row] for row in rows], counts[rows])
-        with torch.inference_mode():
-            found[rows] = network(*batch).double().cpu().numpy()
-    return found
+    """Logits of each query."""
+
+    def logits(rows: Sequence[int]) -> Any:
+        return network(*query_batch(network, tokenizer, [texts[row] for row in rows], counts[rows]))
+
+    return logits_by_length([len(text) for text in texts], len(CLASSES), batch_size, logits)
 
 
 # The network that classifies the referent of a mention. The head reads the mean over the mention, the mean over all

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from askew.core.errors import ConfigError
-from askew.models.find import cannot_load, locate, need, no_bars
+from askew.models.find import LOADING, cannot_load, load_parts, locate, need, no_bars
 
 _CLASSES = {
     "dense": "SentenceTransformer",
@@ -21,8 +21,6 @@ _CLASSES = {
     "multivector": "MultiVectorEncoder",
     "cross": "CrossEncoder",
 }
-# The errors that the libraries may raise for a folder without a suitable model.
-LOADING = (OSError, ValueError, RuntimeError, KeyError, AttributeError, TypeError)
 
 
 @cache
@@ -107,23 +105,15 @@ class Loaded:
 @cache
 def load_classifier(name: str, revision: str | None = None, device: str | None = None) -> Loaded:
     """A classifier by folder or hub id. A model without a trained head is an error, as it would predict at random."""
-    need("transformers", f"the model {name!r}")
-    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
-
-    no_bars()
-    place = locate(name)
-    try:
-        config = AutoConfig.from_pretrained(place, revision=revision, trust_remote_code=False)
-        made_for = config.architectures or []
-        if not any(_HEAD in one for one in made_for):
-            raise ConfigError(
-                f"model {name!r}: expected a model architecture whose name ends in {_HEAD}, found "
-                f"{', '.join(made_for) or 'none'}"
-            )
-        model = AutoModelForSequenceClassification.from_pretrained(place, revision=revision, trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(place, revision=revision, trust_remote_code=False)
-    except LOADING as error:
-        raise cannot_load(name, "classifier", error) from error
+    (config,) = load_parts(name, "classifier", "AutoConfig", revision=revision)
+    made_for = config.architectures or []
+    if not any(_HEAD in architecture for architecture in made_for):
+        raise ConfigError(
+            f"model {name!r}: expected a model architecture whose name ends in {_HEAD}, found "
+            f"{', '.join(made_for) or 'none'}"
+        )
+    classes = ("AutoModelForSequenceClassification", "AutoTokenizer")
+    model, tokenizer = load_parts(name, "classifier", *classes, revision=revision)
     model.eval()
     labels = tuple(str(config.id2label[i]) for i in range(config.num_labels))
     longest = min(int(tokenizer.model_max_length), int(getattr(config, "max_position_embeddings", 512)))

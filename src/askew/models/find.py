@@ -129,6 +129,26 @@ def cannot_load(name: str, kind: str, error: Exception) -> ConfigError:
     )
 
 
+# The errors that the libraries may raise for a folder without a suitable model.
+LOADING = (OSError, ValueError, RuntimeError, KeyError, AttributeError, TypeError)
+
+
+def load_parts(name: str, kind: str, *parts: str, extra: str = "neural", revision: str | None = None) -> list[Any]:
+    """The given parts of a model, named by their classes in transformers, such as AutoModel and AutoTokenizer.
+
+    Code inside the folder of a model is never run.
+    """
+    need("transformers", f"the model {name!r}", extra)
+    import transformers
+
+    no_bars()
+    place, options = locate(name), {"revision": revision, "trust_remote_code": False}
+    try:
+        return [getattr(transformers, part).from_pretrained(place, **options) for part in parts]
+    except LOADING as error:
+        raise cannot_load(name, kind, error) from error
+
+
 def locate(name: str) -> str:
     """The folder or hub id of a named model."""
     if name not in _CARRIED:

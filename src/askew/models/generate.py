@@ -18,14 +18,14 @@ from askew.core.costs import count_model_calls
 from askew.core.errors import ConfigError, DataError
 from askew.core.files import DATA
 from askew.models.decode import Llama, Sampling, Stops, append_tokens, can_decode, choose, decode, noise
-from askew.models.encode import LOADING
 from askew.models.find import (
+    LOADING,
     SMOLLM_PACKAGE,
     best_device,
     cannot_load,
     halved,
     identify,
-    locate,
+    load_parts,
     need,
     need_smollm,
     no_bars,
@@ -308,13 +308,7 @@ def find_adapter(name: str) -> Path:
 
 def kind_of(name: str, revision: str | None = None) -> str:
     """Whether a model by folder or hub id is seq2seq or causal."""
-    need("transformers", f"the model {name!r}", "lm")
-    from transformers import AutoConfig
-
-    try:
-        config = AutoConfig.from_pretrained(locate(name), revision=revision, trust_remote_code=False)
-    except LOADING as error:
-        raise cannot_load(name, "generator", error) from error
+    (config,) = load_parts(name, "generator", "AutoConfig", extra="lm", revision=revision)
     return "seq2seq" if config.is_encoder_decoder else "causal"
 
 
@@ -327,35 +321,37 @@ def open_generator(
     """
     if name == SMOLLM:
         need_smollm(f"the model {name!r}")
-    need("transformers", f"the model {name!r}", "lm")
-    from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokenizerFast
+        model, tokenizer = _open_smollm()
+    else:
+        made = "AutoModelForSeq2SeqLM" if kind == "seq2seq" else "AutoModelForCausalLM"
+        tokenizer, model = load_parts(name, kind, "AutoTokenizer", made, extra="lm", revision=revision)
+    if adapter is not None:
+        need("peft", f"the adapter {adapter!r}", "lm")
+        from peft import PeftModel
 
-    no_bars()
-    try:
-        if name == SMOLLM:
-            folder = package_folder(SMOLLM_PACKAGE)
-            file = next(iter(sorted(folder.glob("*.gguf"))), None) if folder is not None else None
-            if file is None:
-                raise ConfigError(f"the package {SMOLLM_PACKAGE} has no .gguf file; reinstall it")
-            tokenizer = PreTrainedTokenizerFast.from_pretrained(str(file.parent), gguf_file=file.name)
-            model = read_llama(file)
-        else:
-            place, options = locate(name), {"revision": revision, "trust_remote_code": False}
-            tokenizer = AutoTokenizer.from_pretrained(place, **options)
-            made = AutoModelForSeq2SeqLM if kind == "seq2seq" else AutoModelForCausalLM
-            model = made.from_pretrained(place, **options)
-        if adapter is not None:
-            need("peft", f"the adapter {adapter!r}", "lm")
-            from peft import PeftModel
-
+        try:
             model = PeftModel.from_pretrained(model, str(find_adapter(adapter))).merge_and_unload()
-    except LOADING as error:
-        raise cannot_load(name, kind, error) from error
+        except LOADING as error:
+            raise cannot_load(name, kind, error) from error
     model.eval()
     longest = int(getattr(model.config, "max_position_embeddings", 512) or 512)
     known = SMOLLM if name == SMOLLM else identify(name, revision)
     label = known if adapter is None else f"{known}+{identify(str(find_adapter(adapter)))}"
     return Generator(label, model.to(best_device(device)), tokenizer, kind == "seq2seq", min(longest, 512))
+
+
+def _open_smollm() -> tuple[Any, Any]:
+    from transformers import PreTrainedTokenizerFast
+
+    no_bars()
+    folder = package_folder(SMOLLM_PACKAGE)
+    file = next(iter(sorted(folder.glob("*.gguf"))), None) if folder is not None else None
+    if file is None:
+        raise ConfigError(f"the package {SMOLLM_PACKAGE} has no .gguf file; reinstall it")
+    try:
+        return read_llama(file), PreTrainedTokenizerFast.from_pretrained(str(file.parent), gguf_file=file.name)
+    except LOADING as error:
+        raise cannot_load(SMOLLM, "causal", error) from error
 
 
 load_generator = cache(open_generator)  # each generator is loaded once; it must not be changed

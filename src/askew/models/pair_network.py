@@ -21,7 +21,7 @@ from torch import nn
 
 from askew.core.costs import count_model_calls
 from askew.core.errors import DataError
-from askew.models.adapted import load_adapted, make_head, mean_over
+from askew.models.adapted import load_adapted, logits_by_length, make_head, mean_over
 from askew.models.decode import Llama
 from askew.models.generate import SMOLLM, open_generator
 from askew.models.prompts import kind_ending, query_prefix
@@ -198,17 +198,15 @@ def load_pair_network(model: str, folder: Path, device: str | None = None) -> tu
 def pair_logits(
     network: PairNetwork, tokenizer: Any, originals: Sequence[str], candidates: Sequence[str], batch_size: int = 64
 ) -> npt.NDArray[np.float64]:
-    """Logits of each pair. Pairs of similar length are batched together, to reduce padding."""
+    """Logits of each pair."""
     count_model_calls(len(originals))
-    found = np.zeros((len(originals), len(OUTPUTS)))
-    lengths = np.array([len(a) + len(b) for a, b in zip(originals, candidates, strict=True)])
-    order = np.argsort(-lengths, kind="stable")
-    for first in range(0, len(order), batch_size):
-        rows = order[first : first + batch_size].tolist()
+
+    def logits(rows: Sequence[int]) -> Any:
         batch = tokenizer(
             [originals[row] for row in rows], [candidates[row] for row in rows], padding=True, truncation=True,
             max_length=MOST_TOKENS, return_tensors="pt", return_token_type_ids=True,
-        ).to(network.enc.device)  # fmt: skip
-        with torch.inference_mode():
-            found[rows] = network(batch).double().cpu().numpy()
-    return found
+        )  # fmt: skip
+        return network(batch.to(network.enc.device))
+
+    lengths = [len(a) + len(b) for a, b in zip(originals, candidates, strict=True)]
+    return logits_by_length(lengths, len(OUTPUTS), batch_size, logits)

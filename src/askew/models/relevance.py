@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from askew.core.errors import ConfigError, DataError
 from askew.core.files import fingerprint
-from askew.models.encode import LOADING
-from askew.models.find import cannot_load, identify, locate, need, no_bars
+from askew.models.find import identify, load_parts
 
 Vectors = npt.NDArray[np.float32]
 LAYOUTS = ("joint", "apart")
@@ -101,16 +100,7 @@ def room(model: Any, tokenizer: Any, most: int = MOST_TOKENS) -> int:
 
 def open_encoder(model: str, device: str = "cpu", extra: str = "train") -> tuple[Any, Any]:
     """An encoder and its tokenizer by name, folder or hub id; code inside a model's folder is never run."""
-    need("transformers", f"the model {model!r}", extra)
-    from transformers import AutoModel, AutoTokenizer
-
-    no_bars()
-    place = locate(model)
-    try:
-        encoder = AutoModel.from_pretrained(place, trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
-    except LOADING as error:
-        raise cannot_load(model, "encoder", error) from error
+    encoder, tokenizer = load_parts(model, "encoder", "AutoModel", "AutoTokenizer", extra=extra)
     return encoder.float().to(device).eval(), tokenizer
 
 

@@ -48,29 +48,29 @@ if TYPE_CHECKING:
 FILE = "calibration.json"
 # A temperature outside these bounds means that there were too few errors, or only errors, to fit it.
 COLDEST, HOTTEST = 0.05, 20.0
-_STEPS = 80
 
 
 def softmax(logits: Floats, temperature: float = 1.0) -> Floats:
     """Probabilities of each row; they sum to one."""
-    scaled = logits / temperature
-    powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+    from scipy import special
+
+    return np.asarray(special.softmax(logits / temperature, axis=1))
 
 
 def log_loss(logits: Floats, labels: npt.NDArray[np.integer], temperature: float = 1.0) -> float:
     """Mean negative log-likelihood of the right labels."""
-    scaled = logits / temperature
-    top = scaled.max(axis=1)
-    total = top + np.log(np.exp(scaled - top[:, None]).sum(axis=1))
-    return float(np.mean(total - scaled[np.arange(len(labels)), labels]))
+    from scipy import special
+
+    return float(-np.mean(special.log_softmax(logits / temperature, axis=1)[np.arange(len(labels)), labels]))
 
 
 def fit_temperature(logits: Floats, labels: npt.NDArray[np.integer]) -> float:
-    """Return the temperature with the lowest log loss on held-out texts, by golden-section search on its logarithm.
+    """Return the temperature with the lowest log loss on held-out texts.
 
     The loss is convex in 1 / temperature, so it has one minimum.
     """
+    from scipy import optimize
+
     if logits.ndim != 2 or len(logits) != len(labels) or not len(labels):
         raise DataError(
             f"temperature: expected one row of logits for each label, found logits of shape {logits.shape} "
@@ -79,15 +79,13 @@ def fit_temperature(logits: Floats, labels: npt.NDArray[np.integer]) -> float:
         )
     if labels.min() < 0 or labels.max() >= logits.shape[1]:
         raise DataError(f"temperature: expected labels from 0 to {logits.shape[1] - 1}, found another label")
-    low, high = math.log(COLDEST), math.log(HOTTEST)
-    golden = (math.sqrt(5) - 1) / 2
-    for _ in range(_STEPS):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        if log_loss(logits, labels, math.exp(left)) <= log_loss(logits, labels, math.exp(right)):
-            high = right
-        else:
-            low = left
-    return math.exp((low + high) / 2)
+
+    def loss(logarithm: float) -> float:
+        return log_loss(logits, labels, math.exp(logarithm))
+
+    bounds = (math.log(COLDEST), math.log(HOTTEST))
+    best = optimize.minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-9})
+    return math.exp(best.x)
 
 
 def write_calibration(folder: Path | str, logits: Floats, labels: npt.NDArray[np.integer]) -> dict[str, Any]:

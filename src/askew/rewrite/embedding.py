@@ -132,11 +132,10 @@ def _parse(path: Path, first: int, lines: list[str], width: int) -> tuple[list[s
     texts = pl.Series([text for _, *texts in rows for text in texts], dtype=pl.String)
     numbers = texts.cast(pl.Float32, strict=False).fill_null(math.nan).to_numpy().reshape(-1, width)
     if len(odd := np.argwhere(~np.isfinite(numbers))):
-        row, column = odd[0].tolist()
-        word, *fields = rows[row]
-        raise DataError(
-            f"{place(path, first + row)}: expected finite numbers after the word {word!r}, found {fields[column]!r}"
-        )
+        number, column = odd[0].tolist()
+        word, *fields = rows[number]
+        where = place(path, first + number)
+        raise DataError(f"{where}: expected finite numbers after the word {word!r}, found {fields[column]!r}")
     return [word for word, *_ in rows], numbers
 
 

@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import Any
 
 from askew.core.errors import ConfigError
@@ -23,8 +23,6 @@ from askew.rewrite.lexical import question_rules
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\s+--+\s+|\n+")
 _LETTERS = re.compile(r"\w*[^\W\d_]\w*")
 _MOST_PHRASE = 3
-# The maximum number of parsed passages in the cache.
-_MOST_KEPT = 500
 # A word: how it is written, and its term (None for a stop word).
 Word = tuple[str, str | None]
 
@@ -32,9 +30,9 @@ Word = tuple[str, str | None]
 class _Sentence:
     """A sentence and the idf of its terms, independent of the query."""
 
-    def __init__(self, words: tuple[Word, ...], weights: _Weights) -> None:
+    def __init__(self, words: Sequence[Word], statistics: CollectionStatistics) -> None:
         self.words = words
-        self.values = weights.of([term for _, term in words if term])
+        self.values = _idf(statistics, [term for _, term in words if term])
         self.base = sum(self.values.values()) / (10 * len(self.values)) if self.values else 0.0
         self._first: dict[str, int] = {}
         for place, (word, term) in enumerate(words):
@@ -59,8 +57,8 @@ class _Sentence:
 class _Passage:
     """The sentences of a passage, and its runs of up to three content words, the strongest first."""
 
-    def __init__(self, sentences: Sequence[tuple[Word, ...]], weights: _Weights) -> None:
-        self.sentences = [_Sentence(words, weights) for words in sentences]
+    def __init__(self, sentences: Sequence[Sequence[Word]], statistics: CollectionStatistics) -> None:
+        self.sentences = [_Sentence(words, statistics) for words in sentences]
         counts: Counter[tuple[str, ...]] = Counter()
         shown: dict[tuple[str, ...], list[str]] = {}
         for words in sentences:
@@ -75,7 +73,7 @@ class _Passage:
                     counts[key] += 1
                     if key not in shown:
                         shown[key] = [word for word, _ in usable[start : start + len(key)]]
-        values = weights.of([term for key in counts for term in key])
+        values = _idf(statistics, [term for key in counts for term in key])
         scored = {key: n * sum(values[term] for term in key) / math.sqrt(len(key)) for key, n in counts.items()}
         self._phrases = [(key, shown[key]) for key in sorted(scored, key=lambda key: (-scored[key], key))]
 
@@ -100,7 +98,6 @@ class ExtractReformulator:
 
     def __init__(self, count: Count = 20, words: Count = 8, passages: Count = 10) -> None:
         self._count, self._words, self._passages = count, words, passages
-        self._weights: _Weights | None = None
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that determine the candidates."""
@@ -113,11 +110,9 @@ class ExtractReformulator:
                 "extract: expected the top-ranked passages of each query, found none; give the collection (⟨docs⟩)",
                 code="no-passages",
             )
-        found, weights = Candidates(), self._weights
-        if weights is None or weights.statistics is not asked.statistics:
-            weights = self._weights = _Weights(asked.statistics)
-        read = weights.read([passage.text for some in asked.passages for passage in some[: self._passages]])
-        for row, query in enumerate(weights.split(asked.texts)):
+        found = Candidates()
+        read = _read(asked.statistics, [one.text for some in asked.passages for one in some[: self._passages]])
+        for row, query in enumerate(_split(asked.statistics, asked.texts)):
             # Candidates with the same set of words retrieve the same documents.
             seen = {frozenset(word for word, _ in query)}
             kept = 0
@@ -170,40 +165,25 @@ class ExtractReformulator:
                 yield [*phrase, *(word for word in sentence.shared(own) if word not in phrase)]
 
 
-class _Weights:
-    """The idf of terms in a collection, and a small cache of parsed passages, which several queries often share."""
+def _read(statistics: CollectionStatistics, texts: Sequence[str]) -> dict[str, _Passage]:
+    """Return parsed passages by their text; all sentences are split in one call."""
+    sentences = {text: [part for part in _SENTENCE.split(text) if part.strip()] for text in texts}
+    words = iter(_split(statistics, [part for parts in sentences.values() for part in parts]))
+    return {text: _Passage([next(words) for _ in parts], statistics) for text, parts in sentences.items()}
 
-    def __init__(self, statistics: CollectionStatistics) -> None:
-        self.statistics = statistics
-        self._stop = question_rules(None).stop_words
-        self._kept: dict[str, _Passage] = {}
 
-    def read(self, texts: Sequence[str]) -> dict[str, _Passage]:
-        """Return parsed passages by their text; passages that are not in the cache are split in one call."""
-        kept = self._kept
-        found = {text: kept[text] for text in dict.fromkeys(texts) if text in kept}
-        new = [text for text in dict.fromkeys(texts) if text not in found]
-        parts = {text: [part for part in _SENTENCE.split(text) if part.strip()] for text in new}
-        words = iter(self.split([part for some in parts.values() for part in some]))
-        found |= {text: _Passage([tuple(next(words)) for _ in some], self) for text, some in parts.items()}
-        # Another thread may still read the old dictionary, so it is replaced and not changed.
-        self._kept = {**(kept if len(kept) + len(new) <= _MOST_KEPT else {}), **dict(islice(found.items(), _MOST_KEPT))}
-        return found
+def _split(statistics: CollectionStatistics, texts: Sequence[str]) -> list[list[Word]]:
+    """Split texts into words with their terms. There are more stop words here than in an index: do, you, have."""
+    stop = question_rules().stop_words
+    return [[(word, None if word in stop else term) for word, term in words] for words in statistics.split_many(texts)]
 
-    def split(self, texts: Sequence[str]) -> list[list[Word]]:
-        """Split texts into words with their terms. There are more stop words here than in an index: do, you, have."""
-        stop = self._stop
-        return [
-            [(word, None if word in stop else term) for word, term in words]
-            for words in self.statistics.split_many(texts)
-        ]
 
-    def of(self, terms: Sequence[str]) -> dict[str, float]:
-        """The inverse document frequency of each term, in the order of the terms."""
-        names = list(dict.fromkeys(terms))
-        counts = self.statistics.document_frequency(names).tolist() if names else []
-        total = self.statistics.documents
-        return {t: math.log(1 + (total - n + 0.5) / (n + 0.5)) for t, n in zip(names, counts, strict=True)}
+def _idf(statistics: CollectionStatistics, terms: Sequence[str]) -> dict[str, float]:
+    """The inverse document frequency of each term, in the order of the terms."""
+    names = list(dict.fromkeys(terms))
+    counts = statistics.document_frequency(names).tolist() if names else []
+    total = statistics.documents
+    return {t: math.log(1 + (total - n + 0.5) / (n + 0.5)) for t, n in zip(names, counts, strict=True)}
 
 
 _QUESTION = frozenset(["how", "what", "when", "where", "which", "who", "whom", "whose", "why"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
@@ -104,19 +103,28 @@ class Asker:
         stop = threading.Event()
         workers = min(self._endpoint.concurrency, len(requests))
         with ChatClient(self._endpoint, self._pace, stop) as client, ThreadPoolExecutor(workers, "askew-llm") as pool:
-            once = {request.key: request for request in requests}
-            asked = {key: pool.submit(self._answer, client, request) for key, request in once.items()}
+            distinct = {request.key: request for request in requests}
+            futures = {
+                key: pool.submit(self._answer_or_stop, client, stop, request) for key, request in distinct.items()
+            }
             try:
-                wait(asked.values(), return_when=FIRST_EXCEPTION)
+                wait(futures.values(), return_when=FIRST_EXCEPTION)
             finally:
                 # Also when the user interrupts: requests that wait for their turn or for a retry are canceled.
-                if stop.is_set() or not all(future.done() for future in asked.values()):
+                if stop.is_set() or not all(future.done() for future in futures.values()):
                     stop.set()
                     pool.shutdown(wait=True, cancel_futures=True)
-        for error in (future.exception() for future in asked.values() if not future.cancelled()):
+        for error in (future.exception() for future in futures.values() if not future.cancelled()):
             if error is not None and not isinstance(error, RequestsStopped):
                 raise error
-        return [asked[request.key].result() for request in requests]
+        return [futures[request.key].result() for request in requests]
+
+    def _answer_or_stop(self, client: ChatClient, stop: threading.Event, request: Request) -> Completion | Trouble:
+        try:
+            return self._answer(client, request)
+        except BaseException:
+            stop.set()
+            raise
 
     def _answer(self, client: ChatClient, request: Request) -> Completion | Trouble:
         if self._cache is not None and (known := self._cache.read(request.key)) is not None:

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -160,32 +161,30 @@ def _kept(
     filters: Sequence[FilterPlugin],
 ) -> pl.DataFrame:
     """The candidates of a batch that pass every filter, sorted by query and method."""
-    flat = [
+    candidates = [
         (row, number, text, doc_id)
-        for number, (_, found) in enumerate(made)
-        for row, text, doc_id in zip(found.rows, found.texts, found.doc_ids, strict=True)
+        for number, (_, written) in enumerate(made)
+        for row, text, doc_id in zip(written.rows, written.texts, written.doc_ids, strict=True)
     ]
-    flat.sort(key=lambda one: (one[0], one[1]))
-    for tally, (_, found) in zip(tallies, made, strict=True):
-        tally.made += len(found) + found.rejected.total()
-        tally.rejected.update(found.rejected)
+    candidates.sort(key=itemgetter(0, 1))
+    for tally, (_, written) in zip(tallies, made, strict=True):
+        tally.made += len(written) + written.rejected.total()
+        tally.rejected.update(written.rejected)
     for check in filters:
-        originals = [asked.texts[row] for row, *_ in flat]
-        reasons = check.check(originals, [text for _, _, text, _ in flat], [row for row, *_ in flat])
-        for (_, number, _, _), reason in zip(flat, reasons, strict=True):
+        originals = [asked.texts[row] for row, *_ in candidates]
+        reasons = check.check(originals, [text for _, _, text, _ in candidates], [row for row, *_ in candidates])
+        for (_, number, _, _), reason in zip(candidates, reasons, strict=True):
             if reason is not None:
                 tallies[number].rejected[reason] += 1
-        flat = [one for one, reason in zip(flat, reasons, strict=True) if reason is None]
+        candidates = [one for one, reason in zip(candidates, reasons, strict=True) if reason is None]
     settings = [json.dumps(dict(method.settings()), sort_keys=True) for method, _ in made]
-    counts: Counter[tuple[int, int]] = Counter()
     rows = []
-    for row, number, text, doc_id in flat:
-        counts[row, number] += 1
+    for (row, number), group in groupby(candidates, key=itemgetter(0, 1)):
         name, query_id = made[number][0].method, asked.query_ids[row]
-        rows.append((query_id, f"{query_id}:{name}.{counts[row, number]}", text, name, settings[number], doc_id))
-    for number, tally in enumerate(tallies):
-        tally.kept += sum(count for (_, n), count in counts.items() if n == number)
-        tally.queries += sum(n == number for _, n in counts)
+        tallies[number].queries += 1
+        for place, (_, _, text, doc_id) in enumerate(group, start=1):
+            tallies[number].kept += 1
+            rows.append((query_id, f"{query_id}:{name}.{place}", text, name, settings[number], doc_id))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 

@@ -109,36 +109,24 @@ class WordNetFiles:
 
     def _base_forms(self, word: str, part: str) -> list[str]:
         """Return the word and its base forms, as far as they are in the database."""
-        line = _line_of(self._files.get(f"{part}.exc", b""), word.encode())
+        listed = self._lines.get(f"{part}.exc", {}).get(word.encode())
         detached = (word[: -len(old)] + new for old, new in _DETACHED[part] if word.endswith(old) and word != old)
-        others = line.decode().split()[1:] if line else detached
+        others = listed.decode().split()[1:] if listed else detached
         return [form for form in dict.fromkeys([word, *others]) if self._senses(form, part)]
 
     def _senses(self, form: str, part: str) -> list[int]:
         """Return the offsets of a word's senses in the data file, the most frequent first."""
-        line = _line_of(self._files[f"index.{part}"], form.encode())
-        if line is None:
-            return []
-        fields = line.split()
-        return [int(field) for field in fields[-int(fields[2]) :]]
+        fields = self._lines[f"index.{part}"].get(form.encode(), b"").split()
+        return [int(field) for field in fields[-int(fields[2]) :]] if fields else []
 
-
-def _line_of(data: bytes, key: bytes) -> bytes | None:
-    """Find the line of a sorted file that has the key as its first field, by binary search."""
-    low, high = 0, len(data)
-    while low < high:
-        start = data.rfind(b"\n", low, (low + high) // 2) + 1 or low
-        end = data.find(b"\n", start)
-        end = len(data) if end < 0 else end
-        line = data[start:end]
-        first = line.partition(b" ")[0]
-        if first == key:
-            return line
-        if first < key:
-            low = end + 1
-        else:
-            high = start
-    return None
+    @cached_property
+    def _lines(self) -> dict[str, dict[bytes, bytes]]:
+        """The lines of the indexes and lists of exceptions, by their first fields."""
+        return {
+            name: {line.partition(b" ")[0]: line for line in content.split(b"\n") if line}
+            for name, content in self._files.items()
+            if not name.startswith("data.")
+        }
 
 
 # Synonyms from WordNet.

@@ -23,8 +23,7 @@ from askew.core.errors import ConfigError, StageError, StoreError, UnknownName, 
 from askew.core.files import DATA, fingerprint, write_whole
 from askew.core.groups import Groups
 from askew.core.text import normal
-from askew.models.encode import LOADING
-from askew.models.find import cannot_load, locate, need, no_bars
+from askew.models.find import LOADING, cannot_load, locate, need, no_bars
 from askew.train.card import WORK, Card, CardTable, read_measured, write_card
 
 # The file of the held-out queries of a model, next to the model. It is checked when the model is measured.

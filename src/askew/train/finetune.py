@@ -24,8 +24,7 @@ import numpy.typing as npt
 from askew.core.errors import ConfigError, DataError, one_of
 from askew.core.measure import Bounds
 from askew.core.text import stem
-from askew.models.encode import LOADING
-from askew.models.find import cannot_load, identify, locate, need
+from askew.models.find import LOADING, cannot_load, identify, locate, need
 from askew.models.generate import SMOLLM, Generator, Sampling, open_generator
 from askew.train.common import Progress, Schedule, choose_device, run, seed_all
 
