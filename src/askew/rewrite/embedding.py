@@ -127,14 +127,14 @@ def _parse(path: Path, first: int, lines: list[str], width: int) -> tuple[list[s
     for number, (row, line) in enumerate(zip(rows, lines, strict=True), start=first):
         has_more = " " in row[0] and _NUMBER.fullmatch(row[0].rpartition(" ")[2])
         if len(row) != width + 1 or not row[0].strip() or has_more:
-            fields = len(line.split())
-            raise DataError(f"{place(path, number)}: expected a word and {width} numbers, found {fields} fields")
+            size = len(line.split())
+            raise DataError(f"{place(path, number)}: expected a word and {width} numbers, found {size} fields")
     texts = pl.Series([text for _, *texts in rows for text in texts], dtype=pl.String)
     numbers = texts.cast(pl.Float32, strict=False).fill_null(math.nan).to_numpy().reshape(-1, width)
     if len(odd := np.argwhere(~np.isfinite(numbers))):
-        number, column = odd[0].tolist()
-        word, *fields = rows[number]
-        where = place(path, first + number)
+        row_number, column = map(int, odd[0])
+        word, *fields = rows[row_number]
+        where = place(path, first + row_number)
         raise DataError(f"{where}: expected finite numbers after the word {word!r}, found {fields[column]!r}")
     return [word for word, *_ in rows], numbers
 
@@ -342,7 +342,10 @@ class Embedding:
         self._look_up(sorted({word for query in queries for word in query.expandable} - set(self._known)))
         found = Candidates()
         for row, query in enumerate(queries):
-            texts = query.written(self._known, self._replace, self._each)
+            chosen = query.new_neighbors(self._known)
+            alone = [{word: [other]} for word, near in chosen.items() for other in near]
+            together = [chosen] if chosen else []
+            texts = [query.written(neighbors, self._replace) for neighbors in (alone if self._each else together)]
             for text in texts:
                 found.add(row, text)
             if not texts:
@@ -378,19 +381,14 @@ class _Query:
         self._stems = {rough_stem(word) for word in words}
         self.expandable = [word for word in words if word not in STOP_WORDS and any(map(str.isalpha, word))]
 
-    def written(self, known: Mapping[str, Sequence[str]], replace: bool, each: bool) -> list[str]:
-        """Return the candidate texts made with the neighbors of the query's words."""
-        # The neighbors of each word that add a stem which is not there yet.
-        have, chosen = set(self._stems), dict[str, list[str]]()
-        for word in self.expandable:
-            if new := _with_new_stems(known.get(word, ()), have):
-                chosen[word] = new
-        if each:
-            alone = [{word: [other]} for word, near in chosen.items() for other in near]
-            return [self._with(one, replace) for one in alone]
-        return [self._with(chosen, replace)] if chosen else []
+    def new_neighbors(self, known: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+        """Return the neighbors of each word that add a stem to those of the query and of earlier words."""
+        have = set(self._stems)
+        neighbors = {word: _with_new_stems(known.get(word, ()), have) for word in self.expandable}
+        return {word: near for word, near in neighbors.items() if near}
 
-    def _with(self, chosen: Mapping[str, Sequence[str]], replace: bool) -> str:
+    def written(self, chosen: Mapping[str, Sequence[str]], replace: bool) -> str:
+        """Return the query with neighbors of its words, after it or in the place of the words."""
         if not replace:
             return " ".join([self.text, *(other for near in chosen.values() for other in near)])
         written: list[str] = []

@@ -194,8 +194,6 @@ def _cosine(one: Vector, other: Vector) -> float:
 # Whether a candidate keeps the meaning of the original, estimated by the similarity of two vectors.
 
 FAR = "meaning too far"
-# The number of pairs whose vectors are compared at a time.
-_BLOCK = 1 << 14
 # The thresholds with the highest F1 on the labeled variations of ANTIQUE, rounded (tests/rewrite/test_calibrated.py has
 # the numbers). Only the kinds that reformulators make are used: 1,066 paraphrases, synonyms and shortened queries, 68 %
 # of them valid. Misspelled and reordered queries are left out, because all are valid: with them neural's best threshold
@@ -249,11 +247,7 @@ class SemanticFilter:
         )
         vectors = halving(encoder, self._batch, lambda size: encode(batch_size=size))
         left, right = [places[text] for text in originals], [places[text] for text in candidates]
-        scores = np.empty(len(left))
-        for start in range(0, len(left), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            scores[part] = np.einsum("ij,ij->i", vectors[left[part]], vectors[right[part]])
-        return scores
+        return np.asarray(np.einsum("ij,ij->i", vectors[left], vectors[right]), np.float64)
 
 
 # Choose the threshold of the semantic filter on labeled pairs.

@@ -69,9 +69,7 @@ class NameTable:
 
     def codes(self, words: Sequence[str]) -> list[int]:
         """The classes of words, with two boundaries before and after."""
-        get, code = self.words.get, self.code
-        inside = [found if (found := get(word)) is not None else code(word) for word in words]
-        return [BOUNDARY, BOUNDARY, *inside, BOUNDARY, BOUNDARY]
+        return [BOUNDARY, BOUNDARY, *map(self.code, words), BOUNDARY, BOUNDARY]
 
     def scores(self, words: Sequence[str]) -> list[float]:
         """Return the log odds that each word (in lower case, without accents) belongs to a name."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,6 @@ class ReplayReformulator:
                 raise ConfigError(f"replay: {expected}, found {condition!r}")
             self._where[name] = value
         self._columns = (query_column, text_column)
-        self._texts: dict[str, list[tuple[str, str | None]]] | None = None
 
     def settings(self) -> dict[str, Any]:
         """Return everything that determines the candidates, with the file identified by its content."""
@@ -60,8 +60,6 @@ class ReplayReformulator:
 
     def reformulate(self, asked: QueryBatch) -> Candidates:
         """The candidates of each query in the order of the file."""
-        if self._texts is None:
-            self._texts = self._read()
         found = Candidates()
         for row, query_id in enumerate(asked.query_ids):
             texts = self._texts.get(query_id, [])[: self._count]
@@ -74,7 +72,8 @@ class ReplayReformulator:
                 found.reject(NOT_IN_FILE)
         return found
 
-    def _read(self) -> dict[str, list[tuple[str, str | None]]]:
+    @cached_property
+    def _texts(self) -> dict[str, list[tuple[str, str | None]]]:
         texts: dict[str, list[tuple[str, str | None]]] = {}
         for number, row in _rows(self._path):
             query = _value(row, self._columns[0], _ID_NAMES, self._path, number, "the query's id")

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 from askew.core.errors import ConfigError
@@ -45,21 +44,14 @@ class _Original:
 
     def __init__(self, text: str, certainty: float) -> None:
         words = tokens(text)
-        self._text = text
         self.size = len(words)
         self.normal = " ".join(words)
         # The numbers as they are typed: a candidate that has the same words needs no further check of numbers.
         self.typed = parts_of_numbers(words)
+        self.numbers = numbers(text) if self.typed else self.typed
+        self.readings = readings(text) if self.typed else self.typed
         self.names = KeptNames(text, certainty)
         self.has_thing = not _THINGS.isdisjoint(words)
-
-    @cached_property
-    def numbers(self) -> frozenset[str]:
-        return numbers(self._text)
-
-    @cached_property
-    def readings(self) -> frozenset[str]:
-        return readings(self._text)
 
 
 def _has_placeholder(words: Sequence[str]) -> bool:

@@ -212,9 +212,9 @@ class Rewriter:
         self.lexicon, self.names = lexicon, names
         terms = _either([*lexicon.swaps, *(lexicon.keep if names else ())])
         self._terms = re.compile(rf"(?<!\w)(?:{terms})(?!\w)", re.IGNORECASE)
-        self._verb_after = _maybe(rf"\s+({_either(lexicon.verbs)})(?=n['’]t\b|\b)", lexicon.verbs)
-        self._verb_before = _maybe(rf"\b({_either(lexicon.verbs)})(?=(?:n['’]t)?\s+$)", lexicon.verbs)
-        self._contraction = _maybe(rf"['’]({_either(lexicon.contractions)})\b", lexicon.contractions)
+        self._verb_after = re.compile(rf"\s+({_either(lexicon.verbs)})(?=n['’]t\b|\b)", re.IGNORECASE)
+        self._verb_before = re.compile(rf"\b({_either(lexicon.verbs)})(?=(?:n['’]t)?\s+$)", re.IGNORECASE)
+        self._contraction = re.compile(rf"['’]({_either(lexicon.contractions)})\b", re.IGNORECASE)
         # The words that have another form before a noun: both words in "his or her name".
         two_formed = [
             term for term in lexicon.swaps if len({*lexicon.swaps[term]}) > 1 or len({*lexicon.neutrals[term]}) > 1
@@ -362,11 +362,6 @@ def _with_articles(old: str, new: str) -> str:
 
 
 def _either(words: Iterable[str]) -> str:
-    """A pattern for any of the words, the longest first."""
-    longest_first = sorted(words, key=lambda one: (-len(one), one))
-    return "|".join(re.escape(one).replace("'", "['’]") for one in longest_first) or "(?!)"
-
-
-def _maybe(pattern: str, words: Mapping[str, str]) -> re.Pattern[str]:
-    """Compile the pattern, or one that never matches if there are no words for it."""
-    return re.compile(pattern if words else "(?!)", re.IGNORECASE)
+    """A pattern for any of the words, the longest first; without words it never matches."""
+    longest_first = sorted(words, key=lambda term: (-len(term), term))
+    return "|".join(re.escape(term).replace("'", "['’]") for term in longest_first) or "(?!)"

@@ -22,9 +22,10 @@ _PLACES = """first second third fourth fifth sixth seventh eighth ninth tenth el
 fifteenth sixteenth seventeenth eighteenth nineteenth"""
 _UNITS, _ORDINALS = _SMALL.split(), _PLACES.split()
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_TEN_VALUES = {word: 10 * value for value, word in enumerate(_TENS, 2)}
 _VALUES = {
     **{word: value for value, word in enumerate(_UNITS)},
-    **{word: 10 * value for value, word in enumerate(_TENS, 2)},
+    **_TEN_VALUES,
     **{word: value for value, word in enumerate(_ORDINALS, 1)},
     **{word[:-1] + "ieth": 10 * value for value, word in enumerate(_TENS, 2)},
 }
@@ -44,10 +45,8 @@ _LOOSE_WORDS = {
 _LOOSE = {word: value for value, words in _LOOSE_WORDS.items() for word in words.split()}
 _EITHER = {**_LOOSE, **_ROMAN, **_VALUES, **_SCALES}
 _STRICT = _EITHER.keys() - _LOOSE.keys() - {"zero"}
-_TEN_VALUES = {word: 10 * value for value, word in enumerate(_TENS, 2)}
 _ONES = {**{word: i for i, word in enumerate(_UNITS[1:10], 1)}, **{word: i for i, word in enumerate(_ORDINALS[:9], 1)}}
 
-_NOTHING: frozenset[str] = frozenset()
 _PIECE = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 # Keeps "mp3" in one piece, which is not a number.
 _UNGLUED = re.compile(r"[^\W\d_]+\d[^\W_]*|" + _PIECE.pattern)
@@ -90,7 +89,7 @@ def is_number(word: str) -> bool:
 def parts_of_numbers(words: Collection[str]) -> frozenset[str]:
     """Return the words that are numbers or parts of numbers, or contain a digit, such as mp3."""
     if "".join(words).isalpha() and _EITHER.keys().isdisjoint(words):
-        return _NOTHING
+        return frozenset()
     return frozenset([word for word in words if word in _EITHER or not word.isalpha()])
 
 
