@@ -32,6 +32,7 @@ from askew.rewrite.filters import light_similarity, stem
 from askew.rewrite.names import COUNT_BOUNDS, UNSEEN, KeptNames, read_table
 from askew.rewrite.words import (
     FUNCTION_WORDS,
+    QUESTION_WORDS,
     adds_number,
     has_numbers,
     numbers,
@@ -43,7 +44,6 @@ from askew.rewrite.words import (
 # Whether a reformulation has the meaning of its query, and whether a person would type it, without a neural model.
 
 CERTAINTY = 0.5
-_QUESTIONS = frozenset(("who", "whom", "whose", "when", "where", "why", "how", "which", "what"))
 _NEGATIONS = frozenset(("not", "no", "never", "without", "non", "t", "cannot", "none", "neither", "nor"))
 _COMPARED = frozenset(
     ("most", "least", "best", "worst", "more", "less", "only", "all", "any", "every", "same", "other")
@@ -125,7 +125,7 @@ def _row(one: _QuerySide, two: _Side, similarity: float) -> list[float]:
         one.words[:2] == two.words[:2], len(one.pairs & two.pairs) / (len(one.pairs) or 1),
         sum([b < a for a, b in pairwise(order)]) / (len(order) or 1),
         1 - len(two.content) / other_size, not two.function,
-        not gone.isdisjoint(_QUESTIONS), not came.isdisjoint(_QUESTIONS),
+        not gone.isdisjoint(QUESTION_WORDS), not came.isdisjoint(QUESTION_WORDS),
         one.function.isdisjoint(_NEGATIONS) != two.function.isdisjoint(_NEGATIONS),
         not _COMPARED.isdisjoint(gone) or not _COMPARED.isdisjoint(lost), min(4, len(gone)) / 4, min(4, len(came)) / 4,
         len(two.content) > len(two.places), bool(lost and new), len(lost) == len(new) > 0,

@@ -19,6 +19,7 @@ from askew.core.errors import ConfigError
 from askew.core.plugins import Count
 from askew.core.protocols import Candidates, CollectionStatistics, Passage, QueryBatch
 from askew.rewrite.lexical import question_rules
+from askew.rewrite.words import QUESTION_WORDS
 
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\s+--+\s+|\n+")
 _LETTERS = re.compile(r"\w*[^\W\d_]\w*")
@@ -136,8 +137,8 @@ class ExtractReformulator:
         own = {term for _, term in query if term}
         content = [word for word, term in query if term]
         # The words of a question before its first content word; empty if the query is not a question.
-        opening = [word for word, _ in takewhile(lambda pair: not pair[1] or pair[0] in _QUESTION, query)]
-        if not opening or opening[0] not in _QUESTION | _ASKING:
+        opening = [word for word, _ in takewhile(lambda pair: not pair[1] or pair[0] in QUESTION_WORDS, query)]
+        if not opening or opening[0] not in QUESTION_WORDS | _ASKING:
             opening = []
         waiting = [(self._of_passage(read[p.text], own, content, opening), p.doc_id) for p in passages]
         while waiting:
@@ -186,6 +187,5 @@ def _idf(statistics: CollectionStatistics, terms: Sequence[str]) -> dict[str, fl
     return {t: math.log(1 + (total - n + 0.5) / (n + 0.5)) for t, n in zip(names, counts, strict=True)}
 
 
-_QUESTION = frozenset(["how", "what", "when", "where", "which", "who", "whom", "whose", "why"])
 _ASKING_LINE = "are can could did do does had has have is may must should was were will would"
 _ASKING = frozenset(_ASKING_LINE.split())

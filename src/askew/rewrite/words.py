@@ -164,6 +164,7 @@ these they this those through to too under until up upon us ve very was we were 
 who whom whose why will with within without would you your yours
 """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+QUESTION_WORDS = frozenset(("who", "whom", "whose", "when", "where", "why", "how", "which", "what"))
 
 _WORD = re.compile(r"[^\W_]+")
 _CASED = re.compile(r"[^\W_]+|[.?!:;]")
