@@ -117,7 +117,7 @@ def test_many_reformulations_of_a_query_go_to_further_passes_each_with_the_query
     whole = judge.logits(queries, texts)
     monkeypatch.setattr(pair_judge, "_COLUMNS", 40)
     passes = list(judge._passes(queries, texts))
-    assert len(passes) > 10 and max(len(one.tokens) for one in passes) <= 40
+    assert len(passes) > 10 and max(len(one.columns) for one in passes) <= 40
     assert sorted(row for one in passes for row in one.rows) == list(range(len(texts)))
     assert judge.logits(queries, texts) == pytest.approx(whole, abs=1e-4)
 
@@ -133,7 +133,7 @@ def test_passes_of_different_lengths_that_are_computed_together_give_the_same(ju
     whole = judge.logits(QUERIES, TEXTS)
     monkeypatch.setattr(pair_judge, "_COLUMNS", 20)
     passes, found = list(judge._passes(QUERIES, TEXTS)), np.zeros_like(whole)
-    assert len({len(one.tokens) for one in passes}) > 1
+    assert len({len(one.columns) for one in passes}) > 1
     judge._judge(passes, found)  # as on a GPU
     assert found == pytest.approx(whole, abs=1e-4)
 

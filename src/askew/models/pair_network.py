@@ -35,6 +35,7 @@ _KIND = "paraphrase"
 # Tokens of one pass: more tokens make attention slower, fewer do not use the CPU's matrix products fully.
 _COLUMNS = 384
 _PASSES_ON_GPU = 64
+_PADDING = (0, 0, -1, -1)
 
 
 class PairTokens:
@@ -83,64 +84,46 @@ class PairJudge:
             for row in rows:
                 text = self._tokens.reformulation(candidates[row])
                 needed = len(text) + (len(query) if group is None else 0)
-                if current.tokens and len(current.tokens) + needed > _COLUMNS:
+                if current.columns and len(current.columns) + needed > _COLUMNS:
                     yield current
                     current, group = _Pass(), None
                 if group is None:
-                    group = current.begin(query)
-                current.add(group, row, text)
-        if current.tokens:
+                    group = len(current.rows)
+                    current.put(query, 0, group, -1)
+                current.put(text, len(query), group, len(current.rows))
+                current.rows.append(row)
+                current.last.append(len(current.columns) - 1)
+        if current.columns:
             yield current
 
     def _judge(self, passes: Sequence[_Pass], found: npt.NDArray[np.float64]) -> None:
-        device, columns = self._network.device, max(len(one.tokens) for one in passes)
-
-        def table(name: str, fill: int) -> Any:
-            lists = [getattr(one, name) for one in passes]
-            return torch.tensor([[*one, *[fill] * (columns - len(one))] for one in lists], device=device)
-
-        group, text = table("groups", -1), table("texts", -1)
-        order = torch.arange(columns, device=device)
+        device, width = self._network.device, max(len(one.columns) for one in passes)
+        padded = [[*one.columns, *[_PADDING] * (width - len(one.columns))] for one in passes]
+        tokens, positions, group, text = torch.tensor(padded, device=device).unbind(-1)
+        order = torch.arange(width, device=device)
         same_group = group.unsqueeze(-1) == group.unsqueeze(1)
         visible = same_group & ((text.unsqueeze(1) == -1) | (text.unsqueeze(-1) == text.unsqueeze(1)))
         visible &= order <= order.unsqueeze(-1)
         mask = torch.zeros(visible.shape, device=device).masked_fill_(~visible, -torch.inf).unsqueeze(1)
         with torch.inference_mode():
-            memory = self._network.memory(len(passes), columns)
-            states = self._network.states(table("tokens", 0), table("positions", 0), mask, memory)
+            memory = self._network.memory(len(passes), width)
+            states = self._network.states(tokens, positions, mask, memory)
             for at, one in enumerate(passes):
                 found[one.rows] = self._head(states[at, one.last].float()).double().cpu().numpy()
 
 
 class _Pass:
-    """The pairs of one pass: for each column, its token, its position, its query and its reformulation."""
+    """The pairs of one pass: for each column its token, its position, its query and its reformulation (or -1)."""
 
     def __init__(self) -> None:
-        self.tokens: list[int] = []
-        self.positions: list[int] = []
-        self.groups: list[int] = []
-        self.texts: list[int] = []
+        self.columns: list[tuple[int, int, int, int]] = []
+        # The row of the result of each pair, and the column of its last token.
         self.rows: list[int] = []
         self.last: list[int] = []
-        self._lengths: list[int] = []
 
-    def begin(self, query: Sequence[int]) -> int:
-        """Add a query and return its number."""
-        self._put(query, 0, len(self._lengths), -1)
-        self._lengths.append(len(query))
-        return len(self._lengths) - 1
-
-    def add(self, group: int, row: int, text: Sequence[int]) -> None:
-        """Add a reformulation of a query, for a row of the result."""
-        self._put(text, self._lengths[group], group, len(self.rows))
-        self.rows.append(row)
-        self.last.append(len(self.tokens) - 1)
-
-    def _put(self, tokens: Sequence[int], start: int, group: int, text: int) -> None:
-        self.tokens += tokens
-        self.positions += range(start, start + len(tokens))
-        self.groups += [group] * len(tokens)
-        self.texts += [text] * len(tokens)
+    def put(self, tokens: Sequence[int], start: int, group: int, text: int) -> None:
+        """Add the tokens of a query or of a reformulation."""
+        self.columns += [(token, position, group, text) for position, token in enumerate(tokens, start)]
 
 
 def load_pair_judge(folder: Path, model: str = SMOLLM, device: str | None = None) -> PairJudge:
