@@ -54,7 +54,7 @@ def compared_lazily(lazily: bool) -> Iterator[None]:
 @contextlib.contextmanager
 def not_compared() -> Iterator[None]:
     """As if there were no checksums: only sizes are looked at."""
-    with mock.patch.object(disk, "check_file", disk.check_size), mock.patch.object(disk.BlockChecker, "check"):
+    with mock.patch.object(disk, "check_file", disk.check_size), mock.patch.object(disk.CheckedArray, "check"):
         yield
 
 
@@ -77,7 +77,7 @@ def flip(path: Path, byte: int, bit: int) -> None:
 def outcome(folder: Path, size: int, asked: list[str], right: list[tuple[object, ...]]) -> str:
     """What came of one flipped bit."""
     try:
-        ranker, texts = Bm25Ranker(folder, threads=1), StoredTexts(folder, size)
+        ranker, texts = Bm25Ranker(folder, threads=1), StoredTexts(folder)
     except AskewError:
         return "refused on opening"
     for query, expected in zip(asked, right, strict=True):
@@ -94,7 +94,7 @@ def flip_bits(folder: Path, size: int, flips: int, lazily: bool) -> None:
     rng = np.random.default_rng(7)
     asked = Synthetic(size).queries(20)
     with compared_lazily(lazily):
-        ranker, texts = Bm25Ranker(folder, threads=1), StoredTexts(folder, size)
+        ranker, texts = Bm25Ranker(folder, threads=1), StoredTexts(folder)
         right = [answer(ranker, texts, query) for query in asked]
         files = files_of(folder)
         ends = np.cumsum([path.stat().st_size for path in files])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from askew.search.disk import read_strings
+from askew.search.disk import StoredTexts
 
 # Some queries have the ids of documents: where they are read as documents, it cannot go unnoticed.
 DOCS = {"d1": "He is a man.", "d2": "She is a woman.", "d3": "The weather is fine.", "d4": "He met a woman."}
@@ -61,7 +61,7 @@ def test_the_titles_of_a_beir_folder_are_read_by_measure_as_by_index(askew, file
     files.text("beir/queries.jsonl", '{"_id": "d1", "text": "who"}\n')
     files.text("beir/qrels/test.tsv", "query-id\tcorpus-id\tscore\nd1\td1\t1\n")
     assert askew("index beir --out ix").code == 0
-    assert read_strings(Path("ix/texts.arrow"))[2].as_py() == "He The weather is fine."
+    assert StoredTexts("ix")[2] == "He The weather is fine."
     counts = {}
     for docs in ("beir", "beir/corpus.jsonl"):
         command = f"measure b.run --docs {docs} --measures 'RaB(tc)@1' --per-query --json --store counted"

@@ -159,7 +159,7 @@ def index(askew_cli, tmp_path):
 def test_a_damaged_index_is_found_and_made_again_from_its_documents(askew_cli, index, tmp_path):
     before = contents(index)
     assert askew_cli(["verify", "ix"]).out.startswith("ix: index, ")
-    for name in ("docs.i32", "texts.arrow"):
+    for name in ("docs.i32", "texts.u8"):
         flip(index / name)
     found = askew_cli(["verify", "ix"])
     assert found.code == 3

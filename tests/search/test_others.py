@@ -13,7 +13,7 @@ from askew.core.errors import ConfigError, DataError, StoreError
 from askew.core.plugins import build
 from askew.core.ranking import Hits
 from askew.search.common import TopK
-from askew.search.disk import StoredTexts, keeping_texts, write_sealed
+from askew.search.disk import StoredTexts, keeping_texts, write_header, write_sealed
 from askew.search.fusion import FusionRanker, ReplayRanker
 from askew.search.neural import CrossEncoderRanker
 from askew.testing.contracts import TOY_DOCS, toy_documents
@@ -254,13 +254,15 @@ def test_texts_come_back_by_ordinal_across_batches(tmp_path):
     texts = ["ä", "", "line\nline", "x" * 1000, "end"]
     batches = [pa.table({"doc_id": [str(i)], "text": pa.array([t], pa.large_string())}) for i, t in enumerate(texts)]
     assert len(list(keeping_texts(batches, tmp_path))) == 5
-    kept = StoredTexts(tmp_path, 5)
+    write_header(tmp_path, "bm25", [], {"documents": 5})
+    kept = StoredTexts(tmp_path)
     assert [kept[i] for i in range(len(kept))] == texts
+    write_header(tmp_path, "bm25", [], {"documents": 6})
     with pytest.raises(StoreError, match="5 texts for 6 documents"):
-        StoredTexts(tmp_path, 6)
-    (tmp_path / "texts.arrow").write_bytes(b"no")
+        StoredTexts(tmp_path)
+    (tmp_path / "texts.u8").write_bytes(b"no")
     with pytest.raises(StoreError, match="damaged"):
-        StoredTexts(tmp_path, 5)
+        StoredTexts(tmp_path)
 
 
 def test_an_index_is_opened_only_by_its_own_ranker(tmp_path):

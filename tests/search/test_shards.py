@@ -88,7 +88,7 @@ def test_counts_above_255_are_merged(tmp_path):
 def test_merged_texts_are_read_by_ordinal(tmp_path):
     texts = [f"text {i} ä" for i in range(7)]
     merge_shards(make_shards(tmp_path, divide(texts, [2, 2, 5]), texts=True), tmp_path / "merged")
-    kept = StoredTexts(tmp_path / "merged", 7)
+    kept = StoredTexts(tmp_path / "merged")
     assert [kept[i] for i in range(7)] == texts
 
 
@@ -150,7 +150,7 @@ def test_a_merge_does_not_go_where_something_is(tmp_path):
     parts = make_shards(tmp_path, [table(["a1"])])
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter").write_text("kept")
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(ConfigError) as caught:
         merge_shards(parts, tmp_path / "full")
     assert caught.value.code == "not-empty"
     assert (tmp_path / "full" / "letter").read_text() == "kept"

@@ -32,7 +32,7 @@ from askew.rewrite.words import tokens
 from askew.search.bm25.analyze import Analyzer
 from askew.search.bm25.index import Index
 from askew.search.bm25.postings import term_totals
-from askew.search.disk import StoredTexts, read_header
+from askew.search.disk import StoredTexts
 from askew.search.retrieve import index as index_documents
 from askew.search.retrieve import make_ranker, queries_of
 
@@ -97,7 +97,7 @@ class FirstPass:
 
     def __init__(self, index: Path, ranker: RankerPlugin, depth: int = defaults.PASSAGES) -> None:
         self._ranker, self._depth = ranker, depth
-        self._texts = StoredTexts(index, read_header(index)["documents"])
+        self._texts = StoredTexts(index)
         self.statistics = IndexStatistics(index)
 
     def ask(self, query_ids: Sequence[str], texts: Sequence[str]) -> QueryBatch:

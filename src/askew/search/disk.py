@@ -128,35 +128,6 @@ def _compare(path: Path, number: int, data: Any, sums: Any) -> None:
         raise StoreError(f"{path}: damaged between byte {start} and {start + len(data)}; {remedy(path)}")
 
 
-class BlockChecker:
-    """Checks the blocks of a memory-mapped file when they are needed, each block once."""
-
-    def __init__(self, path: Path, data: Any, known: Known) -> None:
-        self.path, self._data = path, data
-        self.complete = not is_lazy(known)
-        self._sums = np.zeros(0, np.uint32) if self.complete else _checksums(path, known)
-        self._compared = np.zeros(len(self._sums), np.bool_)
-
-    def check(self, starts: Any, stops: Any) -> None:
-        """Check all blocks that overlap the given byte ranges, and raise an error if one is damaged."""
-        if self.complete:
-            return
-        starts, stops = np.atleast_1d(starts), np.atleast_1d(stops)
-        filled = stops > starts
-        begins, ends = starts[filled] // BLOCK, (stops[filled] - 1) // BLOCK
-        if len(begins) and (begins.min() < 0 or ends.max() >= len(self._sums)):
-            raise StoreError(f"{self.path}: another file refers to bytes outside this file; {remedy(self.path)}")
-        open_ranges = np.zeros(len(self._sums) + 1, np.int64)
-        np.add.at(open_ranges, begins, 1)
-        np.subtract.at(open_ranges, ends + 1, 1)
-        needed = (np.cumsum(open_ranges)[:-1] > 0) & ~self._compared
-        for number in np.flatnonzero(needed).tolist():
-            _compare(self.path, number, self._data[number * BLOCK : (number + 1) * BLOCK], self._sums)
-            self._compared[number] = True
-        # A counter would be wrong here: two threads may check the same block at the same time.
-        self.complete = bool(self._compared.all())
-
-
 def dtype_of(name: str) -> Any:
     """The number type of a file, from the ending of its name: ``offsets.i64``."""
     ending = name.rpartition(".")[2]
@@ -176,26 +147,43 @@ class CheckedArray:
         flat: Any = np.memmap(path, dtype, "r").view(np.ndarray) if known["size"] else np.zeros(0, dtype)
         self.raw: Any = flat if width is None else flat.reshape(-1, width)
         self._row = flat.itemsize * (width or 1)
-        self._guard = BlockChecker(path, memoryview(flat.view(np.uint8)), known)
+        self._path, self._bytes = path, memoryview(flat.view(np.uint8))
+        self._is_checked = not is_lazy(known)
+        self._sums = np.zeros(0, np.uint32) if self._is_checked else _checksums(path, known)
+        self._compared = np.zeros(len(self._sums), np.bool_)
 
     def check(self, starts: Any, stops: Any) -> None:
-        """Verify the checksums of the blocks that hold the given ranges of elements or rows."""
-        if not self._guard.complete:
-            self._guard.check(np.asarray(starts, np.int64) * self._row, np.asarray(stops, np.int64) * self._row)
+        """Verify the checksums of the blocks that hold the given ranges of elements or rows, each block once."""
+        if self._is_checked:
+            return
+        starts, stops = (np.atleast_1d(np.asarray(edges, np.int64)) * self._row for edges in (starts, stops))
+        filled = stops > starts
+        begins, ends = starts[filled] // BLOCK, (stops[filled] - 1) // BLOCK
+        if len(begins) and (begins.min() < 0 or ends.max() >= len(self._sums)):
+            raise StoreError(f"{self._path}: another file refers to bytes outside this file; {remedy(self._path)}")
+        open_ranges = np.zeros(len(self._sums) + 1, np.int64)
+        np.add.at(open_ranges, begins, 1)
+        np.subtract.at(open_ranges, ends + 1, 1)
+        needed = (np.cumsum(open_ranges)[:-1] > 0) & ~self._compared
+        for number in np.flatnonzero(needed).tolist():
+            _compare(self._path, number, self._bytes[number * BLOCK : (number + 1) * BLOCK], self._sums)
+            self._compared[number] = True
+        # A counter would be wrong here: two threads may check the same block at the same time.
+        self._is_checked = bool(self._compared.all())
 
     def whole(self) -> Any:
         """The whole array, after checking every block."""
-        self._guard.check(0, self.raw.nbytes)
+        self.check(0, len(self.raw))
         return self.raw
 
     def __getitem__(self, key: Any) -> Any:
-        if not self._guard.complete:
+        if not self._is_checked:
             if isinstance(key, slice) and key.step in (None, 1):
                 self.check(*key.indices(len(self.raw))[:2])
             elif not isinstance(key, slice) and (places := np.asarray(key)).dtype.kind in "iu" and (places >= 0).all():
                 self.check(places.ravel(), places.ravel() + 1)
             else:
-                self._guard.check(0, self.raw.nbytes)
+                self.whole()
         return self.raw[key]
 
     def __len__(self) -> int:
@@ -205,9 +193,9 @@ class CheckedArray:
         return np.array(self.whole(), dtype, copy=copy)
 
 
-FORMAT = 2
-TEXTS = "texts.arrow"
-_TEXTS_BATCH = 1 << 13
+FORMAT = 3
+# The texts of the documents one after the other, as UTF-8, and where each text begins.
+TEXTS, TEXT_OFFSETS = "texts.u8", "text_offsets.i64"
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
@@ -251,7 +239,7 @@ def write_header(
     folder: Path, kind: str, files: Iterable[str], facts: dict[str, Any], known: Mapping[str, Known] | None = None
 ) -> None:
     """Write the header, which makes the folder an index. Files that are not ``known`` are read for their checksums."""
-    names = [*files, *([TEXTS] if (folder / TEXTS).exists() else [])]
+    names = [*files, *([TEXTS, TEXT_OFFSETS] if (folder / TEXTS).exists() else [])]
     all_known = {name: (known or {}).get(name) or describe_file(folder / name) for name in names}
     write_sealed(folder / "header.json", {**facts, "kind": kind, "format": FORMAT, "files": all_known})
 
@@ -292,8 +280,7 @@ def read_header(folder: Path) -> dict[str, Any]:
 def open_header(folder: Path, kind: str, lazily: Collection[str] = ()) -> dict[str, Any]:
     """Read the header of an index of the given kind, and check its files.
 
-    Large files named in ``lazily`` are not checked here: their readers (``CheckedArray``, ``StoredTexts``) check each
-    block.
+    Large files named in ``lazily`` are not checked here: ``CheckedArray`` checks each block at first use.
     """
     header = read_header(folder)
     if header["kind"] != kind:
@@ -309,7 +296,7 @@ def open_header(folder: Path, kind: str, lazily: Collection[str] = ()) -> dict[s
 def check_files(folder: Path, header: dict[str, Any], lazily: Collection[str] = ()) -> None:
     """Compare the files that a header names with their sizes and checksums."""
     for name, known in header["files"].items():
-        check = check_size if name in (*lazily, TEXTS) and is_lazy(known) else check_file
+        check = check_size if name in (*lazily, TEXTS, TEXT_OFFSETS) and is_lazy(known) else check_file
         check(folder / name, known)
 
 
@@ -342,99 +329,52 @@ def finish_index(
 
 def keeping_texts(batches: Iterable[pa.Table], folder: Path) -> Iterator[pa.Table]:
     """Yield documents and write their texts beside the index, for rerankers, feedback and display."""
-    with written_whole(folder / TEXTS) as temporary, TextsWriter(temporary) as writer:
+    with (
+        written_whole(folder / TEXTS) as data_path, data_path.open("wb") as data_file,
+        written_whole(folder / TEXT_OFFSETS) as offsets_path, offsets_path.open("wb") as offsets_file,
+    ):  # fmt: skip
+        end = np.zeros(1, np.int64)
+        offsets_file.write(end)
         for batch in batches:
-            writer.write(flat(batch["text"]))
+            data, offsets = bytes_of(flat(batch["text"]).cast(pa.large_string()).fill_null(""))
+            data_file.write(data[offsets[0] : offsets[-1]])
+            offsets_file.write(offsets[1:] - offsets[0] + end)
+            end += offsets[-1] - offsets[0]
             yield batch
 
 
-class TextsWriter:
-    """Writes texts in batches of a fixed size, so that the file does not depend on the batches of the input."""
-
-    def __init__(self, path: Path) -> None:
-        self._schema = pa.schema([("value", pa.large_string())])
-        self._sink = pa.OSFile(str(path), "wb")
-        self._writer = pa.ipc.new_file(self._sink, self._schema)
-        self._waiting = pa.array([], pa.large_string())
-
-    def write(self, texts: pa.Array) -> None:
-        """Append texts. A null becomes an empty text."""
-        self._waiting = pa.concat_arrays([self._waiting, texts.cast(pa.large_string()).fill_null("")])
-        while len(self._waiting) >= _TEXTS_BATCH:
-            self._write_batch()
-
-    def _write_batch(self) -> None:
-        self._writer.write_batch(pa.record_batch([self._waiting.slice(0, _TEXTS_BATCH)], schema=self._schema))
-        self._waiting = self._waiting.slice(_TEXTS_BATCH)
-
-    def __enter__(self) -> TextsWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if len(self._waiting):
-            self._write_batch()
-        self._writer.close()
-        self._sink.close()
+def bytes_of(texts: pa.Array) -> tuple[Any, Any]:
+    """The bytes of an array of texts, and the offset of each text with the end of the last one. Nothing is copied."""
+    buffers = texts.buffers()
+    size = np.int64 if texts.type == pa.large_string() else np.int32
+    data = np.frombuffer(buffers[2], np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
+    return data, np.frombuffer(buffers[1], size)[texts.offset : texts.offset + len(texts) + 1]
 
 
 class StoredTexts:
     """The texts of an index by document ordinal. Each text is checked and read from disk on access."""
 
-    def __init__(self, folder: Path | str, documents: int) -> None:
-        self._path = path = Path(folder) / TEXTS
-        if not path.exists():
-            said = f"index {folder}: it has no texts of documents; build the index again with texts"
-            raise DataError(said, code="no-texts")
-        known = _known_texts(path)
-        if not is_lazy(known):
-            check_file(path, known)
-        try:
-            self._file = pa.memory_map(str(path)).read_buffer()
-            self._guard, size = BlockChecker(path, memoryview(self._file), known), self._file.size
-            # The end of the file: the footer with the positions of the batches, its length and Arrow's mark.
-            self._guard.check(size - 10, size)
-            self._guard.check(size - 10 - int.from_bytes(self._file[-10:-6].to_pybytes(), "little"), size)
-            reader = pa.ipc.open_file(pa.BufferReader(self._file))
-            self._batches = [reader.get_batch(i).column(0) for i in range(reader.num_record_batches)]
-        except (pa.ArrowException, OSError) as error:
-            raise StoreError(f"{path}: the file is damaged ({error}); {remedy(path)}") from None
-        self._starts = np.concatenate([[0], np.cumsum([len(batch) for batch in self._batches])]).astype(np.int64)
-        # All bytes except texts and their offsets, which are checked on access.
-        spans = sorted(self._span(batch.buffers()[i]) for batch in self._batches for i in (1, 2) if batch.buffers()[i])
-        begins = [*(start for start, _ in spans), self._file.size]
-        self._guard.check(np.array([0, *(stop for _, stop in spans)]), np.array(begins))
-        if int(self._starts[-1]) != documents:
-            raise StoreError(f"{path}: {int(self._starts[-1])} texts for {documents} documents; {remedy(path)}")
-
-    def _span(self, buffer: pa.Buffer) -> tuple[int, int]:
-        start = buffer.address - self._file.address
-        return start, start + buffer.size
+    def __init__(self, folder: Path | str) -> None:
+        folder = Path(folder)
+        if not (folder / TEXTS).exists():
+            raise DataError(
+                f"index {folder}: it has no texts of documents; build the index again with texts", code="no-texts"
+            )
+        header = read_header(folder)
+        check_files(folder, {"files": {name: header["files"].get(name, {}) for name in (TEXTS, TEXT_OFFSETS)}})
+        self._texts, self._offsets = (
+            CheckedArray(folder / name, header["files"][name]) for name in (TEXTS, TEXT_OFFSETS)
+        )
+        if len(self) != header["documents"]:
+            path = folder / TEXT_OFFSETS
+            raise StoreError(f"{path}: {len(self)} texts for {header['documents']} documents; {remedy(path)}")
 
     def __getitem__(self, doc: int) -> str:
-        number = int(np.searchsorted(self._starts, doc, side="right")) - 1
-        batch, row = self._batches[number], doc - int(self._starts[number])
-        if not self._guard.complete:
-            _, offsets, data = batch.buffers()
-            first = self._span(offsets)[0] + 8 * (batch.offset + row)
-            self._guard.check(first, first + 16)
-            ends = np.frombuffer(offsets, np.int64)[batch.offset + row : batch.offset + row + 2]
-            if data is not None:
-                self._guard.check(*(self._span(data)[0] + ends)[:, None])
-        return str(batch[row].as_py())
+        start, stop = self._offsets[doc : doc + 2].tolist()
+        return self._texts[start:stop].tobytes().decode()
 
     def __len__(self) -> int:
-        return int(self._starts[-1])
-
-
-def _known_texts(path: Path) -> dict[str, Any]:
-    """The size and checksums of the texts in the index header. Texts without an index are not checked."""
-    if not (path.parent / "header.json").exists():
-        return describe_file(path)
-    known = read_header(path.parent)["files"].get(TEXTS)
-    if known is None:
-        raise StoreError(f"{path}: not a file of this index; {remedy(path)}")
-    check_size(path, known)
-    return dict(known)
+        return len(self._offsets) - 1
 
 
 def places_of(wanted: pa.Array, known: pa.Array, what: str) -> Any:
@@ -448,7 +388,7 @@ def places_of(wanted: pa.Array, known: pa.Array, what: str) -> Any:
 
 SOURCE = "source.json"
 # These files identify the documents of an index of any kind: equal files mean equal documents.
-_DOCUMENTS = ("doc_ids.arrow", TEXTS)
+_DOCUMENTS = ("doc_ids.arrow", TEXTS, TEXT_OFFSETS)
 
 
 @dataclass

@@ -36,7 +36,6 @@ from askew.search.disk import (
     open_header,
     places_of,
     read_doc_ids,
-    read_header,
     read_strings,
 )
 
@@ -101,7 +100,7 @@ class CrossEncoderRanker:
             self._text_of: Callable[[int], str] = listed.__getitem__
         else:
             folder = Path(str(index))
-            stored = StoredTexts(folder, read_header(folder)["documents"])
+            stored = StoredTexts(folder)
             places = places_of(first.doc_ids, read_doc_ids(folder), f"index {folder}")
             self._text_of = lambda doc: stored[int(places[doc])]
         self._model = load_model("cross", model, revision, device)

@@ -40,7 +40,7 @@ from askew.models import MINILM, identify
 from askew.pairs.dataset.checking import read_statement
 from askew.pairs.dataset.splits import no_texts
 from askew.pairs.stages import finished_pairs, measures_of
-from askew.search.disk import StoredTexts, read_header
+from askew.search.disk import StoredTexts
 from askew.train.card import WORK, Card, CardTable, claim
 from askew.train.common import Progress, Schedule, Trained, finished, found_before, write_held_out
 from askew.train.crossencoder import CrossEncoder, Examples, RankerSettings, RankerTexts, TokenTexts, fit
@@ -251,7 +251,7 @@ class Built:
         """Return the top-ranked passages, and the position of that of each query and candidate; None without texts."""
         if self.found is None or self.index is None:
             return None
-        kept = StoredTexts(self.index, read_header(self.index)["documents"])
+        kept = StoredTexts(self.index)
         firsts = [docs[:, 0] for docs in self.found]
         used, places = np.unique(np.concatenate(firsts), return_inverse=True)
         first, candidate_first = np.split(places, [len(firsts[0])])

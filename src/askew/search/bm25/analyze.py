@@ -18,7 +18,8 @@ from askew.core.compiled import compiled
 from askew.core.errors import UnknownName
 from askew.core.plugins import load, names
 from askew.search.bm25.wordbreak import read_tokens
-from askew.search.bm25.wordtable import WordTable, bytes_of
+from askew.search.bm25.wordtable import WordTable
+from askew.search.disk import bytes_of
 
 # Porter's stemmer, compiled, for many words at once. It gives the stems of ``askew.core.text``, which explains it.
 

@@ -7,13 +7,12 @@ end the parts are merged in the same way as shards.
 from __future__ import annotations
 
 import itertools
-import secrets
 import shutil
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +22,16 @@ import pyarrow.compute as pc
 
 from askew.core import machine
 from askew.core.compiled import compiled
-from askew.core.errors import ConfigError, StoreError
+from askew.core.errors import ConfigError
 from askew.core.files import HALF_WRITTEN
+from askew.core.folders import refuse_full
 from askew.search.bm25.analyze import Analyzer, Ints, TermReader, TermVocabulary
 from askew.search.bm25.index import ARRAYS, KIND, STRINGS, Index
 from askew.search.disk import (
+    TEXT_OFFSETS,
     TEXTS,
     BlockWriter,
     Known,
-    TextsWriter,
     check_file,
     dtype_of,
     flat,
@@ -54,30 +54,19 @@ _AHEAD = 2
 _SUMS = ("documents", "postings", "tokens", "filled", "blank")
 
 
-def merge_shards(shards: Sequence[Path | str], out: Path | str, threads: int | None = None) -> Index:
+def merge_shards(shards: Sequence[Path | str], out: Path | str) -> Index:
     """Merge indexes of ranges of documents, in the given order, into a new folder, completely or not at all.
 
     The merged index has texts if every shard has texts.
     """
     out = Path(out)
-    with _whole_folder(out) as folder:
-        write_merged([Path(shard) for shard in shards], folder, threads or machine.threads())
+    refuse_full(out)
+    with tempfile.TemporaryDirectory(prefix=HALF_WRITTEN, dir=out.parent) as temporary:
+        folder = Path(temporary, out.name)
+        folder.mkdir()
+        write_merged([Path(shard) for shard in shards], folder, machine.threads())
+        folder.rename(out)
     return Index.open(out)
-
-
-@contextmanager
-def _whole_folder(out: Path) -> Iterator[Path]:
-    """A temporary folder that is renamed to ``out`` on success and deleted on failure."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        said = f"index {out}: expected a new or an empty folder, found files there; give another folder"
-        raise StoreError(said, code="not-empty")
-    made = out.parent / f"{HALF_WRITTEN}{secrets.token_hex(4)}-{out.name}"
-    made.mkdir(parents=True)
-    try:
-        yield made
-        made.rename(out)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def write_merged(folders: Sequence[Path], out: Path, threads: int) -> None:
@@ -97,13 +86,7 @@ def write_merged(folders: Sequence[Path], out: Path, threads: int) -> None:
             shard.number = pc.index_in(shard.terms, value_set=terms).to_numpy().astype(np.int32)
         write_strings(out / "terms.arrow", terms)
         write_strings(out / "doc_ids.arrow", doc_ids)
-        if all(has_texts):
-            with TextsWriter(out / TEXTS) as writer:
-                for shard in shards:
-                    reader = pa.ipc.open_file(pa.OSFile(str(shard.folder / TEXTS)))
-                    for number in range(reader.num_record_batches):
-                        writer.write(reader.get_batch(number).column(0))
-        known = _write_arrays(shards, len(terms), out, pool)
+        known = _write_arrays(shards, len(terms), out, pool, all(has_texts))
     headers = [shard.header for shard in shards]
     facts: dict[str, Any] = {name: sum(header[name] for header in headers) for name in _SUMS}
     facts |= {"analyzer": headers[0]["analyzer"], "terms": len(terms)}
@@ -155,7 +138,9 @@ def _open(folders: Sequence[Path], pool: ThreadPoolExecutor) -> list[_Shard]:
     return shards
 
 
-def _write_arrays(shards: Sequence[_Shard], terms: int, out: Path, pool: ThreadPoolExecutor) -> dict[str, Known]:
+def _write_arrays(
+    shards: Sequence[_Shard], terms: int, out: Path, pool: ThreadPoolExecutor, has_texts: bool
+) -> dict[str, Known]:
     known: dict[str, Known] = {}
 
     def write(name: str, pieces: Iterator[Any]) -> None:
@@ -176,18 +161,29 @@ def _write_arrays(shards: Sequence[_Shard], terms: int, out: Path, pool: ThreadP
             docs.write(some_docs)
             tf.write(some_tf)
     known |= {"docs.i32": docs.known, "tf.u8": tf.known}
-    starts = itertools.accumulate((shard.postings for shard in shards), initial=0)
-    later = (shard.read("forward_offsets.i64")[1:] + start for shard, start in zip(shards, starts, strict=False))
-    write("forward_offsets.i64", itertools.chain([np.zeros(1, np.int64)], later))
-    write("forward_terms.i32", (s.number[piece] for s, piece in _pieces(shards, "forward_terms.i32")))
+    write("forward_offsets.i64", _joined_offsets(shards, "forward_offsets.i64"))
+    write("forward_terms.i32", (shard.number[piece] for shard, piece in _pieces(shards, "forward_terms.i32")))
     write("forward_tf.i32", (piece for _, piece in _pieces(shards, "forward_tf.i32")))
+    if has_texts:
+        write(TEXTS, (piece for _, piece in _pieces(shards, TEXTS)))
+        write(TEXT_OFFSETS, _joined_offsets(shards, TEXT_OFFSETS))
     return known
 
 
 def _pieces(shards: Sequence[_Shard], name: str) -> Iterator[tuple[_Shard, Any]]:
     for shard in shards:
-        for start in range(0, shard.postings, _PIECE):
-            yield shard, shard.read(name, start, min(_PIECE, shard.postings - start))
+        size = shard.header["files"][name]["size"] // dtype_of(name).itemsize
+        for start in range(0, size, _PIECE):
+            yield shard, shard.read(name, start, min(_PIECE, size - start))
+
+
+def _joined_offsets(shards: Sequence[_Shard], name: str) -> Iterator[Any]:
+    end = np.zeros(1, np.int64)
+    yield end
+    for shard in shards:
+        offsets = shard.read(name) + end
+        yield offsets[1:]
+        end = offsets[-1:]
 
 
 def _merged_over(shards: Sequence[_Shard], offsets: Any) -> Any:

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from askew.core.compiled import compiled
 from askew.search.bm25.postings import Model, Weights, weigh, write_weights
-from askew.search.bm25.wordtable import bytes_of
-from askew.search.disk import CheckedArray, open_header, read_strings
+from askew.search.disk import CheckedArray, bytes_of, open_header, read_strings
 
 KIND = "bm25"
 FORWARD = ("forward_offsets.i64", "forward_terms.i32", "forward_tf.i32")

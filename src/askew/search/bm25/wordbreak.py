@@ -20,11 +20,11 @@ from askew.search.bm25.wordtable import (
     SEED,
     SHORT,
     WordTable,
-    bytes_of,
     key_of,
     key_of_bytes,
     number_of,
 )
+from askew.search.disk import bytes_of
 
 _DATA = DATA / "wordbreak.csv"
 _NAMES = (

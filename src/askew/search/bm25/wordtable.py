@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from askew.core.compiled import compiled
 
@@ -46,14 +45,6 @@ class WordTable:
         start = int(self.spans[first, 0])
         text = self.blob[start : self.used].tobytes()
         return [text[a:b].decode() for a, b in (self.spans[first : self.known] - start).tolist()]
-
-
-def bytes_of(texts: pa.Array) -> tuple[Any, Any]:
-    """The bytes of an array of texts, and the offset of each text with the end of the last one. Nothing is copied."""
-    buffers = texts.buffers()
-    size = np.int64 if texts.type == pa.large_string() else np.int32
-    data = np.frombuffer(buffers[2], np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
-    return data, np.frombuffer(buffers[1], size)[texts.offset : texts.offset + len(texts) + 1]
 
 
 @compiled(forceinline=True)

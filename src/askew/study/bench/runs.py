@@ -372,7 +372,7 @@ class MethodRunner:
 
     @cached_property
     def _kept_texts(self) -> Any:
-        return StoredTexts(self.resources.index(), len(self.resources.doc_ids))
+        return StoredTexts(self.resources.index())
 
     def _reordered(self, method: MitigationMethod) -> Search:
         """Reorder the results of the base, or of another method."""

@@ -262,7 +262,7 @@ def searched_by_plan(place: Place) -> tuple[SearchedCollection, list[str]]:
     if not note and not place.same_documents:
         notes = [f"{OTHER_FILES}: the documents are those of the index in the store."]
     name = _collection_name(place.plan.source)
-    texts = StoredTexts(terms, read_header(terms)["documents"])
+    texts = StoredTexts(terms)
     stored = StoredPairs(place.store, place.plan).reformulations
     scores = place.plan.manifest(place.store, "scores")
     originals = None if scores is None else originals_of(place.store, scores)
@@ -283,7 +283,7 @@ def searched_index(index: Path, collection: str | None, retrieve: Mapping[str, A
     # Only the name of a folder is shown, not its path.
     name = index.name if collection is None else _collection_name(collection)
     ranker, known = make_ranker(spec), Known() if opened is None else known_of(opened)
-    texts = StoredTexts(index, header["documents"])
+    texts = StoredTexts(index)
     depth = int(retrieve.get("k", DEPTH))
     return SearchedCollection(name, ranker, ranker_words(ranker), index, texts, known, depth=depth)
 
