@@ -74,28 +74,19 @@ class Layout:
 
     def read_judgements(self) -> QrelsFile:
         """The judgements of the chosen split; by default those without a split, of ``test``, or of the only split."""
-        return read_judgements(self._judgements_file())
+        return read_judgements(self._file("judgements"))
 
     def read_queries(self) -> pa.Table:
         """The queries of the chosen split; by default those without a split, or those of the judgements' split."""
-        return read_queries(self._queries_file())
-
-    def _judgements_file(self) -> Path:
-        return self._one("judgements", self.judgements, self.split)
-
-    def _queries_file(self) -> Path:
-        split = self.split
-        if split is None and self.judgements and "" not in _splits(self.queries):
-            split = _pick("judgements", self.folder, self.judgements, None) or None
-        return self._one("queries", self.queries, split)
+        return read_queries(self._file("queries"))
 
     def note(self, role: str) -> str:
         """A note that names the file that is read, if there are several and no split is chosen; otherwise empty."""
-        found = self.judgements if role == "judgements" else self.queries
+        found = self._of(role)
         if self.split is not None or len(_splits(found)) < 2:
             return ""
         try:
-            taken = self._judgements_file() if role == "judgements" else self._queries_file()
+            taken = self._file(role)
         except AskewError:
             return ""  # no file is read here; reading it raises the error
         names = listing(sorted(str(one.path.relative_to(self.folder)) for one in found))
@@ -104,7 +95,13 @@ class Layout:
         message = f"{role} {self.folder}: found {names}; {read}"
         return Note(message, code="chosen-split", role=role, found=names, taken=taken.name, other=other)
 
-    def _one(self, role: str, found: tuple[_Found, ...], split: str | None) -> Path:
+    def _of(self, role: str) -> tuple[_Found, ...]:
+        return self.judgements if role == "judgements" else self.queries
+
+    def _file(self, role: str) -> Path:
+        found, split = self._of(role), self.split
+        if role == "queries" and split is None and self.judgements and "" not in _splits(found):
+            split = _pick("judgements", self.folder, self.judgements, None) or None
         chosen = _pick(role, self.folder, found, split)
         files = [one.path for one in found if one.split == chosen]
         if len(files) > 1:

@@ -334,11 +334,11 @@ def keeping_texts(batches: Iterable[pa.Table], folder: Path) -> Iterator[pa.Tabl
         written_whole(folder / TEXT_OFFSETS) as offsets_path, offsets_path.open("wb") as offsets_file,
     ):  # fmt: skip
         end = np.zeros(1, np.int64)
-        offsets_file.write(end)
+        offsets_file.write(end.tobytes())
         for batch in batches:
             data, offsets = bytes_of(flat(batch["text"]).cast(pa.large_string()).fill_null(""))
             data_file.write(data[offsets[0] : offsets[-1]])
-            offsets_file.write(offsets[1:] - offsets[0] + end)
+            offsets_file.write((offsets[1:] - offsets[0] + end).tobytes())
             end += offsets[-1] - offsets[0]
             yield batch
 
@@ -371,7 +371,7 @@ class StoredTexts:
 
     def __getitem__(self, doc: int) -> str:
         start, stop = self._offsets[doc : doc + 2].tolist()
-        return self._texts[start:stop].tobytes().decode()
+        return str(self._texts[start:stop].tobytes(), "utf-8")
 
     def __len__(self) -> int:
         return len(self._offsets) - 1

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs as arrow_fs
@@ -34,33 +34,6 @@ _NUMBERS: dict[type[OSError], int] = {
 }  # fmt: skip
 
 
-class Files(Protocol):
-    """Files below one root."""
-
-    @property
-    def where(self) -> str:
-        """The root, as shown in messages."""
-
-    @property
-    def shared(self) -> bool:
-        """Whether other processes see the same files."""
-
-    def read(self, name: str) -> bytes:
-        """All bytes of a file; OSError if there is none."""
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file completely or not at all. An existing file is replaced."""
-
-    def list(self, folder: str = "") -> list[str]:
-        """The sorted names directly in a folder; an empty list if there is no such folder."""
-
-    def exists(self, name: str) -> bool:
-        """Whether there is such a file."""
-
-    def delete(self, name: str) -> None:
-        """Delete a file, if it exists."""
-
-
 def open_files(root: Path | str) -> Files:
     """Open a path or ``file://`` address as a local folder, and any other address through Arrow or fsspec."""
     address = Address(root)
@@ -74,6 +47,7 @@ def open_files(root: Path | str) -> Files:
 class LocalFiles:
     """A folder of this machine or of a shared file system."""
 
+    # Whether other processes see the same files.
     shared = True
 
     def __init__(self, root: Path) -> None:
@@ -85,11 +59,11 @@ class LocalFiles:
 
     @property
     def where(self) -> str:
-        """The folder."""
+        """The root, as shown in messages."""
         return str(self.root)
 
     def read(self, name: str) -> bytes:
-        """All bytes of a file."""
+        """All bytes of a file; OSError if there is none."""
         return (self.root / name).read_bytes()
 
     def write(self, name: str, data: bytes) -> None:
@@ -101,7 +75,7 @@ class LocalFiles:
         write_whole(path, data)
 
     def list(self, folder: str = "") -> list[str]:
-        """Names in a folder."""
+        """The sorted names directly in a folder; an empty list if there is no such folder."""
         try:
             return sorted(path.name for path in (self.root / folder).iterdir())
         except (FileNotFoundError, NotADirectoryError):
@@ -112,7 +86,7 @@ class LocalFiles:
         return (self.root / name).is_file()
 
     def delete(self, name: str) -> None:
-        """Unlink a file."""
+        """Delete a file, if it exists."""
         (self.root / name).unlink(missing_ok=True)
 
 
@@ -212,6 +186,8 @@ def _open(url: str) -> tuple[arrow_fs.FileSystem, str]:
     return arrow_fs.PyFileSystem(arrow_fs.FSSpecHandler(found)), str(path).rstrip("/")
 
 
+Files: TypeAlias = LocalFiles | RemoteFiles
+
 # Copy a folder, such as an index, to a store once, and fetch it on every machine that lacks it.
 
 # Written last: without this file the folder is incomplete and ignored.
@@ -232,7 +208,7 @@ def put_folder(files: Files, name: str, folder: Path) -> None:
         digests: list[str] = []
         with path.open("rb") as file:
             while (data := file.read(_PIECE)) or not digests:
-                files.write(f"{name}/{_piece(place, len(digests))}", data)
+                files.write(f"{name}/{place}.{len(digests):05d}", data)
                 digests.append(hashlib.sha256(data).hexdigest())
         contents[place] = digests
     files.write(f"{name}/{CONTENTS}", json.dumps(contents, indent=1, sort_keys=True).encode())
@@ -251,7 +227,7 @@ def fetch_folder(files: Files, name: str, folder: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as file:
                 for number, digest in enumerate(digests):
-                    file.write(_checked(files.read(f"{name}/{_piece(place, number)}"), digest, place))
+                    file.write(_checked(files.read(f"{name}/{place}.{number:05d}"), digest, place))
         # An interrupted build may have left an incomplete folder here.
         shutil.rmtree(folder, ignore_errors=True)
         half.rename(folder)
@@ -270,7 +246,3 @@ def _checked(data: bytes, digest: str, place: str) -> bytes:
     if hashlib.sha256(data).hexdigest() != digest:
         raise ValueError(f"a block of {place} is damaged")
     return data
-
-
-def _piece(place: str, number: int) -> str:
-    return f"{place}.{number:05d}"

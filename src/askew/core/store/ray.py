@@ -19,32 +19,24 @@ import pyarrow as pa
 from askew.core.address import Address, without_secrets
 from askew.core.errors import ConfigError, MissingExtra
 from askew.core.store.steps import Columns, Done, Shard, StepJob
-from askew.core.store.workers import Answer, Lost, Packed, PoolWorker, Worker, WorkerPool, pack, thread_settings
+from askew.core.store.workers import Answer, Lost, Packed, PoolWorker, Worker, WorkerPool, thread_settings
 
 
 class Remote(PoolWorker):
     """An actor, and the reference to its last request."""
 
     def __init__(self, actor: Any) -> None:
-        self.actor, self.asked = actor, None
+        self.actor, self.request = actor, None
 
 
-class Actor:
+class Actor(Worker):
     """A worker in a Ray actor. It uses the driver's working directory, if its machine has that folder."""
 
     def __init__(self, folder: str, path: list[str]) -> None:
         with contextlib.suppress(OSError):
             os.chdir(folder)
         sys.path.extend(entry for entry in path if entry not in sys.path)
-        self._worker = Worker()
-
-    def open(self, packed: bytes) -> Answer:
-        """Build the stage of a step."""
-        return self._worker.open(packed)
-
-    def run(self, start: int, rows: pa.Buffer, columns: Columns) -> Answer:
-        """Run a shard. Ray has already fetched its rows."""
-        return self._worker.run(start, rows, columns)
+        super().__init__()
 
 
 class RayExecutor(WorkerPool[Remote]):
@@ -135,7 +127,7 @@ class RayExecutor(WorkerPool[Remote]):
 
     def pack(self, rows: pa.Table) -> Any:
         """Put the rows into Ray's object store, from which any actor can read them."""
-        return self._ray.put(pack(rows))
+        return self._ray.put(super().pack(rows))
 
     def dumps(self, value: object) -> bytes:
         """Serialize with Ray's cloudpickle: actors cannot import objects from the main script."""
@@ -143,22 +135,22 @@ class RayExecutor(WorkerPool[Remote]):
 
     def send_job(self, worker: Remote, job: bytes) -> None:
         """Send a job without waiting."""
-        worker.asked = worker.actor.open.remote(job)
+        worker.request = worker.actor.open.remote(job)
 
     def send_shard(self, worker: Remote, shard: Packed, columns: Columns) -> None:
         """Send a shard without waiting."""
-        worker.asked = worker.actor.run.remote(shard.start, shard.rows, columns)
+        worker.request = worker.actor.run.remote(shard.start, shard.rows, columns)
 
     def answers(self, workers: Sequence[Remote], timeout: float | None) -> Iterator[tuple[Remote, Answer | Lost]]:
         """Yield the first available answer."""
-        asked = {worker.asked: worker for worker in workers}
-        ready, _ = self._ray.wait(list(asked), num_returns=1, timeout=timeout)
-        for one in ready:
+        requests = {worker.request: worker for worker in workers}
+        ready, _ = self._ray.wait(list(requests), num_returns=1, timeout=timeout)
+        for request in ready:
             try:
-                answer: Answer | Lost = self._ray.get(one)
+                answer: Answer | Lost = self._ray.get(request)
             except self._ray.exceptions.RayError as error:
                 answer = Lost(without_secrets(str(error).splitlines()[0]))
-            yield asked[one], answer
+            yield requests[request], answer
 
     def stop(self, worker: Remote) -> None:
         """Stop an actor at once."""

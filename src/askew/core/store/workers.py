@@ -46,11 +46,6 @@ def thread_settings(threads: int) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class StageReady:
-    """The stage is built, and the worker is ready for shards."""
-
-
-@dataclass(frozen=True)
 class Failure:
     """An error in a worker, in a form that can always be pickled."""
 
@@ -81,7 +76,8 @@ class Failure:
         return error
 
 
-Answer = Done | StageReady | Failure
+# None: the stage is built, and the worker is ready for shards.
+Answer = Done | Failure | None
 
 
 class Worker:
@@ -101,14 +97,14 @@ class Worker:
             self._held = where, _make(job, versions), job.store.writer(job.step, job.key)
         except (Exception, SystemExit) as error:
             return Failure.of(error, f"{where}: a worker could not build its stage")
-        return StageReady()
+        return None
 
     def run(self, start: int, rows: Any, columns: Columns) -> Answer:
-        """Run the stage on rows that ``pack`` serialized."""
+        """Run the stage on serialized rows."""
         if self._held is None:
             raise RuntimeError("a worker received rows before it received the step to run on them")
         where, stage, writer = self._held
-        table = unpack(rows)
+        table = pa.ipc.open_stream(rows).read_all()
         try:
             return run_shard(stage, table, start, writer, columns)
         except (Exception, SystemExit) as error:
@@ -137,19 +133,6 @@ def pack_job(job: StepJob, dumps: Callable[[object], bytes]) -> bytes:
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         why = f"its 'maker' cannot be pickled, so it cannot be sent to a worker process ({error})"
         raise StageError(f"step {job.step!r}: {why}", code="not-picklable") from None
-
-
-def pack(table: pa.Table) -> pa.Buffer:
-    """Serialize rows. Of a slice of a larger table only the slice is written."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return sink.getvalue()
-
-
-def unpack(rows: Any) -> pa.Table:
-    """Deserialize rows."""
-    return pa.ipc.open_stream(rows).read_all()
 
 
 # A supervised worker pool: it distributes shards, collects results, and replaces workers that die.
@@ -217,16 +200,19 @@ class WorkerPool(ABC, Generic[H]):
         """Send a shard to an idle worker."""
 
     @abstractmethod
-    def pack(self, rows: pa.Table) -> Any:
-        """Serialize rows for a worker."""
-
-    @abstractmethod
     def answers(self, workers: Sequence[H], timeout: float | None) -> Iterator[tuple[H, Answer | Lost]]:
         """Answers of workers. Waits for the first answer, at most ``timeout`` seconds; None means no limit."""
 
     @abstractmethod
     def stop(self, worker: H) -> None:
         """Stop a worker at once, even if it is busy."""
+
+    def pack(self, rows: pa.Table) -> Any:
+        """Serialize rows for a worker. Of a slice of a larger table only the slice is written."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows)
+        return sink.getvalue()
 
     def dumps(self, value: object) -> bytes:
         """Serialize a value for a worker."""
@@ -380,10 +366,6 @@ class Workers(WorkerPool[Local]):
         # Only the worker has this end open now, so reading our end fails when the worker dies.
         theirs.close()
         return Local(process, ours)
-
-    def pack(self, rows: pa.Table) -> pa.Buffer:
-        """Serialize the rows."""
-        return pack(rows)
 
     def send_job(self, worker: Local, job: bytes) -> None:
         """Send a job through the pipe. If the worker is dead, reading the pipe will report it."""

@@ -40,10 +40,7 @@ class Bm25Ranker:
 
     most = MOST
 
-    def __init__(
-        self, index: Index | Path | str, model: Model | str = "bm25", threads: int | None = None,
-        analyzer: Analyzer | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, index: Index | Path | str, model: Model | str = "bm25", threads: int | None = None) -> None:
         self.index = index if isinstance(index, Index) else Index.open(index)
         if isinstance(model, str):
             if model not in MODELS:
@@ -51,11 +48,7 @@ class Bm25Ranker:
             model = MODELS[model]
         self.model, self.id, self.doc_ids = model, model.id, self.index.doc_ids
         self.weights = self.index.weights(model)
-        name = self.index.header["analyzer"]
-        self.analyzer = analyzer or Analyzer(name)
-        if (own := self.analyzer.name) != name:
-            said = f"analyzer: expected {name!r}, with which the index was built, found {own!r}; use {name!r}"
-            raise ConfigError(said)
+        self.analyzer = Analyzer(self.index.header["analyzer"])
         self._searcher = BagSearcher(self.index.offsets, self.index.docs, self.weights, len(self.index), threads)
         self.threads = self._searcher.threads
 

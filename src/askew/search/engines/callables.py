@@ -55,9 +55,6 @@ class CallableEngine:
             answers.append([as_found(document, self._field, self.id) for document in documents][:k])
         return answers
 
-    def __repr__(self) -> str:
-        return f"CallableEngine({self.id!r})"
-
 
 def as_found(document: Any, id_field: str | None = None, where: str = "callable") -> Found:
     """Convert a document from any of the forms that a function may return."""

@@ -267,9 +267,6 @@ class HttpEngine:
                     "⟨auth_env⟩ or ⟨auth_file⟩ and ⟨auth_scheme⟩, or with ⟨headers_env⟩"
                 )
 
-    def __repr__(self) -> str:
-        return f"HttpEngine({self.id!r})"
-
 
 def _with_params(target: str, params: str) -> str:
     return f"{target}{'&' if '?' in target else '?'}{params}" if params else target

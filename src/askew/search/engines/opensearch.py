@@ -146,8 +146,5 @@ class OpenSearchEngine:
 
         return Found(str(doc), as_number(follow(hit, "_score")), joined_text(self._texts, value_of))
 
-    def __repr__(self) -> str:
-        return f"OpenSearchEngine({self.id!r})"
-
 
 opensearch = EnginePlugin(OpenSearchEngine)

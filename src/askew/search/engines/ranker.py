@@ -347,9 +347,6 @@ class EngineRanker:
             self._pace.hold(wanted)
         _sleep(back_off(self._settings.backoff_s, most, attempt, 0, batch[0]), stop)
 
-    def __repr__(self) -> str:
-        return f"EngineRanker({self.id!r})"
-
 
 def falling(scores: Sequence[float | None]) -> list[float]:
     """Scores that decrease from rank to rank, so that the order of the engine is kept.
