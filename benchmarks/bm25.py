@@ -204,7 +204,7 @@ def _build(collection: Collection, folder: Path, index: Path) -> None:
 
 def _search(collection: Collection, count: int, index: Path) -> None:
     start = time.perf_counter()
-    Index.open(index)
+    Index(index)
     opened = time.perf_counter() - start
     ranker = Bm25Ranker(index, threads=1)
     array = pa.array(collection.queries(count), pa.large_string())

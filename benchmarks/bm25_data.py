@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from askew.data.documents import read_documents
 from askew.data.queries import read_queries
-from askew.search.bm25.analyze import Analyzer, TermReader
+from askew.search.bm25.analyze import Analyzer, TermReader, TermVocabulary
 
 WORDS = 300_000
 BATCH = 50_000
@@ -104,7 +104,7 @@ class Real:
 
     def __init__(self, folders: list[Path], size: int | None = None) -> None:
         analyzer = Analyzer()
-        self._reader = TermReader(analyzer, analyzer.vocabulary())
+        self._reader = TermReader(analyzer, TermVocabulary(analyzer.to_terms))
         batches = [b["text"] for folder in folders for b in read_documents(folder / "docs.tsv")]
         self._rows = self._read(pa.concat_arrays([chunk for text in batches for chunk in text.chunks]))
         self._known = int(self._rows.numbers.max()) + 1

@@ -172,7 +172,7 @@ def test_weights_are_there_whole_or_not_at_all(tmp_path, monkeypatch):
 def test_two_that_make_the_same_weights_at_once_both_have_them(tmp_path, monkeypatch):
     index = make(tmp_path, ["a b", "b c"])
     folder, write = index.folder / f"weights-{Bm25().id}", bounds.write_sealed
-    other = Index.open(index.folder)
+    other = Index(index.folder)
 
     def slowly(*arguments):
         write(*arguments)
@@ -267,7 +267,7 @@ def test_an_index_of_another_version_is_refused(tmp_path):
     path = tmp_path / "i" / "header.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
     with pytest.raises(StoreError, match="format 99"):
-        Index.open(tmp_path / "i")
+        Index(tmp_path / "i")
 
 
 @pytest.mark.parametrize("name", ["docs.i32", "offsets.i64", "tf.u8", "lengths.i32", "terms.arrow", "doc_ids.arrow"])
@@ -284,7 +284,7 @@ def test_a_harmed_index_file_is_an_error(tmp_path, name, harm):
         data[len(data) // 2] ^= 1
         path.write_bytes(bytes(data))
     with pytest.raises(StoreError, match=rf"{name}: .*--repair"):
-        Index.open(tmp_path / "i")
+        Index(tmp_path / "i")
 
 
 def test_harmed_weights_are_an_error(tmp_path):
@@ -298,7 +298,7 @@ def test_harmed_weights_are_an_error(tmp_path):
 
 def test_a_folder_without_an_index_says_how_to_make_one(tmp_path):
     with pytest.raises(DataError, match="askew index"):
-        Index.open(tmp_path)
+        Index(tmp_path)
 
 
 def test_wrong_parameters_are_refused():

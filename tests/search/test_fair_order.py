@@ -11,8 +11,8 @@ from askew.core.ranking import Hits
 from askew.search.mitigation import DetConstSort, fair_order, read_targets
 
 
-def order_of(scores, groups, targets, k=None):
-    return fair_order(np.array([0, len(scores)]), scores, np.array(groups), np.array(targets), k).tolist()
+def order_of(scores, groups, targets):
+    return fair_order(np.array([0, len(scores)]), scores, np.array(groups), np.array(targets)).tolist()
 
 
 def test_two_groups_of_equal_shares_take_turns():
@@ -32,10 +32,6 @@ def test_a_group_that_has_run_out_leaves_its_places_to_the_others():
 
 def test_a_list_that_meets_the_shares_already_stays_as_it_is():
     assert order_of([4, 3, 2, 1], [1, 2, 1, 2], [0, 0.5, 0.5]) == [0, 1, 2, 3]
-
-
-def test_below_the_first_k_documents_stand_by_their_scores():
-    assert order_of([6, 5, 4, 3, 2, 1], [1, 1, 1, 2, 2, 2], [0, 0.5, 0.5], k=2) == [0, 3, 1, 2, 4, 5]
 
 
 def test_even_targets_keep_the_share_of_neutral_documents():

@@ -92,7 +92,7 @@ def test_every_flipped_bit_is_refused_or_in_a_block_that_the_answer_does_not_rea
 
 def test_a_block_is_refused_when_it_is_first_read_and_others_can_be_read(tmp_path, lazily):
     folder = make(tmp_path / "i")
-    index = Index.open(folder)
+    index = Index(folder)
     term = int(index.term_numbers(["word3"])[0])
     flip(folder / "docs.i32", 4 * int(index.offsets[term]), 3)
     ranker = Bm25Ranker(folder)
@@ -192,7 +192,7 @@ def test_an_index_of_an_unknown_format_is_refused_with_the_command_that_rebuilds
     folder = make(tmp_path / "i")
     path = folder / "header.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": number}))
-    for read in (Index.open, read_header, SparseRanker):
+    for read in (Index, read_header, SparseRanker):
         with pytest.raises(StoreError, match=rf"reads format 3; .*askew verify {folder} --repair"):
             read(folder)
 

@@ -82,7 +82,7 @@ def test_counts_above_255_are_merged(tmp_path):
     build_index([table(texts)], tmp_path / "whole")
     merge_shards(make_shards(tmp_path, divide(texts, [1, 2, 3])), tmp_path / "merged")
     assert files(tmp_path / "merged") == files(tmp_path / "whole")
-    assert sorted(Index.open(tmp_path / "merged").term_frequencies().tolist())[-4:] == [256, 300, 400, 1000]
+    assert sorted(Index(tmp_path / "merged").term_frequencies().tolist())[-4:] == [256, 300, 400, 1000]
 
 
 def test_merged_texts_are_read_by_ordinal(tmp_path):

@@ -58,9 +58,7 @@ def test_words_are_listed_with_who_they_point_to_and_examples_of_those_that_name
 
 
 def test_a_clipped_word_that_is_counted_names_nobody():
-    (one,) = (
-        one for one in askew.check(PEOPLE, askew.Groups.of("gender").with_tokens("word")).words if one.word == "he"
-    )
+    (one,) = (one for one in askew.check(PEOPLE, askew.Groups.load("gender", tokens="word")).words if one.word == "he")
     assert (dict(one.who), one.examples) == ({"other": 1}, {"other": "The sky was red. Many channels.[he] remains."})
 
 

@@ -132,29 +132,18 @@ class Groups:
         return cls.load(given) if isinstance(given, str | Path) else cls(given)
 
     @classmethod
-    def resolve(
-        cls, groups: GroupsLike | None = None, lexicon: str | Path | Lexicon | None = None, tokens: str | None = None
-    ) -> Groups | None:
+    def resolve(cls, groups: GroupsLike | None = None, lexicon: str | Path | Lexicon | None = None) -> Groups | None:
         """The groups that the arguments ``groups`` and ``lexicon`` specify; None if neither is given.
 
         If ``lexicon`` is given, ``groups`` has names of its groups, as in ``"old,young"``.
         """
         if lexicon is None:
-            if groups is None:
-                return None
-            found = cls.of(groups)
-        elif groups is None:
-            found = cls(load_lexicon(lexicon))
-        elif isinstance(groups, str):
-            found = cls(load_lexicon(lexicon), [name.strip() for name in groups.split(",")])
-        else:
-            raise ConfigError("⟨groups⟩: beside ⟨lexicon⟩, expected names of its groups as a text, as in 'old,young'")
-        return found if tokens is None else found.with_tokens(tokens)
-
-    def with_tokens(self, tokens: str) -> Groups:
-        """The same groups with another tokenizer."""
-        names = self.names if self._ordered else None
-        return Groups(self.lexicon, names, tokens=tokens, overlap=self.overlap)
+            return None if groups is None else cls.of(groups)
+        if groups is None:
+            return cls(load_lexicon(lexicon))
+        if isinstance(groups, str):
+            return cls(load_lexicon(lexicon), [name.strip() for name in groups.split(",")])
+        raise ConfigError("⟨groups⟩: beside ⟨lexicon⟩, expected names of its groups as a text, as in 'old,young'")
 
     @property
     def tokenizer(self) -> str:

@@ -51,7 +51,7 @@ class IndexStatistics:
     """The statistics of a BM25 index for reformulators."""
 
     def __init__(self, folder: Path) -> None:
-        self._index = Index.open(folder)
+        self._index = Index(folder)
         self._analyzer = Analyzer(self._index.header["analyzer"])
         self.documents, self.tokens = self._index.with_text, int(self._index.header["tokens"])
         self._totals = term_totals(self._index.offsets.whole(), self._index.term_frequencies())

@@ -43,12 +43,11 @@ def read_targets(given: str | Mapping[str, float], names: Sequence[str]) -> Floa
     return np.array([shares[name] for name in names])
 
 
-def fair_order(offsets: Ints, scores: npt.ArrayLike, groups: Ints, targets: Floats, k: int | None = None) -> Ints:
+def fair_order(offsets: Ints, scores: npt.ArrayLike, groups: Ints, targets: Floats) -> Ints:
     """Return the positions of each list's documents in their new order, list after list.
 
     List i is ``offsets[i]:offsets[i + 1]``, best first; ``groups`` numbers the group of each document; ``targets`` is
-    one row of shares for all lists, or one row for each. The top ``k`` meets the minimums; all other documents follow
-    by score.
+    one row of shares for all lists, or one row for each.
     """
     values = np.ascontiguousarray(scores, np.float64)
     lists, shares = len(offsets) - 1, np.atleast_2d(np.asarray(targets, np.float64))
@@ -62,20 +61,19 @@ def fair_order(offsets: Ints, scores: npt.ArrayLike, groups: Ints, targets: Floa
     within = np.argsort(-values, kind="stable")
     by_score = within[np.argsort(row[within], kind="stable")]
     order = np.empty(len(values), np.int64)
-    most = int(np.diff(offsets).max(initial=0)) if k is None else k
-    _order(np.asarray(offsets, np.int64), values, np.asarray(groups, np.int64), by_score, shares, most, order)
+    _order(np.asarray(offsets, np.int64), values, np.asarray(groups, np.int64), by_score, shares, order)
     return order
 
 
 @compiled(parallel=True)
-def _order(offsets: Any, scores: Any, groups: Any, by_score: Any, targets: Any, most: int, order: Any) -> None:
+def _order(offsets: Any, scores: Any, groups: Any, by_score: Any, targets: Any, order: Any) -> None:
     for i in prange(len(offsets) - 1):
         start, stop = offsets[i], offsets[i + 1]
-        _one(scores, groups, by_score[start:stop], targets[i], min(most, stop - start), order[start:stop])
+        _one(scores, groups, by_score[start:stop], targets[i], order[start:stop])
 
 
 @compiled
-def _one(scores: Any, groups: Any, docs: Any, targets: Any, most: int, order: Any) -> None:
+def _one(scores: Any, groups: Any, docs: Any, targets: Any, order: Any) -> None:
     """Order one list: ``docs`` are sorted by score, and ``order`` is filled."""
     names, size = len(targets), len(docs)
     next_of = np.zeros(names, np.int64)  # the position of each group's next document
@@ -86,9 +84,9 @@ def _one(scores: Any, groups: Any, docs: Any, targets: Any, most: int, order: An
         next_of[group] = _following(groups, docs, group, 0)
     filled, k = 0, 0
     # A minimum may be due after the last place, because floors leave places that later minimums fill.
-    while filled < most and k < 2 * size + names:
+    while filled < size and k < 2 * size + names:
         k += 1
-        while filled < most:
+        while filled < size:
             # Of the groups whose minimum has risen, the one with the best next document.
             best = -1
             for group in range(names):

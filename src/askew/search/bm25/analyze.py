@@ -66,10 +66,6 @@ class Analyzer:
         self.name, self.function = name, function
         self.to_terms: Chain = list if function is not None else _CHAINS[name]
 
-    def vocabulary(self) -> TermVocabulary:
-        """An empty vocabulary for this analyzer."""
-        return TermVocabulary(self.to_terms)
-
     def split(self, texts: pa.Array) -> tuple[list[str], Ints, Ints]:
         """The distinct words, the word numbers of all tokens, and the number of tokens per text. It is thread-safe."""
         if self.function is None:

@@ -66,7 +66,7 @@ def merge_shards(shards: Sequence[Path | str], out: Path | str) -> Index:
         folder.mkdir()
         write_merged([Path(shard) for shard in shards], folder, machine.threads())
         folder.rename(out)
-    return Index.open(out)
+    return Index(out)
 
 
 def write_merged(folders: Sequence[Path], out: Path, threads: int) -> None:
@@ -333,7 +333,7 @@ def build_index(
     new_folder(folder)
     spare = folder / _PARTS
     shutil.rmtree(spare, ignore_errors=True)  # left by an interrupted build
-    vocabulary = analyzer.vocabulary()
+    vocabulary = TermVocabulary(analyzer.to_terms)
     parts: list[Future[Path]] = []
     part = _Part(analyzer.name, vocabulary)
     try:
@@ -354,7 +354,7 @@ def build_index(
             part.write(folder)
     finally:
         shutil.rmtree(spare, ignore_errors=True)
-    return Index.open(folder)
+    return Index(folder)
 
 
 def _read(

@@ -23,23 +23,17 @@ STRINGS = ("terms.arrow", "doc_ids.arrow")
 
 
 class Index:
-    """An index opened for searching. Its arrays stay on disk, and are checked when they are read."""
+    """An index opened for searching. Its files are checked; large arrays stay on disk, and are checked when read."""
 
-    def __init__(self, folder: Path, header: dict[str, Any]) -> None:
-        self.folder, self.header = folder, header
-        files = header["files"]
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = folder = Path(folder)
+        self.header = open_header(folder, KIND, lazily=ARRAYS)
+        files = self.header["files"]
         self._arrays = {name: CheckedArray(folder / name, files.get(name, {})) for name in ARRAYS}
         self.offsets, self.docs = self._arrays["offsets.i64"], self._arrays["docs.i32"]
         self.lengths = self._arrays["lengths.i32"]
         self.terms = read_strings(folder / "terms.arrow")
         self.doc_ids = read_strings(folder / "doc_ids.arrow")
-
-    @classmethod
-    def open(cls, folder: Path | str) -> Index:
-        """Open an index and check its files."""
-        folder = Path(folder)
-        header = open_header(folder, KIND, lazily=ARRAYS)
-        return cls(folder, header)
 
     def __len__(self) -> int:
         return int(self.header["documents"])

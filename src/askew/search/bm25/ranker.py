@@ -41,7 +41,7 @@ class Bm25Ranker:
     most = MOST
 
     def __init__(self, index: Index | Path | str, model: Model | str = "bm25", threads: int | None = None) -> None:
-        self.index = index if isinstance(index, Index) else Index.open(index)
+        self.index = index if isinstance(index, Index) else Index(index)
         if isinstance(model, str):
             if model not in MODELS:
                 raise ConfigError(f"model {model!r}: expected one of {', '.join(MODELS)}")

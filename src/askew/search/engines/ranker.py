@@ -73,10 +73,6 @@ class RequestsEnded(Exception):
     """The search was stopped while a request waited for its turn."""
 
 
-def _is_settled(answer: Answer | None) -> bool:
-    return answer is not None and not (isinstance(answer, EngineError) and answer.transient)
-
-
 def _sleep(seconds: float, stop: threading.Event) -> None:
     if stop.wait(seconds) if seconds > 0 else stop.is_set():
         raise RequestsEnded
@@ -302,24 +298,25 @@ class EngineRanker:
     def _answered(self, batch: Sequence[str], k: int, stop: threading.Event) -> Sequence[Answer]:
         """The answers of one batch. Only queries with transient errors are sent again."""
         answers: dict[int, Answer] = {}
+        left = list(range(len(batch)))
         for attempt in range(1, self._settings.attempts + 1):
-            left = [place for place in range(len(batch)) if not _is_settled(answers.get(place))]
             _sleep(self._pace.reserve(), stop)
-            while (held := self._pace.held()) > 0:
-                _sleep(held, stop)
+            while (pause := self._pace.held()) > 0:
+                _sleep(pause, stop)
+            is_last = attempt == self._settings.attempts
             try:
-                found = self._once([batch[place] for place in left], k)
+                answers.update(zip(left, self._once([batch[place] for place in left], k), strict=True))
             except EngineError as error:
-                if not error.transient or attempt == self._settings.attempts:
+                if not error.transient or is_last:
                     raise
-                self._rest(error, attempt, batch, stop)
-                continue
-            answers.update(zip(left, found, strict=True))
-            failed = [one for one in found if not _is_settled(one)]
-            if not failed or attempt == self._settings.attempts:
-                break
-            assert isinstance(failed[0], EngineError), "expected an EngineError as the answer of a failed query"
-            self._rest(failed[0], attempt, batch, stop)
+                failed = error
+            else:
+                failures = {i: one for i, one in answers.items() if isinstance(one, EngineError) and one.transient}
+                if not failures or is_last:
+                    break
+                left = list(failures)
+                failed = failures[left[0]]
+            self._rest(failed, attempt, batch, stop)
         return [answers[place] for place in range(len(batch))]
 
     def _once(self, batch: Sequence[str], k: int) -> Sequence[Answer]:
