@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from askew.core.address import Address, without_secrets
 from askew.core.errors import ConfigError, MissingExtra
-from askew.core.store.steps import Columns, Done, Shard, StepJob
+from askew.core.store.steps import Done, Shard, StepJob
 from askew.core.store.workers import Answer, Lost, Packed, PoolWorker, Worker, WorkerPool, thread_settings
 
 
@@ -91,14 +91,14 @@ class RayExecutor(WorkerPool[Remote]):
             raise ConfigError(f"Ray at {self._address or 'this machine'}: cannot be reached ({first})") from None
         self._ours = True
 
-    def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
+    def run(self, job: StepJob, shards: Iterable[Shard]) -> Generator[Done, None, None]:
         """Yield each shard when it is done. Steps with a neural model run on actors with a GPU, if there is one."""
         neural = job.neural and self._room_on_gpus() > 0
         if neural != self._neural:
             # Actors keep their resources, so stop those of the other kind first to free the resources.
             super().close()
             self._neural = neural
-        yield from super().run(job, shards, columns)
+        yield from super().run(job, shards)
 
     def _room_on_gpus(self) -> int:
         if not self._gpus:
@@ -137,9 +137,9 @@ class RayExecutor(WorkerPool[Remote]):
         """Send a job without waiting."""
         worker.request = worker.actor.open.remote(job)
 
-    def send_shard(self, worker: Remote, shard: Packed, columns: Columns) -> None:
+    def send_shard(self, worker: Remote, shard: Packed) -> None:
         """Send a shard without waiting."""
-        worker.request = worker.actor.run.remote(shard.start, shard.rows, columns)
+        worker.request = worker.actor.run.remote(shard.start, shard.rows)
 
     def answers(self, workers: Sequence[Remote], timeout: float | None) -> Iterator[tuple[Remote, Answer | Lost]]:
         """Yield the first available answer."""

@@ -26,8 +26,6 @@ from askew.core.version import __version__
 
 # Run a stage on one shard: check that every row is accounted for, and write the result at once.
 
-Columns = dict[str, str]
-
 
 @dataclass(frozen=True)
 class StepJob:
@@ -49,14 +47,12 @@ class Done:
     """A finished shard. Its part is in the store."""
 
     part: Part
-    columns: Columns
+    columns: dict[str, str]
 
 
-def run_shard(stage: Stage, rows: pa.Table, start: int, writer: StepWriter, before: Columns) -> Done:
-    """Run the stage on these rows and write the part. ``before`` are the columns of earlier parts, if any."""
+def run_shard(stage: Stage, rows: pa.Table, start: int, writer: StepWriter) -> Done:
+    """Run the stage on these rows and write the part."""
     table, dropped = stage.run(rows)
-    columns = columns_of(table.schema)
-    refuse_other_columns(stage, start, before, columns)
     # A stage that makes several rows of one counts its input rows in ``rows_used``.
     used = getattr(stage, "rows_used", None)
     kept = int(used(table)) if used is not None else table.num_rows
@@ -64,14 +60,7 @@ def run_shard(stage: Stage, rows: pa.Table, start: int, writer: StepWriter, befo
         reasons = ", ".join(f"{reason}: {count}" for reason, count in dropped.items()) or "none"
         counts = f"{rows.num_rows} rows in, {kept} rows kept, rows dropped by reason: {reasons}"
         raise StageError(f"stage {stage.name!r} lost rows: {counts}", code="lost-rows")
-    return Done(writer.write(table, start, start + rows.num_rows, kept, dict(dropped)), columns)
-
-
-def refuse_other_columns(stage: Stage, start: int, before: Columns, now: Columns) -> None:
-    """Raise an error if a shard has other columns than earlier ones: all parts of a step are one table."""
-    if before and now != before:
-        change = f"they were {listed(before)} before and are {listed(now)} now"
-        raise StageError(f"stage {stage.name!r} changed its columns at row {start}: {change}", code="other-columns")
+    return Done(writer.write(table, start, start + rows.num_rows, kept, dict(dropped)), columns_of(table.schema))
 
 
 # Executors run the shards of a step. All executors produce the same bytes.
@@ -87,8 +76,8 @@ class Executor(Protocol):
     def restarts(self) -> int:
         """The number of workers that have died so far."""
 
-    def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
-        """Yield each shard when it is done. ``columns`` are those of parts from earlier runs, if any."""
+    def run(self, job: StepJob, shards: Iterable[Shard]) -> Generator[Done, None, None]:
+        """Yield each shard when it is done."""
 
     def close(self) -> None:
         """Stop the workers."""
@@ -102,13 +91,11 @@ class InProcess:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
-    def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
+    def run(self, job: StepJob, shards: Iterable[Shard]) -> Generator[Done, None, None]:
         """Run the shards in turn."""
         writer = job.store.writer(job.step, job.key)
         for start, rows in shards:
-            done = run_shard(self._stage, rows, start, writer, columns)
-            columns = done.columns
-            yield done
+            yield run_shard(self._stage, rows, start, writer)
 
     def close(self) -> None:
         """Do nothing: there are no workers."""
@@ -274,13 +261,17 @@ def run_step(
 
         job = StepJob(step, key, source.key, store, maker, bool(getattr(stage, "neural", False)))
         columns = writer.columns
-        with contextlib.closing(pool.run(job, prepared(), columns)) as running:
+        with contextlib.closing(pool.run(job, prepared())) as running:
             for done in running:
-                refuse_other_columns(stage, done.part.start, columns, done.columns)
+                columns = columns or done.columns
+                if done.columns != columns:  # all parts of a step are one table
+                    store.files.delete(f"{step}-{key}/{done.part.file}")
+                    change = f"they were {listed(columns)} before and are {listed(done.columns)} now"
+                    message = f"stage {stage.name!r} changed its columns at row {done.part.start}: {change}"
+                    raise StageError(message, code="other-columns")
                 if not writer.has(done.part):
                     lost = f"{writer.where}: a worker wrote {done.part.file}, but this process does not see it"
                     raise StoreError(f"{lost}; use a store that all processes share", code="not-shared")
-                columns = done.columns
                 written.append(done.part)
                 finished_rows += done.part.stop - done.part.start
                 tell()

@@ -26,7 +26,7 @@ from askew.core.address import without_secrets
 from askew.core.errors import AskewError, ConfigError, StageError, StoreError
 from askew.core.machine import cores
 from askew.core.protocols import Stage
-from askew.core.store.steps import Columns, Done, Shard, StepJob, run_shard, step_key
+from askew.core.store.steps import Done, Shard, StepJob, run_shard, step_key
 from askew.core.store.store import StepWriter
 from askew.core.version import __version__
 
@@ -99,14 +99,14 @@ class Worker:
             return Failure.of(error, f"{where}: a worker could not build its stage")
         return None
 
-    def run(self, start: int, rows: Any, columns: Columns) -> Answer:
+    def run(self, start: int, rows: Any) -> Answer:
         """Run the stage on serialized rows."""
         if self._held is None:
             raise RuntimeError("a worker received rows before it received the step to run on them")
         where, stage, writer = self._held
         table = pa.ipc.open_stream(rows).read_all()
         try:
-            return run_shard(stage, table, start, writer, columns)
+            return run_shard(stage, table, start, writer)
         except (Exception, SystemExit) as error:
             return Failure.of(error, f"{where}, rows {start} to {start + table.num_rows}")
 
@@ -196,7 +196,7 @@ class WorkerPool(ABC, Generic[H]):
         """Tell a worker to open a step."""
 
     @abstractmethod
-    def send_shard(self, worker: H, shard: Packed, columns: Columns) -> None:
+    def send_shard(self, worker: H, shard: Packed) -> None:
         """Send a shard to an idle worker."""
 
     @abstractmethod
@@ -229,14 +229,14 @@ class WorkerPool(ABC, Generic[H]):
         while self._running:
             self.stop(self._running.pop())
 
-    def run(self, job: StepJob, shards: Iterable[Shard], columns: Columns) -> Generator[Done, None, None]:
+    def run(self, job: StepJob, shards: Iterable[Shard]) -> Generator[Done, None, None]:
         """Yield each shard when it is done."""
         if not job.store.files.shared:
             where = job.store.files.where
             raise StoreError(
                 f"store {where}: only this process can read it; workers need a shared one", code="not-shared"
             )
-        supervision = _Supervision(self, self._running, job, columns)
+        supervision = _Supervision(self, self._running, job)
         whole = False
         try:
             yield from supervision.run(iter(shards))
@@ -252,8 +252,8 @@ class WorkerPool(ABC, Generic[H]):
 class _Supervision(Generic[H]):
     """Runs one step on the workers of a pool."""
 
-    def __init__(self, pool: WorkerPool[H], workers: list[H], job: StepJob, columns: Columns) -> None:
-        self._pool, self._running, self._columns = pool, workers, columns
+    def __init__(self, pool: WorkerPool[H], workers: list[H], job: StepJob) -> None:
+        self._pool, self._running = pool, workers
         self._step, self._job = job.step, pack_job(job, pool.dumps)
         self._waiting: deque[Packed] = deque()
         self._deaths: Counter[int | None] = Counter()
@@ -275,7 +275,7 @@ class _Supervision(Generic[H]):
         for worker in self._running:
             if self._waiting and worker.idle and worker.job == self._job:
                 worker.shard = self._waiting.popleft()
-                self._pool.send_shard(worker, worker.shard, self._columns)
+                self._pool.send_shard(worker, worker.shard)
         wanted = len(self._waiting) - sum(worker.opening for worker in self._running)
         others = [worker for worker in self._running if worker.idle and worker.job != self._job][: max(0, wanted)]
         for _ in range(min(wanted - len(others), self._pool.count - len(self._running))):
@@ -294,7 +294,6 @@ class _Supervision(Generic[H]):
                 raise answer.error()
             elif isinstance(answer, Done):
                 worker.shard = None
-                self._columns = self._columns or answer.columns
                 yield answer
             else:
                 worker.opening = worker.kept = False
@@ -372,10 +371,10 @@ class Workers(WorkerPool[Local]):
         with contextlib.suppress(OSError):
             worker.pipe.send(job)
 
-    def send_shard(self, worker: Local, shard: Packed, columns: Columns) -> None:
+    def send_shard(self, worker: Local, shard: Packed) -> None:
         """Send a shard through the pipe. The worker is waiting to receive, so this does not block the driver."""
         with contextlib.suppress(OSError):
-            worker.pipe.send((shard.start, columns))
+            worker.pipe.send(shard.start)
             worker.pipe.send_bytes(memoryview(shard.rows))
 
     def answers(self, workers: Sequence[Local], timeout: float | None) -> Iterator[tuple[Local, Answer | Lost]]:
@@ -458,8 +457,7 @@ def serve(pipe: Connection) -> None:
             if isinstance(message, bytes):
                 pipe.send(worker.open(message))
             else:
-                start, columns = message
-                pipe.send(worker.run(start, pipe.recv_bytes(), columns))
+                pipe.send(worker.run(message, pipe.recv_bytes()))
 
 
 def _leave_with_the_driver() -> None:

@@ -83,13 +83,9 @@ def text_names(value: Any) -> Iterator[str]:
             yield from text_names(inner)
 
 
-def has_place(value: Any, mark: str = "{query}") -> bool:
+def has_place(value: Any) -> bool:
     """Whether a JSON value contains the placeholder for the query."""
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list):
-        return any(has_place(inner, mark) for inner in value)
-    return isinstance(value, str) and mark in value
+    return bool(fill_value(value, "a", 0) != fill_value(value, "b", 0))
 
 
 def read_body(given: Mapping[str, Any] | str | None) -> dict[str, Any] | None:
