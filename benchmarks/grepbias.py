@@ -33,10 +33,8 @@ from askew.train.adapter import (
     PACES,
     PUBLISHED,
     FinetuneSettings,
-    FinetuneTexts,
-    HeadInputs,
     HeadSettings,
-    ZeroShot,
+    LabeledRows,
     alpha_grid,
     cosines,
     zero_shot_cosine,
@@ -234,7 +232,7 @@ def same_source(file: Path, about: dict[str, Any], source: dict[str, Any]) -> No
 def _method(data: GrepBias, about: dict[str, Any], arrays: dict[str, Any]) -> MethodLogits:
     if "cosine" in arrays:
         made = zero_shot_cosine(arrays["cosine"], data.relevant, data.query_id, data.category, data.categories)
-        return MethodLogits(about["name"], made.logits, made.inside)
+        return replace(made, name=about["name"])
     inside = arrays["inside"]
     return MethodLogits(about["name"], arrays["logits"], inside if inside.size else None, about["chosen"])
 
@@ -264,19 +262,19 @@ def heads(data: GrepBias, options: Any) -> None:
         ("apart", True, CONVERGED, (7,), both),
         ("apart", True, replace(CONVERGED, pairs="batch"), (7,), both[1:]),
     ):
-        rows = HeadInputs(encoded(data, layout, with_title, options), data.relevant, data.gender, data.query_id)
+        rows = LabeledRows(encoded(data, layout, with_title, options), data.relevant, data.gender, data.query_id)
         for grid in grids:
             name = title(layout, with_title, settings, grid is not None)
             about = {**source_of(data, options), "seeds": seeds, "folds": "alphas of other folds", **asdict(settings)}
 
             def make(
-                rows: HeadInputs = rows, settings: HeadSettings = settings, seeds: tuple[int, ...] = seeds,
+                rows: LabeledRows = rows, settings: HeadSettings = settings, seeds: tuple[int, ...] = seeds,
                 grid: Any = grid,
             ) -> dict[str, Any]:  # fmt: skip
                 began = time.monotonic()
                 found = zero_shot_heads(rows, data.category, data.categories, settings, seeds, grid)
                 return {
-                    "logits": found.logits.tolist(), "inside": found.inside.tolist(), "chosen": found.chosen,
+                    "logits": found.logits.tolist(), "inside": np.asarray(found.inside).tolist(), "chosen": found.chosen,
                     "seconds": time.monotonic() - began, "hardware": hardware(options.device),
                 }  # fmt: skip
 
@@ -298,11 +296,13 @@ def trained(data: GrepBias, options: Any) -> None:
     for key in options.train:
         method, alphas, folds = RUNS[key]
         for with_title in (False, True) if method == "lora" else (False,):
-            texts = FinetuneTexts(data.query, tuple(data.texts(with_title)), data.relevant, data.gender, data.query_id)
+            texts = LabeledRows(
+                np.array([data.query, data.texts(with_title)], object).T, data.relevant, data.gender, data.query_id
+            )
             settings = FinetuneSettings(method=method, model=options.model, **alphas)
             about = {"data": hashes(data), "with_title": with_title}
             began = time.monotonic()
-            found: ZeroShot = zero_shot_finetuned(
+            found = zero_shot_finetuned(
                 texts, data.category, data.categories, settings, PACES[method],
                 options.work / "parts" / ("title" if with_title else "body"), about, options.seeds,
                 folds and not options.no_folds, options.device, said,

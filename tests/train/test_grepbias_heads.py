@@ -17,9 +17,8 @@ from askew.train.adapter import (
     CONVERGED,
     KINDS,
     PUBLISHED,
-    HeadInputs,
     HeadSettings,
-    RowPairs,
+    LabeledRows,
     alpha_grid,
     batch_pairs,
     choose_alphas,
@@ -44,14 +43,14 @@ def toy_rows(queries=12, gender_weight=1.0, seed=0):
         rows.append(((1.0 if relevant else -1.0) + noise[0], lean + (0.5 if relevant else -0.5), noise[2], relevant,
                      gender, f"q{q}"))  # fmt: skip
     columns = list(zip(*rows, strict=True))
-    return HeadInputs(
+    return LabeledRows(
         np.array(columns[:3], np.float32).T, np.array(columns[3]), np.array(columns[4]), np.array(columns[5])
     )
 
 
 def test_the_penalty_of_three_pairs_worked_out_by_hand():
     logits = torch.tensor([2.0, 0.0, 1.0])
-    pairs = RowPairs(np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([0, 1, 2]))
+    pairs = np.array([[0, 1, 0], [0, 2, 1], [1, 2, 2]])
     # alpha MF 2 * (2-0)^2, MN 0.5 * (2-1)^2, FN 1 * (0-1)^2; over three pairs
     assert float(pair_penalty(logits, pairs, [2.0, 0.5, 1.0])) == pytest.approx((8 + 0.5 + 1) / 3)
     heads = torch.stack([logits, 2 * logits], dim=1)
@@ -61,7 +60,7 @@ def test_the_penalty_of_three_pairs_worked_out_by_hand():
 
 def test_without_pairs_there_is_no_penalty_and_still_a_gradient():
     logits = torch.tensor([1.0, 2.0], requires_grad=True)
-    none = RowPairs(*(np.zeros(0, np.int64),) * 3)
+    none = np.zeros((0, 3), np.int64)
     loss = pair_penalty(logits, none, [1.0, 1.0, 1.0])
     loss.backward()
     assert loss.item() == 0.0 and logits.grad.tolist() == [0.0, 0.0]
@@ -70,7 +69,7 @@ def test_without_pairs_there_is_no_penalty_and_still_a_gradient():
 @given(st.lists(st.floats(-5, 5, width=32), min_size=6, max_size=6), st.floats(-3, 3, width=32))
 def test_the_penalty_is_never_negative_and_moving_all_logits_together_changes_nothing(values, shift):
     rows = toy_rows(1)
-    pairs = same_query_pairs(rows.query, rows.relevant, rows.gender)
+    pairs = same_query_pairs(rows)
     logits = torch.tensor(values)
     found = float(pair_penalty(logits, pairs, [1.0, 2.0, 0.5]))
     assert found >= 0
@@ -79,23 +78,23 @@ def test_the_penalty_is_never_negative_and_moving_all_logits_together_changes_no
 
 def test_pairs_of_a_query_are_versions_of_one_document():
     rows = toy_rows(2)
-    pairs = same_query_pairs(rows.query, rows.relevant, rows.gender)
+    pairs = same_query_pairs(rows)
     assert len(pairs) == 2 * 2 * 3
-    for left, right, kind in zip(pairs.left, pairs.right, pairs.kind, strict=True):
+    for left, right, kind in pairs:
         assert rows.query[left] == rows.query[right] and rows.relevant[left] == rows.relevant[right]
         assert set(KINDS[kind]) == {str(rows.gender[left]), str(rows.gender[right])}
     odd = rows.gender.copy()
     odd[odd == "N"] = "both"
-    assert len(same_query_pairs(rows.query, rows.relevant, odd)) == 2 * 2, "'both' is in no pair"
+    assert len(same_query_pairs(replace(rows, gender=odd))) == 2 * 2, "'both' is in no pair"
 
 
 @given(st.lists(st.sampled_from(["M", "F", "N", "both"]), min_size=0, max_size=12), st.integers(0, 99))
 def test_pairs_of_a_batch_are_of_different_genders_and_use_a_row_once(genders, seed):
     rows = np.arange(len(genders))
     pairs = batch_pairs(rows, np.array(genders, dtype="U4"), np.random.default_rng(seed))
-    used = [*pairs.left.tolist(), *pairs.right.tolist()]
+    used = pairs[:, :2].ravel().tolist()
     assert len(used) == len(set(used))
-    for left, right in zip(pairs.left, pairs.right, strict=True):
+    for left, right, _ in pairs:
         assert {genders[left], genders[right]} in ({"M", "F"}, {"M", "N"}, {"F", "N"})
 
 
@@ -120,7 +119,7 @@ def test_a_head_gets_in_company_what_it_gets_alone(how):
 def test_a_penalty_on_pairs_of_a_query_takes_the_gender_out_and_leaves_relevance_in():
     rows = toy_rows()
     heads = fit_heads(rows, np.array([[0, 0, 0], [2, 2, 2]], float), CONVERGED)
-    logits = heads.logits(rows.encodings)
+    logits = heads.logits(rows.inputs)
     before, after = relative_gap(logits, rows)
     assert after < before / 3
     assert ((logits > 0) == rows.relevant[:, None]).mean(0).min() == 1.0
@@ -139,7 +138,7 @@ def test_the_same_seed_gives_the_same_head_and_the_converged_one_needs_none():
 
 def test_a_learning_rate_that_blows_up_is_told():
     rows = toy_rows(3)
-    huge = HeadInputs(rows.encodings * 1e30, rows.relevant, rows.gender, rows.query)
+    huge = LabeledRows(rows.inputs * 1e30, rows.relevant, rows.gender, rows.query)
     with pytest.raises(TrainingStopped, match="finite loss"):
         fit_heads(huge, np.array([[2.0, 2.0, 2.0]]), replace(PUBLISHED, learning_rate=1e9, epochs=3))
 
@@ -172,7 +171,7 @@ def test_held_out_logits_are_of_heads_that_have_not_seen_the_query():
     how = replace(CONVERGED, epochs=30)
     found = held_out_logits(rows, none, how)
     fold = query_folds(rows.query, 5, how.seed)
-    by_hand = fit_heads(rows.take(fold != 2), none, how).logits(rows.encodings[fold == 2])
+    by_hand = fit_heads(rows.take(fold != 2), none, how).logits(rows.inputs[fold == 2])
     np.testing.assert_allclose(found[fold == 2], by_hand)
 
 
@@ -194,8 +193,8 @@ def test_rows_of_the_test_categories_have_no_part_in_the_choice_of_the_alphas():
     how, grid = replace(CONVERGED, epochs=20), alpha_grid((0.0, 2.0))
 
     def protocol(second):
-        rows = HeadInputs(
-            np.vstack([one.encodings, second.encodings]),
+        rows = LabeledRows(
+            np.vstack([one.inputs, second.inputs]),
             np.concatenate([one.relevant, second.relevant]),
             np.concatenate([one.gender, second.gender]),
             np.concatenate([one.query, np.char.add("z", second.query)]),

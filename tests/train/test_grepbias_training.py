@@ -18,7 +18,7 @@ from askew.train.adapter import (
     CONVERGED,
     AdapterJob,
     FinetuneSettings,
-    FinetuneTexts,
+    LabeledRows,
     finetune,
     groups_for,
     logits_of,
@@ -79,7 +79,7 @@ def tiny(tmp_path_factory, bert_tokenizer):
 
 
 def texts_of(data):
-    return FinetuneTexts(data.query, tuple(data.texts(True)), data.relevant, data.gender, data.query_id)
+    return LabeledRows(np.array([data.query, data.texts(True)], object).T, data.relevant, data.gender, data.query_id)
 
 
 def test_rows_are_read_with_their_line_breaks_as_blanks(folder):

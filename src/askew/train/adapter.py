@@ -55,19 +55,20 @@ GRID = tuple(np.arange(0.0, 2.01, 0.25).tolist())
 
 
 @dataclass(frozen=True)
-class RowPairs:
-    """Rows ``left[i]`` and ``right[i]`` are a pair of the kind ``kind[i]``, an index into the alphas."""
+class LabeledRows:
+    """Pairs of a query and a document: encodings or texts (query, document), relevance, gender and id of the query."""
 
-    left: Ints
-    right: Ints
-    kind: Ints
+    inputs: npt.NDArray[Any]
+    relevant: Flags
+    gender: Names
+    query: Names
 
     def __len__(self) -> int:
-        return len(self.left)
+        return len(self.relevant)
 
-    def take(self, places: Ints) -> RowPairs:
-        """Some of the pairs."""
-        return RowPairs(self.left[places], self.right[places], self.kind[places])
+    def take(self, rows: Flags | Ints) -> LabeledRows:
+        """Some of the rows."""
+        return LabeledRows(self.inputs[rows], self.relevant[rows], self.gender[rows], self.query[rows])
 
 
 def alpha_grid(values: tuple[float, ...] = GRID) -> Floats:
@@ -75,11 +76,11 @@ def alpha_grid(values: tuple[float, ...] = GRID) -> Floats:
     return np.array(list(product(values, repeat=len(KINDS))))
 
 
-def pair_penalty(logits: Any, pairs: RowPairs, alphas: Any) -> Any:
+def pair_penalty(logits: Any, pairs: Ints, alphas: Any) -> Any:
     """The pairwise penalty R = mean of alpha(g, g') (z - z')^2 over pairs of texts of different groups, for each head.
 
     ``logits`` are rows by heads, ``alphas`` are heads by kinds. Without pairs the penalty is 0. A single head may be
-    given as a vector of logits and a vector of alphas.
+    given as a vector of logits and a vector of alphas. A pair is two rows and its kind, an index into the alphas.
     """
     import torch
 
@@ -87,25 +88,25 @@ def pair_penalty(logits: Any, pairs: RowPairs, alphas: Any) -> Any:
     weights = torch.as_tensor(alphas, dtype=z.dtype, device=z.device).reshape(z.shape[1], -1)
     if len(pairs) == 0:
         return z.sum() * 0.0 if logits.ndim == 1 else z.sum(0) * 0.0
-    left, right, kind = (torch.as_tensor(one, device=z.device) for one in (pairs.left, pairs.right, pairs.kind))
-    found = (weights.T[kind] * (z[left] - z[right]) ** 2).mean(0)
-    return found[0] if logits.ndim == 1 else found
+    left, right, kind = torch.as_tensor(pairs.T, device=z.device)
+    penalty = (weights.T[kind] * (z[left] - z[right]) ** 2).mean(0)
+    return penalty[0] if logits.ndim == 1 else penalty
 
 
-def same_query_pairs(query: Names, relevant: Flags, gender: Names) -> RowPairs:
+def same_query_pairs(rows: LabeledRows) -> Ints:
     """All pairs of versions of the same document: same query, same relevance, different genders."""
-    return _of(gender, [pair for rows in document_versions(query, relevant) for pair in combinations(rows, 2)])
+    return _of(rows.gender, [pair for versions in document_versions(rows) for pair in combinations(versions, 2)])
 
 
-def document_versions(query: Names, relevant: Flags) -> list[list[int]]:
+def document_versions(rows: LabeledRows) -> list[list[int]]:
     """The rows of each document: its versions have the same query and the same relevance."""
     versions: dict[tuple[str, bool], list[int]] = {}
-    for row, key in enumerate(zip(query.tolist(), relevant.tolist(), strict=True)):
+    for row, key in enumerate(zip(rows.query.tolist(), rows.relevant.tolist(), strict=True)):
         versions.setdefault(key, []).append(row)
     return list(versions.values())
 
 
-def batch_pairs(rows: Ints, gender: Names, rng: np.random.Generator) -> RowPairs:
+def batch_pairs(rows: Ints, gender: Names, rng: np.random.Generator) -> Ints:
     """Pairs of different genders within a batch, sampled without replacement: a row is in at most one pair.
 
     The rows of the pairs are positions within the batch.
@@ -121,11 +122,10 @@ def batch_pairs(rows: Ints, gender: Names, rng: np.random.Generator) -> RowPairs
     return _of(own, drawn)
 
 
-def _of(gender: Names, drawn: list[tuple[int, int]]) -> RowPairs:
-    """The pairs of different genders among these, with their kinds."""
+def _of(gender: Names, drawn: list[tuple[int, int]]) -> Ints:
+    """The pairs of different genders among these, each with its kind."""
     kinds = [(*pair, _KIND_OF.get(frozenset(gender[list(pair)].tolist()), -1)) for pair in drawn]
-    columns = np.array([one for one in kinds if one[2] >= 0], np.int64).reshape(-1, 3)
-    return RowPairs(*columns.T)
+    return np.array([pair for pair in kinds if pair[2] >= 0], np.int64).reshape(-1, 3)
 
 
 PAIR_SETS = ("batch", "query")
@@ -172,23 +172,6 @@ CONVERGED = HeadSettings(
 
 
 @dataclass(frozen=True)
-class HeadInputs:
-    """The training data of a head: encodings, relevance, gender and query of each row."""
-
-    encodings: npt.NDArray[np.float32]
-    relevant: Flags
-    gender: npt.NDArray[np.str_]
-    query: npt.NDArray[np.str_]
-
-    def __len__(self) -> int:
-        return len(self.relevant)
-
-    def take(self, rows: Flags | Ints) -> HeadInputs:
-        """Some of the rows."""
-        return HeadInputs(self.encodings[rows], self.relevant[rows], self.gender[rows], self.query[rows])
-
-
-@dataclass(frozen=True)
 class Heads:
     """Weights (heads by features) and biases."""
 
@@ -200,13 +183,13 @@ class Heads:
         return np.asarray(encodings.astype(np.float64) @ self.weights.T + self.bias)
 
 
-def fit_heads(rows: HeadInputs, alphas: Floats, settings: HeadSettings) -> Heads:
+def fit_heads(rows: LabeledRows, alphas: Floats, settings: HeadSettings) -> Heads:
     """Train one head for each row of ``alphas``; the loss is mean binary cross-entropy plus the pairwise penalty."""
     import torch
 
-    x, y = (torch.tensor(one, dtype=torch.float32) for one in (rows.encodings, rows.relevant))
+    x, y = (torch.tensor(one, dtype=torch.float32) for one in (rows.inputs, rows.relevant))
     penalties = torch.tensor(alphas, dtype=torch.float32)
-    versions = same_query_pairs(rows.query, rows.relevant, rows.gender)
+    versions = same_query_pairs(rows)
     size = settings.batch_size or len(rows)
     bound = 0.0 if settings.start == "zero" else x.shape[1] ** -0.5
     start = np.random.default_rng(settings.seed).uniform(-bound, bound, x.shape[1] + 1)
@@ -223,10 +206,9 @@ def fit_heads(rows: HeadInputs, alphas: Floats, settings: HeadSettings) -> Heads
             return pair_penalty(z, batch_pairs(batch, rows.gender, rng), penalties)
         if not settings.batch_size:
             return pair_penalty(z, versions, penalties)
-        chosen = versions.take(rng.choice(len(versions), min(size, len(versions)), replace=False))
-        used, places = np.unique(np.concatenate([chosen.left, chosen.right]), return_inverse=True)
-        local = RowPairs(places[: len(chosen)], places[len(chosen) :], chosen.kind)
-        return pair_penalty(logits_of_rows(used), local, penalties)
+        chosen = versions[rng.choice(len(versions), min(size, len(versions)), replace=False)]
+        used, places = np.unique(chosen[:, :2], return_inverse=True)
+        return pair_penalty(logits_of_rows(used), np.column_stack([places.reshape(-1, 2), chosen[:, 2]]), penalties)
 
     optimizer = torch.optim.AdamW([weights, bias], lr=settings.learning_rate, weight_decay=settings.weight_decay)
     steps = settings.epochs * -(-len(rows) // size)
@@ -254,20 +236,7 @@ def fit_heads(rows: HeadInputs, alphas: Floats, settings: HeadSettings) -> Heads
 FOLDS = 5
 
 
-@dataclass(frozen=True)
-class ZeroShot:
-    """The logits of every row, with shape seeds by training categories by rows.
-
-    ``inside`` has the logits of each row by a model that was trained on other queries of the same category, with alphas
-    chosen on other queries. ``chosen`` has the alphas of each seed and training category.
-    """
-
-    logits: Floats
-    inside: Floats
-    chosen: tuple[tuple[tuple[float, ...], ...], ...]
-
-
-def query_folds(query: npt.NDArray[np.str_], folds: int, seed: int) -> Ints:
+def query_folds(query: Names, folds: int, seed: int) -> Ints:
     """The fold of each row; all documents of a query are in the same fold."""
     names = np.unique(query)
     if len(names) < folds:
@@ -279,14 +248,14 @@ def query_folds(query: npt.NDArray[np.str_], folds: int, seed: int) -> Ints:
 
 
 def choose_alphas(
-    rows: HeadInputs, settings: HeadSettings, grid: Floats | None = None, most_loss: float = 0.02
+    rows: LabeledRows, settings: HeadSettings, grid: Floats | None = None, most_loss: float = 0.02
 ) -> tuple[float, ...]:
     """The alphas for a training category, by cross-validation inside it."""
     alphas = alpha_grid() if grid is None else grid
     return tuple(alphas[_least_lean(held_out_logits(rows, alphas, settings), rows, alphas, most_loss)].tolist())
 
 
-def _least_lean(held_out: Floats, rows: HeadInputs, alphas: Floats, most_loss: float) -> int:
+def _least_lean(held_out: Floats, rows: LabeledRows, alphas: Floats, most_loss: float) -> int:
     """The row of the grid with the least held-out lean among those that lose at most ``most_loss`` of accuracy."""
     if alphas[0].any():
         raise DataError(
@@ -299,36 +268,36 @@ def _least_lean(held_out: Floats, rows: HeadInputs, alphas: Floats, most_loss: f
     return int(allowed[np.lexsort((alphas[allowed].sum(1), -accuracy[allowed], lean[allowed]))[0]])
 
 
-def held_out_logits(rows: HeadInputs, alphas: Floats, settings: HeadSettings, folds: int = FOLDS) -> Floats:
+def held_out_logits(rows: LabeledRows, alphas: Floats, settings: HeadSettings, folds: int = FOLDS) -> Floats:
     """The logits of each row (rows by heads) by heads that were trained on other queries."""
     fold = query_folds(rows.query, folds, settings.seed)
     found = np.zeros((len(rows), len(alphas)))
     for k in range(folds):
         heads = fit_heads(rows.take(fold != k), alphas, settings)
-        found[fold == k] = heads.logits(rows.encodings[fold == k])
+        found[fold == k] = heads.logits(rows.inputs[fold == k])
     return found
 
 
-def relative_gap(logits: Floats, rows: HeadInputs) -> Floats:
+def relative_gap(logits: Floats, rows: LabeledRows) -> Floats:
     """The root mean squared difference between the male and the female version of a relevant document, in standard
     deviations of the logits: one number for each head. It needs no threshold, so for few queries it is more precise
     than a count of the higher-ranked versions.
     """
-    pairs = same_query_pairs(rows.query, rows.relevant, rows.gender)
-    chosen = pairs.take(np.flatnonzero((pairs.kind == KINDS.index("MF")) & rows.relevant[pairs.left]))
-    if len(chosen) == 0:
+    left, right, kind = same_query_pairs(rows).T
+    chosen = (kind == KINDS.index("MF")) & rows.relevant[left]
+    if not chosen.any():
         raise DataError(
             "choice of the alphas (weights of the penalty): expected queries with a male and a female version of a "
             "relevant document, found none"
         )
-    gaps = np.sqrt(((logits[chosen.left] - logits[chosen.right]) ** 2).mean(0))
+    gaps = np.sqrt(((logits[left[chosen]] - logits[right[chosen]]) ** 2).mean(0))
     return np.asarray(gaps / np.maximum(logits.std(0), 1e-12))
 
 
 def zero_shot_heads(
-    rows: HeadInputs, category: npt.NDArray[np.str_], names: Sequence[str], settings: HeadSettings,
+    rows: LabeledRows, category: Names, names: Sequence[str], settings: HeadSettings,
     seeds: Sequence[int] = (7,), grid: Floats | None = None, most_loss: float = 0.02, progress: Progress | None = None,
-) -> ZeroShot:  # fmt: skip
+) -> MethodLogits:  # fmt: skip
     """Run the complete protocol with linear heads; without a grid there is no penalty."""
     alphas = np.zeros((1, len(KINDS))) if grid is None else grid
     logits = np.zeros((len(seeds), len(names), len(rows)))
@@ -342,7 +311,7 @@ def zero_shot_heads(
             training = rows.take(there)
             held_out = held_out_logits(training, alphas, own)
             picked.append(tuple(alphas[_least_lean(held_out, training, alphas, most_loss)].tolist()))
-            logits[s, c] = fit_heads(training, np.array([picked[-1]]), own).logits(rows.encodings)[:, 0]
+            logits[s, c] = fit_heads(training, np.array([picked[-1]]), own).logits(rows.inputs)[:, 0]
             # The held-out logit of each row, with alphas chosen on the other folds only.
             fold, rows_there = query_folds(training.query, FOLDS, seed), np.flatnonzero(there)
             for k in range(FOLDS):
@@ -352,7 +321,7 @@ def zero_shot_heads(
             if progress is not None:
                 progress(s * len(names) + c + 1, len(seeds) * len(names), "training heads")
         chosen.append(tuple(picked))
-    return ZeroShot(logits, inside, tuple(chosen))
+    return MethodLogits("head", logits, inside, tuple(chosen))
 
 
 _FOLD_SEED = 7
@@ -373,7 +342,9 @@ def best_threshold(cosine: Floats, relevant: Flags) -> float:
     return float(between[best[len(best) // 2]])
 
 
-def zero_shot_cosine(cosine: Floats, relevant: Flags, query: Names, category: Names, names: Sequence[str]) -> ZeroShot:
+def zero_shot_cosine(
+    cosine: Floats, relevant: Flags, query: Names, category: Names, names: Sequence[str]
+) -> MethodLogits:
     """The protocol for the untrained baseline: a logit is the cosine minus the threshold of the training category."""
     logits = np.zeros((1, len(names), len(cosine)))
     inside = np.zeros((1, len(cosine)))
@@ -384,7 +355,7 @@ def zero_shot_cosine(cosine: Floats, relevant: Flags, query: Names, category: Na
         for k in range(FOLDS):
             own, others = there[fold == k], there[fold != k]
             inside[0, own] = cosine[own] - best_threshold(cosine[others], relevant[others])
-    return ZeroShot(logits, inside, ())
+    return MethodLogits("cosine", logits, inside)
 
 
 FINETUNE_METHODS = ("full", "lora")
@@ -429,28 +400,6 @@ PACES = {
 }
 
 
-@dataclass(frozen=True)
-class FinetuneTexts:
-    """Rows for training or scoring."""
-
-    query: tuple[str, ...]
-    document: tuple[str, ...]
-    relevant: Any
-    gender: Names
-    query_id: Names
-
-    def __len__(self) -> int:
-        return len(self.query)
-
-    def take(self, rows: Any) -> FinetuneTexts:
-        """Some of the rows, by a mask or by positions."""
-        places = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
-        return FinetuneTexts(
-            tuple(self.query[i] for i in places), tuple(self.document[i] for i in places), self.relevant[places],
-            self.gender[places], self.query_id[places],
-        )  # fmt: skip
-
-
 def make_model(settings: FinetuneSettings, device: str) -> tuple[Any, Any]:
     """A new model and its tokenizer."""
     if settings.method == "full":
@@ -484,7 +433,7 @@ def make_model(settings: FinetuneSettings, device: str) -> tuple[Any, Any]:
     return Tower().to(device), tokenizer
 
 
-def scored(model: Any, tokenizer: Any, method: str, queries: Sequence[str], documents: Sequence[str]) -> Any:
+def scored(model: Any, tokenizer: Any, method: str, texts: LabeledRows) -> Any:
     """The logits of a batch, with gradients."""
     device = next(model.parameters()).device
     most = room(model.encoder if method == "lora" else model, tokenizer)
@@ -492,34 +441,32 @@ def scored(model: Any, tokenizer: Any, method: str, queries: Sequence[str], docu
     def ready(*texts: list[str]) -> Any:
         return tokenizer(*texts, padding=True, truncation=True, max_length=most, return_tensors="pt").to(device)
 
+    queries, documents = texts.inputs.T.tolist()
     if method == "lora":
-        return model(ready(list(queries)), ready(list(documents)))
-    return model(**ready(list(queries), list(documents))).logits[:, 0]
+        return model(ready(queries), ready(documents))
+    return model(**ready(queries, documents)).logits[:, 0]
 
 
-def logits_of(model: Any, tokenizer: Any, method: str, texts: FinetuneTexts) -> Floats:
+def logits_of(model: Any, tokenizer: Any, method: str, texts: LabeledRows) -> Floats:
     """The logit of every row."""
     import torch
 
     model.eval()
-    found = []
     with torch.inference_mode():
-        for at in range(0, len(texts), _BATCH):
-            part = slice(at, at + _BATCH)
-            z = scored(model, tokenizer, method, texts.query[part], texts.document[part])
-            found.append(z.float().cpu().numpy())
-    return np.concatenate(found).astype(np.float64) if found else np.zeros(0)
+        batches = [texts.take(rows) for rows in np.split(np.arange(len(texts)), range(_BATCH, len(texts), _BATCH))]
+        logits = [scored(model, tokenizer, method, batch).float().cpu().numpy() for batch in batches]
+    return np.concatenate(logits).astype(np.float64)
 
 
-def groups_for(texts: FinetuneTexts, pairs: str) -> list[Ints]:
+def groups_for(texts: LabeledRows, pairs: str) -> list[Ints]:
     """The units of a batch: single rows, or all versions of a document together, so that a batch has their pairs."""
     if pairs == "batch":
         return [np.array([row]) for row in range(len(texts))]
-    return [np.array(rows) for rows in document_versions(texts.query_id, np.asarray(texts.relevant, bool))]
+    return [np.array(rows) for rows in document_versions(texts)]
 
 
 def finetune(
-    texts: FinetuneTexts, settings: FinetuneSettings, pace: Schedule, work: Path, identity: Mapping[str, Any],
+    texts: LabeledRows, settings: FinetuneSettings, pace: Schedule, work: Path, identity: Mapping[str, Any],
     device: str = "cpu", progress: Progress | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Train a model; return it with its tokenizer. A stopped training is resumed (see ``common.run``)."""
@@ -535,17 +482,15 @@ def finetune(
 
         def compute_loss(self, model: Any, inputs: Mapping[str, Any], return_outputs: bool = False, **_: Any) -> Any:
             part = texts.take(inputs["rows"].cpu().numpy())
-            z = scored(model, tokenizer, settings.method, part.query, part.document)
-            wanted = torch.tensor(np.asarray(part.relevant, np.float32), device=z.device)
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(z, wanted)
-            if any(settings.alphas) and settings.pairs == "query":
-                drawn = same_query_pairs(part.query_id, np.asarray(part.relevant, bool), part.gender)
-                loss = loss + pair_penalty(z, drawn, settings.alphas)
-            elif any(settings.alphas):
+            z = scored(model, tokenizer, settings.method, part)
+            relevant = torch.tensor(part.relevant.astype(np.float32), device=z.device)
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(z, relevant)
+            if any(settings.alphas):
                 # The seed depends on the step, so that a resumed training samples the same pairs.
                 rng = np.random.default_rng([pace.seed, self.state.global_step])
-                drawn = batch_pairs(np.arange(len(part)), part.gender, rng)
-                loss = loss + pair_penalty(z, drawn, settings.alphas)
+                of_batch = settings.pairs == "batch"
+                pairs = batch_pairs(np.arange(len(part)), part.gender, rng) if of_batch else same_query_pairs(part)
+                loss = loss + pair_penalty(z, pairs, settings.alphas)
             return (loss, {"logits": z}) if return_outputs else loss
 
     def together(examples: list[dict[str, Ints]]) -> dict[str, Any]:
@@ -581,10 +526,10 @@ def save_trained(model: Any, tokenizer: Any, method: str, out: Path) -> None:
 
 
 def zero_shot_finetuned(
-    texts: FinetuneTexts, category: Names, names: Sequence[str], settings: FinetuneSettings, pace: Schedule, work: Path,
+    texts: LabeledRows, category: Names, names: Sequence[str], settings: FinetuneSettings, pace: Schedule, work: Path,
     identity: Mapping[str, Any], seeds: Sequence[int] = (7,), held_out: bool = True, device: str = "cpu",
     progress: Progress | None = None,
-) -> ZeroShot:  # fmt: skip
+) -> MethodLogits:  # fmt: skip
     """Train on each category and score every row; with ``held_out`` also cross-validate within the category.
 
     The logits of each finished training are stored.
@@ -597,11 +542,13 @@ def zero_shot_finetuned(
         own = replace(pace, seed=seed)
         for c, name in enumerate(names):
             there = np.flatnonzero(category == name)
-            fold = query_folds(texts.query_id[there], FOLDS, seed)
+            fold = query_folds(texts.query[there], FOLDS, seed)
             for part in range(parts):
                 # Part 0 is the training on all queries of the category, the other parts leave one fold out.
                 training, rows = there[fold != part - 1], there[fold == part - 1]
-                found = _one(texts, training, settings, own, work, {**identity, "train": name, "part": part}, device)
+                found = _logits_of_training(
+                    texts, training, settings, own, work, {**identity, "train": name, "part": part}, device
+                )
                 if part == 0:
                     logits[s, c] = found
                 else:
@@ -610,11 +557,11 @@ def zero_shot_finetuned(
                 if progress is not None:
                     progress(done, total, f"{settings.method}: {name}")
     chosen = (tuple(settings.alphas for _ in names),) * len(seeds)
-    return ZeroShot(logits, inside if held_out else np.zeros((0, len(texts))), chosen)
+    return MethodLogits(settings.method, logits, inside if held_out else np.zeros((0, len(texts))), chosen)
 
 
-def _one(
-    texts: FinetuneTexts, training: Any, settings: FinetuneSettings, pace: Schedule, work: Path,
+def _logits_of_training(
+    texts: LabeledRows, training: Any, settings: FinetuneSettings, pace: Schedule, work: Path,
     about: Mapping[str, Any], device: str,
 ) -> Floats:  # fmt: skip
     """The logits of all rows by one training."""
@@ -622,11 +569,11 @@ def _one(
     label = f"{settings.method}-{'-'.join(f'{a:g}' for a in settings.alphas)}-{pace.seed}"
     place = work / label / f"{fingerprint(about['train'], 8)}-{about['part']}"
 
-    def make() -> list[float]:
+    def make() -> Any:
         model, tokenizer = finetune(texts.take(training), settings, pace, place, whole, device)
-        found = logits_of(model, tokenizer, settings.method, texts)
+        logits = logits_of(model, tokenizer, settings.method, texts)
         shutil.rmtree(place, ignore_errors=True)
-        return [float(one) for one in found]
+        return logits.tolist()
 
     return np.array(remembered(place.with_suffix(".json"), whole, make))
 
@@ -692,39 +639,42 @@ def train_adapter(
 ) -> Trained:  # fmt: skip
     """Run the zero-shot protocol for the model card, then train a model on all rows of GrepBiasIR."""
     chosen, job = choose_device(device), settings or AdapterJob()
-    rows = read_grepbias(Path(data))
-    known = {"data": [one["sha256"] for one in rows.files], "weights": identify(job.model), **asdict(job)}
+    grepbias = read_grepbias(Path(data))
+    known = {"data": [one["sha256"] for one in grepbias.files], "weights": identify(job.model), **asdict(job)}
     identity = json.loads(json.dumps(known))
     found = claim(out, identity)
     if found is not None:
         return found_before(out, found)
-    protocol = _protocol(rows, job, out / WORK, identity, chosen, progress)
+    protocol = _protocol(grepbias, job, out / WORK, identity, chosen, progress)
     if job.method == "head":
-        alphas = _final_head(rows, job, out, chosen)
+        alphas = _final_head(grepbias, job, out, chosen)
     else:
         tuned, pace = job.trained
         alphas, pace = tuned.alphas, replace(pace, seed=job.seed)
-        trained = finetune(_texts(rows, job), tuned, pace, out / WORK / "all", identity, chosen, progress)
+        trained = finetune(_texts(grepbias, job), tuned, pace, out / WORK / "all", identity, chosen, progress)
         save_trained(*trained, tuned.method, out)
     # The baseline of every trained model: the cosine of its encoder before any training.
-    cosine = cosines(_rows(rows, replace(job, layout="apart"), out / WORK, chosen).encodings).astype(np.float64)
-    before = zero_shot_cosine(cosine, rows.relevant, rows.query_id, rows.category, rows.categories)
-    untrained = MethodLogits(f"cosine, {job.text_name}, untrained", before.logits, before.inside)
-    return finished(out, _card(rows, job, identity, chosen, command, protocol, alphas, untrained))
+    cosine = cosines(_encoded(grepbias, replace(job, layout="apart"), out / WORK, chosen).inputs).astype(np.float64)
+    untrained = replace(
+        zero_shot_cosine(cosine, grepbias.relevant, grepbias.query_id, grepbias.category, grepbias.categories),
+        name=f"cosine, {job.text_name}, untrained",
+    )
+    return finished(out, _card(grepbias, job, identity, chosen, command, protocol, alphas, untrained))
 
 
-def _rows(data: GrepBias, job: AdapterJob, work: Path, device: str) -> HeadInputs:
+def _encoded(data: GrepBias, job: AdapterJob, work: Path, device: str) -> LabeledRows:
     vectors = encode_pairs(data.query, data.texts(job.with_title), job.model, job.layout, work / "vectors", device)
-    return HeadInputs(vectors, data.relevant, data.gender, data.query_id)
+    return LabeledRows(vectors, data.relevant, data.gender, data.query_id)
 
 
-def _texts(data: GrepBias, job: AdapterJob) -> FinetuneTexts:
-    return FinetuneTexts(data.query, tuple(data.texts(job.with_title)), data.relevant, data.gender, data.query_id)
+def _texts(data: GrepBias, job: AdapterJob) -> LabeledRows:
+    texts = np.array([data.query, data.texts(job.with_title)], object).T
+    return LabeledRows(texts, data.relevant, data.gender, data.query_id)
 
 
 def _protocol(
     data: GrepBias, job: AdapterJob, work: Path, identity: Mapping[str, Any], device: str, progress: Progress | None
-) -> ZeroShot:
+) -> MethodLogits:
     seeds, split = range(job.seed, job.seed + job.seeds), (data.category, data.categories)
     if job.method != "head":
         return zero_shot_finetuned(
@@ -733,17 +683,17 @@ def _protocol(
 
     def make() -> dict[str, Any]:
         grid = alpha_grid() if job.penalty else None
-        rows = _rows(data, job, work, device)
+        rows = _encoded(data, job, work, device)
         found = zero_shot_heads(rows, *split, job.head, seeds, grid, job.most_loss, progress)
-        return {"logits": found.logits.tolist(), "inside": found.inside.tolist(), "chosen": found.chosen}
+        return {"logits": found.logits.tolist(), "inside": np.asarray(found.inside).tolist(), "chosen": found.chosen}
 
     made = remembered(work / "protocol.json", identity, make)
-    chosen = tuple(tuple(tuple(one) for one in seed) for seed in made["chosen"])
-    return ZeroShot(np.array(made["logits"]), np.array(made["inside"]), chosen)
+    chosen = tuple(tuple(map(tuple, seed)) for seed in made["chosen"])
+    return MethodLogits("head", np.array(made["logits"]), np.array(made["inside"]), chosen)
 
 
 def _final_head(data: GrepBias, job: AdapterJob, out: Path, device: str) -> tuple[float, ...]:
-    rows = _rows(data, job, out / WORK, device)
+    rows = _encoded(data, job, out / WORK, device)
     settings = replace(job.head, seed=job.seed)
     alphas = choose_alphas(rows, settings, None, job.most_loss) if job.penalty else (0.0,) * len(KINDS)
     heads = fit_heads(rows, np.array([alphas]), settings)
@@ -766,11 +716,11 @@ _FOLDS_LIMIT = (
 
 
 def _card(
-    data: GrepBias, job: AdapterJob, identity: Mapping[str, Any], device: str, command: str, protocol: ZeroShot,
+    data: GrepBias, job: AdapterJob, identity: Mapping[str, Any], device: str, command: str, protocol: MethodLogits,
     alphas: tuple[float, ...], untrained: MethodLogits,
 ) -> Card:  # fmt: skip
     groups = group_rows(data.categories, data.category, data.query_id, data.relevant, data.gender)
-    result = MethodLogits(f"{job.method}, {job.text_name}", protocol.logits, protocol.inside, protocol.chosen)
+    result = replace(protocol, name=f"{job.method}, {job.text_name}")
     summary = summarize(result.logits, groups, result.inside)
     opened = {
         "head": "Open the model with `askew.models.relevance.read_head(FOLDER)`.",

@@ -261,7 +261,11 @@ INTERVALS = "by a test for bounded means; for the distance of logits, by a corre
 
 @dataclass(frozen=True)
 class MethodLogits:
-    """The logits of a method, seeds by trainings by rows; ``inside`` has those of held-out folds, seeds by rows."""
+    """The logits of every row by a method, with shape seeds by training categories by rows.
+
+    ``inside`` (seeds by rows) has the logits of each row by a model that was trained on other queries of the same
+    category, with alphas chosen on other queries. ``chosen`` has the alphas of each seed and training category.
+    """
 
     name: str
     logits: Floats
