@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from askew.testing.servers import SearchServer
+from search_server import SearchServer
 
 
 class OpenSearchServer(SearchServer):

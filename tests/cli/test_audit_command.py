@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from askew.testing.servers import SearchServer, ServerFault
+from search_server import SearchServer, ServerFault
 
 DOCS = {
     "d1": "what a nurse does : he helps him , his patients and the man",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from askew.testing.servers import SearchServer, ServerFault
+from search_server import SearchServer, ServerFault
 
 DOCS = {"d1": "He is a man.", "d2": "She is a woman.", "d3": "The weather is fine."}
 

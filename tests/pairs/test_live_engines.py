@@ -20,7 +20,7 @@ from askew.pairs.recipe import read_recipe, with_settings
 from askew.search.bm25.ranker import bm25
 from askew.search.engines.ranker import EngineRanker
 from askew.study.bench.methods import rankers
-from askew.testing.servers import SearchServer, ToyEngine
+from search_server import SearchServer, ToyEngine
 
 ASKEW = str(Path(sys.executable).with_name("askew"))
 WORDS = "reformulate.0.count=3"

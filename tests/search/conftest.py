@@ -11,8 +11,8 @@ import pytest
 import local_engines
 from askew.data.collection import open_collection
 from askew.testing.contracts import TOY_DOCS
-from askew.testing.servers import SearchServer
 from opensearch_server import OpenSearchServer
+from search_server import SearchServer
 
 WORDS = sorted({word.strip(".,;:%’").lower() for text in TOY_DOCS.values() for word in text.split()})
 

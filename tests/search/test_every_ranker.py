@@ -6,7 +6,7 @@ import pytest
 from askew.core.plugins import build, names
 from askew.search import lucene
 from askew.testing.contracts import TOY_DOCS, TOY_QUERIES, check_ranker, toy_documents
-from askew.testing.servers import ToyEngine
+from search_server import ToyEngine
 
 TEXTS = {str(i): text for i, text in enumerate(dict.fromkeys(TOY_QUERIES))}
 RUN = {"0": {"d1": 2.0, "d2": 1.0, "d3": 1.0}, "1": {"d2": 5.0}, "3": {"d3": 1.5, "d1": 1.5, "d2": 0.1, "d4": 0.05}}

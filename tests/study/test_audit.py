@@ -13,7 +13,7 @@ from askew.study.audit.engine import NEITHER
 from askew.study.audit.findings import _strict
 from askew.study.audit.page import sensitivity_said
 from askew.study.audit.report import next_steps
-from askew.testing.servers import ToyEngine
+from search_server import ToyEngine
 
 DOCS = {
     "d1": "what a nurse does : he helps him , his patients and the man",

@@ -4,7 +4,7 @@ import pytest
 
 import askew
 from askew.core.errors import StageError
-from askew.testing.servers import ToyEngine
+from search_server import ToyEngine
 
 DOCS = {
     "d1": "what a nurse does : he helps him , his patients and the man",

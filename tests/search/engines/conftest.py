@@ -4,7 +4,7 @@ import pytest
 
 from askew.search.engines.http import http
 from askew.testing.contracts import TOY_DOCS
-from askew.testing.servers import SearchServer
+from search_server import SearchServer
 
 
 @pytest.fixture(autouse=True)

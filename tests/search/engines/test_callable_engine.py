@@ -9,7 +9,7 @@ from askew.core.errors import ConfigError
 from askew.search.engines.callables import as_found, callable_ranker
 from askew.search.engines.client import EngineError
 from askew.testing.contracts import TOY_DOCS, check_ranker
-from askew.testing.servers import ToyEngine
+from search_server import ToyEngine
 
 TOY = ToyEngine(TOY_DOCS)
 

@@ -15,7 +15,7 @@ from askew.search.engines import ranker as requester
 from askew.search.engines.client import Engine, EngineError, Found
 from askew.search.engines.ranker import EnginePlugin, EngineRanker, EngineSettings, falling
 from askew.testing.contracts import TOY_DOCS, check_ranker
-from askew.testing.servers import ToyEngine
+from search_server import ToyEngine
 
 
 class Plain:

@@ -11,8 +11,8 @@ import pytest
 from askew.core.errors import AskewError
 from askew.search.engines.http import http
 from askew.search.engines.wire import Authentication, SecretSource
-from askew.testing.servers import SearchServer, ServerFault
 from askew.ui.cli.main import run
+from search_server import SearchServer, ServerFault
 
 TOKEN = "tok-3141592653589793"
 QUERY = "zebra crossing of miss marple"

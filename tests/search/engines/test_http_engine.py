@@ -25,7 +25,7 @@ from askew.search.engines.http import (
 )
 from askew.search.engines.wire import trusted
 from askew.testing.contracts import TOY_DOCS, check_ranker
-from askew.testing.servers import SearchServer, ServerFault
+from search_server import SearchServer, ServerFault
 
 
 def test_a_url_template_keeps_the_contract_of_rankers(make):

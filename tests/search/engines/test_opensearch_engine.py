@@ -9,8 +9,8 @@ from askew.core.errors import ConfigError
 from askew.search.engines.client import EngineError
 from askew.search.engines.opensearch import OpenSearchEngine, opensearch
 from askew.testing.contracts import TOY_DOCS, check_ranker
-from askew.testing.servers import SearchServer, ServerFault
 from opensearch_server import OpenSearchServer
+from search_server import SearchServer, ServerFault
 
 QUERY = "zebra station of miss marple"
 

@@ -8,7 +8,7 @@ from askew.core.errors import ConfigError
 from askew.search.engines.client import EngineError
 from askew.search.engines.databases import QdrantEngine, qdrant
 from askew.testing.contracts import TOY_DOCS, check_ranker
-from askew.testing.servers import ServerFault
+from search_server import ServerFault
 
 KEY = "key-3141592653589793"
 # The library warns if a key is sent without TLS.
