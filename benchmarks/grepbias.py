@@ -273,8 +273,9 @@ def heads(data: GrepBias, options: Any) -> None:
             ) -> dict[str, Any]:  # fmt: skip
                 began = time.monotonic()
                 found = zero_shot_heads(rows, data.category, data.categories, settings, seeds, grid)
+                inside = np.asarray(found.inside).tolist()
                 return {
-                    "logits": found.logits.tolist(), "inside": np.asarray(found.inside).tolist(), "chosen": found.chosen,
+                    "logits": found.logits.tolist(), "inside": inside, "chosen": found.chosen,
                     "seconds": time.monotonic() - began, "hardware": hardware(options.device),
                 }  # fmt: skip
 

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 # As in RePair, but for 5% of the training pairs that choose the epoch of a word network.
 SHARES = {"train": 0.65, "dev": 0.05, "test": 0.3}
@@ -48,15 +49,15 @@ def prepare(options: argparse.Namespace) -> None:
     from askew.core.tables import part_of
     from askew.core.text import SALT, normal
     from askew.data.collection import open_collection
-    from askew.train.rewriter import read_pairs, split_pairs
+    from askew.train.rewriter import digest_of, read_pairs, split_pairs
 
     told: dict[str, Any] = {name: [[], [], []] for name in ("train", "dev", "test")} | {"asked": [[], []], "data": {}}
     for name, _, folder in (one.partition("=") for one in options.boxes):
         pairs, _ = read_pairs(Path(folder), options.box)
-        told["data"][name] = pairs.data()
+        told["data"][name] = digest_of(pairs)
         for part, some in split_pairs(pairs, SHARES).items():
-            ids = [f"{name}:{query}" for query in some.query_ids]
-            for column, values in zip(told[part], (ids, some.originals, some.targets), strict=True):
+            ids = [f"{name}:{query}" for query in some["query_id"]]
+            for column, values in zip(told[part], (ids, some["original_text"], some["text"]), strict=True):
                 column.extend(values)
         lines = gzip.decompress((CANDIDATES / f"{name}.tsv.gz").read_bytes()).decode("utf-8").splitlines()
         built = {line.partition("\t")[0] for line in lines[1:]}
@@ -125,10 +126,10 @@ def _train_one(
     from askew.train.card import hardware
     from askew.train.common import choose_device
     from askew.train.finetune import bleu_counts, bleu_mean
-    from askew.train.rewriter import PRESETS, RewriterSettings, Rewrites, fit_rewriter
+    from askew.train.rewriter import PAIR_COLUMNS, PRESETS, RewriterSettings, fit_rewriter
 
     began, kind = time.monotonic(), name.removesuffix("-vectors")
-    train_part, dev = (Rewrites(*told[part]) for part in ("train", "dev"))
+    train_part, dev = (pl.DataFrame(told[part], schema=PAIR_COLUMNS) for part in ("train", "dev"))
     vectors = None
     if name.endswith("-vectors"):
         with np.load(options.prepared / "vectors.npz") as file:
@@ -191,12 +192,12 @@ def evaluate(options: argparse.Namespace) -> None:
 def _overlap(told: dict[str, Any], ids: list[str], made: dict[str, list[list[str]]]) -> None:
     """Nearness to the chosen query: the mean over seeds of each, the interval that of the first seed."""
     from askew.train.finetune import TABLE_6
-    from askew.train.rewriter import Rewrites, score_rewrites
+    from askew.train.rewriter import PAIR_COLUMNS, score_rewrites
 
-    test = Rewrites(*told["test"])
+    test = pl.DataFrame(told["test"], schema=PAIR_COLUMNS)
     place = {query: row for row, query in enumerate(ids)}
-    rows = [place[query] for query in test.query_ids]
-    print(f"\nheld-out pairs: n = {len(test):,}; mean over seeds, 95% interval of the first seed, sd over seeds")
+    rows = [place[query] for query in test["query_id"]]
+    print(f"\nheld-out pairs: n = {test.height:,}; mean over seeds, 95% interval of the first seed, sd over seeds")
     for name, seeds in made.items():
         found = [score_rewrites(test, [texts[row] for row in rows]) for texts in seeds]
         print(f"{name} ({len(seeds)} seed{'s' if len(seeds) > 1 else ''})")

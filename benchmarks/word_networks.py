@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -26,7 +27,7 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from askew.core.errors import DataError
 from askew.train.common import Schedule, choose_device, run, seed_all
-from askew.train.rewriter import Rewrites
+from askew.train.rewriter import digest_of
 
 PAD, UNKNOWN, START, END = range(4)
 _MARKS = 4
@@ -339,10 +340,10 @@ class WordRewriter:
 
 def fit_words(
     kind: str,
-    pairs: Rewrites,
+    pairs: pl.DataFrame,
     pace: Schedule,
     work: Path,
-    dev: Rewrites,
+    dev: pl.DataFrame,
     score: Score,
     vectors: Vectors | None = None,
     sizes: Sizes | None = None,
@@ -354,7 +355,7 @@ def fit_words(
     sizes = sizes or SIZES[kind]
     if vectors is not None:
         sizes = replace(sizes, embedding=vectors[1].shape[1])
-    made = WordRewriter.new(kind, Words.of(pairs.originals, pairs.targets, sizes), sizes)
+    made = WordRewriter.new(kind, Words.of(pairs["original_text"].to_list(), pairs["text"].to_list(), sizes), sizes)
     if vectors is not None:
         set_vectors(made, vectors)
     made.network.to(where)
@@ -365,7 +366,16 @@ def fit_words(
     trainer.model_accepts_loss_kwargs = False
     best = _Best(made, dev, score)
     trainer.add_callback(best)
-    run(trainer, pace, {"data": pairs.data(), "kind": kind, **asdict(sizes)}, None)
+    run(
+        trainer,
+        pace,
+        {
+            "data": digest_of(pairs),
+            "kind": kind,
+            **asdict(sizes),
+        },
+        None,
+    )
     made.network.load_state_dict(best.weights)
     made.network.eval()
     return made
@@ -389,11 +399,11 @@ def set_vectors(made: WordRewriter, vectors: Vectors) -> None:
 class _WordRows:
     """A dataset of example numbers; ``collate`` makes batches from them."""
 
-    def __init__(self, made: WordRewriter, pairs: Rewrites) -> None:
+    def __init__(self, made: WordRewriter, pairs: pl.DataFrame) -> None:
         self._words, self._copying = made.words, made.copying
-        self._sessions = [made.session(text) for text in pairs.originals]
+        self._sessions = [made.session(text) for text in pairs["original_text"]]
         most = made.sizes.most_words - 1  # room for the end
-        self._targets = [split_words(text)[:most] for text in pairs.targets]
+        self._targets = [split_words(text)[:most] for text in pairs["text"]]
 
     def __len__(self) -> int:
         return len(self._targets)
@@ -416,12 +426,14 @@ class _WordRows:
 class _Best(TrainerCallback):
     """Rewrites the queries of ``dev`` after each epoch and keeps the weights of the best epoch."""
 
-    def __init__(self, made: WordRewriter, dev: Rewrites, score: Score) -> None:
+    def __init__(self, made: WordRewriter, dev: pl.DataFrame, score: Score) -> None:
         self._made, self._dev, self._score = made, dev, score
         self.value, self.weights = -np.inf, {}
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        value = self._score(self._dev.targets, [lines[0] for lines in self._made.write(self._dev.originals)])
+        value = self._score(
+            self._dev["text"].to_list(), [lines[0] for lines in self._made.write(self._dev["original_text"].to_list())]
+        )
         if value > self.value:
             self.value = value
             self.weights = {name: one.detach().clone() for name, one in self._made.network.state_dict().items()}

@@ -3,8 +3,10 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,14 +23,14 @@ from askew.train.generator import (
     PRESETS,
     SEEN,
     GeneratorSettings,
-    RelevantPassages,
     check_settings,
     components,
     make_pairs,
+    of_part,
     prompts_for,
     train_generator,
 )
-from askew.train.rewriter import RewriterSettings, Rewrites, fit_rewriter
+from askew.train.rewriter import PAIR_COLUMNS, RewriterSettings, fit_rewriter
 
 PASSAGES = ["the author wrote the old book", "the sky is blue", "red cars run fast", "the old station open"]
 QUERIES = ["who wrote the book", "colour of sky", "fast cars", "history of station"]
@@ -36,22 +38,27 @@ SMALL = {"most_input": 32, "most_target": 8, "lora_dropout": 0.0, "rank": 16, "a
 
 
 def judged(query=(0, 1, 2, 3), doc=(0, 1, 2, 3), queries=QUERIES, passages=PASSAGES, contexts=None):
-    ids = [f"q{i}" for i in range(len(queries))], [f"d{i}" for i in range(len(passages))]
-    return RelevantPassages(
-        ids[0], queries, contexts or [None] * len(queries), ids[1], passages, np.array(query), np.array(doc)
-    )
+    contexts = contexts or [None] * len(queries)
+    rows = [(f"q{q}", f"d{d}", queries[q], contexts[q], passages[d]) for q, d in zip(query, doc, strict=True)]
+    columns = ("query_id", "doc_id", "query", "context", "passage")
+    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+
+
+def pairs_of(judged, settings):
+    pairs, _ = make_pairs(judged, settings)
+    return SimpleNamespace(**pairs.to_dict(as_series=False))
 
 
 def test_each_relevant_passage_is_a_pair_or_all_of_a_query_are_one():
-    found = make_pairs(judged((0, 0, 1), (0, 3, 1)), GeneratorSettings(split="none"))
+    found = pairs_of(judged((0, 0, 1), (0, 3, 1)), GeneratorSettings(split="none"))
     assert (found.read, found.written) == ([PASSAGES[0], PASSAGES[3], PASSAGES[1]], [QUERIES[0]] * 2 + [QUERIES[1]])
-    found = make_pairs(judged((0, 1, 0), (0, 1, 3)), GeneratorSettings(join="concatenate", split="none"))
+    found = pairs_of(judged((0, 1, 0), (0, 1, 3)), GeneratorSettings(join="concatenate", split="none"))
     assert (found.read, found.written) == ([f"{PASSAGES[0]} {PASSAGES[3]}", PASSAGES[1]], QUERIES[:2])
 
 
 def test_the_other_direction_and_who_asked():
     settings = GeneratorSettings("query-passage", context=True, split="none")
-    found = make_pairs(judged((0, 1), (0, 1), contexts=["u1", None, None, None]), settings)
+    found = pairs_of(judged((0, 1), (0, 1), contexts=["u1", None, None, None]), settings)
     assert found.read == [f"u1: {QUERIES[0]}", QUERIES[1]]
     assert found.written == PASSAGES[:2]
 
@@ -59,16 +66,18 @@ def test_the_other_direction_and_who_asked():
 def test_repairs_preset_is_as_published():
     settings = GeneratorSettings(**PRESETS["repair2023"])
     text, pace = settings.text, settings.pace
-    found = make_pairs(judged((0, 0), (0, 1), queries=["Who Wrote it"], passages=["The Book", "IS Blue"]), settings)
+    found = pairs_of(judged((0, 0), (0, 1), queries=["Who Wrote it"], passages=["The Book", "IS Blue"]), settings)
     assert (found.read, found.written) == (["the book is blue"], ["who wrote it"])
     assert prompts_for(found.read, "seq2seq", settings, "msmarco.passage") == [
         "msmarco.passage_cf question: the book is blue"
     ]
     assert (text.most_input, text.most_target, text.steps, pace.batch_size) == (32, 256, 4000, 128)
     aol = GeneratorSettings(**PRESETS["repair2023-aol"])
-    left = make_pairs(judged((0, 1, 0), (0, 0, 1), queries=["ab", "a"], passages=["0123456789", "012345678"]), aol)
-    assert left.read == ["0123456789"]
-    assert left.left_out == Counter({NO_QUERY: 1, NO_PASSAGE: 1})
+    pairs, left_out = make_pairs(
+        judged((0, 1, 0), (0, 0, 1), queries=["ab", "a"], passages=["0123456789", "012345678"]), aol
+    )
+    assert pairs["read"].to_list() == ["0123456789"]
+    assert left_out == Counter({NO_QUERY: 1, NO_PASSAGE: 1})
 
 
 def test_so_many_steps_are_so_many_epochs():
@@ -86,11 +95,11 @@ def test_components_join_what_hangs_together():
 def test_questions_that_differ_in_marks_alone_are_on_one_side():
     asked = [f"query {i}{mark}" for i in range(30) for mark in ("", "?", " !")]
     rows = np.arange(len(asked))
-    found = make_pairs(judged(rows, rows, asked, [f"passage {i}" for i in rows]), GeneratorSettings(split="query"))
-    assert len(set(found.part.tolist())) > 1
-    assert all(len(set(three)) == 1 for three in found.part.reshape(-1, 3).tolist())
-    apart = make_pairs(judged(rows, rows, asked, [f"passage {i}" for i in rows]), GeneratorSettings())
-    assert all(len(set(three)) == 1 for three in apart.part.reshape(-1, 3).tolist())
+    found = pairs_of(judged(rows, rows, asked, [f"passage {i}" for i in rows]), GeneratorSettings(split="query"))
+    assert len(set(found.part)) > 1
+    assert all(len(set(three)) == 1 for three in np.reshape(found.part, (-1, 3)).tolist())
+    apart = pairs_of(judged(rows, rows, asked, [f"passage {i}" for i in rows]), GeneratorSettings())
+    assert all(len(set(three)) == 1 for three in np.reshape(apart.part, (-1, 3)).tolist())
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=40))
@@ -99,7 +108,7 @@ def test_no_query_and_no_passage_stands_on_two_sides(rows):
     query, doc = np.array(rows).T
     given_ = judged(query, doc, queries, passages)
     for split, columns in (("apart", (0, 1)), ("query", (1,))):
-        found = make_pairs(given_, GeneratorSettings(split=split))
+        found = pairs_of(given_, GeneratorSettings(split=split))
         for side in columns:
             texts = (found.read, found.written)[side]
             parts = {text: set() for text in texts}
@@ -110,8 +119,8 @@ def test_no_query_and_no_passage_stands_on_two_sides(rows):
 
 
 def test_nothing_held_out_means_every_part_is_all():
-    found = make_pairs(judged(), GeneratorSettings(split="none"))
-    assert found.of("train") == found.of("test") == (PASSAGES, QUERIES)
+    pairs, _ = make_pairs(judged(), GeneratorSettings(split="none"))
+    assert of_part(pairs, "train") == of_part(pairs, "test") == (PASSAGES, QUERIES)
 
 
 def test_pairs_that_are_all_too_short_are_refused():
@@ -245,12 +254,13 @@ def test_an_adapter_that_was_stopped_ends_with_the_same_weights(models, tmp_path
 def test_a_rewriter_of_transformers_is_taught_saved_and_used(models, tmp_path, kind):
     from askew.rewrite.rewrite import RewriteReformulator
 
-    pairs = Rewrites(list("abcd"), QUERIES, ["old book", "blue sky", "red cars", "station history"])
+    targets = ["old book", "blue sky", "red cars", "station history"]
+    pairs = pl.DataFrame([list("abcd"), QUERIES, targets], schema=PAIR_COLUMNS)
     prefix = "ask : " if kind == "seq2seq" else ""
     pace = Schedule(40.0, 4, 1e-2, 1, 0.0, 0.0, "constant", 0)
     settings = RewriterSettings(kind, text=TextSettings(models[kind], **SMALL), prefix=prefix, pace=pace)
     taught = fit_rewriter(pairs, settings, tmp_path / "work", device="cpu")
-    assert [lines[0] for lines in taught.rewriter.write(QUERIES, beams=2)] == pairs.targets
+    assert [lines[0] for lines in taught.rewriter.write(QUERIES, beams=2)] == targets
     taught.save(tmp_path / "out")
     found = RewriteReformulator(model=str(tmp_path / "out"), count=1).reformulate(
         QueryBatch(("a", "b"), (QUERIES[1], " "))

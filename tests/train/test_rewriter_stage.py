@@ -15,9 +15,9 @@ from askew.train.common import Schedule
 from askew.train.finetune import TextSettings
 from askew.train.rewriter import (
     KEEP,
+    PAIR_COLUMNS,
     SHARES,
     RewriterSettings,
-    Rewrites,
     first_of_each,
     read_pairs,
     score_rewrites,
@@ -44,9 +44,13 @@ q2\tpred.0\tb!\t0.5
 BOX = "q1\twho a\t0.5\ta!\t1.0\nq2\twho b\t0.5\tb!\t0.5\n"
 
 
+def pairs_of(query_ids, originals, targets):
+    return pl.DataFrame([query_ids, originals, targets], schema=PAIR_COLUMNS)
+
+
 def read(path, **how):
     found, left_out = read_pairs(path, **how)
-    return list(zip(found.query_ids, found.originals, found.targets, strict=True)), dict(left_out)
+    return found.rows(), dict(left_out)
 
 
 def file_of(tmp_path, text):
@@ -118,12 +122,12 @@ def test_a_file_that_is_none_of_them_is_told_with_its_line(tmp_path, text, messa
 
 def test_a_query_stands_on_one_side_whatever_its_case_and_marks():
     texts = [f"query {i}" for i in range(60)] + [f"Query, {i}?" for i in range(60)]
-    parts = split_pairs(Rewrites([str(i) for i in range(120)], texts, texts), SHARES)
-    sides = {name: {normal(text) for text in part.originals} for name, part in parts.items()}
+    parts = split_pairs(pairs_of([str(i) for i in range(120)], texts, texts), SHARES)
+    sides = {name: {normal(text) for text in part["original_text"]} for name, part in parts.items()}
     assert not sides["train"] & sides["test"]
     assert sum(len(part) for part in parts.values()) == 120
     with pytest.raises(DataError, match=r"1 pairs .*'test'"):
-        split_pairs(Rewrites(["1"], [train_text()], ["b"]), SHARES)
+        split_pairs(pairs_of(["1"], [train_text()], ["b"]), SHARES)
 
 
 def train_text():
@@ -131,14 +135,14 @@ def train_text():
 
 
 def test_a_test_query_is_measured_once_with_its_best_pair():
-    pairs = Rewrites(["a", "b", "a"], ["x", "y", "x"], ["best", "only", "other"])
-    assert first_of_each(pairs).targets == ["best", "only"]
-    assert first_of_each(pairs, 1).targets == ["best"]
+    pairs = pairs_of(["a", "b", "a"], ["x", "y", "x"], ["best", "only", "other"])
+    assert first_of_each(pairs)["text"].to_list() == ["best", "only"]
+    assert first_of_each(pairs, 1)["text"].to_list() == ["best"]
 
 
 def test_every_value_has_its_interval_and_n():
-    pairs = Rewrites(list("abcd"), ["x y"] * 4, ["x y", "x", "z", "x y"])
-    found = score_rewrites(pairs, pairs.originals)
+    pairs = pairs_of(list("abcd"), ["x y"] * 4, ["x y", "x", "z", "x y"])
+    found = score_rewrites(pairs, pairs["original_text"].to_list())
     # All of four: the interval is that of a share.
     share = {"mean": 1.0, "low": pytest.approx(0.025**0.25), "high": 1.0, "n": 4, "method": "bounded"}
     assert found["copies"] == share

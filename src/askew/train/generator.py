@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
+import polars as pl
 import pyarrow.compute as pc
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -96,86 +95,56 @@ class GeneratorSettings:
         return {name: getattr(self, name) for name in _OF_PAIRS}
 
 
-@dataclass(frozen=True)
-class RelevantPassages:
-    """Relevant passages of queries: pair i is query ``query[i]`` and passage ``doc[i]``."""
-
-    query_ids: Sequence[str]
-    queries: Sequence[str]
-    contexts: Sequence[str | None]
-    doc_ids: Sequence[str]
-    passages: Sequence[str]
-    query: Ints
-    doc: Ints
-
-
-@dataclass(frozen=True)
-class TextPairs:
-    """Input texts, target texts and the part of each pair, and the number of omitted pairs by reason."""
-
-    read: list[str]
-    written: list[str]
-    part: npt.NDArray[np.str_]
-    left_out: Counter[str]
-
-    def of(self, part: str) -> tuple[list[str], list[str]]:
-        """The pairs of a part; without a split, every part has all pairs."""
-        rows = np.flatnonzero((self.part == part) | (self.part == "")).tolist()
-        return [self.read[row] for row in rows], [self.written[row] for row in rows]
-
-    def data(self) -> str:
-        """A fingerprint of the content."""
-        return fingerprint([self.read, self.written, self.part.tolist()])
-
-
 def make_pairs(
-    judged: RelevantPassages, settings: GeneratorSettings, shares: Mapping[str, float] | None = None
-) -> TextPairs:
-    """The examples of a collection, without prompts or prefixes."""
-    left_out: Counter[str] = Counter()
-    long_query = np.array([len(text.strip()) >= settings.least_query for text in judged.queries], np.bool_)
-    long_passage = np.array([len(text.strip()) >= settings.least_passage for text in judged.passages], np.bool_)
-    good = long_query[judged.query] & long_passage[judged.doc]
-    left_out[NO_QUERY] = int((~long_query[judged.query]).sum())
-    left_out[NO_PASSAGE] = int((long_query[judged.query] & ~long_passage[judged.doc]).sum())
-    if not good.any():
+    judged: pl.DataFrame, settings: GeneratorSettings, shares: Mapping[str, float] | None = None
+) -> tuple[pl.DataFrame, Counter[str]]:
+    """The examples of judged passages, without prompts or prefixes, and the number of omitted pairs by reason.
+
+    An example has an input text (``read``), a target text (``written``) and a part (``part``; empty without a split).
+    """
+    long_query = pl.Series([len(text.strip()) >= settings.least_query for text in judged["query"]], dtype=pl.Boolean)
+    stripped = pl.Series([text.strip() for text in judged["passage"]], dtype=pl.String)
+    long_passage = stripped.str.len_chars() >= settings.least_passage
+    left_out = Counter({NO_QUERY: (~long_query).sum(), NO_PASSAGE: (long_query & ~long_passage).sum()})
+    relevant = judged.with_columns(passage=stripped).filter(long_query & long_passage)
+    if not relevant.height:
         raise DataError(
-            f"generator: each of the {len(good)} pairs has a query of fewer than {settings.least_query} characters or "
-            f"a passage of fewer than {settings.least_passage}; give longer texts"
+            f"generator: each of the {judged.height} pairs has a query of fewer than {settings.least_query} characters "
+            f"or a passage of fewer than {settings.least_passage}; give longer texts"
         )
-    query, doc = judged.query[good], judged.doc[good]
-    names = _part_names(judged, query, doc, settings.split)
-    read, written, part = [], [], []
-    examples: dict[int, list[int]] = {}  # the rows of each example, in the order of their first row
-    for row, number in enumerate(query.tolist()):
-        examples.setdefault(row if settings.join == "replicate" else number, []).append(row)
-    for rows in examples.values():
-        asked = judged.queries[query[rows[0]]]
-        passage = " ".join(judged.passages[doc[row]].strip() for row in rows)
-        who = judged.contexts[query[rows[0]]] if settings.context else None
-        left, right = (passage, asked) if settings.direction == "passage-query" else (asked, passage)
-        left, right = (f"{who}: {left}" if who else left), right.strip()
-        read.append(left.lower() if settings.lower else left)
-        written.append(right.lower() if settings.lower else right)
-        name = names[rows[0]]
-        part.append("" if name is None else part_of(name, shares or SHARES))
-    return TextPairs(read, written, np.array(part), Counter({why: count for why, count in left_out.items() if count}))
+    relevant = relevant.with_columns(name=_part_names(relevant, settings.split))
+    if settings.join == "concatenate":
+        first = pl.col("query", "context", "name").first()
+        relevant = relevant.group_by("query_id", maintain_order=True).agg(first, pl.col("passage").str.join(" "))
+    rows = []
+    for query, passage, context, name in relevant.select("query", "passage", "context", "name").iter_rows():
+        left, right = (passage, query) if settings.direction == "passage-query" else (query, passage)
+        left, right = (f"{context}: {left}" if settings.context and context else left), right.strip()
+        if settings.lower:
+            left, right = left.lower(), right.lower()
+        rows.append((left, right, "" if name is None else part_of(name, shares or SHARES)))
+    pairs = pl.DataFrame(rows, schema=dict.fromkeys(("read", "written", "part"), pl.String), orient="row")
+    return pairs, +left_out
 
 
-def _part_names(judged: RelevantPassages, query: Ints, doc: Ints, split: str) -> list[str | None]:
+def of_part(pairs: pl.DataFrame, part: str) -> tuple[list[str], list[str]]:
+    """The inputs and the targets of a part; without a split, every part has all pairs."""
+    rows = pairs.filter(pl.col("part").is_in([part, ""]))
+    return rows["read"].to_list(), rows["written"].to_list()
+
+
+def _fingerprint(pairs: pl.DataFrame) -> str:
+    return fingerprint([pairs[name].to_list() for name in ("read", "written", "part")])
+
+
+def _part_names(relevant: pl.DataFrame, split: str) -> pl.Series:
     """The name that determines the part of each row; rows that must be in the same part have the same name."""
-    if split == "none":
-        return [None] * len(query)
-    words = [question(text) for text in judged.queries]
-    if split == "query":
-        return [words[one] for one in query.tolist()]
-    _, same = np.unique(np.array(words, dtype=object).astype(str), return_inverse=True)
-    together = components(same[query], doc)
-    first: dict[int, str] = {}
-    for one, passage in zip(together.tolist(), doc.tolist(), strict=True):
-        name = judged.doc_ids[passage]
-        first[one] = min(first.get(one, name), name)
-    return [first[one] for one in together.tolist()]
+    words = pl.Series("name", [None if split == "none" else question(text) for text in relevant["query"]], pl.String)
+    if split != "apart":
+        return words
+    query, doc = (names.rank("dense").to_numpy().astype(np.int64) - 1 for names in (words, relevant["doc_id"]))
+    together = pl.DataFrame({"component": components(query, doc), "doc_id": relevant["doc_id"]})
+    return together.select(pl.col("doc_id").min().over("component")).to_series()
 
 
 def question(text: str) -> str:
@@ -213,15 +182,15 @@ def check_settings(settings: GeneratorSettings) -> str:
 
 
 def fit_generator(
-    pairs: TextPairs, settings: GeneratorSettings, work: Path, domain: str = "", device: str | None = None,
+    pairs: pl.DataFrame, settings: GeneratorSettings, work: Path, domain: str = "", device: str | None = None,
     identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
 ) -> TextModel:  # fmt: skip
     """Train on the pairs of the train part."""
     kind = check_settings(settings)
-    read, written = pairs.of("train")
+    read, written = of_part(pairs, "train")
     if not read:
-        raise DataError(f"generator: expected pairs in the part 'train', found none among {len(pairs.read)} pairs")
-    about = {"pairs": pairs.data(), **settings.of_pairs(), "domain": domain, **(identity or {})}
+        raise DataError(f"generator: expected pairs in the part 'train', found none among {pairs.height} pairs")
+    about = {"pairs": _fingerprint(pairs), **settings.of_pairs(), "domain": domain, **(identity or {})}
     prompts = prompts_for(read, kind, settings, domain)
     text = replace(settings.text, kind=kind)
     return fit_texts(prompts, written, text, settings.pace, work, device, about, progress)
@@ -243,17 +212,18 @@ def train_generator(
     collection = open_collection(data, given.fields)
     domain = Path(collection.id.removeprefix("irds:")).name
     judged, left_out = read_judged(collection)
-    pairs = _cut(make_pairs(judged, given), given.most_pairs)
-    left_out += pairs.left_out
+    pairs, short = make_pairs(judged, given)
+    pairs, beyond = _cut(pairs, given.most_pairs)
+    left_out += short + beyond
     identity = {
-        "pairs": pairs.data(), "domain": domain, "settings": given.of_pairs(), "text": asdict(given.text),
+        "pairs": _fingerprint(pairs), "domain": domain, "settings": given.of_pairs(), "text": asdict(given.text),
         "pace": asdict(given.pace), "fields": list(given.fields), "most_pairs": given.most_pairs,
         "most_test": given.most_test,
     }  # fmt: skip
     found = claim(out, identity)
     if found is not None:
         return _usable_here(found_before(out, found, left_out_notes(left_out)), given)
-    test_read, wanted = (side[: given.most_test] for side in pairs.of("test"))
+    test_read, wanted = (side[: given.most_test] for side in of_part(pairs, "test"))
     if not test_read:
         raise DataError(
             "generator: expected held-out pairs of a query and a passage, found none; give a collection with more "
@@ -263,7 +233,7 @@ def train_generator(
     before = TextModel.load(given.text, device).losses(prompts, wanted)
     made = fit_generator(pairs, given, out / WORK, domain, device, identity, progress)
     measured = {
-        "pairs": {part: len(pairs.of(part)[0]) for part in ("train", "test")}, "left_out": dict(left_out),
+        "pairs": {part: len(of_part(pairs, part)[0]) for part in ("train", "test")}, "left_out": dict(left_out),
         "test": _measure(made, prompts, test_read, wanted, before, given),
     }  # fmt: skip
     made.save(out)
@@ -278,54 +248,49 @@ def _usable_here(done: Trained, job: GeneratorSettings) -> Trained:
     return replace(done, use=shlex.join(here if word == named else word for word in shlex.split(done.use)))
 
 
-def read_judged(collection: Collection) -> tuple[RelevantPassages, Counter[str]]:
-    """The relevant passages of each query, without duplicates, and the number of pairs without a text."""
-    queries, qrels = collection.queries, collection.judgements
-    relevant = qrels.filter(pc.greater(qrels["relevance"], 0))
-    relevant = relevant.group_by(["query_id", "doc_id"], use_threads=False).aggregate([])
-    left_out: Counter[str] = Counter()
-    asked = pc.index_in(relevant["query_id"], value_set=queries["query_id"].combine_chunks())
-    left_out[NO_TEXT_OF_QUERY] = asked.null_count
-    relevant = relevant.filter(pc.is_valid(asked))
-    ids, texts = _passages(collection, relevant["doc_id"].unique())
-    found = pc.index_in(relevant["doc_id"], value_set=ids)
-    left_out[NO_TEXT_OF_PASSAGE] = found.null_count
-    relevant = relevant.filter(pc.is_valid(found))
-    if not relevant.num_rows:
+def read_judged(collection: Collection) -> tuple[pl.DataFrame, Counter[str]]:
+    """The relevant passages of each query, without duplicates, and the number of pairs without a text.
+
+    The columns are query_id, doc_id, query, context (null if it is not known) and passage.
+    """
+    queries = pl.DataFrame(collection.queries).rename({"text": "query"})
+    if "context" not in queries.columns:
+        queries = queries.with_columns(context=pl.lit(None, pl.String))
+    qrels = pl.DataFrame(collection.judgements).filter(pl.col("relevance") > 0)
+    relevant = qrels.select("query_id", "doc_id").unique(maintain_order=True)
+    asked = relevant.join(
+        queries.select("query_id", "query", "context"), on="query_id", how="inner", maintain_order="left"
+    )
+    found = asked.join(_passages(collection, asked["doc_id"]), on="doc_id", how="inner", maintain_order="left")
+    if not found.height:
         raise DataError(f"collection {collection.id}: expected queries with relevant passages, found none")
-    query = pc.index_in(relevant["query_id"], value_set=queries["query_id"].combine_chunks()).to_numpy()
-    doc = pc.index_in(relevant["doc_id"], value_set=ids).to_numpy()
-    contexts = queries["context"].to_pylist() if "context" in queries.column_names else [None] * queries.num_rows
-    judged = RelevantPassages(
-        queries["query_id"].to_pylist(), queries["text"].to_pylist(), contexts, ids.to_pylist(), texts.to_pylist(),
-        query.astype(np.int64), doc.astype(np.int64),
-    )  # fmt: skip
-    return judged, Counter({why: count for why, count in left_out.items() if count})
+    left_out = {NO_TEXT_OF_QUERY: relevant.height - asked.height, NO_TEXT_OF_PASSAGE: asked.height - found.height}
+    return found, +Counter(left_out)
 
 
-def _passages(collection: Collection, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The ids and texts of some documents, streamed."""
+def _passages(collection: Collection, doc_ids: pl.Series) -> pl.DataFrame:
+    """The texts of some documents by id, streamed."""
+    wanted = doc_ids.unique().to_arrow()
     parts = []
     for batch in collection.documents():
-        rows = batch.filter(pc.is_in(batch["doc_id"], value_set=wanted))
+        rows = batch.filter(pc.is_in(batch["doc_id"], value_set=wanted.cast(batch["doc_id"].type)))
         if rows.num_rows:
-            parts.append(rows.select(["doc_id", "text"]))
+            parts.append(pl.DataFrame(rows.select(["doc_id", "text"])))
     if not parts:
         raise DataError(f"collection {collection.id}: none of the judged documents is in the collection")
-    table = pa.concat_tables(parts).combine_chunks()
-    return table["doc_id"].combine_chunks(), pc.fill_null(table["text"], "").combine_chunks()
+    passages = pl.concat(parts).unique("doc_id", keep="first", maintain_order=True)
+    return passages.select("doc_id", passage=pl.col("text").fill_null(""))
 
 
-def _cut(pairs: TextPairs, most: int) -> TextPairs:
-    """Keep at most ``most`` training pairs (0: all). Other parts are unchanged."""
-    train = np.flatnonzero((pairs.part == "train") | (pairs.part == ""))
+def _cut(pairs: pl.DataFrame, most: int) -> tuple[pl.DataFrame, Counter[str]]:
+    """Keep at most ``most`` training pairs (0: all), and count the others. Other parts are unchanged."""
+    train = np.flatnonzero(pairs["part"].is_in(["train", ""]).to_numpy())
     if not most or len(train) <= most:
-        return pairs
+        return pairs, Counter()
     # A random sample with a fixed seed, because consecutive documents of a collection are often similar.
-    drawn = np.sort(np.random.default_rng(len(train)).permutation(train)[:most])
-    keep = np.sort(np.concatenate([drawn, np.setdiff1d(np.arange(len(pairs.part)), train)])).tolist()
-    left_out = pairs.left_out + Counter({"beyond most_pairs": len(train) - most})
-    return TextPairs([pairs.read[i] for i in keep], [pairs.written[i] for i in keep], pairs.part[keep], left_out)
+    dropped = np.random.default_rng(len(train)).permutation(train)[most:]
+    kept = np.setdiff1d(np.arange(pairs.height), dropped)
+    return pairs[kept], Counter({"beyond most_pairs": len(dropped)})
 
 
 def _measure(

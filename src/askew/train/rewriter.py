@@ -48,24 +48,12 @@ from askew.train.selector import published_pairs
 T5 = "google-t5/t5-base"
 
 
-@dataclass(frozen=True)
-class Rewrites:
-    """Queries and their target rewrites."""
+PAIR_COLUMNS = ("query_id", "original_text", "text")
 
-    query_ids: Sequence[str]
-    originals: Sequence[str]
-    targets: Sequence[str]
 
-    def __len__(self) -> int:
-        return len(self.query_ids)
-
-    def take(self, rows: Sequence[int]) -> Rewrites:
-        """The queries of some rows."""
-        return Rewrites(*([column[row] for row in rows] for column in (self.query_ids, self.originals, self.targets)))
-
-    def data(self) -> str:
-        """A fingerprint of the content."""
-        return fingerprint([list(self.originals), list(self.targets)])
+def digest_of(pairs: pl.DataFrame) -> str:
+    """A fingerprint of the texts of pairs."""
+    return fingerprint([pairs["original_text"].to_list(), pairs["text"].to_list()])
 
 
 # RePair fine-tunes its T5 like the T5 that generates candidates: batches of 128, Adafactor at a constant 0.001.
@@ -126,23 +114,22 @@ class Taught:
 
 
 def fit_rewriter(
-    pairs: Rewrites, settings: RewriterSettings, work: Path, device: str | None = None,
+    pairs: pl.DataFrame, settings: RewriterSettings, work: Path, device: str | None = None,
     identity: Mapping[str, Any] | None = None, progress: Progress | None = None,
 ) -> Taught:  # fmt: skip
-    """Train on pairs. If the training was stopped, the same call resumes it."""
-    if not len(pairs):
+    """Train on pairs of queries (``PAIR_COLUMNS``). If the training was stopped, the same call resumes it."""
+    if not pairs.height:
         raise DataError("rewriter: expected pairs of queries to train on, found none")
-    about = {"data": pairs.data(), "kind": settings.kind, "prefix": settings.prefix, **(identity or {})}
-    prompts = [shown_to(settings.kind, text, settings.prefix) for text in pairs.originals]
+    about = {"data": digest_of(pairs), "kind": settings.kind, "prefix": settings.prefix, **(identity or {})}
+    prompts = [shown_to(settings.kind, text, settings.prefix) for text in pairs["original_text"]]
     chosen = replace(settings.text, kind=settings.kind)
-    model = fit_texts(prompts, pairs.targets, chosen, settings.pace, work, device, about, progress)
+    model = fit_texts(prompts, pairs["text"].to_list(), chosen, settings.pace, work, device, about, progress)
     return Taught(TextRewriter(settings.kind, model.generator(), settings.prefix), model)
 
 
 WRITTEN = "test.tsv"
 _EMPTY = "an empty text"
 _AGG_HEAD = "qid\torder\tquery\t"
-_NEEDED = ("query_id", "original_text", "text")
 KEEP = "the original query"
 
 
@@ -155,7 +142,7 @@ def train_rewriter(
     pairs, left_out = read_pairs(source, given.box, given.every)
     parts = split_pairs(pairs, given.shares)
     identity = {
-        "pairs": pairs.data(), "box": given.box, "every": given.every, "shares": dict(given.shares),
+        "pairs": digest_of(pairs), "box": given.box, "every": given.every, "shares": dict(given.shares),
         "beams": given.beams, "most_test": given.most_test, "settings": given.own(), "pace": asdict(given.pace),
     }  # fmt: skip
     found = claim(out, identity)
@@ -163,18 +150,24 @@ def train_rewriter(
         return found_before(out, found, left_out_notes(left_out))
     taught = fit_rewriter(parts["train"], given, out / WORK, device, identity, progress)
     test = first_of_each(parts["test"], given.most_test)
-    written = [lines[0] for lines in taught.rewriter.write(test.originals, given.beams)]
-    measured: dict[str, Any] = {"pairs": {name: len(part) for name, part in parts.items()}, "left_out": dict(left_out)}
-    measured["test"] = {"this model": score_rewrites(test, written), KEEP: score_rewrites(test, test.originals)}
+    written = [lines[0] for lines in taught.rewriter.write(test["original_text"].to_list(), given.beams)]
+    measured: dict[str, Any] = {
+        "pairs": {name: part.height for name, part in parts.items()},
+        "left_out": dict(left_out),
+    }
+    measured["test"] = {
+        "this model": score_rewrites(test, written),
+        KEEP: score_rewrites(test, test["original_text"].to_list()),
+    }
     taught.save(out)
     with (out / WRITTEN).open("w", encoding="utf-8", newline="") as opened:
         lines = csv.writer(opened, delimiter="\t", lineterminator="\n")
         lines.writerow(("query_id", "original", "wanted", "written"))
-        lines.writerows(zip(test.query_ids, test.originals, test.targets, written, strict=True))
+        lines.writerows(test.select(PAIR_COLUMNS).with_columns(written=pl.Series(written, dtype=pl.String)).iter_rows())
     return finished(out, _card(source, given, identity, taught, command, measured), left_out_notes(left_out))
 
 
-def read_pairs(source: Path, box: str = RewriterSettings.box, every: bool = False) -> tuple[Rewrites, Counter[str]]:
+def read_pairs(source: Path, box: str = RewriterSettings.box, every: bool = False) -> tuple[pl.DataFrame, Counter[str]]:
     """The pairs of a box (a subset of pairs), and the number of left-out pairs by reason."""
     if source.is_dir():
         table = _from_folder(source, box)
@@ -190,7 +183,7 @@ def read_pairs(source: Path, box: str = RewriterSettings.box, every: bool = Fals
         left_out[_EMPTY] = table.height - kept.height
     if not kept.height:
         raise DataError(f"{source}: expected pairs of the box {box!r}, found none; make pairs with askew run repair")
-    return Rewrites(*(kept[name].to_list() for name in _NEEDED)), left_out
+    return kept.select(PAIR_COLUMNS), left_out
 
 
 def _from_folder(source: Path, box: str) -> pl.DataFrame:
@@ -206,14 +199,14 @@ def _from_folder(source: Path, box: str) -> pl.DataFrame:
                 f"{len(steps)}; make one with askew run repair --store FOLDER"
             )
         table = pl.DataFrame(pl.from_arrow(pa.concat_tables(store.read(steps[0]))))
-    missing = [name for name in (*_NEEDED, box) if name not in table.columns]
+    missing = [name for name in (*PAIR_COLUMNS, box) if name not in table.columns]
     if missing or table.schema[box] != pl.Boolean:
         boxes = ", ".join(name for name, kind in table.schema.items() if kind == pl.Boolean)
         raise DataError(
             f"{source}: expected pairs with the box {box!r}; found {boxes or 'no box'}: choose another box with ⟨box⟩"
         )
     # The order of rows must not depend on how the dataset is split into files.
-    return table.filter(box).select(_NEEDED).sort("query_id", maintain_order=True)
+    return table.filter(box).select(PAIR_COLUMNS).sort("query_id", maintain_order=True)
 
 
 def _from_agg(text: str, source: Path, box: str, every: bool) -> pl.DataFrame:
@@ -238,7 +231,7 @@ def _from_lines(text: str, source: Path, box: str) -> pl.DataFrame:
     if text.partition("\n")[0].count("\t") == 1:
         lines = [(number, line.split("\t")) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
         rows = [(str(number), *_fields(row, 2, place(source, number))) for number, row in lines]
-        return pl.DataFrame(rows, schema=dict.fromkeys(_NEEDED, pl.String), orient="row")
+        return pl.DataFrame(rows, schema=dict.fromkeys(PAIR_COLUMNS, pl.String), orient="row")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True)
     found, values = [], []
     try:
@@ -254,7 +247,7 @@ def _from_lines(text: str, source: Path, box: str) -> pl.DataFrame:
     refined, original = np.array(values, np.float64).reshape(-1, 2).T
     met = Criterion.parse(CRITERIA.get(box, box)).met(refined, original)
     rows = [(row[0], row[1], row[3]) for row, is_in in zip(found, met.tolist(), strict=True) if is_in]
-    return pl.DataFrame(rows, schema=dict.fromkeys(_NEEDED, pl.String), orient="row")
+    return pl.DataFrame(rows, schema=dict.fromkeys(PAIR_COLUMNS, pl.String), orient="row")
 
 
 def _fields(row: list[str], wanted: int, where: str) -> list[str]:
@@ -266,33 +259,31 @@ def _fields(row: list[str], wanted: int, where: str) -> list[str]:
     return row
 
 
-def split_pairs(pairs: Rewrites, shares: Mapping[str, float]) -> dict[str, Rewrites]:
+def split_pairs(pairs: pl.DataFrame, shares: Mapping[str, float]) -> dict[str, pl.DataFrame]:
     """Split pairs into train and test by the words of the query: the same query is never in two parts."""
-    parts = np.array([part_of(normal(text), shares, SALT) for text in pairs.originals])
-    found = {name: pairs.take(np.flatnonzero(parts == name).tolist()) for name in shares}
-    for name, part in found.items():
-        if not len(part):
+    parts = pl.Series([part_of(normal(text), shares, SALT) for text in pairs["original_text"]], dtype=pl.String)
+    for name in shares:
+        if name not in parts:
             raise DataError(
-                f"rewriter: none of the {len(pairs)} pairs of queries is in the split {name!r}; build the pairs from "
+                f"rewriter: none of the {pairs.height} pairs of queries is in the split {name!r}; build the pairs from "
                 "more queries"
             )
-    return found
+    return {name: pairs.filter(parts == name) for name in shares}
 
 
-def first_of_each(pairs: Rewrites, most: int = 0) -> Rewrites:
+def first_of_each(pairs: pl.DataFrame, most: int = 0) -> pl.DataFrame:
     """The first pair of each query, which is its best one, for at most ``most`` queries (0: all)."""
-    first = list({query: row for row, query in reversed(list(enumerate(pairs.query_ids)))}.values())
-    rows = sorted(first)
-    return pairs.take(rows[:most] if most else rows)
+    return pairs.unique("query_id", keep="first", maintain_order=True).head(most or pairs.height)
 
 
-def score_rewrites(test: Rewrites, written: Sequence[str]) -> dict[str, dict[str, float | None]]:
+def score_rewrites(test: pl.DataFrame, written: Sequence[str]) -> dict[str, dict[str, float | None]]:
     """The mean over queries of every measure, with its interval and n."""
-    values = pair_scores(test.targets, written, test.originals)
+    targets = test["text"].to_list()
+    values = pair_scores(targets, written, test["original_text"].to_list())
     found: dict[str, dict[str, float | None]] = {
         name: asdict(mean_with_interval(one, bounds_of(name))) for name, one in values.items()
     }
-    counts = bleu_counts(test.targets, written)
+    counts = bleu_counts(targets, written)
     # Sort the counts, so that the bootstrap does not depend on the order of the lines.
     counts = counts[np.lexsort(counts.T)]
     mean, low, high = bca_interval(lambda weights: bleu_mean(weights @ counts), len(counts), 0)
