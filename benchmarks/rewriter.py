@@ -191,7 +191,7 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def _overlap(told: dict[str, Any], ids: list[str], made: dict[str, list[list[str]]]) -> None:
     """Nearness to the chosen query: the mean over seeds of each, the interval that of the first seed."""
-    from askew.train.finetune import TABLE_6
+    from askew.train.common import read_published
     from askew.train.rewriter import PAIR_COLUMNS, score_rewrites
 
     test = pl.DataFrame(told["test"], schema=PAIR_COLUMNS)
@@ -206,8 +206,8 @@ def _overlap(told: dict[str, Any], ids: list[str], made: dict[str, list[list[str
             spread = f" sd {np.std(means):.4f}" if len(seeds) > 1 else ""
             print(f"  {measure:14} {np.mean(means):.4f} [{first['low']:.4f}, {first['high']:.4f}]{spread}")
     print("\nRePair, Table 6 (other data; its rouge-1 is rougeL; bleu is bleu_sentence of t5, bleu_mean of the others)")
-    for data, model, rouge, bleu, f1 in TABLE_6:
-        print(f"  {data:16} {model:8} rougeL {rouge:.4f} bleu {bleu:.4f} f1 {f1:.4f}")
+    for row in read_published("repair2023")[1]:
+        print(f"  {row['data']:16} {row['model']:8} rougeL {row['rougeL']} bleu {row['bleu']} f1 {row['f1']}")
 
 
 def _retrieval(options: argparse.Namespace, ids: list[str], made: dict[str, list[list[str]]]) -> None:

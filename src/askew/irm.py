@@ -191,10 +191,7 @@ def _score_judged(
     answered = {query: run[query] for query in judged if run.get(query)}
     values: dict[str, dict[str, float]] = {one.text: {} for one in requested}
     if answered:
-        report = measure({"run": answered}, docs=given.docs, measures=list(values), groups=given.groups,
-                         **given.settings)  # fmt: skip
-        (scores,) = report.runs
-        values = {text: dict(zip(scores.query_ids, scores.values[text].tolist(), strict=True)) for text in values}
+        values = _values(answered, given.docs, list(values), groups=given.groups, **given.settings)
     for one in requested:
         found = {query: values[one.text].get(query, math.nan) for query in judged}
         missing = sum(map(math.isnan, found.values()))
@@ -220,12 +217,18 @@ def _default_documents() -> object:
 
 def _score(run: dict[str, dict[str, float]], docs: object, asked: Iterable[Any]) -> Iterator[Any]:
     by_text = {_text(one): one for one in asked}
-    report = measure({"run": run}, docs, measures=list(by_text))
-    (scores,) = report.runs
-    for text, one in by_text.items():
-        for query, value in zip(scores.query_ids, scores.values[text].tolist(), strict=True):
+    for text, values in _values(run, docs, list(by_text)).items():
+        for query, value in values.items():
             if not math.isnan(value):
-                yield ir_measures.Metric(query_id=query, measure=one, value=value)
+                yield ir_measures.Metric(query_id=query, measure=by_text[text], value=value)
+
+
+def _values(
+    run: dict[str, dict[str, float]], docs: object, texts: list[str], **settings: Any
+) -> dict[str, dict[str, float]]:
+    """The value of each measure for each query of a run; NaN if it is not defined."""
+    (scores,) = measure({"run": run}, docs, measures=texts, **settings).runs
+    return {text: dict(zip(scores.query_ids, scores.values[text].tolist(), strict=True)) for text in texts}
 
 
 def _text(asked: Any) -> str:

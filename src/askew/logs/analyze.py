@@ -75,9 +75,9 @@ def topic_source(spec: str, has_column: bool, groups: Groups | None = None) -> t
         return None, "a column of the log"
     if spec == WORDS or spec.lower().endswith(".toml"):
         found = load_topics(None if spec == WORDS else Path(spec))
-        return found, f"words of {found.name}"
+        return found.topics, f"words of {found.name}"
     if spec in names("classifier"):
-        return ClassifierTopics(make_classifier({"classifier": spec}, groups)), f"classifier {spec}"
+        return ClassifierTopics(make_classifier({"classifier": spec}, groups)).topics, f"classifier {spec}"
     known = ", ".join([COLUMN, WORDS, NONE, "a .toml file", *names("classifier")])
     raise ConfigError(f"topics={spec!r}: expected one of: {known}")
 

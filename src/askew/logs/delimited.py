@@ -15,14 +15,13 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from askew.core.errors import ConfigError, DataError, check_names, place
+from askew.core.errors import ConfigError, place
 from askew.core.protocols import LogBatch, LogFile, LogRows, Rejected
-from askew.logs.tables import NOT_UTF8, NUL, decoded, to_batch
+from askew.logs.tables import NOT_UTF8, NUL, decoded, to_batch, wanted_columns
 
 AOL_NAMES = ("AnonID", "Query", "QueryTime", "ItemRank", "ClickURL")
 AOL_ROLES = {"user": "AnonID", "query": "Query", "time": "QueryTime", "click_rank": "ItemRank", "click_doc": "ClickURL"}
 ROLES = ("user", "session", "time", "query", "entry", "click_rank", "click_doc", "results", "topic")
-NEEDED = ("time", "query")
 
 WRONG_WIDTH = "wrong number of columns"
 _LINE_FEED = 10
@@ -62,18 +61,20 @@ class DelimitedLog:
         self._width = 0
         if self._first is None:
             return
-        asked = dict(columns or {})
         self._header = self._first[1].split(b"\n", 1)[0].rstrip(b"\r")
         names = [name.strip() for name in self._header.decode("utf-8", "replace").split("\t")]
         if aol:
-            wanted = {**AOL_ROLES, **asked}
             # Some copies of the collection have no header line. The columns are known without it.
             if names[:1] != [AOL_NAMES[0]]:
                 names, self._header = list(AOL_NAMES), b""
-        else:
-            wanted = {role: asked.get(role, role) for role in ROLES if role in asked or role in names}
-        self._width, self.time_name = len(names), wanted.get("time", "")
-        self.roles = _places(wanted, names, asked, where)
+            columns = {
+                role: name for role, name in AOL_ROLES.items() if name in names or role in ("time", "query")
+            } | dict(columns or {})
+        found = wanted_columns(names, columns, place(where, 1), ROLES)
+        if len(set(found.values())) < len(found):
+            raise ConfigError("⟨columns⟩: one column is used for two fields of the log; give each field its own column")
+        self._width, self.time_name = len(names), found["time"]
+        self.roles = {role: names.index(name) for role, name in found.items()}
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """Blocks of lines, each with the number of its first line."""
@@ -145,19 +146,3 @@ def _lines_of(text: bytes) -> pl.Series:
     offsets = np.concatenate([[0], np.flatnonzero(np.frombuffer(ended, np.uint8) == _LINE_FEED) + 1])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(ended)]
     return pl.Series(pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, buffers))
-
-
-def _places(wanted: Mapping[str, str], names: list[str], asked: Mapping[str, str], where: str) -> dict[str, int]:
-    check_names("column of a log", asked, ROLES, "⟨columns⟩")
-    found = {role: names.index(name) for role, name in wanted.items() if name in names}
-    lost = [name for role, name in wanted.items() if role not in found and (role in NEEDED or role in asked)]
-    lost += [role for role in NEEDED if role not in wanted]
-    if lost or not ({"user", "session"} & set(found)):
-        what = ", ".join(lost) or "user or session"
-        raise DataError(
-            f"{place(where, 1)}: expected a column {what}, found {len(names)} columns; name the columns with "
-            "⟨columns⟩, as in user=UID,time=TS,query=Q"
-        )
-    if len(set(found.values())) < len(found):
-        raise ConfigError("⟨columns⟩: one column is used for two fields of the log; give each field its own column")
-    return found

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -313,11 +313,8 @@ KEYPHRASE = "[KEYPHRASE]"
 _LATE_SHOWN = 3
 
 
-class TopicsOf(Protocol):
-    """A source of query topics."""
-
-    def topics(self, queries: pa.Array) -> pa.Array:
-        """A topic for each query, as texts."""
+# Takes canonical queries; returns the topic of each.
+TopicsOf = Callable[[pa.Array], pa.Array]
 
 
 @dataclass(frozen=True)
@@ -379,7 +376,7 @@ def walk(rows: pa.Table, how: Walk, table: TermTable) -> Walked:
     counts.update(_kinds(kind, owner[row]))
     topics, topic_users = None, Counter[str]()
     if how.with_topics and how.topics is not None:
-        topics = how.topics.topics(columns["query"].take(pa.array(row)))
+        topics = how.topics(columns["query"].take(pa.array(row)))
     elif how.with_topics and "topic" in columns:
         topics = columns["topic"].take(pa.array(row)).fill_null("")
         # The number of users of each topic, to hide topics of the log that few users have.

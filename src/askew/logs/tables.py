@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from askew.core.compiled import compiled
-from askew.core.errors import ConfigError, DataError, check_name, place
+from askew.core.errors import ConfigError, DataError, check_names, place
 from askew.core.protocols import LogBatch, Rejected
 from askew.logs.definition import APOSTROPHES, BLANKS, QUOTES, STRIPPED
 
@@ -43,6 +43,7 @@ LOG_COLUMNS: dict[str, pa.DataType] = {
     "line": pa.int64(),
 }
 
+ROLES = tuple(role for role in LOG_COLUMNS if role != "line")
 _SHOWN = 40
 
 
@@ -189,15 +190,16 @@ _TOO_LATE = 253_402_300_800_000
 _LARGEST_RANK = 2**31 - 1
 
 
-def wanted_columns(names: list[str], asked: Mapping[str, str] | None, where: str) -> dict[str, str]:
+def wanted_columns(
+    names: list[str], asked: Mapping[str, str] | None, where: str, roles: Sequence[str] = ROLES
+) -> dict[str, str]:
     """The column for each part of a log: the one given in ``columns=``, or the column with the name of the part."""
-    roles = [role for role in LOG_COLUMNS if role != "line"]
-    for role, name in (asked or {}).items():
-        check_name("column of a log", role, roles, "⟨columns⟩")
-        if name not in names:
-            raise DataError(f"{where}: ⟨columns⟩ names {name!r} as the {role}, but there is no such column")
-    found = {role: (asked or {}).get(role, role) for role in roles if role in (asked or {}) or role in names}
-    lost = [role for role in ("time", "query") if role not in found]
+    asked = asked or {}
+    check_names("column of a log", asked, roles, "⟨columns⟩")
+    wanted = {role: asked.get(role, role) for role in roles if role in asked or role in names}
+    found = {role: name for role, name in wanted.items() if name in names}
+    lost = [name for name in wanted.values() if name not in names]
+    lost += [role for role in ("time", "query") if role not in wanted]
     if lost or not ({"user", "session"} & set(found)):
         what = ", ".join(lost) or "user or session"
         raise DataError(

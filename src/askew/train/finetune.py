@@ -39,20 +39,6 @@ _OTHER = re.compile(r"[^a-z0-9]+")
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
-# RePair, Table 6 (as printed; shares): the platinum box of each dataset, with the ranker bm25 and the measure map. The
-# column rouge-1 is rougeL.
-TABLE_6 = (
-    ("msmarco.passage", "t5-base", 0.4296, 0.2115, 0.4191),
-    ("msmarco.passage", "acg", 0.3779, 0.2166, 0.3937),
-    ("msmarco.passage", "hred-qs", 0.3107, 0.1678, 0.3129),
-    ("aol.title", "t5-base", 0.1555, 0.0625, 0.1442),
-    ("aol.title", "acg", 0.1120, 0.0441, 0.1187),
-    ("aol.title", "hred-qs", 0.0605, 0.0379, 0.0630),
-    ("aol.url.title", "t5-base", 0.2213, 0.0873, 0.2073),
-    ("aol.url.title", "acg", 0.1121, 0.0386, 0.1194),
-    ("aol.url.title", "hred-qs", 0.0672, 0.0360, 0.0703),
-)
-
 
 def bounds_of(measure: str) -> Bounds:
     """The lowest and highest value of a measure; without an upper bound for measures not in ``pair_scores``."""

@@ -22,7 +22,7 @@ from askew.core.errors import DataError, place
 from askew.core.files import digest_file
 from askew.core.ranking import Flags, Floats, Ints
 from askew.measures.statistics.bounded import BoundedMean
-from askew.measures.statistics.intervals import LEVEL, bca_interval, mean_with_interval
+from askew.measures.statistics.intervals import LEVEL, bca_interval
 from askew.measures.statistics.significance import holm, two_sided_p
 from askew.train.card import CardTable
 from askew.train.common import read_published
@@ -160,8 +160,7 @@ def query_values(rows: Floats, groups: RowIndex) -> tuple[Floats, float]:
 def accuracy_interval(rows: Floats, groups: RowIndex) -> ScoreInterval:
     """The mean over categories of row values between 0 and 1, with an interval by the test for bounded means."""
     values, most = query_values(rows, groups)
-    found = mean_with_interval(values, (0.0, most))
-    return ScoreInterval(found.mean, found.low or 0.0, 1.0 if found.high is None else min(found.high, 1.0))
+    return ScoreInterval.of_mean(values, (0.0, most), (0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -230,9 +229,7 @@ def _sum_interval(parts: Floats, reach: Floats, level: float) -> ScoreInterval:
     if not len(here):
         return ScoreInterval(0.0, -1.0, 1.0)
     bound = len(here) * float(reach.max())
-    found = mean_with_interval(len(here) * parts[here], (-bound, bound), level)
-    low, high = (-limit if found.low is None else found.low), (limit if found.high is None else found.high)
-    return ScoreInterval(found.mean, max(low, -limit), min(high, limit))
+    return ScoreInterval.of_mean(len(here) * parts[here], (-bound, bound), (-limit, limit), level)
 
 
 def distance_of(logits: Floats, groups: RowIndex) -> Callable[[Floats], Floats]:
@@ -375,13 +372,11 @@ class Difference:
 def difference(old: MethodLogits, new: MethodLogits, groups: RowIndex) -> Difference:
     """Zero-shot accuracy, |M - F|, M - F and the distance of logits: new minus old, paired by query."""
     values, most = query_values(zero_shot_rows(new.logits, groups) - zero_shot_rows(old.logits, groups), groups)
-    found = mean_with_interval(values, (-most, most))
-    low, high = (-1.0 if found.low is None else found.low), (1.0 if found.high is None else found.high)
     before, after = distance_of(old.logits, groups), distance_of(new.logits, groups)
     distance = bca_interval(lambda weights: after(weights) - before(weights), len(groups.query_category), 0)
     ours, theirs = query_leans(new.logits, groups), query_leans(old.logits, groups)
     return Difference(
-        ScoreInterval(found.mean, max(low, -1.0), min(high, 1.0)),
+        ScoreInterval.of_mean(values, (-most, most), (-1.0, 1.0)),
         two_sided_p(BoundedMean(values, -most, most)) or 0.0, gap_difference_interval(ours, theirs),
         lean_interval(ours.minus(theirs)), ScoreInterval(*distance),
     )  # fmt: skip

@@ -136,7 +136,6 @@ class Negatives:
 
 def sample_negatives(lists: Rankings, lean: Floats, judged: JudgedPairs, how: NegativeSampling) -> Negatives:
     """The negatives of every query of a run. ``lean`` has a non-negative number for each document."""
-    _check(lists, lean, judged)
     excluded = judged.relevant if how.exclude == "relevant" else np.ones(len(judged.row), np.bool_)
     taken = np.unique(judged.row[excluded] * len(lean) + judged.doc[excluded])
     step = max(1, _PLACES // how.depth)
@@ -147,25 +146,6 @@ def sample_negatives(lists: Rankings, lean: Floats, judged: JudgedPairs, how: Ne
     row, doc, leaning = (np.concatenate([part[i] for part in parts]) if parts else np.zeros(0) for i in range(3))
     short: Counter[str] = sum((part[3] for part in parts), Counter())
     return Negatives(row.astype(np.int64), doc.astype(np.int64), leaning.astype(np.bool_), short)
-
-
-def _check(lists: Rankings, lean: Floats, judged: JudgedPairs) -> None:
-    if len(lists.offsets) != len(lists.query_ids) + 1:
-        raise DataError(
-            f"negatives: expected {len(lists.query_ids)} lists, one for each query, found {len(lists.offsets) - 1}"
-        )
-    bad = lean[~(np.isfinite(lean) & (lean >= 0))]
-    if len(bad):
-        raise DataError(
-            "negatives: expected the absolute lean of every document, which is a finite number of 0 or more; found "
-            f"{bad[0]}"
-        )
-    for docs in (lists.docs, judged.doc):
-        if len(docs) and not 0 <= int(docs.min()) <= int(docs.max()) < len(lean):
-            raise DataError(
-                f"negatives: expected document numbers from 0 to {len(lean) - 1}, because {len(lean)} documents have a "
-                f"lean; found numbers from {docs.min()} to {docs.max()}"
-            )
 
 
 def _some(lists: Rankings, start: int, stop: int, lean: Floats, taken: Ints, how: NegativeSampling) -> tuple[Any, ...]:

@@ -32,9 +32,8 @@ from askew.pairs.boxes import ORIGINAL_ORDER as ORIGINAL
 from askew.pairs.dataset.layouts import read_agg
 from askew.pairs.dataset.splits import no_texts
 from askew.train.card import WORK, Card, CardTable, claim
-from askew.train.common import Progress, Schedule, Trained, finished, found_before, left_out_notes
+from askew.train.common import Progress, Schedule, Trained, finished, found_before, left_out_notes, read_published
 from askew.train.finetune import (
-    TABLE_6,
     TextModel,
     TextSettings,
     bleu_counts,
@@ -173,7 +172,10 @@ def read_pairs(source: Path, box: str = RewriterSettings.box, every: bool = Fals
         table = _from_folder(source, box)
     else:
         text = read_text(source, "pairs")
-        table = _from_agg(text, source, box, every) if text.startswith(_AGG_HEAD) else _from_lines(text, source, box)
+        table = _from_agg(text, source, every) if text.startswith(_AGG_HEAD) else _from_lines(text, source)
+        if "value" in table.columns:
+            met = Criterion.parse(CRITERIA.get(box, box)).met(table["value"].to_numpy(), table["original"].to_numpy())
+            table = table.filter(pl.Series(met, dtype=pl.Boolean))
     if table.height and (table["original_text"].fill_null("").str.strip_chars() == "").all():
         raise no_texts(source)
     blank = pl.any_horizontal(pl.col("original_text", "text").str.strip_chars() == "")
@@ -209,7 +211,7 @@ def _from_folder(source: Path, box: str) -> pl.DataFrame:
     return table.filter(box).select(PAIR_COLUMNS).sort("query_id", maintain_order=True)
 
 
-def _from_agg(text: str, source: Path, box: str, every: bool) -> pl.DataFrame:
+def _from_agg(text: str, source: Path, every: bool) -> pl.DataFrame:
     """Pairs of an aggregated table of RePair: each original query is followed by its candidates, best first."""
     value = text.split("\n", 1)[0].split("\t")[3]
     table = read_agg(text, str(source), value)
@@ -220,34 +222,29 @@ def _from_agg(text: str, source: Path, box: str, every: bool) -> pl.DataFrame:
     ).filter(~is_original)
     if not every:
         named = named.group_by("qid", maintain_order=True).first()
-    met = Criterion.parse(CRITERIA.get(box, box)).met(named["value"].to_numpy(), named["original"].to_numpy())
-    return named.filter(pl.Series(met, dtype=pl.Boolean)).select(
-        query_id="qid", original_text="original_text", text="query"
-    )
+    return named.select("original_text", "value", "original", query_id="qid", text="query")
 
 
-def _from_lines(text: str, source: Path, box: str) -> pl.DataFrame:
+def _from_lines(text: str, source: Path) -> pl.DataFrame:
     """Pairs of a RePair box (five columns), or of lines with a query and a better query (two columns)."""
     if text.partition("\n")[0].count("\t") == 1:
         lines = [(number, line.split("\t")) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
         rows = [(str(number), *_fields(row, 2, place(source, number))) for number, row in lines]
         return pl.DataFrame(rows, schema=dict.fromkeys(PAIR_COLUMNS, pl.String), orient="row")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True)
-    found, values = [], []
+    found = []
     try:
         for row in reader:
             if row:
-                found.append(_fields(row, 5, place(source, reader.line_num)))
-                values.append((float(row[4]), float(row[2])))
+                query_id, query, original, text, value = _fields(row, 5, place(source, reader.line_num))
+                found.append((query_id, query, text, float(value), float(original)))
     except (csv.Error, ValueError) as error:
         where = place(source, reader.line_num)
         raise DataError(
             f"{where}: expected qid, query, value, query_, value_ with numbers as values ({error})"
         ) from None
-    refined, original = np.array(values, np.float64).reshape(-1, 2).T
-    met = Criterion.parse(CRITERIA.get(box, box)).met(refined, original)
-    rows = [(row[0], row[1], row[3]) for row, is_in in zip(found, met.tolist(), strict=True) if is_in]
-    return pl.DataFrame(rows, schema=dict.fromkeys(PAIR_COLUMNS, pl.String), orient="row")
+    schema = dict.fromkeys(PAIR_COLUMNS, pl.String) | {"value": pl.Float64, "original": pl.Float64}
+    return pl.DataFrame(found, schema=schema, orient="row")
 
 
 def _fields(row: list[str], wanted: int, where: str) -> list[str]:
@@ -304,11 +301,12 @@ def _card(
     measured: Mapping[str, Any],
 ) -> Card:  # fmt: skip
     data = [{"pairs": source.name, "hash": identity["pairs"], "box": job.box, **measured["pairs"]}]
+    _, rows = read_published("repair2023")
     published = CardTable(
         "For comparison: values from Table 6 of the RePair paper (the models of the paper were tested on other data)",
         ("data", "model", "rouge-1 (rougeL)", "bleu", "f1"),
-        TABLE_6,
-    )  # fmt: skip
+        tuple((row["data"], row["model"], *(float(row[name]) for name in ("rougeL", "bleu", "f1"))) for row in rows),
+    )
     return Card(
         title=f"A query rewriter ({job.kind})",
         about="Reads a query and writes a reformulation. The model learned from pairs of an original query and a "

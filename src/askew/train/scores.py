@@ -9,8 +9,9 @@ from functools import partial
 import numpy as np
 
 from askew.core.errors import DataError
+from askew.core.measure import Bounds
 from askew.core.ranking import Floats, Ints
-from askew.measures.statistics.intervals import RESAMPLES, bca_interval, mean_with_interval
+from askew.measures.statistics.intervals import LEVEL, RESAMPLES, bca_interval, mean_with_interval
 
 BINS = 15
 
@@ -22,6 +23,13 @@ class ScoreInterval:
     value: float
     low: float
     high: float
+
+    @classmethod
+    def of_mean(cls, values: Floats, bounds: Bounds, limits: Bounds, level: float = LEVEL) -> ScoreInterval:
+        """The mean of values within ``bounds``; its interval is within ``limits``."""
+        found = mean_with_interval(values, bounds, level)
+        low, high = (limit if end is None else end for limit, end in zip(limits, (found.low, found.high), strict=True))
+        return cls(found.mean, max(low, limits[0]), min(high, limits[1]))
 
     def __str__(self) -> str:
         return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
@@ -53,7 +61,6 @@ def classifier_scores(
     order = np.lexsort((*probabilities.T, labels))
     probabilities, labels = probabilities[order], labels[order]
     chosen, sure = probabilities.argmax(1), probabilities.max(1)
-    right = mean_with_interval((chosen == labels).astype(np.float64), (0.0, 1.0))
 
     def estimate(statistic: Callable[[Floats], Floats]) -> ScoreInterval:
         return ScoreInterval(*bca_interval(statistic, len(labels), 0, resamples=resamples))
@@ -72,7 +79,7 @@ def classifier_scores(
 
     return ClassifierScores(
         len(labels),
-        ScoreInterval(right.mean, right.low or 0.0, 1.0 if right.high is None else right.high),
+        ScoreInterval.of_mean((chosen == labels).astype(np.float64), (0.0, 1.0), (0.0, 1.0)),
         {name: estimate(partial(f1, c=c)) for c, name in enumerate(classes)},
         estimate(lambda weights: np.stack([f1(weights, c) for c in range(len(classes))]).mean(0)),
         estimate(ece),
