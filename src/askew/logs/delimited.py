@@ -67,9 +67,7 @@ class DelimitedLog:
             # Some copies of the collection have no header line. The columns are known without it.
             if names[:1] != [AOL_NAMES[0]]:
                 names, self._header = list(AOL_NAMES), b""
-            columns = {
-                role: name for role, name in AOL_ROLES.items() if name in names or role in ("time", "query")
-            } | dict(columns or {})
+            columns = {role: name for role, name in AOL_ROLES.items() if name in names} | dict(columns or {})
         found = wanted_columns(names, columns, place(where, 1), ROLES)
         if len(set(found.values())) < len(found):
             raise ConfigError("⟨columns⟩: one column is used for two fields of the log; give each field its own column")

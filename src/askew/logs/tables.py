@@ -196,10 +196,11 @@ def wanted_columns(
     """The column for each part of a log: the one given in ``columns=``, or the column with the name of the part."""
     asked = asked or {}
     check_names("column of a log", asked, roles, "⟨columns⟩")
-    wanted = {role: asked.get(role, role) for role in roles if role in asked or role in names}
-    found = {role: name for role, name in wanted.items() if name in names}
-    lost = [name for name in wanted.values() if name not in names]
-    lost += [role for role in ("time", "query") if role not in wanted]
+    found = {role: asked.get(role, role) for role in roles if role in asked or role in names}
+    for role, name in found.items():
+        if name not in names:
+            raise DataError(f"{where}: expected a column {name}, found none; ⟨columns⟩ names {name!r} as the {role}")
+    lost = [role for role in ("time", "query") if role not in found]
     if lost or not ({"user", "session"} & set(found)):
         what = ", ".join(lost) or "user or session"
         raise DataError(
