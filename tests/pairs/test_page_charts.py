@@ -21,7 +21,6 @@ from askew.report.charts import (
     Points,
     Scale,
     axis,
-    bars,
     color_of,
     dots,
     heat_map,
@@ -157,16 +156,6 @@ def test_intervals_are_drawn_around_their_dots_and_empty_places_stay_empty():
     assert f"H{middle + quarter:.2f}".rstrip("0") in first
     assert second.startswith(f"M{left:.2f}".rstrip("0"))
     assert {"RR", "<AP>", "one", "two", "change"} <= set(texts(svg))
-
-
-def test_bars_begin_at_zero_and_are_as_long_as_their_values():
-    svg = read(bars(ABOUT, ["a", "b"], {"old": [2.0, -1.0], "new": [0.0, 4.0]}, "n"))
-    drawn = [at(one, "x", "width") for one in found(svg, "rect")[3:]]  # after the ground and the legend
-    left, right = text_width("a") + 10, WIDTH - text_width("0.0000")
-    unit, zero = (right - left) / 5, left + (right - left) / 5
-    expected = [(zero, 2 * unit), (zero - unit, unit), (zero, 0.0), (zero, 4 * unit)]
-    assert np.array(drawn) == pytest.approx(np.array(expected), abs=0.02)
-    assert {"2", "−1", "0", "4"} <= set(texts(svg))
 
 
 def test_gains_in_order_make_one_area_above_and_one_below_zero():

@@ -11,7 +11,6 @@ from selection_toys import DIRECTIONS, MEASURES, TWO, scored, tables
 
 from askew.core.errors import ConfigError, DataError, UnknownName
 from askew.core.measure import Direction
-from askew.pairs import gains as pairs_module
 from askew.pairs.gains import (
     NO_EFFECTIVENESS,
     SAME,
@@ -20,11 +19,9 @@ from askew.pairs.gains import (
     find_measures,
     make_pairs,
     measure_texts,
-    one_line,
 )
 
 NAMES = list(TWO)
-TEXTS = ["a b", " a  b", "a\u00a0b", "a\u2003b\n", "b", "b c", ""]
 
 
 def two(rows, texts=None):
@@ -47,25 +44,6 @@ def test_a_query_alone_has_the_pairs_that_it_has_among_others(table):
     together = make_pairs(table, TWO)
     alone = [make_pairs(one, TWO).table for _, one in table.group_by("query_id", maintain_order=True)]
     assert pl.concat(alone).sort("variant_id").equals(together.table.sort("variant_id"), null_equal=True)
-
-
-@given(tables([(0.0, 0.5, float("nan")), (-1.0, 0.0, 2.0)], NAMES), st.lists(st.sampled_from(TEXTS), min_size=24))
-def test_few_rows_and_many_are_paired_alike(table, texts):
-    table = table.with_columns(text=pl.Series(texts[: len(table)]))
-    few = make_pairs(table, TWO)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(pairs_module, "_FEW", 0)
-        many = make_pairs(table, TWO)
-    assert few.table.equals(many.table, null_equal=True) and few.table.schema == many.table.schema
-    assert few.dropped == many.dropped and few.query.tolist() == many.query.tolist()
-
-
-@pytest.mark.parametrize("blank", [chr(code) for code in range(0x3001) if chr(code).isspace() or code in (0x85, 0x1C)])
-def test_white_space_is_the_same_for_few_rows_and_many(monkeypatch, blank):
-    texts = pl.Series([f"{blank}a{blank}{blank}b ", f"a{blank}"])
-    few = one_line(texts).to_list()
-    monkeypatch.setattr(pairs_module, "_FEW", 0)
-    assert one_line(texts).to_list() == few
 
 
 def test_the_direction_tells_what_is_a_gain():

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selection_toys import TWO, scored
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import DataError
 from askew.core.measure import Direction
 from askew.measures.statistics.intervals import change_interval
-from askew.pairs.boxes import agg_all, best_candidates
 from askew.pairs.gains import make_pairs
-from askew.pairs.summary import buckets_of, summarize
+from askew.pairs.summary import summarize
 
 NAMES = list(TWO)
 
@@ -121,19 +120,3 @@ def test_pairs_of_one_query_count_together():
 def test_a_constant_factor_says_nothing_about_other_queries(values, factor):
     old = np.array(values)
     assert change_interval(np.arange(len(old)), old, factor * old) == (None, None)
-
-
-# --- RePair --------------------------------------------------------------------------------------------------------
-
-
-def aggregated():
-    rows = {"a": [0.5, 1, 0.75], "b": [0.5, 0.25], "c": [0, 0], "d": [0.25, 0.5, 0.5, 0.1]}
-    return agg_all(scored({q: [(v,) for v in values] for q, values in rows.items()}, ["RR@10"]), "RR@10", "bm25").table
-
-
-def test_buckets_hold_as_many_queries_each_from_low_to_high():
-    found = buckets_of(best_candidates(aggregated()), 3)
-    assert found.columns == ["bucket", "queries", "old_mean", "new_mean"]
-    assert found.rows() == [(1, 2, 0.125, 0.25), (2, 1, 0.5, 1.0), (3, 1, 0.5, 0.25)]
-    with pytest.raises(ConfigError, match=r"buckets: .*found 0"):
-        buckets_of(best_candidates(aggregated()), 0)

@@ -22,7 +22,6 @@ from askew.pairs.tables import (
     method_table,
     named_uses,
     outcome_table,
-    queries_table,
     query_gains,
     refined_table,
     share_interval,
@@ -174,15 +173,6 @@ def test_extreme_pairs_are_one_for_a_query_and_really_gain_or_lose():
     worst = extreme_pairs(pairs(), [TF, RR], 1, worst=True)
     assert worst["variant_id"].to_list() == ["a-2"]
     assert extreme_pairs(pairs(), [RR], 5, worst=True)["query_id"].to_list() == ["c"]
-
-
-def test_the_collection_is_counted_as_repair_counts_it():
-    queries = pl.DataFrame({"query_id": ["a", "b"], "text": ["two words", " one\ttwo three  four "]})
-    judgements = pl.DataFrame({"query_id": ["a", "a", "b", "z"], "doc_id": ["1", "2", "1", "1"]})
-    row = queries_table(queries, 7, judgements).row(0, named=True)
-    assert row == {"queries": 2, "mean_words": 3.0, "documents": 7, "judgements": 1.5, "users": None}
-    known = queries.with_columns(user_id=pl.Series(["u", "u"]))
-    assert queries_table(known, 7, None).row(0, named=True)["users"] == 1
 
 
 def test_boxes_are_counted_by_the_best_candidate_of_each_original():

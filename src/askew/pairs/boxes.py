@@ -25,7 +25,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ from askew.core.errors import ConfigError, DataError, UnknownName, one_of
 from askew.core.expression import CRITERIA, Criterion
 from askew.core.measure import Direction, column_of, new_column, old_column
 from askew.core.outcome import check_tolerance
-from askew.core.ranking import Flags, Floats
+from askew.core.ranking import Flags
 from askew.pairs.gains import (
     NO_EFFECTIVENESS,
     UNSCORED,
@@ -57,14 +56,6 @@ ORIGINAL_ORDER = "-1"
 _BOX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
-@dataclass(frozen=True)
-class Aggregated:
-    """An aggregated table, and the counts of the rows that it leaves out, by reason."""
-
-    table: pl.DataFrame
-    dropped: Counter[str] = field(default_factory=Counter)
-
-
 def read_boxes(text: str) -> dict[str, Criterion]:
     """Read ``gold; close: refined >= 0.9 * original``: criteria of this module by name, or criteria of the user."""
     found = {}
@@ -81,8 +72,9 @@ def read_boxes(text: str) -> dict[str, Criterion]:
 
 def agg_all(
     scored: pl.DataFrame, measure: str, ranker: str, direction: Direction = Direction.UP, missing: str = "drop"
-) -> Aggregated:
-    """Return ``agg.all``: every original and every candidate, with queries in the order of their originals."""
+) -> tuple[pl.DataFrame, Counter[str]]:
+    """Return ``agg.all`` (every original and every candidate, with queries in the order of their originals), and the
+    number of rows that it leaves out, by reason."""
     one_of(missing, MISSING, "missing")
     check_scored(scored, [measure], {measure: direction})
     originals, variants, query = split(scored)
@@ -105,39 +97,16 @@ def agg_all(
     ranks = np.lexsort((-direction.gain(np.zeros_like(values), values), is_candidate, number))
     kept = ranks[~(lost | blank)[ranks]]
     counts = {NO_EFFECTIVENESS: int(lost.sum()), UNSCORED: int((blank & ~lost).sum())}
-    return Aggregated(rows[kept], Counter({reason: count for reason, count in counts.items() if count}))
+    return rows[kept], Counter({reason: count for reason, count in counts.items() if count})
 
 
-def agg_box(table: pl.DataFrame, criterion: Criterion | str = "gold") -> pl.DataFrame:
-    """Return ``agg.gold`` from ``agg.all``: every original, and the candidates that meet the criterion."""
-    return table.filter(pl.Series(in_box(table, criterion)))
+def agg_gold(table: pl.DataFrame) -> pl.DataFrame:
+    """Return ``agg.gold`` from ``agg.all``: every original, and the candidates that meet the criterion ``gold``."""
+    return table.filter(pl.Series(is_gold(table)))
 
 
-def in_box(table: pl.DataFrame, criterion: Criterion | str = "gold") -> Flags:
-    """Mark the originals of an aggregated table, and the candidates that meet the criterion."""
-    rule = criterion if isinstance(criterion, Criterion) else Criterion.parse(CRITERIA.get(criterion, criterion))
-    is_original, values, original = _read(table)
-    return np.asarray(is_original | rule.met(values, original))
-
-
-def best_candidates(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the first candidate of each query of ``agg.all`` with its original: qid, query, value, query_, value_."""
-    is_original, values, _ = _read(table)
-    second = np.flatnonzero(~is_original & np.r_[False, is_original[:-1]])
-    first, found = table[second - 1], table[second]
-    return pl.DataFrame(
-        {
-            "qid": first.get_column("qid"),
-            "query": first.get_column("query"),
-            "value": values[second - 1],
-            "query_": found.get_column("query"),
-            "value_": values[second],
-        }
-    )
-
-
-def _read(table: pl.DataFrame) -> tuple[Any, Floats, Floats]:
-    """Return which rows are originals, the value of each row, and for each row the value of its original."""
+def is_gold(table: pl.DataFrame) -> Flags:
+    """Mark the originals of an aggregated table, and the candidates that meet the criterion ``gold``."""
     is_original = (table.get_column("order").cast(pl.String) == ORIGINAL_ORDER).to_numpy()
     if len(table) and not is_original[0]:
         raise DataError(
@@ -145,7 +114,8 @@ def _read(table: pl.DataFrame) -> tuple[Any, Floats, Floats]:
             f"found {table.row(0)}"
         )
     values = table.to_series(table.width - 1).cast(pl.Float64).to_numpy()
-    return is_original, values, values[np.flatnonzero(is_original)[np.cumsum(is_original) - 1]]
+    original = values[np.flatnonzero(is_original)[np.cumsum(is_original) - 1]]
+    return np.asarray(is_original | Criterion.parse(CRITERIA["gold"]).met(values, original))
 
 
 class Boxes(Selector):

@@ -15,7 +15,6 @@ variants.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -215,12 +214,6 @@ UNSCORED_ORIGINAL = "no score for the original query"
 NO_EFFECTIVENESS = "no effectiveness for the query (no relevant document)"
 
 
-# Up to this number of rows, Python is faster than polars with its threads: a query of the explorer has few variants.
-_FEW = 1000
-# White space as polars defines it.
-_BLANKS = re.compile("[\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+")
-
-
 @dataclass(frozen=True)
 class PairTable:
     """Pairs as a table; ``query`` numbers the query of each row.
@@ -295,15 +288,19 @@ def make_pairs(
         reason = NO_EFFECTIVENESS if name in effectiveness else UNSCORED_ORIGINAL
         reasons[np.isnan(old[name])] = _REASONS.index(reason)
     if not keep_same:
-        first, own = (one_line(table.get_column("text")) for table in (originals, variants))
-        _mark_texts(take_texts(first, query), own, query, reasons)
+        original_words, words = (one_line(table.get_column("text")) for table in (originals, variants))
+        reasons[(words == original_words.gather(query)).to_numpy()] = _REASONS.index(SAME)
+        scored_rows = np.flatnonzero(reasons == 0)
+        texts = pl.DataFrame({"query": query[scored_rows], "words": words.gather(scored_rows)})
+        first = texts.select(pl.struct("query", "words").is_first_distinct()).to_series().to_numpy()
+        reasons[scored_rows[~first]] = _REASONS.index(REPEATED)
     kept = np.flatnonzero(reasons == 0)
     columns = []
     for name, direction in directions.items():
         before, after = old[name][kept], new[name][kept]
         values = before, after, direction.gain(before, after)
         columns += [pl.Series(column, one) for column, one in zip(pair_columns(name), values, strict=True)]
-    text = take_texts(originals.get_column("text"), query[kept]).alias("original_text")
+    text = originals.get_column("text").gather(query[kept]).alias("original_text")
     replaced = {text.name, *(column.name for column in columns), *map(column_of, directions)}
     rest = pl.DataFrame([column for column in variants.get_columns() if column.name not in replaced])
     table = rest[kept].hstack([text, *columns])
@@ -335,8 +332,6 @@ def check_scored(scored: pl.DataFrame, measures: Sequence[str], directions: Mapp
 
 def split(scored: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
     """Return the originals, the other variants, and the row of the original of each other variant."""
-    if _is_one_query(scored):
-        return scored[:1], scored[1:], np.zeros(len(scored) - 1, np.int64)
     is_original = pl.col("method") == ORIGINAL
     originals, variants = scored.filter(is_original), scored.filter(~is_original)
     ids = originals.get_column("query_id")
@@ -357,19 +352,11 @@ def split(scored: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
     return originals, variants, found.get_column("_query").to_numpy().astype(np.int64)
 
 
-def _is_one_query(scored: pl.DataFrame) -> bool:
-    """Whether these are the variants of one query, its original first, as in the explorer."""
-    if not 0 < len(scored) <= _FEW:
-        return False
-    methods, ids = scored.get_column("method").to_list(), scored.get_column("query_id").to_list()
-    return methods[0] == ORIGINAL and methods.count(ORIGINAL) == 1 and ids.count(ids[0]) == len(ids)
-
-
 def numbers(table: pl.DataFrame, name: str) -> Floats:
     """Return a measure's column with NaN for missing scores; infinite scores are refused."""
     column = table.get_column(column_of(name))
-    # to_numpy converts nulls to NaN. For the few rows of a query, a step in polars costs more than a step in numpy.
-    values = (column if column.dtype == pl.Float64 else column.cast(pl.Float64)).to_numpy()
+    # to_numpy converts nulls to NaN.
+    values = column.cast(pl.Float64).to_numpy()
     infinite = np.isinf(values)
     if infinite.any():
         at = int(infinite.argmax())
@@ -382,38 +369,9 @@ def numbers(table: pl.DataFrame, name: str) -> Floats:
 _REASONS = ("", SAME, UNSCORED_ORIGINAL, UNSCORED, REPEATED, NO_EFFECTIVENESS)
 
 
-def take_texts(texts: pl.Series, rows: Ints) -> pl.Series:
-    """The texts of some rows."""
-    if len(rows) > _FEW:
-        return texts.gather(rows)
-    every = texts.to_list()
-    return pl.Series([every[row] for row in rows.tolist()], dtype=pl.String)
-
-
 def one_line(texts: pl.Series) -> pl.Series:
     """Replace every run of white space in the texts by one blank."""
-    if len(texts) <= _FEW:
-        return pl.Series([_BLANKS.sub(" ", text).strip(" ") for text in texts.to_list()], dtype=pl.String)
     return texts.str.replace_all(r"\s+", " ").str.strip_chars()
-
-
-def _mark_texts(before: pl.Series, after: pl.Series, query: Ints, reasons: Any) -> None:
-    """Mark the variants with the text of the original, and those that repeat the text of an earlier scored variant."""
-    if len(query) <= _FEW:
-        seen = set[tuple[int, str]]()
-        for row, (number, old, new) in enumerate(zip(query.tolist(), before.to_list(), after.to_list(), strict=True)):
-            if old == new:
-                reasons[row] = _REASONS.index(SAME)
-            elif not reasons[row] and (number, new) in seen:
-                reasons[row] = _REASONS.index(REPEATED)
-            elif not reasons[row]:
-                seen.add((number, new))
-        return
-    reasons[(after == before).to_numpy()] = _REASONS.index(SAME)
-    left = np.flatnonzero(reasons == 0)
-    texts = pl.DataFrame({"query": query[left], "words": after.gather(left)})
-    first = texts.select(pl.struct("query", "words").is_first_distinct()).to_series().to_numpy()
-    reasons[left[~first]] = _REASONS.index(REPEATED)
 
 
 def _count(reasons: Any) -> Counter[str]:
@@ -423,12 +381,9 @@ def _count(reasons: Any) -> Counter[str]:
 
 def outcomes(pairs: PairTable, effectiveness: Sequence[str], bias: Sequence[str], tolerance: float) -> pl.Series:
     """Return the outcome of each pair; null if no measure of effectiveness or no measure of bias is named."""
-    rows = len(pairs.query)
     if not effectiveness or not bias:
-        return pl.Series([None] * rows, dtype=pl.String)
+        return pl.Series([None] * len(pairs.query), dtype=pl.String)
     codes = outcome_codes(pairs.each("gain", effectiveness), pairs.each("gain", bias), tolerance)
-    if rows <= _FEW:
-        return pl.Series([None if code == UNKNOWN else OUTCOMES[code] for code in codes.tolist()], dtype=pl.String)
     return pl.Series(OUTCOMES).gather(pl.Series(codes, dtype=pl.Int64).replace(UNKNOWN, None))
 
 

@@ -21,7 +21,7 @@ from askew.core.measure import column_of, gain_column, held_out_gain_column, new
 from askew.core.outcome import UNKNOWN_SIGN, joint_signs
 from askew.core.store.manifest import Manifest
 from askew.core.version import __version__
-from askew.pairs.boxes import agg_all, agg_box
+from askew.pairs.boxes import agg_all, agg_gold
 from askew.pairs.dataset.facts import BOXES, PLAIN, REFAIRMULATE, SUBSETS
 from askew.pairs.dataset.layouts import Tables
 from askew.pairs.dataset.release import Published, publish
@@ -247,9 +247,9 @@ class Release:
         for part in scores.frames(columns):
             scored = with_originals(part)
             allowed = self.stage.allowed(scored)
-            found = agg_all(allowed, measure, self.ranker, direction, given["missing"])
-            tables.append(found.table)
-            dropped += found.dropped
+            table, missing = agg_all(allowed, measure, self.ranker, direction, given["missing"])
+            tables.append(table)
+            dropped += missing
             left += scored.height - allowed.height
         every = pl.concat(tables)
         facts["dropped"] |= {f"agg.all: {why}": count for why, count in dropped.items()}
@@ -257,7 +257,7 @@ class Release:
             facts["dropped"]["agg.all: the reformulation was made from a document that is judged relevant"] = left
         judged = self.build.evaluate.judged
         judgements = pl.DataFrame(pl.from_arrow(self.build.resources.judgements.table)) if judged else None
-        return Tables({"all": every, "gold": agg_box(every)}, judgements)
+        return Tables({"all": every, "gold": agg_gold(every)}, judgements)
 
     def with_robust(self, chosen: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Add whether each pair improves with every ranker; null if a ranker did not search it or it has no score."""

@@ -28,7 +28,6 @@ from askew.measures.relevance import RelevanceSource
 from askew.measures.requested import listed as joined
 from askew.measures.statistics.intervals import gain_bounds, mean_test
 from askew.measures.statistics.significance import holm, two_sided_p
-from askew.pairs.boxes import agg_all, best_candidates
 from askew.pairs.dataset.card import LIMITS, NOT_BIAS, Caution, cautions, group_limit
 from askew.pairs.figures import (
     CROSS,
@@ -42,11 +41,11 @@ from askew.pairs.figures import (
     named_measures,
     sides_of,
 )
-from askew.pairs.gains import COLUMNS, ORIGINAL, PairParts, find_measures
+from askew.pairs.gains import ORIGINAL, PairParts, find_measures
 from askew.pairs.recipe import flat_settings
 from askew.pairs.resources import query_parts
-from askew.pairs.stages import NEGATIVE, Evaluate, Select, judged_note, lists_of, with_originals
-from askew.pairs.summary import buckets_of, summarize
+from askew.pairs.stages import NEGATIVE, Evaluate, Select, judged_note, lists_of
+from askew.pairs.summary import summarize
 from askew.pairs.tables import (
     against_effectiveness,
     against_table,
@@ -56,7 +55,6 @@ from askew.pairs.tables import (
     hard_table,
     method_table,
     outcome_table,
-    queries_table,
     query_gains,
     refined_table,
     shares_of,
@@ -790,36 +788,12 @@ class _Report:
         hardest = best_of(allowed, measure, direction)
         rankers = self.results.scores_under(hardest, HARD) or self.results.scores_under(hardest)
         every = self.stage.allowed_parts(query_parts(self.results.store, self.outcomes["scores"].manifest))
-        missing = str(self.stage.selector.settings().get("missing", "drop"))
         originals = every.filter(pl.col("method") == ORIGINAL).map([column_of(measure)], lambda part: part)
-
-        def best(scores: pl.DataFrame) -> pl.DataFrame:
-            table = agg_all(with_originals(scores), measure, self.ranker, direction, missing).table
-            return best_candidates(table).select("value", "value_")
-
-        buckets = buckets_of(every.map([*COLUMNS, column_of(measure)], best))
         body = [
-            heading("The queries"), self._queries(),
             heading("Refined queries"), self._boxes(originals.get_column(column_of(measure)).to_numpy(), measure),
-            heading("Originals in buckets"), self._buckets(buckets, measure),
             heading("Hard queries"), self._hard(hard_table(allowed, rankers, measure, direction), measure),
         ]  # fmt: skip
         return Section("refined", "Refined and hard queries, as in the RePair paper", body)
-
-    def _queries(self) -> Markup:
-        """Table 2 of RePair."""
-        resources = self.build.resources
-        judged = resources.judgements.table if resources.collection.has_judgements else None
-        found = queries_table(
-            pl.DataFrame(pl.from_arrow(resources.queries.table)), len(resources.doc_ids),
-            None if judged is None else pl.DataFrame(pl.from_arrow(judged)),
-        )  # fmt: skip
-        row = found.row(0, named=True)
-        head = columns("collection", "queries", "mean words", "documents", "judgements per query", "users", kind=CODE)
-        cells = [public_text(resources.collection.id), row["queries"], n.mean(row["mean_words"], 2), row["documents"]]
-        cells += [n.mean(row["judgements"], 2), row["users"]]
-        caption = "Statistics of the collection, as in Table 2 of the RePair paper"
-        return self.files.table(table("queries", caption, head, [cells]), found)
 
     def _boxes(self, originals: Floats, measure: str) -> Markup:
         """Table 4 of RePair; ``originals`` are the values of all originals."""
@@ -842,24 +816,6 @@ class _Report:
         )
         caption = f"Boxes (subsets of the candidates) by {measure}, as in Table 4 of the RePair paper"
         return self.files.table(table("boxes", caption, head, rows, note), found)
-
-    def _buckets(self, found: pl.DataFrame, measure: str) -> Markup:
-        if not len(found):
-            return paragraph("No original query has a candidate reformulation.")
-        rows = [
-            [n.count(row["bucket"]), n.count(row["queries"]), n.mean(row["old_mean"]), n.mean(row["new_mean"])]
-            for row in found.iter_rows(named=True)
-        ]
-        caption = (
-            f"Mean {measure} of the original queries, in buckets with equal numbers of queries (bucket 1: "
-            "lowest values)"
-        )
-        note = (
-            f"The best candidate of an original query has the best {measure} of all candidates of this query, "
-            f"selected or not. The column 'best candidates' has the mean {measure} of the best candidates."
-        )
-        given = table("buckets", caption, columns("bucket", "queries", "originals", "best candidates"), rows, note)
-        return self.files.table(given, found)
 
     def _hard(self, found: pl.DataFrame, measure: str) -> Markup:
         ranker = self.ranker

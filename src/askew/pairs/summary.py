@@ -1,4 +1,4 @@
-"""Summaries of a selection: means before and after per subset, improved and worsened pairs, and RePair's buckets."""
+"""Summaries of a selection: means before and after per subset, improved and worsened pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from askew.core.errors import ConfigError, DataError
+from askew.core.errors import DataError
 from askew.core.measure import UNBOUNDED, Bounds, Direction, new_column, old_column
 from askew.core.outcome import check_tolerance, verdicts
 from askew.core.ranking import Floats, Ints
@@ -98,20 +98,3 @@ class _Tally:
         low, high = sums_interval(*sums, int(self._sizes.max()) == 1, limits, LEVEL)
         change = known(100 * (after - before) / before if before else math.nan)
         return {**told, "old_mean": before, "new_mean": after, "change": change, "low": low, "high": high}
-
-
-def buckets_of(best: pl.DataFrame, count: int = 10) -> pl.DataFrame:
-    """RePair's buckets: originals sorted by value in groups of equal size, with their means and their candidates'.
-
-    ``best`` is the result of ``best_candidates``. If the sizes cannot be equal, the first buckets have one more.
-    """
-    if count < 1:
-        raise ConfigError(f"buckets: expected one or more, found {count}")
-    size, more = divmod(len(best), count)
-    number = np.repeat(np.arange(count), [size + (i < more) for i in range(count)]) + 1
-    return (
-        best.sort("value", maintain_order=True)
-        .with_columns(bucket=pl.Series(number, dtype=pl.Int64))
-        .group_by("bucket", maintain_order=True)
-        .agg(queries=pl.len(), old_mean=pl.col("value").mean(), new_mean=pl.col("value_").mean())
-    )

@@ -323,18 +323,7 @@ def extreme_pairs(
     return extreme(every.map(columns, extreme))
 
 
-# The tables of the RePair paper: queries, boxes, hard queries.
-
-
-def queries_table(queries: pl.DataFrame, documents: int, judgements: pl.DataFrame | None) -> pl.DataFrame:
-    """RePair's Table 2: queries, their mean length in words, documents, judgements per query, users if known."""
-    words = queries.select(_word_counts("text")).to_series()
-    users = queries.get_column("user_id").n_unique() if "user_id" in queries.columns else None
-    judged = None if judgements is None else judgements.filter(pl.col("query_id").is_in(queries["query_id"].implode()))
-    return pl.DataFrame([{
-        "queries": len(queries), "mean_words": words.mean(), "documents": documents,
-        "judgements": None if judged is None else len(judged) / max(len(queries), 1), "users": users,
-    }])  # fmt: skip
+# The tables of the RePair paper: boxes, hard queries.
 
 
 def refined_table(
@@ -351,27 +340,23 @@ def refined_table(
     The means before and after, and their change, are over the originals that have a refined query.
     """
     known = originals[~np.isnan(originals)]
+    words = pl.col("text").str.extract_all(r"\S+").list.len().alias("words")
     rows = []
     for box in boxes:
         part = parts_of(pairs).filter(box).map(
             ["query_id", "text", old_column(measure), new_column(measure)],
-            lambda frame: best_pairs(frame, measure, direction).with_columns(_word_counts("text")),
+            lambda frame: best_pairs(frame, measure, direction).with_columns(words),
         )  # fmt: skip
         old, new = (part.get_column(name(measure)).to_numpy() for name in (old_column, new_column))
-        words = part.get_column("text")
         low, high = change_interval(np.arange(len(part)), old, new, bounds) if len(part) else (None, None)
         before, after = (float(values.mean()) if len(part) else None for values in (old, new))
         rows.append({
             "box": box, "originals": len(known), "all_mean": float(known.mean()) if len(known) else None,
-            **share("refined", len(part), len(known)), "mean_words": words.mean(), "old_mean": before,
+            **share("refined", len(part), len(known)), "mean_words": part["words"].mean(), "old_mean": before,
             "new_mean": after, "change": 100 * (after / before - 1) if before and after is not None else None,
             "low": low, "high": high, **share("oracles", int((new == 1).sum()), len(known)),
         })  # fmt: skip
     return pl.DataFrame(rows)
-
-
-def _word_counts(name: str) -> pl.Expr:
-    return pl.col(name).str.extract_all(r"\S+").list.len()
 
 
 HARD = {"original better": -1, "none better": 0}

@@ -436,32 +436,6 @@ class Band:
     series: int
 
 
-def bars(
-    about: About, rows: Sequence[str], series: Mapping[str, Sequence[float]], label: str, room: Sequence[float] = ()
-) -> Markup:
-    """Horizontal bars from zero, one for each row and series, with their values beside them.
-
-    ``room`` has further values that the axis must include, such as 0 and 1 for a share.
-    """
-    values = [*room, *(value for column in series.values() for value in column)]
-    along = axis(label, values, zero=True)
-    head, top = legend(_keys(list(series), "area"), 2.0)
-    thick = 14.0
-    plot = _row_plot(rows, along, top, thick * len(series) + 10, room=text_width("0.0000"))
-    parts = [below(plot, along, grid=True), *_row_names(plot, rows)]
-    for place, column in enumerate(series.values()):
-        shapes, words = [], []
-        for row, value in enumerate(column):
-            y = plot.top + row * (thick * len(series) + 10) + 5 + place * thick
-            left, right = sorted((plot.x(0), plot.x(value)))
-            shapes.append(tag("rect", x=left, y=y + 1, width=right - left, height=thick - 2))
-            is_count = float(value).is_integer() and abs(value) >= 2
-            shown = (f"{value:,.0f}" if is_count else f"{value:.3g}").replace("-", MINUS)
-            words.append(text(right + 4, y + thick - 3, shown, size=11))
-        parts += [tag("g", *shapes, **fill(place)), *words]
-    return picture(about, WIDTH, plot.bottom + UNDER, head, *parts, *_upright_zero(plot))
-
-
 def dots(about: About, rows: Sequence[str], series: Mapping[str, Sequence[Interval | None]], label: str) -> Markup:
     """A dot with its interval for each row and series; for None, no dot is drawn."""
     found = [end for column in series.values() for one in column if one is not None for end in one.ends()]
@@ -469,7 +443,12 @@ def dots(about: About, rows: Sequence[str], series: Mapping[str, Sequence[Interv
     head, top = legend(_keys(list(series)), 2.0)
     high = 15.0 * len(series) + 8
     plot = _row_plot(rows, along, top, high)
-    parts = [below(plot, along, grid=True), *_row_names(plot, rows), *_upright_zero(plot)]
+    parts = [below(plot, along, grid=True)]
+    for row, name in enumerate(rows):
+        middle = plot.top + (row + 0.5) * high + 4
+        parts.append(text(plot.left - 8, middle, shortened(name, _LONGEST_LABEL), "end"))
+    # The axis includes zero.
+    parts.append(line(plot.x(0), plot.top, plot.x(0), plot.bottom, faint=False))
     for place, column in enumerate(series.values()):
         drawn = [
             _dot(plot, place, plot.top + row * high + 4 + 15.0 * (place + 0.5), one)
@@ -607,34 +586,23 @@ def _band(plot: Plot, one: Band) -> Markup:
     return tag("path", d=f"{path}Z", fill_opacity=0.12, **fill(one.series))
 
 
-def _keys(names: Sequence[str], kind: str = "mark", alone: bool = False) -> list[Key]:
+def _keys(names: Sequence[str], alone: bool = False) -> list[Key]:
     """The keys of the legend; none if there is only one series and ``alone`` is false."""
-    return [Key(series, name, kind) for series, name in enumerate(names)] if alone or len(names) > 1 else []
+    return [Key(series, name) for series, name in enumerate(names)] if alone or len(names) > 1 else []
 
 
 def _line_keys(lines: Sequence[Line]) -> list[Key]:
     return [Key(one.series, one.name, "line") for one in lines if one.name]
 
 
-def _row_plot(rows: Sequence[str], along: Axis, top: float, high: float, room: float = 0.0) -> Plot:
-    """The plot area of a chart with named rows; a width of ``room`` is kept free at the right."""
+def _row_plot(rows: Sequence[str], along: Axis, top: float, high: float) -> Plot:
+    """The plot area of a chart with named rows."""
     left = max([text_width(shortened(name, _LONGEST_LABEL)) for name in rows], default=0.0) + 10
-    right = WIDTH - max(8.0, text_width(along.ticks[-1][1]) / 2 + 2, room)
+    right = WIDTH - max(8.0, text_width(along.ticks[-1][1]) / 2 + 2)
     upper, lower = top + 6, top + 6 + high * len(rows)
     return Plot(
         left, upper, right, lower, Scale(along.low, along.high, left, right), Scale(len(rows) or 1, 0, lower, upper)
     )
-
-
-def _row_names(plot: Plot, rows: Sequence[str]) -> list[Markup]:
-    high = (plot.bottom - plot.top) / max(len(rows), 1)
-    words = [(plot.top + (i + 0.5) * high + 4, shortened(name, _LONGEST_LABEL)) for i, name in enumerate(rows)]
-    return [text(plot.left - 8, y, name, "end") for y, name in words]
-
-
-def _upright_zero(plot: Plot) -> list[Markup]:
-    within = plot.x.low <= 0 <= plot.x.high
-    return [line(plot.x(0), plot.top, plot.x(0), plot.bottom, faint=False)] if within else []
 
 
 def place_labels(plot: Plot, points: Sequence[tuple[float, float]], names: Sequence[str]) -> list[Markup]:

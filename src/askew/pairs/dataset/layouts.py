@@ -31,7 +31,7 @@ from askew.core import folders as files
 from askew.core.errors import DataError
 from askew.core.measure import new_column, old_column
 from askew.pairs.boxes import ORIGINAL_ORDER as ORIGINAL
-from askew.pairs.boxes import agg_box, in_box
+from askew.pairs.boxes import agg_gold, is_gold
 from askew.pairs.dataset.facts import BOXES, GROUPS, REFAIRMULATE, Facts
 
 SUBSET_FILES = {"optimal": "Optimal.json", "effective": "Effective.json", "fair": "Fair.json"}
@@ -252,14 +252,14 @@ def _agg_problems(texts: Mapping[str, str], facts: Facts, read: dict[str, pl.Dat
             yield f"{names[kind]}: expected no text of an original (query_text: false), found {told}"
     if "gold" in read:
         gold, every = read["gold"], read.get("all")
-        worse = gold.filter(~pl.Series(in_box(gold)))
+        worse = gold.filter(~pl.Series(is_gold(gold)))
         if worse.height:
             first = worse["qid"][0][:_SHOWN]
             yield (
                 f"{names['gold']}: {worse.height} candidates are not above zero, or are below their original; "
                 f"first: {first!r}"
             )
-        elif every is not None and not gold.equals(agg_box(every)):
+        elif every is not None and not gold.equals(agg_gold(every)):
             yield f"{names['gold']}: its rows differ from the gold rows of {names['all']}"
 
 
