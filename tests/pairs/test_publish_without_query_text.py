@@ -4,7 +4,7 @@ import json
 
 import polars as pl
 import pytest
-from toy_choices import aggregated, boxed_facts, boxed_pairs, gold_of, own_facts, own_pairs, repair_tables
+from toy_choices import aggregated, boxed_facts, boxed_pairs, own_facts, own_pairs, repair_tables
 from toy_release import contents, facts, resign, toy_pairs
 
 from askew.core.errors import ConfigError, DataError
@@ -85,8 +85,7 @@ def test_a_reformulation_in_the_words_of_an_original_query_is_left_out_and_count
 def test_it_is_left_out_of_the_tables_of_repair_too(tmp_path):
     same = (pl.col("qid") == "q1") & (pl.col("order") == "pred.1")
     every = aggregated().with_columns(query=pl.when(same).then(pl.lit("What about topic q1?")).otherwise("query"))
-    tables = Tables({"all": every, "gold": gold_of(every)})
-    published(tmp_path, boxed_pairs(), boxed_facts(), repair=tables)
+    published(tmp_path, boxed_pairs(), boxed_facts(), repair=Tables(every))
     assert not any(b"about topic" in data.lower() for data in contents(tmp_path / "out").values())
     dropped = json.loads((tmp_path / "out" / "askew.json").read_text())["facts"]["dropped"]
     assert dropped[REASON.replace("publish", "agg.all")] == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,9 @@ from askew.core.store.store import Store
 from askew.data.collection import Collection
 from askew.pairs.dataset.release import Published
 from askew.pairs.figures import PAIRS, Results
-from askew.pairs.plan import Build, engine_notes, other_settings, prepare, with_all_mentions
+from askew.pairs.plan import Build, engine_notes, other_settings, prepare
 from askew.pairs.publish import Release
-from askew.pairs.recipe import Recipe, groups_of, read_recipe, with_groups, with_settings
+from askew.pairs.recipe import Recipe, read_recipe, with_groups, with_settings
 from askew.pairs.report import Reported, build_cautions, report_of
 from askew.pairs.resources import frames_of
 from askew.pairs.stages import Classify, judged_note
@@ -132,9 +131,7 @@ def plan(
     if collection is not None:
         chosen = with_settings(chosen, {"collection": {"source": _source(collection, held)}})
     chosen = with_groups(chosen, None if groups is None else Groups.of(groups))
-    changed = with_settings(chosen, settings or {})
-    sections, left_out = with_all_mentions(changed.sections, groups_of(changed))
-    return replace(prepare(Recipe(changed.name, sections), held, until), without_who=left_out), held
+    return prepare(with_settings(chosen, settings or {}), held, until), held
 
 
 def check_not_forgotten(build: Build, store: Store) -> None:

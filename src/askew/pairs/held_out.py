@@ -27,7 +27,6 @@ from askew.core.protocols import Judgements
 from askew.core.ranking import Flags, Floats, Ints, Rankings
 from askew.measures.catalogue import MeasureRequest
 from askew.measures.lists import JudgedQueries
-from askew.measures.scorer import Scorer
 from askew.pairs.gains import ORIGINAL
 from askew.pairs.resources import Resources
 from askew.pairs.stages import NEGATIVE, Evaluate, Select, lists_of
@@ -159,22 +158,23 @@ class HeldOut:
             "splits": self.splits, "seed": self.seed,
         }  # fmt: skip
 
-    @property
-    def _lean(self) -> list[MeasureRequest]:
-        return [one for one in self._evaluate.asked if "mentions" in one.family.reads]
-
-    @property
-    def _judged(self) -> list[MeasureRequest]:
-        return [one for one in self._evaluate.asked if one.judged]
-
-    @property
-    def _scorer(self) -> Scorer:
-        return self._evaluate.scorer
-
     @cached_property
-    def _has_several(self) -> bool:
-        """Whether a measure reads judgements, and a query has several relevant documents."""
-        return bool(self._judged) and bool((self._resources.judged_documents[1].judgements.relevant() > 1).any())
+    def _split(self) -> list[MeasureRequest]:
+        """The measures that can be computed on half of the documents, with half of their cutoff.
+
+        Lists with half of the documents then reach the same depth. Effectiveness can be computed if a query has several
+        relevant documents.
+        """
+        measures, judged = self._evaluate.asked, self._resources.judged_documents[1]
+        several = bool((judged.judgements.relevant() > 1).any())
+        split = [one for one in measures if "mentions" in one.family.reads]
+        split += [one for one in measures if one.judged and several]
+        return [
+            one
+            if one.measure.cutoff is None
+            else replace(one, measure=replace(one.measure, cutoff=(one.measure.cutoff + 1) // 2))
+            for one in split
+        ]
 
     @cached_property
     def _document_halves(self) -> list[tuple[DocumentHalf, DocumentHalf]]:
@@ -207,7 +207,7 @@ class HeldOut:
     def _halves(self, lists: Rankings, scored: pl.DataFrame) -> Iterator[tuple[PartValues, PartValues]]:
         """Yield the values in the two halves of each split."""
         whole = {text: scored[column_of(text)].to_numpy() for text in self._evaluate.directions}
-        if not self._lean and not self._has_several:
+        if not self._split:
             return
         places = judged_places(lists, self._resources.judged_documents[1])
         for first, second in self._document_halves:
@@ -215,22 +215,14 @@ class HeldOut:
 
     def _of_documents(self, lists: Rankings, places: Ints, whole: Values, half: DocumentHalf) -> PartValues:
         """Compute the lean and effectiveness of the lists with half of the documents."""
-        judged = self._judged if self._has_several else []
-        asked = [_with_half_cutoff(one) for one in [*self._lean, *judged]]
-        queries = lists.query_ids if lists.queries is None else lists.queries
-        inputs = self._scorer.inputs(half.lists(lists, places), asked)
-        found = self._scorer.values(replace(inputs, judgements=half.judged.of_queries(queries)), asked)
+        queries, scorer = lists.query_ids if lists.queries is None else lists.queries, self._evaluate.scorer
+        inputs = scorer.inputs(half.lists(lists, places), self._split)
+        found = scorer.values(replace(inputs, judgements=half.judged.of_queries(queries)), self._split)
         several = self._resources.judged_documents[1].of_queries(queries).relevant() > 1
-        names = {one.text for one in judged}
-        known = {text: several if text in names else np.ones(len(several), np.bool_) for text in found}
+        judged = self._evaluate.judged
+        known = {text: several if text in judged else np.ones(len(several), np.bool_) for text in found}
         # The only relevant document of a query cannot be split: its effectiveness is used to choose, but not reported.
         choosing = {text: np.where(known[text], values, whole[text]) for text, values in found.items()}
         nothing = np.full(len(next(iter(whole.values()))), np.nan)
         reported = {text: np.where(known[text], found[text], np.nan) if text in found else nothing for text in whole}
         return PartValues({**whole, **choosing}, reported)
-
-
-def _with_half_cutoff(one: MeasureRequest) -> MeasureRequest:
-    """Halve the cutoff of a measure, for lists with half of the documents: it then reaches the same depth."""
-    cutoff = one.measure.cutoff
-    return one if cutoff is None else replace(one, measure=replace(one.measure, cutoff=(cutoff + 1) // 2))

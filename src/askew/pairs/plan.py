@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,39 +148,29 @@ def _variants(pairs: pl.DataFrame) -> pa.Table:
     return table.to_arrow().cast(SCHEMA)
 
 
-def with_all_mentions(sections: Mapping[str, Any], groups: Groups | None) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Return the sections of a recipe without ``who=`` for groups that the model of classes was not trained on.
+def with_all_mentions(recipe: Recipe, groups: Groups | None) -> tuple[Recipe, tuple[str, ...]]:
+    """Return the recipe without ``who=`` for groups that the model of classes was not trained on.
 
     Measures that name a ``resolver`` keep ``who=``. Also returned: the measures that were changed.
     """
-    evaluate, select = (sections.get(name) for name in ("evaluate", "select"))
+    measures, select = recipe.table("evaluate").get("measures"), recipe.table("select")
     # A wrong section is reported where it is used.
-    if groups is None or not isinstance(evaluate, Mapping) or not isinstance(evaluate.get("measures"), list):
-        return sections, ()
-    measures = evaluate["measures"]
-    found, given = {**sections, "evaluate": {**evaluate, "measures": _sure(measures, groups)}}, list(measures)
-    if isinstance(select, Mapping) and isinstance(select.get("bias"), str):
-        bias = split_measures(select["bias"])
-        found["select"] = {**select, "bias": " ".join(_sure(bias, groups))}
-        given += bias
-    return found, tuple(text for text in dict.fromkeys(given) if _sure([text], groups) != [text])
-
-
-def _with_bias(recipe: Recipe, groups: Groups | None) -> Recipe:
-    """Name the bias measures in [select] if the default of the selector relies on a model of other groups."""
-    given = recipe.table("select")
-    if "bias" in given or groups is None:
-        return recipe
-    named = selector_of(recipe).settings().get("bias", ())
-    texts = split_measures(named) if isinstance(named, str) else list(named)
-    sure = _sure(texts, groups)
-    if sure == texts:
-        return recipe
-    return Recipe(recipe.name, {**recipe.sections, "select": {**given, "bias": " ".join(sure)}})
-
-
-def _sure(texts: Iterable[str], groups: Groups) -> list[str]:
-    return list(dict.fromkeys(_plain(text, groups) if "who=" in str(text) else text for text in texts))
+    if groups is None or not isinstance(measures, list):
+        return recipe, ()
+    bias = select.get("bias")
+    if bias is None and select.get("selector") in names("selector"):
+        default = inspect.signature(load("selector", select["selector"])).parameters.get("bias")
+        bias = None if default is None else default.default
+    by = split_measures(bias) if isinstance(bias, str) else []
+    plain = {text: _plain(text, groups) if "who=" in str(text) else text for text in (*measures, *by)}
+    changed = tuple(text for text, other in plain.items() if other != text)
+    if not changed:
+        return recipe, ()
+    sections = {**recipe.sections}
+    sections["evaluate"] = {**sections["evaluate"], "measures": list(dict.fromkeys(plain[text] for text in measures))}
+    if by:
+        sections["select"] = {**select, "bias": " ".join(dict.fromkeys(plain[text] for text in by))}
+    return Recipe(recipe.name, sections), changed
 
 
 def _plain(text: str, groups: Groups) -> str:
@@ -343,17 +335,9 @@ class Build:
         return next((step.stage for step in self.plan.steps if isinstance(step.stage, Select)), None)
 
 
-@dataclass(frozen=True)
-class StageOf:
-    """Makes the stage of a step in another process."""
-
-    recipe: Recipe
-    store: Store
-    step: str
-
-    def __call__(self) -> Stage:
-        """Return the stage."""
-        return next(step.stage for step in prepare(self.recipe, self.store).plan.steps if step.name == self.step)
+def stage_of(recipe: Recipe, store: Store, name: str) -> Stage:
+    """Make the stage of a step, in another process."""
+    return next(step.stage for step in prepare(recipe, store).plan.steps if step.name == name)
 
 
 def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
@@ -361,6 +345,7 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     check_publish(recipe)
     groups = groups_of(recipe)
     is_open = recipe.table("classify").get("classifier") == defaults.CLASSIFIER
+    recipe, without_who = with_all_mentions(recipe, groups)
     recipe = Recipe(recipe.name, with_named_classifier(recipe.sections, groups))
     resources = resources_of(recipe, store)
     retrieve, given = retrieve_stage(recipe, resources), recipe.table("evaluate")
@@ -385,7 +370,6 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     steps.append(Step("runs", retrieve, "kept"))
     steps.append(Step("scores", evaluate, "runs"))
     if recipe.sections.get("select"):
-        recipe = _with_bias(recipe, groups)
         others, across = _across(recipe, resources, evaluate, steps)
         select = _select(recipe, evaluate, across)
         steps += [*others, Step("pairs", select, "scores")]
@@ -405,7 +389,7 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     steps = [_placed(step, recipe, store, resources, first_ranker) for step in steps]
     plan = Plan({"queries": resources.queries}, steps, origin_of(recipe.name, recipe.sections, groups))
     chosen = recipe.table("classify")["classifier"] if is_open else None
-    return Build(recipe, plan, resources, evaluate, chosen)
+    return Build(recipe, plan, resources, evaluate, chosen, without_who)
 
 
 def _placed(step: Step, recipe: Recipe, store: Store, resources: Resources, first_ranker: object) -> Step:
@@ -421,7 +405,7 @@ def _placed(step: Step, recipe: Recipe, store: Store, resources: Resources, firs
     if rows is not None and name in _FEWEST_ROWS:
         expected = resources.queries.rows * (_CANDIDATES if name == "filter" else 1)
         rows = min(rows, max(_FEWEST_ROWS[name], expected // _SHARDS))
-    return replace(step, maker=StageOf(recipe, store, step.name), shard_rows=rows)
+    return replace(step, maker=partial(stage_of, recipe, store, step.name), shard_rows=rows)
 
 
 def _across(
@@ -489,9 +473,7 @@ def _plain_name(name: Any, section: str) -> str:
 def _asked(
     name: str, reads: str, given: dict[str, Any], resources: Resources, evaluate: Evaluate, section: str
 ) -> list[Step]:
-    k = _depth(given, "k", 100, section)
-    make, key, ready = _ranker({"ranker": "bm25", **given}, resources, section)
-    return [Step(f"{name}-runs", RetrieveStage(make, key, k, ready), reads), Step(name, evaluate, f"{name}-runs")]
+    return [Step(f"{name}-runs", _retrieve(given, resources, section), reads), Step(name, evaluate, f"{name}-runs")]
 
 
 def resources_of(recipe: Recipe, store: Store) -> Resources:
@@ -511,9 +493,12 @@ def resources_of(recipe: Recipe, store: Store) -> Resources:
 
 def retrieve_stage(recipe: Recipe, resources: Resources) -> RetrieveStage:
     """Return the stage that searches, with the settings of [retrieve]."""
-    given = recipe.table("retrieve")
-    k = _depth(given, "k", 100, "retrieve")
-    make, key, ready = _ranker(given, resources, "retrieve")
+    return _retrieve(recipe.table("retrieve"), resources, "retrieve")
+
+
+def _retrieve(given: dict[str, Any], resources: Resources, section: str) -> RetrieveStage:
+    k = _depth(given, "k", 100, section)
+    make, key, ready = _ranker({"ranker": "bm25", **given}, resources, section)
     return RetrieveStage(make, key, k, ready)
 
 

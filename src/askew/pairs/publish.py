@@ -21,7 +21,7 @@ from askew.core.measure import column_of, gain_column, held_out_gain_column, new
 from askew.core.outcome import UNKNOWN_SIGN, joint_signs
 from askew.core.store.manifest import Manifest
 from askew.core.version import __version__
-from askew.pairs.boxes import agg_all, agg_gold
+from askew.pairs.boxes import agg_all
 from askew.pairs.dataset.facts import BOXES, PLAIN, REFAIRMULATE, SUBSETS
 from askew.pairs.dataset.layouts import Tables
 from askew.pairs.dataset.release import Published, publish
@@ -257,7 +257,7 @@ class Release:
             facts["dropped"]["agg.all: the reformulation was made from a document that is judged relevant"] = left
         judged = self.build.evaluate.judged
         judgements = pl.DataFrame(pl.from_arrow(self.build.resources.judgements.table)) if judged else None
-        return Tables({"all": every, "gold": agg_gold(every)}, judgements)
+        return Tables(every, judgements)
 
     def with_robust(self, chosen: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Add whether each pair improves with every ranker; null if a ranker did not search it or it has no score."""

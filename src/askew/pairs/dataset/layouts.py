@@ -17,6 +17,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -53,21 +54,6 @@ def entries(pairs: pl.DataFrame, facts: Facts, subset: str) -> Entries:
         if first is not entry:
             first.setdefault("also", []).append(entry)
     return found
-
-
-def json_lines(queries: Mapping[str, Any]) -> str:
-    """The queries of a group as JSON, one pair per line."""
-    return ",\n".join(f"        {_dump(query)}: {_dump(entry)}" for query, entry in queries.items())
-
-
-def json_pieces(groups: Mapping[str, Iterator[str]]) -> Iterator[str]:
-    """The text of a subset's file in pieces; the lines of each group are given in pieces, after a line break."""
-    for number, (group, pieces) in enumerate(groups.items()):
-        first = next(pieces, "")
-        yield f'{"," if number else "{"}\n    "{group}": {{{first}'
-        yield from pieces
-        yield "\n    }" if first else "}"
-    yield "\n}\n"
 
 
 def _dump(value: Any) -> str:
@@ -140,12 +126,17 @@ _SHOWN = 60
 class Tables:
     """The tables that RePair publishes in addition to the pairs of a release.
 
-    ``aggregated`` has the tables ``all`` and ``gold``, each with qid, order, query and a value. ``judgements`` has
-    query_id, doc_id and relevance; it is None if the judgements may not be published.
+    ``every`` is the table ``all``, with qid, order, query and a value. ``judgements`` has query_id, doc_id and
+    relevance; it is None if the judgements may not be published.
     """
 
-    aggregated: Mapping[str, pl.DataFrame]
+    every: pl.DataFrame
     judgements: pl.DataFrame | None = None
+
+    @property
+    def aggregated(self) -> dict[str, pl.DataFrame]:
+        """The tables ``all`` and ``gold``."""
+        return {"all": self.every, "gold": agg_gold(self.every)}
 
 
 def value_name(facts: Facts) -> str:
@@ -168,33 +159,11 @@ def box_file(facts: Facts, box: str, what: str = "tsv") -> str:
     return f"{FOLDER}/{value_name(facts)}.boxes/{box}.{what}"
 
 
-def box_lines(pairs: pl.DataFrame, facts: Facts, tables: Tables | None) -> dict[str, str]:
-    """The lines of the boxes and of their judgements by file name, for a block with all pairs of its queries."""
-    found = {box_file(facts, box): box_text(pairs, facts, box) for box in facts.subsets}
-    if tables is not None and tables.judgements is not None:
-        for box in facts.subsets:
-            queries = pairs.filter(box)["query_id"].unique().implode()
-            rows = tables.judgements.filter(pl.col("query_id").is_in(queries)).sort("query_id", "doc_id")
-            lines = rows.select("query_id", pl.lit(0), "doc_id", "relevance").iter_rows()
-            found[box_file(facts, box, "qrels.tsv")] = tsv_text(lines)
-    return found
-
-
 def box_text(pairs: pl.DataFrame, facts: Facts, box: str) -> str:
     """A box: the pairs of the release that are in it, without a header."""
     measure = facts.measure
     columns = ("query_id", "original_text", old_column(measure), "text", new_column(measure))
     return tsv_text(pairs.filter(box).select(columns).iter_rows())
-
-
-def agg_text(table: pl.DataFrame, facts: Facts, kind: str) -> str:
-    """The text of an aggregated table; rows keep their order, and the value column gets its published name."""
-    if kind not in AGGREGATED or table.columns[:-1] != _AGG_COLUMNS:
-        raise DataError(
-            f"RePair table {kind!r}: the table must have the name 'all' or 'gold'. Its columns must be 'qid', 'order', "
-            f"'query' and a last column with values; found the columns {', '.join(table.columns)}"
-        )
-    return tsv_text([[*_AGG_COLUMNS, value_name(facts)], *table.iter_rows()])
 
 
 def repair_problems(texts: Mapping[str, str], pairs: pl.DataFrame, facts: Facts) -> Iterator[str]:
@@ -208,34 +177,24 @@ def repair_problems(texts: Mapping[str, str], pairs: pl.DataFrame, facts: Facts)
         qrels = box_file(facts, box, "qrels.tsv")
         if qrels in texts:
             yield from _qrels_problems(texts[qrels], set(pairs.filter(box)["query_id"]), qrels)
-    agreement = Agreement(texts, facts)
-    agreement.look(pairs)
-    yield from agreement.problems
-
-
-class Agreement:
-    """Checks that the aggregated tables agree with each other and with the pairs, which are added in blocks."""
-
-    def __init__(self, texts: Mapping[str, str], facts: Facts) -> None:
-        self._name, self._measure = agg_file(facts, "all"), facts.measure
-        read: dict[str, pl.DataFrame] = {}
-        self._first = list(_agg_problems(texts, facts, read))
-        self._every = read.get("all")
-        self._missing: dict[str, tuple[int, str]] = {}
-
-    def look(self, pairs: pl.DataFrame) -> None:
-        """Compare a block of pairs with the tables."""
-        for what, missing in _overlap(self._every, pairs, self._measure) if self._every is not None else ():
-            count, first = self._missing.get(what, (0, missing["qid"][0][:_SHOWN]))
-            self._missing[what] = count + missing.height, first
-
-    @property
-    def problems(self) -> list[str]:
-        """One line for each difference."""
-        return self._first + [
-            f"{self._name}: {count} {what} of the Parquet rows are missing or differ; first: query {first!r}"
-            for what, (count, first) in self._missing.items()
-        ]
+    read: dict[str, pl.DataFrame] = {}
+    yield from _agg_problems(texts, facts, read)
+    every = read.get("all")
+    if every is None:
+        return
+    is_original, measure = pl.col("order") == ORIGINAL, facts.measure
+    for what, value, text, rows in (
+        ("originals", old_column(measure), "original_text", every.filter(is_original)),
+        ("candidates", new_column(measure), "text", every.filter(~is_original)),
+    ):
+        # The text of an original is an empty field in the table if it is not published.
+        wanted = pairs.select(qid="query_id", query=pl.col(text).fill_null(""), value=value).unique(maintain_order=True)
+        missing = wanted.join(rows, on=["qid", "query", "value"], how="anti", maintain_order="left")
+        if missing.height:
+            yield (
+                f"{agg_file(facts, 'all')}: {missing.height} {what} of the Parquet rows are missing or differ; first: "
+                f"query {missing['qid'][0][:_SHOWN]!r}"
+            )
 
 
 def _agg_problems(texts: Mapping[str, str], facts: Facts, read: dict[str, pl.DataFrame]) -> Iterator[str]:
@@ -308,20 +267,6 @@ def _check_originals(table: pl.DataFrame, name: str) -> None:
         )
 
 
-def _overlap(every: pl.DataFrame, pairs: pl.DataFrame, measure: str) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The originals and candidates of the release that the table lacks, or has with another text or value."""
-    is_original = pl.col("order") == ORIGINAL
-    for what, value, text, rows in (
-        ("originals", old_column(measure), "original_text", every.filter(is_original)),
-        ("candidates", new_column(measure), "text", every.filter(~is_original)),
-    ):
-        # The text of an original is an empty field in the table if it is not published.
-        wanted = pairs.select(qid="query_id", query=pl.col(text).fill_null(""), value=value).unique(maintain_order=True)
-        missing = wanted.join(rows, on=["qid", "query", "value"], how="anti", maintain_order="left")
-        if missing.height:
-            yield what, missing
-
-
 def _qrels_problems(text: str, queries: set[str], name: str) -> Iterator[str]:
     try:
         rows = _read_tsv(text, name)
@@ -340,8 +285,6 @@ def _qrels_problems(text: str, queries: set[str], name: str) -> Iterator[str]:
 
 # Write the files of a release in the layouts of the papers, one block of pairs at a time.
 
-_PIECE = 1 << 20
-
 
 def group_file(group: int) -> str:
     """The published name of a group's table."""
@@ -352,23 +295,17 @@ class Papers:
     """Writes the files of the papers, as far as the scheme of a release has them; blocks have whole queries."""
 
     def __init__(self, folder: Path, facts: Facts, tables: Tables | None) -> None:
-        self._folder, self._facts, self._tables = folder, facts, tables
+        self._folder, self._facts = folder, facts
+        self._judgements = None if tables is None else tables.judgements
         self._open, self._stack = dict[Path, IO[str]](), ExitStack()
-        self._agreement: Agreement | None = None
-        first: dict[str, str] = {}
-        if facts.scheme == BOXES:
-            first = (
-                {}
-                if tables is None
-                else {agg_file(facts, kind): agg_text(table, facts, kind) for kind, table in tables.aggregated.items()}
-            )
-            self._agreement = Agreement(first, facts)
-        elif facts.scheme == REFAIRMULATE:
-            first = {f"tsv/{group_file(group)}": tsv_text([header(facts)]) for group in GROUPS}
         # A JSON file has the groups one after the other, so each group is first written to a temporary file.
         self._parts = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="askew-")))
-        for name, text in first.items():
-            self._write(files.place(folder, name), text)
+        if facts.scheme == REFAIRMULATE:
+            for group in GROUPS:
+                self._write(files.place(folder, f"tsv/{group_file(group)}"), tsv_text([header(facts)]))
+        for kind, table in () if tables is None else tables.aggregated.items():
+            text = tsv_text([[*_AGG_COLUMNS, value_name(facts)], *table.iter_rows()])
+            self._write(files.place(folder, agg_file(facts, kind)), text)
 
     def _write(self, path: Path, text: str) -> None:
         if path not in self._open:
@@ -378,36 +315,40 @@ class Papers:
     def add(self, block: pl.DataFrame) -> None:
         """Add a block of pairs; it must have all pairs of its queries."""
         texts: dict[str, str] = {}
-        if self._agreement is not None:
-            texts = box_lines(block, self._facts, self._tables)
-            self._agreement.look(block)
+        if self._facts.scheme == BOXES:
+            for box in self._facts.subsets:
+                texts[box_file(self._facts, box)] = box_text(block, self._facts, box)
+                if self._judgements is not None:
+                    queries = block.filter(box)["query_id"].unique().implode()
+                    rows = self._judgements.filter(pl.col("query_id").is_in(queries)).sort("query_id", "doc_id")
+                    lines = rows.select("query_id", pl.lit(0), "doc_id", "relevance").iter_rows()
+                    texts[box_file(self._facts, box, "qrels.tsv")] = tsv_text(lines)
         elif self._facts.scheme == REFAIRMULATE:
             texts = {f"tsv/{group_file(group)}": group_lines(block, self._facts, group) for group in GROUPS}
             for subset in SUBSET_FILES:
                 for group, queries in entries(block, self._facts, subset).items():
                     path = self._parts / f"{subset}-{group}"
-                    if queries:
-                        self._write(path, f"{',' if path in self._open else ''}\n{json_lines(queries)}")
+                    for query, entry in queries.items():
+                        comma = "," if path in self._open else ""
+                        self._write(path, f"{comma}\n        {_dump(query)}: {_dump(entry)}")
         for name, text in texts.items():
             self._write(files.place(self._folder, name), text)
 
     def finish(self) -> None:
-        """Write the remaining content; raise if the files do not agree with the pairs."""
+        """Write the JSON files from the parts of their groups."""
         for file in self._open.values():
             file.close()
-        if self._facts.scheme == REFAIRMULATE:
-            for subset, name in SUBSET_FILES.items():
-                groups = {str(group): self._pieces(self._parts / f"{subset}-{group}") for group in GROUPS}
-                with files.place(self._folder, f"json/{name}").open("w", encoding="utf-8", newline="") as file:
-                    file.writelines(json_pieces(groups))
-        if self._agreement is not None and self._agreement.problems:
-            raise DataError(self._agreement.problems[0])
-
-    def _pieces(self, path: Path) -> Iterator[str]:
-        if path in self._open:
-            with path.open(encoding="utf-8", newline="") as file:
-                while piece := file.read(_PIECE):
-                    yield piece
+        for subset, name in SUBSET_FILES.items() if self._facts.scheme == REFAIRMULATE else ():
+            with files.place(self._folder, f"json/{name}").open("w", encoding="utf-8", newline="") as whole:
+                for group in GROUPS:
+                    whole.write(f'{"{" if group == GROUPS[0] else ","}\n    "{group}": {{')
+                    part = self._parts / f"{subset}-{group}"
+                    if part in self._open:
+                        with part.open(encoding="utf-8", newline="") as entries_of_group:
+                            shutil.copyfileobj(entries_of_group, whole)
+                        whole.write("\n    ")
+                    whole.write("}")
+                whole.write("\n}\n")
 
     def close(self) -> None:
         """Close all files, also after an error."""

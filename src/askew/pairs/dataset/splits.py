@@ -119,11 +119,10 @@ class Withholding:
     """
 
     def __init__(self, originals: pl.Series, tables: Tables | None) -> None:
-        self._aggregated = {} if tables is None else dict(tables.aggregated)
-        others = [normals(table.filter(pl.col("order") == ORIGINAL)["query"]) for table in self._aggregated.values()]
-        self._texts = (
-            pl.concat([originals.alias("normal"), *(one.alias("normal") for one in others)]).unique().implode()
-        )
+        texts = [originals]
+        if tables is not None:
+            texts.append(normals(tables.every.filter(pl.col("order") == ORIGINAL)["query"]))
+        self._texts = pl.concat(one.alias("normal") for one in texts).unique().implode()
         self.left_out = 0
 
     def pairs(self, pairs: pl.DataFrame, facts: Facts) -> pl.DataFrame:
@@ -138,13 +137,13 @@ class Withholding:
         """RePair's tables without the texts of the original queries, and the number of rows removed from each."""
         if tables is None:
             return None, {}
-        ours, left_out = dict[str, pl.DataFrame](), dict[str, int]()
         is_original = pl.col("order") == ORIGINAL
-        for kind, table in self._aggregated.items():
-            kept = table.filter(is_original | ~normals(table["query"]).is_in(self._texts))
-            ours[kind] = kept.with_columns(query=pl.when(is_original).then(pl.lit("")).otherwise("query"))
-            left_out[f"agg.{kind}: {SAME_WORDS}"] = table.height - kept.height
-        return replace(tables, aggregated=ours), left_out
+        every = tables.every.filter(is_original | ~normals(tables.every["query"]).is_in(self._texts))
+        kept = replace(tables, every=every.with_columns(query=pl.when(is_original).then(pl.lit("")).otherwise("query")))
+        heights = {kind: table.height for kind, table in tables.aggregated.items()}
+        return kept, {
+            f"agg.{kind}: {SAME_WORDS}": heights[kind] - table.height for kind, table in kept.aggregated.items()
+        }
 
     def counted(self, facts: Facts, more: Mapping[str, int]) -> Facts:
         """The facts with the number of removed pairs and rows."""

@@ -228,7 +228,7 @@ def demo_recipe(groups: Groups | None) -> Recipe:
     shipped = read_recipe(DEMO)
     if groups is None:
         return shipped
-    recipe = Recipe(DEMO, with_all_mentions(shipped.sections, groups)[0])
+    recipe = with_all_mentions(shipped, groups)[0]
     measures, select = comparable(recipe.table("evaluate")["measures"], groups), recipe.table("select")
     if bias := [text for text in split_measures(select["bias"]) if text in measures]:
         select["bias"] = " ".join(bias)
