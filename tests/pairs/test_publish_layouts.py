@@ -4,9 +4,8 @@ import csv
 import io
 
 import pytest
-from toy_release import MEASURES, facts, frame, row
+from toy_release import facts, frame, row
 
-from askew.core.errors import ConfigError
 from askew.pairs.dataset.facts import key_of, read_facts
 from askew.pairs.dataset.layouts import entries, entry_problems, group_tsv, header
 
@@ -41,12 +40,6 @@ def test_the_published_measures_come_first_and_in_the_published_order():
     assert found[9] == "Orig_nDCG10"
     assert found[10] == "New_RR10"
     assert found[-1] == "Original Query Text"
-
-
-def test_two_measures_may_not_share_a_key():
-    stated = {"RR@10": MEASURES["RR@10"], "other": {**MEASURES["RR@10"], "key": "RR10"}}
-    with pytest.raises(ConfigError, match="RR10"):
-        read_facts({**facts(selection={}), "measures": stated})
 
 
 def pair(query="q", variant="v", **flags):

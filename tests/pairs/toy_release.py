@@ -39,7 +39,6 @@ def facts(**more):
         "lexicons": [{"id": "gender@1", "license": "CC0-1.0"}],
         "sources": [{"name": "toy queries", "license": "CC0-1.0", "note": "made up"}],
         "recipe": '[plan]\nname = "toy"\n',
-        "seeds": {"draw": 7},
         "counts": {"queries": 40},
         "dropped": {"same as the original": 3},
         "versions": {"askew": "0.1.0"},

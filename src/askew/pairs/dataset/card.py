@@ -120,9 +120,9 @@ _LAYOUTS = (
     ),
 )
 _TOLD = {
-    "title", "description", "collection", "ranker", "measures", "selection", "lexicons", "sources", "recipe", "seeds",
-    "counts", "dropped", "versions", "license", "language", "version", "date", "homepage", "contact", "citation",
-    "creators", "scheme", "subsets", "robust_rankers", "robust_measures", "held_out", "held_out_gains", "query_text",
+    "title", "description", "collection", "ranker", "measures", "selection", "lexicons", "sources", "recipe", "counts",
+    "dropped", "versions", "license", "language", "version", "homepage", "contact", "citation", "scheme", "subsets",
+    "robust_rankers", "robust_measures", "held_out", "held_out_gains", "query_text",
 }  # fmt: skip
 
 NOT_BIAS = (
@@ -205,12 +205,6 @@ def license_note(facts: Facts) -> list[Note]:
         )
         found.append(Note(said, code="other-licenses", others=tuple(sorted(others))))
     return found
-
-
-def creators(facts: Facts) -> list[str]:
-    """The names of the people who made the dataset."""
-    stated = facts.stated.get("creators", [])
-    return [str(name) for name in (stated if isinstance(stated, list) else [stated])]
 
 
 def language(facts: Facts) -> str:
@@ -350,7 +344,7 @@ def _making(facts: Facts) -> list[str]:
     ]  # fmt: skip
     if facts.rows("lexicons"):
         lines += ["Lexicons:", "", *_rows_table(facts.rows("lexicons"), ("id", "groups", "license", "source")), ""]
-    for name in ("counts", "dropped", "seeds", "versions"):
+    for name in ("counts", "dropped", "versions"):
         if facts.mapping(name):
             rows = [[markdown(key), _cell(value)] for key, value in facts.mapping(name).items()]
             lines += [*numbers.table([name, ""], rows), ""]
@@ -393,10 +387,10 @@ def _license(facts: Facts) -> list[str]:
             "before you redistribute texts of the queries.",
             "",
         ]
-    for name in ("citation", "homepage", "contact", "version", "date"):
+    for name in ("citation", "homepage", "contact", "version"):
         if facts.text(name):
             lines += [f"{name.capitalize()}: {markdown(facts.text(name), 2000)}", ""]
-    return lines + ([f"By {markdown(', '.join(creators(facts)), 2000)}.", ""] if creators(facts) else [])
+    return lines
 
 
 def _files(pairs: PairNumbers, splits: Mapping[str, str], more: Iterable[str]) -> list[str]:

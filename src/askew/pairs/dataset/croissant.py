@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from askew.pairs.dataset import numbers
-from askew.pairs.dataset.card import LIMITS, NO_LICENSE, NOT_BIAS, USES, creators, group_limit, language
+from askew.pairs.dataset.card import LIMITS, NO_LICENSE, NOT_BIAS, USES, group_limit, language
 from askew.pairs.dataset.columns import about_columns
 from askew.pairs.dataset.facts import Facts
 from askew.pairs.dataset.numbers import PairNumbers
@@ -72,10 +72,8 @@ def croissant(
         "recordSet": [_records(pairs, facts, split, file) for split, file in splits.items()],
         **_rai(pairs, facts),
     }
-    stated = {"date": "datePublished", "homepage": "url", "citation": "citeAs"}
+    stated = {"homepage": "url", "citation": "citeAs"}
     found |= {name: facts.text(fact) for fact, name in stated.items() if facts.text(fact)}
-    if creators(facts):
-        found["creator"] = [{"@type": "Person", "name": one_line(name)} for name in creators(facts)]
     return found
 
 

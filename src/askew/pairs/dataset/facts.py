@@ -1,8 +1,8 @@
 """The facts of a run: the statements from which the card, the metadata and the checks of a release are made.
 
 Facts are a mapping of JSON-like values. Required: ``title``, ``description``, ``collection``, ``ranker`` and
-``measures`` (name of the measure -> ``signature``, ``direction`` up, down or zero, and optionally ``key``, its name in
-the papers' files, and ``judged``, whether it is computed from relevance judgements). Optional:
+``measures`` (name of the measure -> ``signature``, ``direction`` up, down or zero, and optionally ``judged``, whether
+it is computed from relevance judgements). Optional:
 
 ``subsets``     the Boolean columns that say for which subsets a pair is chosen; by default the subsets of Refairmulate
 ``scheme``      the layout of the columns, rules and files: ``refairmulate`` (the four subsets of the paper, with group,
@@ -18,9 +18,9 @@ the papers' files, and ``judged``, whether it is computed from relevance judgeme
 ``lexicons``    list of mappings with ``id``, ``groups`` (the names of the counted groups), ``license``, ``source``
 ``sources``     list of mappings with ``name``, ``license`` and ``note``: where the texts and judgements come from
 ``recipe``      the text of the recipe
-``seeds``, ``counts``, ``dropped``, ``versions``   mappings of names to values
-``license``, ``contact``, ``homepage``, ``citation``, ``version``, ``date``, ``language``, ``creators``   texts, for the
-                metadata; without ``license``, the license of the queries applies
+``counts``, ``dropped``, ``versions``   mappings of names to values
+``license``, ``contact``, ``homepage``, ``citation``, ``version``, ``language``   texts, for the metadata; without
+                ``license``, the license of the queries applies
 
 All other facts are kept in askew.json and shown in the card. A release contains no time, host or path that the facts
 do not state.
@@ -158,20 +158,23 @@ RESERVED = (
 # The papers' names of measure families, and the order of their columns.
 _FAMILIES = {"ARaB": "ARAB", "LexiconShare": "LIWC"}
 PUBLISHED = ("RR10", "AP10", "LIWC10", "ARAB-tc10", "ARAB-tf10", "ARAB-bool10")
-_TEXTS = ("license", "contact", "homepage", "citation", "version", "date", "language", "recipe")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_TEXTS = ("license", "contact", "homepage", "citation", "version", "language", "recipe")
 _SUBSET = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}")
 
 
 @dataclass(frozen=True)
 class MeasureFacts:
-    """One measure of the pairs: its text, full signature, direction, key in the papers' files, and if it is judged."""
+    """One measure of the pairs: its text, full signature, direction, and whether it is judged."""
 
     name: str
     signature: str
     direction: Direction
-    key: str
     judged: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name in the papers' files."""
+        return key_of(self.name)
 
 
 @dataclass(frozen=True)
@@ -239,9 +242,7 @@ def read_facts(facts: Mapping[str, Any]) -> Facts:
     for name in _TEXTS:
         if not isinstance(stated.get(name, ""), str):
             raise wrong(name, "a text", stated[name])
-    if "date" in stated and not _DATE.fullmatch(stated["date"]):
-        raise wrong("date", "a date in the form 2026-01-31", stated["date"])
-    for name in ("seeds", "counts", "dropped", "versions"):
+    for name in ("counts", "dropped", "versions"):
         mapping(stated.get(name, {}), name)
     for name in ("lexicons", "sources", "held_out"):
         rows(stated.get(name, []), name)
@@ -330,12 +331,6 @@ def _measures(stated: Any) -> tuple[MeasureFacts, ...]:
     if not found:
         raise wrong("measures", "at least one measure", stated)
     check_columns(one.name for one in found)
-    keys = [one.key for one in found]
-    twice = sorted({key for key in keys if keys.count(key) > 1})
-    if twice:
-        raise ConfigError(
-            f"facts: two measures have the same key {twice[0]!r} (the name in the papers' files); set another 'key'"
-        )
     place = {key: i for i, key in enumerate(PUBLISHED)}
     return tuple(sorted(found, key=lambda one: (place.get(one.key, len(place)), one.name)))
 
@@ -347,8 +342,5 @@ def _measure(name: str, stated: Any) -> MeasureFacts:
         direction = Direction(one.get("direction"))
     except ValueError:
         raise wrong(f"{where}.direction", "'up', 'down' or 'zero'", one.get("direction")) from None
-    key = one.get("key", key_of(name))
-    if not isinstance(key, str) or not key or not key.isprintable():
-        raise wrong(f"{where}.key", "a printable text", key)
     judged = truth(one.get("judged", False), f"{where}.judged")
-    return MeasureFacts(name, text(one, "signature", f"{where}."), direction, key, judged)
+    return MeasureFacts(name, text(one, "signature", f"{where}."), direction, judged)

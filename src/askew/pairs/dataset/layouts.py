@@ -319,8 +319,8 @@ class Papers:
             for box in self._facts.subsets:
                 texts[box_file(self._facts, box)] = box_text(block, self._facts, box)
                 if self._judgements is not None:
-                    queries = block.filter(box)["query_id"].unique().implode()
-                    rows = self._judgements.filter(pl.col("query_id").is_in(queries)).sort("query_id", "doc_id")
+                    of_box = block.filter(box)["query_id"].unique().implode()
+                    rows = self._judgements.filter(pl.col("query_id").is_in(of_box)).sort("query_id", "doc_id")
                     lines = rows.select("query_id", pl.lit(0), "doc_id", "relevance").iter_rows()
                     texts[box_file(self._facts, box, "qrels.tsv")] = tsv_text(lines)
         elif self._facts.scheme == REFAIRMULATE:
