@@ -18,7 +18,7 @@ from askew.pairs.dataset import release
 from askew.pairs.dataset.checking import verify
 from askew.pairs.dataset.numbers import ExactSum, size_category
 from askew.pairs.dataset.release import publish
-from askew.pairs.dataset.splits import Originals, leaks, with_split
+from askew.pairs.dataset.splits import Originals, check_shares, leaks, with_split
 from askew.pairs.gains import SAME
 
 FILES = [
@@ -27,7 +27,6 @@ FILES = [
     "json/Optimal.json", "tsv/group_1_results.tsv", "tsv/group_2_results.tsv", "tsv/group_3_results.tsv",
     "tsv/group_4_results.tsv",
 ]  # fmt: skip
-EXTENDS = {"one": 0.5, "two": 0.5}
 
 
 def read(folder):
@@ -70,18 +69,10 @@ def test_every_pair_is_in_the_split_that_its_text_names(tmp_path):
         assert {part_of(normal(text)) for text in found["original_text"]} == {split}
 
 
-def test_other_shares_make_other_splits(tmp_path):
-    done = publish(toy_pairs(), facts(), tmp_path / "out", shares=EXTENDS)
-    assert set(done.splits) == {"one", "two"}
-    assert min(done.splits.values()) > 0
-    assert verify(tmp_path / "out").ok
-
-
 @pytest.mark.parametrize("shares", [{"../x": 1.0}, {"Train": 1.0}, {"": 1.0}, {"train": 0.5}, {}])
-def test_shares_that_are_no_shares_or_no_file_names_are_refused(tmp_path, shares):
+def test_shares_that_are_no_shares_or_no_file_names_are_refused(shares):
     with pytest.raises(ConfigError):
-        publish(toy_pairs(), facts(), tmp_path / "out", shares=shares)
-    assert not list(tmp_path.iterdir())
+        check_shares(shares)
 
 
 def test_queries_with_the_same_words_go_together():

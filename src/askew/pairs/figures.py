@@ -18,7 +18,7 @@ from askew.pairs.gains import PairParts, find_measures
 from askew.pairs.held_out import STEP, chosen_subsets
 from askew.pairs.plan import Build
 from askew.pairs.resources import frames_of, step_parts
-from askew.pairs.stages import Evaluate, Select
+from askew.pairs.stages import Evaluate
 from askew.pairs.summary import summarize
 from askew.pairs.tables import EVERY, cross_table
 
@@ -58,11 +58,6 @@ def counted_groups(evaluate: Evaluate) -> list[tuple[Lexicon, list[str]]]:
     return found
 
 
-def candidates_of(pairs: PairParts, evaluate: Evaluate) -> pl.DataFrame:
-    """Return the in-sample means of all candidates, selected or not."""
-    return summarize(pairs.with_flag(EVERY), evaluate.directions, [EVERY], evaluate.bounds)
-
-
 class Results:
     """A finished build: its plan, its store, the outcome of each step, and the tables of its figures."""
 
@@ -98,7 +93,12 @@ class Results:
         ``pairs`` counts a pair once for each of the ``choices`` (splits, in both directions) that chose it.
         """
         stage, rows = self.build.select, self.rows_of(STEP)
-        return None if stage is None or rows is None else held_out_table(rows, stage, self.build.evaluate)
+        if stage is None or rows is None:
+            return None
+        evaluate = self.build.evaluate
+        choices = rows.map(["split", "chosen_by"], pl.DataFrame.unique).n_unique()
+        found = summarize(rows, evaluate.directions, chosen_subsets(stage), evaluate.bounds)
+        return found.select(pl.lit(choices).alias("choices"), pl.all()) if choices else None
 
     @cached_property
     def all_candidates(self) -> pl.DataFrame | None:
@@ -107,7 +107,10 @@ class Results:
         None if the build has no pairs.
         """
         rows = self.rows_of(PAIRS)
-        return None if rows is None else candidates_of(rows, self.build.evaluate)
+        if rows is None:
+            return None
+        evaluate = self.build.evaluate
+        return summarize(rows.with_flag(EVERY), evaluate.directions, [EVERY], evaluate.bounds)
 
     @cached_property
     def other_rankers(self) -> pl.DataFrame | None:
@@ -148,16 +151,6 @@ class Results:
                 frames = frames_of(self.store, outcome.manifest, columns)
                 found[step.name.removeprefix(prefix)] = pl.concat(frame.filter(wanted) for frame in frames)
         return found
-
-
-def held_out_table(rows: PairParts, stage: Select, evaluate: Evaluate) -> pl.DataFrame | None:
-    """Compute the means before and after reformulation over all choices, with intervals.
-
-    The means are those in the part of the data that did not choose the pairs.
-    """
-    choices = rows.map(["split", "chosen_by"], pl.DataFrame.unique).n_unique()
-    found = summarize(rows, evaluate.directions, chosen_subsets(stage), evaluate.bounds)
-    return found.select(pl.lit(choices).alias("choices"), pl.all()) if choices else None
 
 
 def held_out_gains(rows: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.DataFrame:

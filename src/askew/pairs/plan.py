@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -244,29 +244,6 @@ def remembered_groups(section: Mapping[str, Any] | None) -> Groups | None:
 
 # The file of answers in the store, unless the settings of the engine name another file.
 ANSWERS = "engines.answers"
-
-
-def engine_ranker(
-    given: dict[str, Any], resources: Resources, section: str
-) -> tuple[Callable[[], RankerPlugin], dict[str, Any], Callable[[], object]]:
-    """Return a function that opens an engine, the settings that identify it, and a function that prepares it."""
-    name, settings = str(given["ranker"]), {key: value for key, value in given.items() if key != "ranker"}
-    check("ranker", name, settings, section)
-    missing = [key for key, default in settings_of("ranker", name).items() if default == "needed" and key not in given]
-    if missing:
-        raise ConfigError(f"{section}: the ranker {name!r} needs the setting {missing[0]!r}")
-    # This opens no connection, and refuses invalid settings early, such as a secret in an address.
-    ranker = make_ranker(given)
-    assert isinstance(ranker, EngineRanker), f"internal error: the ranker {name!r} is not a live search engine"
-
-    def make() -> RankerPlugin:
-        known = ranker.over(resources.doc_ids)
-        known.keep_answers(resources.store.local / ANSWERS)
-        return known
-
-    # A ranker of another package may be a plain function; then all of its settings identify it.
-    named = getattr(load("ranker", name), "named", dict)(settings)
-    return make, {"ranker": name, **named}, lambda: resources.doc_ids
 
 
 def engine_notes(stages: Iterable[Stage]) -> list[str]:
@@ -506,28 +483,43 @@ def _ranker(given: dict[str, Any], resources: Resources, section: str) -> tuple[
     """Return a function that opens a ranker, the settings that identify it, and a function that builds its index."""
     name = given.get("ranker", "bm25")
     check_name("ranker", str(name), names("ranker"))
+    settings = {key: value for key, value in given.items() if key != "ranker"}
+    needed = [key for key, default in settings_of("ranker", name).items() if default == "needed"]
     if is_engine(name):
-        return engine_ranker(given, resources, section)
+        check("ranker", name, settings, section)
+        if missing := [key for key in needed if key not in given]:
+            raise ConfigError(f"{section}: the ranker {name!r} needs the setting {missing[0]!r}")
+        # This opens no connection, and refuses invalid settings early, such as a secret in an address.
+        ranker = make_ranker(given)
+        assert isinstance(ranker, EngineRanker), f"internal error: the ranker {name!r} is not a live search engine"
+
+        def connect() -> RankerPlugin:
+            known = ranker.over(resources.doc_ids)
+            known.keep_answers(resources.store.local / ANSWERS)
+            return known
+
+        # A ranker of another package may be a plain function; then all of its settings identify it.
+        named = getattr(load("ranker", name), "named", dict)(settings)
+        return connect, {"ranker": name, **named}, lambda: resources.doc_ids
     kind = name if name in names("index") else "bm25"
-    making = given.pop("index", {})
+    making = settings.pop("index", {})
     if not isinstance(making, dict):
         raise ConfigError(f'{section}.index should be the settings of the index, as in index = {{model = "..."}}')
-    check("ranker", name, {key: value for key, value in given.items() if key != "ranker"}, section)
+    check("ranker", name, settings, section)
     check("index", kind, making, f"{section}.index")
     missing = [key for key, default in settings_of("index", kind).items() if default == "needed" and key not in making]
     if extra := [key for key in missing if key not in ("documents", "folder")]:
         raise ConfigError(f"{section}.index: the ranker {name!r} needs the setting {extra[0]!r} there")
-    needed = [key for key, default in settings_of("ranker", name).items() if default == "needed"]
     if needed != ["index"]:
         raise ConfigError(f"{section}: the ranker {name!r} does not search an index of its own; name another ranker")
 
     def make() -> RankerPlugin:
-        ranker = make_ranker({**given, "ranker": name, "index": str(resources.index(kind, making))})
+        ranker = make_ranker({**settings, "ranker": name, "index": str(resources.index(kind, making))})
         if not ranker.doc_ids.cast(pa.string()).equals(resources.doc_ids):
             raise DataError(f"{section}: the index of {name!r} has other documents than the collection; delete it")
         return ranker
 
-    named = {**given, "ranker": name, "index": resources.index_key(kind, making)}
+    named = {"ranker": name, **settings, "index": resources.index_key(kind, making)}
     return make, named, lambda: (resources.index(kind, making), resources.doc_ids)
 
 

@@ -20,7 +20,7 @@ from askew.core.errors import ConfigError, DataError
 from askew.core.groups import resolver_id
 from askew.core.measure import Direction, column_of, gain_column, new_column, old_column
 from askew.core.protocols import SelectorPlugin
-from askew.core.ranking import Floats, Ints
+from askew.core.ranking import Floats
 from askew.measures.counts import DocumentSource, gather_texts
 from askew.measures.decompose import decompose_run, has_parts
 from askew.measures.mentions import can_mark
@@ -34,7 +34,6 @@ from askew.pairs.figures import (
     HARD,
     PAIRS,
     Results,
-    candidates_of,
     counted_groups,
     first_measures,
     headline,
@@ -176,40 +175,26 @@ def clouds_of(pairs: PairParts, main: str, effectiveness: str, lean: str, seed: 
     """Return sampled points of chosen and other pairs, and a sentence that states their numbers."""
     gains = [gain_column(lean), gain_column(effectiveness)]
     known = pairs.filter(pl.all_horizontal(pl.col(one).fill_nan(None).is_not_null() for one in gains))
-    clouds, said, lot, lost = [], [], "", pairs.height
+    clouds, amounts, sampled = [], [], ""
     for name, part in ((NOT_CHOSEN, known.filter(~pl.col(main))), (main, known.filter(main))):
-        n = part.height
-        drawn = thinned(n, MOST_POINTS, seed)
-        points = _rows_at(part, gains, drawn)
-        x, y = (points.get_column(one).to_numpy() for one in gains)
-        clouds.append(Points(name, x, y))
-        amount = f"all {n:,}"
-        if len(drawn) < n:
-            amount, lot = f"{len(drawn):,} of {n:,}", f", sampled with seed {seed}"
-        said.append(
-            f"{amount} pairs that were not chosen" if name == NOT_CHOSEN else f"{amount} pairs of the subset {name!r}"
-        )
-        lost -= n
+        amount, drawn = f"all {part.height:,}", np.arange(part.height)
+        if part.height > MOST_POINTS:
+            # Without a permutation of all positions, which would take memory: there may be many.
+            random = np.random.default_rng([seed, part.height, 3])
+            drawn = np.sort(random.choice(part.height, MOST_POINTS, replace=False, shuffle=False))
+            amount, sampled = f"{MOST_POINTS:,} of {part.height:,}", f", sampled with seed {seed}"
+        frames, start = [], 0
+        for frame in part.frames(gains):
+            first, last = np.searchsorted(drawn, [start, start + frame.height])
+            frames.append(frame[drawn[first:last] - start])
+            start += frame.height
+        points = pl.concat(frames)
+        clouds.append(Points(name, *(points.get_column(one).to_numpy() for one in gains)))
+        kind = "pairs that were not chosen" if name == NOT_CHOSEN else f"pairs of the subset {name!r}"
+        amounts.append(f"{amount} {kind}")
+    lost = pairs.height - known.height
     unscored = f" {lost:,} pairs have no score on one of the two measures." if lost else ""
-    return clouds, f"The figure shows {' and '.join(said)}{lot}.{unscored}"
-
-
-def _rows_at(pairs: PairParts, columns: list[str], places: Ints) -> pl.DataFrame:
-    """Return the rows at the given positions, which must be sorted."""
-    found, start = [], 0
-    for frame in pairs.frames(columns):
-        first, last = np.searchsorted(places, [start, start + frame.height])
-        found.append(frame[places[first:last] - start])
-        start += frame.height
-    return pl.concat(found)
-
-
-def thinned(n: int, most: int, seed: int = 0) -> Ints:
-    """Return the positions of all n items, or of a sample of ``most``, in order."""
-    if n <= most:
-        return np.arange(n)
-    # Without a permutation of all positions, which would take memory: there may be many.
-    return np.sort(np.random.default_rng([seed, n, 3]).choice(n, most, replace=False, shuffle=False))
+    return clouds, f"The figure shows {' and '.join(amounts)}{sampled}.{unscored}"
 
 
 @dataclass(frozen=True)
@@ -410,8 +395,8 @@ class _Report:
             self.pairs, self.directions, self.choice.subsets, self.bounds, tolerance=self.choice.tolerance
         )
         self.headline = None
-        if results.held_out is not None:
-            changes = candidates_of(pairs, evaluate).select("measure", all_candidates_change="change")
+        if results.held_out is not None and results.all_candidates is not None:
+            changes = results.all_candidates.select("measure", all_candidates_change="change")
             rows = headline(self.summary, results.held_out)
             self.headline = rows.join(changes, on="measure", how="left", maintain_order="left")
 

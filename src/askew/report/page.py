@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from askew.core.errors import ConfigError, MissingExtra
-from askew.core.files import write_whole
+from askew.core.files import digest_file, write_whole
 from askew.core.folders import checksum_text, read_checksums
 from askew.report.charts import COLORS, FAINT, GROUND, INK, VERDICTS, About
 from askew.report.markup import Markup, join, shown, tag
@@ -44,15 +44,20 @@ def write_report(out: Path, files: Mapping[str, bytes]) -> list[Path]:
     strange = [name for name in files if not _OURS.fullmatch(name)]
     if strange:
         raise ValueError(f"a report of askew must not have a file with the name {strange[0]!r}")
-    known = _known(out)
-    for name, data in files.items():
-        _refuse_foreign(out / name, data, known.get(name))
+    known, digests = _known(out), {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    for name in files:
+        path = out / name
+        _refuse_no_folder(path.parent)
+        if path.is_symlink() or path.exists():
+            digest = _digest_of(path)
+            if digest is None or digest not in (known.get(name), digests[name]):
+                raise _in_the_way(path)
     for name, data in files.items():
         write_whole(out / name, data)
     for name in known.keys() - files.keys():
         if _digest_of(out / name) == known[name]:
             (out / name).unlink()
-    write_whole(out / LIST, checksum_text({name: _digest(data) for name, data in files.items()}).encode())
+    write_whole(out / LIST, checksum_text(digests).encode())
     return [out / name for name in files]
 
 
@@ -82,15 +87,6 @@ def _known(out: Path) -> dict[str, str]:
     return {name: digest for name, digest in digests.items() if _OURS.fullmatch(name)}
 
 
-def _refuse_foreign(path: Path, data: bytes, known: str | None) -> None:
-    _refuse_no_folder(path.parent)
-    if not path.is_symlink() and not path.exists():
-        return
-    found = _digest_of(path)
-    if found not in (known, _digest(data)) or found is None:
-        raise _in_the_way(path)
-
-
 def _in_the_way(path: Path) -> ConfigError:
     return ConfigError(
         f"{path}: the file exists and is not an unchanged file of an earlier report; move it or give another folder",
@@ -103,13 +99,9 @@ def _refuse_no_folder(path: Path) -> None:
         raise ConfigError(f"{path}: expected a folder or a new name, found something else; give another one")
 
 
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
 def _digest_of(path: Path) -> str | None:
     """The digest of a plain file, None for anything else."""
-    return None if path.is_symlink() or not path.is_file() else _digest(path.read_bytes())
+    return None if path.is_symlink() or not path.is_file() else digest_file(path)
 
 
 # Write charts as separate SVG or PNG files.

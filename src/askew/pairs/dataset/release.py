@@ -23,6 +23,7 @@ import polars as pl
 from askew.core import folders as files
 from askew.core.errors import ConfigError, DataError
 from askew.core.files import digest_file
+from askew.core.tables import SHARES
 from askew.core.text import SALT
 from askew.pairs.dataset.card import card, license_note, release_cautions
 from askew.pairs.dataset.columns import PairFile, canonical
@@ -31,7 +32,7 @@ from askew.pairs.dataset.facts import BOXES, Facts, canonical_json, read_facts
 from askew.pairs.dataset.layouts import Papers, Tables
 from askew.pairs.dataset.numbers import ALL, PairNumbers
 from askew.pairs.dataset.rules import Problems
-from askew.pairs.dataset.splits import Originals, Withholding, check_shares, named_by_text, with_split
+from askew.pairs.dataset.splits import Originals, Withholding, named_by_text, with_split
 
 # 2: columns of measures are identifiers (gain_RR_10), and licenses are under the key license.
 FORMAT = 2
@@ -60,25 +61,24 @@ def publish(
     pairs: pl.DataFrame | Blocks,
     facts: Mapping[str, Any],
     out: Path,
-    shares: Mapping[str, float] | None = None,
     repair: Tables | None = None,
 ) -> Published:
     """Write a release of the pairs to the new or empty folder ``out``.
 
-    ``shares`` are the shares of the splits. ``repair`` has the further tables of RePair, for the scheme boxes. If the
-    facts say ``query_text: false``, the texts of the original queries are used for checks and splits, but not written.
+    ``repair`` has the further tables of RePair, for the scheme boxes. If the facts say ``query_text: false``, the texts
+    of the original queries are used for checks and splits, but not written.
     ``pairs`` may be a function that returns the pairs in blocks, from the beginning each time it is called. Blocks must
     be in the order of the query ids, with all pairs of a query in one block.
     """
     out = Path(out)
     files.refuse_full(out)
-    stated, parts = read_facts(facts), check_shares(shares)
+    stated = read_facts(facts)
     # The checks and the splits need all texts, also those that are not written.
     complete = replace(stated, query_text=True)
 
     def whole() -> Iterator[pl.DataFrame]:
         for block in [pairs] if isinstance(pairs, pl.DataFrame) else pairs():
-            yield with_split(canonical(block, complete), parts)
+            yield with_split(canonical(block, complete), SHARES)
 
     originals, problems, named = Originals(), Problems(complete), 0
     for block in whole():
@@ -101,7 +101,7 @@ def publish(
         repair, removed = texts.tables(repair)
     if repair is not None and stated.scheme != BOXES:
         raise ConfigError(f"facts, scheme: expected {BOXES!r} for tables of RePair, found {stated.scheme!r}")
-    splits = split_files(parts)
+    splits = split_files(SHARES)
     with files.new_folder(out) as folder, ExitStack() as stack:
         numbers = PairNumbers(stated, splits)
         papers = stack.enter_context(closing(Papers(folder, stated, repair)))
@@ -120,7 +120,7 @@ def publish(
         papers.finish()
         numbers.count_texts(pl.scan_parquet([folder / name for name in splits.values()]))
         told = stated if texts is None else texts.counted(stated, removed)
-        _describe(folder, numbers, told, parts)
+        _describe(folder, numbers, told)
     notes = [*map(str, release_cautions(numbers)), *license_note(stated)]
     left_out = 0 if texts is None else texts.left_out
     return Published(out, numbers.sizes(ALL), _subset_sizes(numbers), left_out, notes=notes)
@@ -131,15 +131,15 @@ def split_files(shares: Mapping[str, float]) -> dict[str, str]:
     return {split: f"data/{split}-00000-of-00001.parquet" for split in shares}
 
 
-def _describe(folder: Path, numbers: PairNumbers, facts: Facts, shares: dict[str, float]) -> None:
+def _describe(folder: Path, numbers: PairNumbers, facts: Facts) -> None:
     """Write the card, the metadata, the facts and the checksums."""
-    splits, data = split_files(shares), files.walk(folder)[0]
+    splits, data = split_files(SHARES), files.walk(folder)[0]
     digests = {name: digest_file(path) for name, path in data.items()}
     sizes = {name: path.stat().st_size for name, path in data.items()}
     statement = {
         "format": FORMAT,
         "facts": facts.stated,
-        "split": {"salt": SALT, "shares": [[name, share] for name, share in shares.items()]},
+        "split": {"salt": SALT, "shares": [[name, share] for name, share in SHARES.items()]},
         "pairs": {"splits": numbers.sizes(ALL), "subsets": _subset_sizes(numbers)},
     }
     more = [name for name in digests if name not in splits.values()]

@@ -14,7 +14,7 @@ from functools import cached_property
 import polars as pl
 
 from askew.core.errors import ConfigError, DataError
-from askew.core.tables import SHARES, part_of
+from askew.core.tables import part_of
 from askew.core.text import SALT, normal
 from askew.pairs.boxes import ORIGINAL_ORDER as ORIGINAL
 from askew.pairs.dataset.columns import check_withheld
@@ -24,9 +24,8 @@ from askew.pairs.dataset.layouts import Tables
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 
 
-def check_shares(shares: Mapping[str, float] | None) -> dict[str, float]:
+def check_shares(parts: dict[str, float]) -> dict[str, float]:
     """Check the shares of the parts and return them; the names of the parts become names of files."""
-    parts = dict(SHARES if shares is None else shares)
     for name in parts:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ConfigError(
