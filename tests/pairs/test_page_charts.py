@@ -1,6 +1,7 @@
 """Charts: marks stand where the numbers say, axes are labelled, texts are escaped."""
 
 import math
+import re
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,7 +12,11 @@ from hypothesis import strategies as st
 from askew.core.errors import DataError
 from askew.report.charts import (
     COLORS,
+    FAINT,
+    GROUND,
+    INK,
     SHAPES,
+    VERDICTS,
     WIDTH,
     About,
     Heading,
@@ -33,7 +38,7 @@ from askew.report.charts import (
     text_width,
     tick_text,
 )
-from askew.report.page import check_formats, picture_file
+from askew.report.page import CSS, check_formats, picture_file
 
 SVG = "{http://www.w3.org/2000/svg}"
 ABOUT = About("toy", "A <toy>", 'What "it" shows & more')
@@ -245,3 +250,13 @@ def test_the_colors_of_a_heat_map_tell_agreement_from_disagreement():
     assert color_of(1.0) == COLORS[0]
     assert color_of(-1.0) == COLORS[1]
     assert len({color_of(value) for value in (-1.0, -0.5, 0.0, 0.5, 1.0, np.nan)}) == 6
+
+
+def test_the_style_sheet_has_the_colors_of_charts():
+    light = dict(re.findall(r"--([a-z0-9-]+):(#[0-9a-f]{6})", CSS.partition("@media")[0]))
+    assert [light[f"c{number}"] for number in range(1, len(COLORS) + 1)] == list(COLORS)
+    assert {name: light[name] for name in VERDICTS} == VERDICTS
+    assert (light["ink"], light["faint"], light["ground"]) == (INK, FAINT, GROUND)
+    for number in range(1, len(COLORS) + 1):
+        assert f".f{number}{{fill:var(--c{number});color:var(--c{number})}}" in CSS
+        assert f".l{number}{{stroke:var(--c{number})}}" in CSS

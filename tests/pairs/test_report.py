@@ -20,7 +20,7 @@ from askew.pairs.build import Pairs
 from askew.pairs.gains import parts_of
 from askew.pairs.plan import prepare
 from askew.pairs.recipe import Recipe
-from askew.pairs.report import DECIDES, NAMES, TWIN, UNUSED, choice_of, thinned
+from askew.pairs.report import DECIDES, NAMES, TWIN, UNUSED, choice_of, clouds_of
 from askew.pairs.stages import NO_ORIGINAL
 from askew.ui.cli.build import report_command
 
@@ -276,10 +276,15 @@ def test_a_recipe_that_chooses_nothing_has_no_report(folder, store, tmp_path):
         Pairs(build, store, build.plan.run(store)).report(tmp_path / "r")
 
 
-def test_thinning_takes_so_many_in_their_order_and_always_the_same():
-    drawn = thinned(1000, 10)
-    assert (len(set(drawn.tolist())), sorted(drawn), drawn.tolist()) == (10, drawn.tolist(), thinned(1000, 10).tolist())
-    assert thinned(7, 10).tolist() == list(range(7))
+def test_of_many_points_so_many_are_drawn_in_their_order_and_always_the_same(monkeypatch):
+    monkeypatch.setattr("askew.pairs.report.MOST_POINTS", 10)
+    rows = {"gain_RR_10": np.arange(1007.0), "gain_lean": np.arange(1007.0), "chosen": [True] * 7 + [False] * 1000}
+    table = parts_of(pl.DataFrame(rows))
+    (other, chosen), words = clouds_of(table, "chosen", "RR@10", "lean", 3)
+    assert len(set(other.x)) == 10 and sorted(other.x) == other.x.tolist() and other.x.min() >= 7
+    assert chosen.x.tolist() == list(range(7))
+    assert "10 of 1,000 pairs that were not chosen and all 7 pairs" in words and words.endswith("with seed 3.")
+    assert clouds_of(table, "chosen", "RR@10", "lean", 3)[0][0].x.tolist() == other.x.tolist()
 
 
 app = typer.Typer()

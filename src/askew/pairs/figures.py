@@ -19,8 +19,8 @@ from askew.pairs.held_out import STEP, chosen_subsets
 from askew.pairs.plan import Build
 from askew.pairs.resources import frames_of, step_parts
 from askew.pairs.stages import Evaluate
-from askew.pairs.summary import summarize
-from askew.pairs.tables import EVERY, cross_table
+from askew.pairs.summary import EVERY, summarize
+from askew.pairs.tables import cross_table
 
 # The names of steps that score the chosen pairs with the other rankers of a recipe (``[[cross]]``, ``[hard]``).
 CROSS, HARD = "cross-", "hard-"
@@ -110,7 +110,7 @@ class Results:
         if rows is None:
             return None
         evaluate = self.build.evaluate
-        return summarize(rows.with_flag(EVERY), evaluate.directions, [EVERY], evaluate.bounds)
+        return summarize(rows, evaluate.directions, [EVERY], evaluate.bounds)
 
     @cached_property
     def other_rankers(self) -> pl.DataFrame | None:

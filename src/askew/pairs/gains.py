@@ -102,7 +102,6 @@ def finite(value: float, where: str, least: float = -math.inf) -> float:
 # The number of a row's query in the order of all query ids.
 QUERY = "_query"
 Reader = Callable[[list[str]], Iterator[pl.DataFrame]]
-Change = Callable[[pl.DataFrame], pl.DataFrame]
 
 
 class PairParts:
@@ -153,37 +152,28 @@ class PairParts:
 
     def filter(self, wanted: pl.Expr | str) -> PairParts:
         """Return the rows that match; their queries keep their numbers."""
-        wanted = pl.col(wanted) if isinstance(wanted, str) else wanted
-        return _Changed(self, lambda frame: frame.filter(wanted), wanted.meta.root_names())
+        return _Filtered(self, pl.col(wanted) if isinstance(wanted, str) else wanted)
 
-    def with_flag(self, name: str) -> PairParts:
-        """The table with one more column, true in all rows."""
-        return _Changed(self, lambda frame: frame.with_columns(pl.lit(True).alias(name)), (), [name])
-
-    def map(self, columns: Sequence[str], change: Change) -> pl.DataFrame:
+    def map(self, columns: Sequence[str], change: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
         """Apply a function to each part and concatenate the results, which should have few rows per query."""
         found = [_compact(change(frame)) for frame in self.frames(columns)]
         return pl.concat(found) if found else pl.DataFrame()
 
 
-class _Changed(PairParts):
-    """A table that changes the parts of another table as they are read."""
+class _Filtered(PairParts):
+    """The rows of another table that match an expression."""
 
-    def __init__(self, base: PairParts, change: Change, needs: Sequence[str], made: Sequence[str] = ()) -> None:
-        super().__init__(base.frames, [*base.columns, *(name for name in made if name not in base.columns)])
-        self._base, self._change, self._needs, self._made = base, change, list(needs), set(made)
-
-    def _below(self, columns: Sequence[str]) -> list[str]:
-        found = [*(name for name in columns if name not in self._made), *self._needs]
-        return list(dict.fromkeys(found)) or self._base.columns[:1]
+    def __init__(self, base: PairParts, wanted: pl.Expr) -> None:
+        super().__init__(base.frames, base.columns)
+        self._base, self._wanted = base, wanted
 
     def frames(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        for frame in self._base.frames(self._below(columns)):
-            yield self._change(frame).select(list(dict.fromkeys(columns)))
+        for frame in self._base.frames([*columns, *self._wanted.meta.root_names()]):
+            yield frame.filter(self._wanted).select(list(dict.fromkeys(columns)))
 
     def numbered(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        for frame in self._base.numbered(self._below(columns)):
-            yield self._change(frame).select(list(dict.fromkeys([QUERY, *columns])))
+        for frame in self._base.numbered([*columns, *self._wanted.meta.root_names()]):
+            yield frame.filter(self._wanted).select(list(dict.fromkeys([QUERY, *columns])))
 
     @cached_property
     def queries(self) -> int:

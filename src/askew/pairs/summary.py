@@ -17,6 +17,8 @@ from askew.core.ranking import Floats, Ints
 from askew.measures.statistics.intervals import LEVEL, known, size_bounds, sums_interval
 from askew.pairs.gains import QUERY, PairParts, parts_of
 
+# All rows, as a subset.
+EVERY = "all candidates"
 _SCHEMA = {
     "subset": pl.String, "measure": pl.String, "of": pl.String, "pairs": pl.Int64, "queries": pl.Int64,
     "old_mean": pl.Float64, "new_mean": pl.Float64, "change": pl.Float64, "low": pl.Float64, "high": pl.Float64,
@@ -31,7 +33,7 @@ def summarize(
     bounds: Mapping[str, Bounds] | None = None,
     tolerance: float = 0.0,
 ) -> pl.DataFrame:
-    """Table 1: for each subset (a column of flags) and measure, the means before and after.
+    """Table 1: for each subset (a column of flags, or ``EVERY``) and measure, the means before and after.
 
     ``pairs`` and ``queries`` count those with an old and a new score. ``change`` is the change of the mean relative to
     the old mean in percent, with the interval from ``low`` to ``high`` (over queries, see ``change_interval``;
@@ -42,7 +44,8 @@ def summarize(
     """
     check_tolerance(tolerance)
     pairs = parts_of(selected)
-    needed = ["query_id", *subsets, *(name(one) for one in directions for name in (old_column, new_column))]
+    flags = [subset for subset in subsets if subset != EVERY]
+    needed = ["query_id", *flags, *(name(one) for one in directions for name in (old_column, new_column))]
     if missing := [name for name in needed if name not in pairs.columns]:
         raise DataError(f"summary: expected a column {missing[0]!r}, found {', '.join(pairs.columns)}")
     found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -50,9 +53,9 @@ def summarize(
     for measure, direction in directions.items():
         tallies = {subset: _Tally(pairs.queries, direction, tolerance) for subset in subsets}
         names = [old_column(measure), new_column(measure)]
-        for frame in pairs.numbered([*subsets, *names]):
+        for frame in pairs.numbered([*flags, *names]):
             for subset, tally in tallies.items():
-                part = frame.filter(pl.col(subset))
+                part = frame if subset == EVERY else frame.filter(subset)
                 tally.add(part[QUERY].to_numpy(), *(part[name].to_numpy() for name in names))
         limits = (bounds or {}).get(measure, UNBOUNDED)
         found |= {(subset, measure): tally.row(limits) for subset, tally in tallies.items()}

@@ -26,10 +26,9 @@ from askew.core.ranking import Floats, Ints
 from askew.measures.statistics.intervals import change_interval, size_bounds, sums_interval, wilson
 from askew.pairs.gains import ORIGINAL, QUERY, PairParts, best_rows, parts_of
 from askew.pairs.recipe import flat_settings
-from askew.pairs.summary import summarize
+from askew.pairs.summary import EVERY, summarize
 
 SIDES = ("improved_queries", "unchanged_queries", "worsened_queries")
-EVERY = "all candidates"
 _USE = ["method", "settings"]
 _NUMBERED = re.compile(r"-\d+$")
 
@@ -262,10 +261,10 @@ def method_table(
         for method, settings, name in named_uses(every).iter_rows():
             same = (pl.col("method") == method) & pl.col("settings").eq_missing(pl.lit(settings, pl.String))
             methods[name] = methods[name] | same if name in methods else same
-    own = {name: every.filter(wanted).with_flag(EVERY) for name, wanted in methods.items()}
+    own = {name: every.filter(wanted) for name, wanted in methods.items()}
     parts = [_method(rows, name, subset, directions, bounds) for name, rows in own.items()]
     # Without pairs there is no method, and the empty table has the same columns.
-    return pl.concat(parts) if parts else _method(every.with_flag(EVERY), "", subset, directions, bounds).clear()
+    return pl.concat(parts) if parts else _method(every, "", subset, directions, bounds).clear()
 
 
 def _method(

@@ -442,7 +442,11 @@ def dots(about: About, rows: Sequence[str], series: Mapping[str, Sequence[Interv
     along = axis(label, found, zero=True)
     head, top = legend(_keys(list(series)), 2.0)
     high = 15.0 * len(series) + 8
-    plot = _row_plot(rows, along, top, high)
+    left = max([text_width(shortened(name, _LONGEST_LABEL)) for name in rows], default=0.0) + 10
+    right = WIDTH - max(8.0, text_width(along.ticks[-1][1]) / 2 + 2)
+    upper, lower = top + 6, top + 6 + high * len(rows)
+    scales = Scale(along.low, along.high, left, right), Scale(len(rows) or 1, 0, lower, upper)
+    plot = Plot(left, upper, right, lower, *scales)
     parts = [below(plot, along, grid=True)]
     for row, name in enumerate(rows):
         middle = plot.top + (row + 0.5) * high + 4
@@ -450,23 +454,19 @@ def dots(about: About, rows: Sequence[str], series: Mapping[str, Sequence[Interv
     # The axis includes zero.
     parts.append(line(plot.x(0), plot.top, plot.x(0), plot.bottom, faint=False))
     for place, column in enumerate(series.values()):
-        drawn = [
-            _dot(plot, place, plot.top + row * high + 4 + 15.0 * (place + 0.5), one)
-            for row, one in enumerate(column)
-            if one is not None
-        ]
+        drawn = []
+        for row, interval in enumerate(column):
+            if interval is None:
+                continue
+            y, bar = plot.top + row * high + 4 + 15.0 * (place + 0.5), Markup()
+            if interval.low is not None and interval.high is not None:
+                low, high_end = plot.x(interval.low), plot.x(interval.high)
+                ends = "".join(f"M{number(x)} {number(y - 3)}v6" for x in (low, high_end))
+                path = f"M{number(low)} {number(y)}H{number(high_end)}{ends}"
+                bar = tag("path", d=path, **stroke(place, 1.5, dashed=False))
+            drawn.append(tag("g", bar, mark(place, plot.x(interval.value), y)))
         parts.append(marks(place, drawn))
     return picture(about, WIDTH, plot.bottom + UNDER, head, *parts)
-
-
-def _dot(plot: Plot, series: int, y: float, one: Interval) -> Markup:
-    parts = []
-    if one.low is not None and one.high is not None:
-        low, high = plot.x(one.low), plot.x(one.high)
-        ends = "".join(f"M{number(x)} {number(y - 3)}v6" for x in (low, high))
-        path = f"M{number(low)} {number(y)}H{number(high)}{ends}"
-        parts.append(tag("path", d=path, **stroke(series, 1.5, dashed=False)))
-    return tag("g", *parts, mark(series, plot.x(one.value), y))
 
 
 def sorted_gains(
@@ -595,21 +595,22 @@ def _line_keys(lines: Sequence[Line]) -> list[Key]:
     return [Key(one.series, one.name, "line") for one in lines if one.name]
 
 
-def _row_plot(rows: Sequence[str], along: Axis, top: float, high: float) -> Plot:
-    """The plot area of a chart with named rows."""
-    left = max([text_width(shortened(name, _LONGEST_LABEL)) for name in rows], default=0.0) + 10
-    right = WIDTH - max(8.0, text_width(along.ticks[-1][1]) / 2 + 2)
-    upper, lower = top + 6, top + 6 + high * len(rows)
-    return Plot(
-        left, upper, right, lower, Scale(along.low, along.high, left, right), Scale(len(rows) or 1, 0, lower, upper)
-    )
-
-
 def place_labels(plot: Plot, points: Sequence[tuple[float, float]], names: Sequence[str]) -> list[Markup]:
     """A name beside each point: right, left, above, below or further away, at the place with the least overlap."""
     taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in points]
     placed = []
     high = _LABEL_SIZE + 2
+
+    def cost(box: Box) -> float:
+        """The overlap with other boxes, and how far the box extends beyond the plot area, which weighs more."""
+        over = max(0.0, plot.left - box[0]) + max(0.0, box[2] - plot.right)
+        over += max(0.0, plot.top - box[1]) + max(0.0, box[3] - plot.bottom)
+        return 100 * over + sum(
+            max(0.0, min(box[2], other[2]) - max(box[0], other[0]))
+            * max(0.0, min(box[3], other[3]) - max(box[1], other[1]))
+            for other in taken
+        )
+
     for (x, y), name in zip(points, names, strict=True):
         if not name:
             continue
@@ -619,7 +620,7 @@ def place_labels(plot: Plot, points: Sequence[tuple[float, float]], names: Seque
             for left in (x - width / 2, x + _LABEL_AWAY / 2, x - _LABEL_AWAY / 2 - width):
                 corners += [(left, y - off - high), (left, y + off)]
         boxes = [(left, top, left + width, top + high) for left, top in corners]
-        best = min(boxes, key=lambda box: _covered(box, taken) + _outside(box, plot))
+        best = min(boxes, key=cost)
         taken.append(best)
         # The name stays readable on top of other marks: each letter has an outline in the background color.
         placed.append(
@@ -627,16 +628,3 @@ def place_labels(plot: Plot, points: Sequence[tuple[float, float]], names: Seque
                 stroke=GROUND, stroke_width=3, stroke_linejoin="round", paint_order="stroke")
         )  # fmt: skip
     return placed
-
-
-def _covered(box: Box, taken: Sequence[Box]) -> float:
-    return sum(
-        max(0.0, min(box[2], one[2]) - max(box[0], one[0])) * max(0.0, min(box[3], one[3]) - max(box[1], one[1]))
-        for one in taken
-    )
-
-
-def _outside(box: Box, plot: Plot) -> float:
-    """How far a box extends beyond the plot area, weighted more than an overlap with another box."""
-    over = max(0.0, plot.left - box[0]) + max(0.0, box[2] - plot.right)
-    return 100 * (over + max(0.0, plot.top - box[1]) + max(0.0, box[3] - plot.bottom))

@@ -14,7 +14,7 @@ import polars as pl
 from askew.core.errors import ConfigError, MissingExtra
 from askew.core.files import digest_file, write_whole
 from askew.core.folders import checksum_text, read_checksums
-from askew.report.charts import COLORS, FAINT, GROUND, INK, VERDICTS, About
+from askew.report.charts import About
 from askew.report.markup import Markup, join, shown, tag
 from askew.report.table import Table, html_table, latex_table
 
@@ -136,45 +136,7 @@ def _converter() -> Any:
 
 
 # The style sheet of a page, for light and dark color schemes, narrow screens and print.
-
-# The same colors, lightened for a dark background.
-_DARK_COLORS = ("#56b4e9", "#f0a04b", "#2fc79c", "#e3a0c4", "#9fd3f2", "#d9b84a")
-_DARK = {"ink": "#e6edf3", "faint": "#3d444d", "ground": "#0d1117", "soft": "#9198a1", "shade": "#151b23"}
-_LIGHT = {"ink": INK, "faint": FAINT, "ground": GROUND, "soft": "#57606a", "shade": "#f6f8fa"}
-
-# The colors of groups, in the order of the groups. The first two are easy to distinguish for color-blind readers. No
-# group has the color of better or worse, or one close to it.
-GROUP_NAMES = tuple("abcdef")
-_GROUPS = ("#0068a8", "#a84300", "#6e6000", "#4d5663", "#00707f", "#8a4a3c")
-_DARK_GROUPS = ("#7cc4f0", "#f0a35a", "#d6c14a", "#aab4c0", "#5fc8d8", "#d6a094")
-_DARK_VERDICTS = {"better": "#56d364", "worse": "#e58be0"}
-
-
-def _variables(
-    names: dict[str, str], groups: tuple[str, ...], verdicts: dict[str, str], colors: tuple[str, ...]
-) -> str:
-    of_groups = {f"group-{name}": color for name, color in zip(GROUP_NAMES, groups, strict=True)}
-    every = {**names, **of_groups, **verdicts, **{f"c{i}": color for i, color in enumerate(colors, 1)}}
-    return ":root{" + ";".join(f"--{name}:{value}" for name, value in every.items()) + "}"
-
-
-_SERIES = "".join(
-    f".f{i}{{fill:var(--c{i});color:var(--c{i})}}.l{i}{{stroke:var(--c{i})}}" for i in range(1, len(COLORS) + 1)
-)
-_SERIES += "".join(f".f-{name}{{fill:var(--{name})}}" for name in VERDICTS)
-_SERIES += "".join(f"mark.g{i}{{border-color:var(--group-{name})}}" for i, name in enumerate(GROUP_NAMES, 1))
-
-CSS = (
-    _variables(_LIGHT, _GROUPS, VERDICTS, COLORS)
-    + "@media screen and (prefers-color-scheme:dark){"
-    + _variables(_DARK, _DARK_GROUPS, _DARK_VERDICTS, _DARK_COLORS)
-    + "}"
-    + "\n"
-    + Path(__file__).with_name("page.css").read_text(encoding="utf-8")
-    + _SERIES
-    + "\n"
-)
-
+CSS = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 
 # Even if a text were not escaped, the browser would run no script in it and load no file for it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
