@@ -7,6 +7,7 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest

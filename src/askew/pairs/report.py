@@ -189,7 +189,7 @@ def clouds_of(pairs: PairParts, main: str, effectiveness: str, lean: str, seed: 
             frames.append(frame[drawn[first:last] - start])
             start += frame.height
         points = pl.concat(frames)
-        clouds.append(Points(name, *(points.get_column(one).to_numpy() for one in gains)))
+        clouds.append(Points(name, points[gains[0]].to_numpy(), points[gains[1]].to_numpy()))
         kind = "pairs that were not chosen" if name == NOT_CHOSEN else f"pairs of the subset {name!r}"
         amounts.append(f"{amount} {kind}")
     lost = pairs.height - known.height
