@@ -207,7 +207,6 @@ def _source(collection: object, store: Store) -> str:
 
 @contextlib.contextmanager
 def _executor(engine: str, workers: int | None, address: str | None, gpus: float | None) -> Iterator[Any]:
-    """Yield the executor that runs the shards of steps; None for this process."""
     if engine == "ray":
         from askew.core.store.ray import RayExecutor
 

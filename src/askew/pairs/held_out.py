@@ -144,18 +144,15 @@ class HeldOut:
     version = 2
     together = "query_id"
 
-    def __init__(
-        self, evaluate: Evaluate, select: Select, resources: Resources, splits: int = SPLITS, seed: int = SEED
-    ) -> None:
+    def __init__(self, evaluate: Evaluate, select: Select, resources: Resources) -> None:
         self._evaluate, self.select, self._resources = evaluate, select, resources
-        self.splits, self.seed = splits, seed
 
     def settings(self) -> Mapping[str, Any]:
         """Return the settings and versions of scoring and choosing, and how the data is split."""
         return {
             "evaluate": [Evaluate.version, self._evaluate.settings()],
             "select": [Select.version, self.select.settings()],
-            "splits": self.splits, "seed": self.seed,
+            "splits": SPLITS, "seed": SEED,
         }  # fmt: skip
 
     @cached_property
@@ -179,7 +176,7 @@ class HeldOut:
     @cached_property
     def _document_halves(self) -> list[tuple[DocumentHalf, DocumentHalf]]:
         every, judged = self._resources.judged_documents
-        return [document_halves(judged, len(every), split, self.seed) for split in range(self.splits)]
+        return [document_halves(judged, len(every), split, SEED) for split in range(SPLITS)]
 
     def prepare(self) -> None:
         """Count the mentions of the collection once, before any worker reads the counts."""
@@ -205,7 +202,6 @@ class HeldOut:
         return table, {NOT_CHOSEN: rows.num_rows - self.rows_used(table)}
 
     def _halves(self, lists: Rankings, scored: pl.DataFrame) -> Iterator[tuple[PartValues, PartValues]]:
-        """Yield the values in the two halves of each split."""
         whole = {text: scored[column_of(text)].to_numpy() for text in self._evaluate.directions}
         if not self._split:
             return
@@ -214,7 +210,6 @@ class HeldOut:
             yield self._of_documents(lists, places, whole, first), self._of_documents(lists, places, whole, second)
 
     def _of_documents(self, lists: Rankings, places: Ints, whole: Values, half: DocumentHalf) -> PartValues:
-        """Compute the lean and effectiveness of the lists with half of the documents."""
         queries, scorer = lists.query_ids if lists.queries is None else lists.queries, self._evaluate.scorer
         inputs = scorer.inputs(half.lists(lists, places), self._split)
         found = scorer.values(replace(inputs, judgements=half.judged.of_queries(queries)), self._split)

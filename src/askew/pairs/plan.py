@@ -328,7 +328,7 @@ def prepare(recipe: Recipe, store: Store, until: str | None = None) -> Build:
     retrieve, given = retrieve_stage(recipe, resources), recipe.table("evaluate")
     only_known(given, ("measures",), "evaluate")
     refuse_other_than_names("evaluate.measures", given.get("measures"))
-    evaluate = Evaluate(given["measures"], resources, groups=groups)
+    evaluate = Evaluate(given["measures"], resources, Catalogue(groups=groups))
     measured = sorted({name for one in evaluate.asked for name in one.groups})
     for section in ("classify", "reformulate", "filter") if groups is None and measured else ():
         for given in recipe.tables(section) if section in LISTS else [recipe.table(section)]:

@@ -313,7 +313,6 @@ def recipe_text(sections: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    """Write a value as TOML; texts, numbers and lists are written as in JSON."""
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, Mapping):

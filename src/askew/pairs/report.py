@@ -132,7 +132,6 @@ def choice_of(selector: SelectorPlugin, evaluate: Evaluate, pairs: PairParts) ->
 
 
 def _same(pairs: PairParts, one: str, other: str) -> bool:
-    """Whether two measures have equal values for every pair."""
     sides = [(side(one), side(other)) for side in (old_column, new_column)]
     frames = pairs.frames([name for side in sides for name in side])
     alike = (np.allclose(part[a], part[b], rtol=0, atol=1e-12, equal_nan=True) for part in frames for a, b in sides)
@@ -303,13 +302,11 @@ Row = dict[str, Any]
 
 
 def _shares(row: Row, name: str) -> list[str]:
-    """A count, its share and the interval of the share."""
     ends = n.share_interval(row[f"{name}_low"], row[f"{name}_high"])
     return [n.count(row[name]), n.share(row[f"{name}_share"]), ends]
 
 
 def _means(row: Row, queries: str = "queries") -> list[str]:
-    """The means before and after, their change and its interval; ``queries`` names the column of their number."""
     return [n.mean(row["old_mean"]), n.mean(row["new_mean"]), n.change(row["change"]), n.interval_of(row, queries)]
 
 
@@ -468,7 +465,6 @@ class _Report:
         return [paragraph(about, kind="lead"), *map(paragraph, said), *cautions, facts(rows)]
 
     def _making(self) -> Section:
-        """The steps of the run with their numbers of rows, the measures and the recipe."""
         measures = [
             {"name": one.text, "signature": one.signature, "better": _BETTER[one.direction],
              "part": self.choice.part[one.text]}
@@ -514,7 +510,6 @@ class _Report:
         return Section("subsets", "In-sample means before and after reformulation", body)
 
     def _held_out(self, headline: pl.DataFrame) -> Section:
-        """The held-out means of the chosen subsets, with the in-sample change; the chart has the main subset."""
         chosen = headline.filter(pl.col("subset").is_in(self.chosen))
         beside = {"in_sample": "in-sample", "all_candidates": "random"}
         groups = []
@@ -542,7 +537,6 @@ class _Report:
         return Section("held-out", "Means on held-out data, before and after reformulation", body)
 
     def _before_after(self, part: pl.DataFrame, line: str = "") -> Group:
-        """A row for each measure, under a line that names the subset; no rows if there is no pair."""
         rows = [
             [
                 self.labels[row["measure"]],
@@ -743,7 +737,6 @@ class _Report:
         return [used, self.files.table(Table("methods", caption, head, groups, [note]), methods)]
 
     def _outcomes(self, found: pl.DataFrame) -> Section:
-        """The nine outcomes, among all candidates and among the chosen."""
         given = self.stage.selector.settings()
         sides = [named_measures(given.get(name, []), self.directions) for name in ("effectiveness", "bias")]
         measures = joined(sides[0] or (self.choice.effectiveness,))

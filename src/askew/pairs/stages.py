@@ -265,7 +265,6 @@ class StepScores:
 
     @cached_property
     def _places(self) -> pl.DataFrame:
-        """The parts that contain each query."""
         parts = range(len(self._manifest.parts))
         return pl.concat(self._read(part, ["query_id"]).unique().with_columns(part=pl.lit(part)) for part in parts)
 
@@ -343,11 +342,8 @@ class Evaluate:
     name = "evaluate"
     version = 4
 
-    def __init__(
-        self, measures: Sequence[str], resources: Resources, groups: Groups | None = None,
-        catalogue: Catalogue | None = None,
-    ) -> None:  # fmt: skip
-        self._catalogue = catalogue or Catalogue(groups=groups)
+    def __init__(self, measures: Sequence[str], resources: Resources, catalogue: Catalogue | None = None) -> None:
+        self._catalogue = catalogue or Catalogue()
         self.asked: list[MeasureRequest] = self._catalogue.complete(measures)
         check_columns(one.text for one in self.asked)
         for one in self.asked:

@@ -152,7 +152,6 @@ def cross_table(
 
 
 def _told(table: pl.DataFrame, **facts: str | float | None) -> pl.DataFrame:
-    """Return the table with the same facts as first columns of every row."""
     kinds = {str: pl.String, int: pl.Int64}
     front = {name: pl.lit(value, kinds.get(type(value), pl.Float64)) for name, value in facts.items()}
     return table.select(**front, **{name: pl.col(name) for name in table.columns})
@@ -232,7 +231,6 @@ def _base(method: str) -> str:
 
 
 def _settings(text: str | None) -> dict[str, str]:
-    """Return settings by name as texts; nested settings are flattened."""
     try:
         found = json.loads(text or "{}")
     except ValueError:

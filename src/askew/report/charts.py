@@ -368,7 +368,6 @@ def _parts(color: str) -> list[int]:
 
 
 def _legend(what: str) -> Markup:
-    """A strip of colors with numbers and a label, and the color of undefined values."""
     parts = []
     for step in range(_LEGEND_STEPS):
         value = -1 + 2 * step / (_LEGEND_STEPS - 1)

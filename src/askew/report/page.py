@@ -74,7 +74,6 @@ def check_report(folder: Path) -> tuple[int, list[str]]:
 
 
 def _known(out: Path) -> dict[str, str]:
-    """The files of an earlier report in the folder, with their digests."""
     _refuse_no_folder(out)
     path = out / LIST
     if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -100,7 +99,6 @@ def _refuse_no_folder(path: Path) -> None:
 
 
 def _digest_of(path: Path) -> str | None:
-    """The digest of a plain file, None for anything else."""
     return None if path.is_symlink() or not path.is_file() else digest_file(path)
 
 

@@ -227,7 +227,6 @@ def _what(pairs: PairNumbers, facts: Facts) -> list[str]:
 
 
 def _joining() -> list[str]:
-    """How to join the texts of the original queries to a dataset that is published without them."""
     lines = [
         "import polars as pl", 'pairs = pl.read_parquet("path/to/this/folder/data/*.parquet").drop("original_text")',
         'pairs = pairs.join(queries, on="query_id")  # queries of the collection: columns query_id and original_text',

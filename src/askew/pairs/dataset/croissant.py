@@ -150,7 +150,6 @@ def _rai(pairs: PairNumbers, facts: Facts) -> dict[str, Any]:
 
 
 def _lexicon(row: Mapping[str, Any]) -> str:
-    """Describe a lexicon: its groups, license and source, as far as they are stated."""
     groups = [f"groups {', '.join(map(str, row['groups']))}"] if row.get("groups") else []
     more = [*groups, *(f"{name} {row[name]}" for name in ("license", "source") if row.get(name))]
     return f"{row.get('id', 'not named')} ({'; '.join(more)})" if more else str(row.get("id", "not named"))

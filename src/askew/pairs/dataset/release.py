@@ -132,7 +132,6 @@ def split_files(shares: Mapping[str, float]) -> dict[str, str]:
 
 
 def _describe(folder: Path, numbers: PairNumbers, facts: Facts) -> None:
-    """Write the card, the metadata, the facts and the checksums."""
     splits, data = split_files(SHARES), files.walk(folder)[0]
     digests = {name: digest_file(path) for name, path in data.items()}
     sizes = {name: path.stat().st_size for name, path in data.items()}

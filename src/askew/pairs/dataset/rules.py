@@ -110,7 +110,6 @@ def _gains(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
 
 
 def _selection(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
-    """Compare the columns of the selection with those that its selector computes again."""
     how, selector = facts.selection, facts.selection.selector
     if selector is None:
         return
@@ -142,7 +141,6 @@ def _selection(pairs: pl.DataFrame, facts: Facts) -> Iterator[Broken]:
 
 
 def _computed(pairs: pl.DataFrame, facts: Facts, selector: Selector) -> pl.DataFrame:
-    """The outcome and the columns of the selection, computed again from the values of the pairs."""
     how = facts.selection
     # Ties go to the first row of a query, so that the chosen pairs come first.
     first = [name for name in ("is_best", "fair") if pairs.schema.get(name) == pl.Boolean]
